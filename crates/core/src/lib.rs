@@ -1,0 +1,21 @@
+//! Units, times, operations and named random streams shared by every agewell crate.
+//!
+//! This crate depends on no other crate of the workspace and knows nothing of traces, disks or layouts.
+//! Every quantity that crosses a crate boundary is a type of its own here, so that a sector number can
+//! never be taken for a byte count or a duration for an instant.
+
+mod address;
+mod quantity;
+mod random;
+mod request;
+mod suggest;
+mod time;
+
+pub use address::{SECTOR_BYTES, Sector, SectorCount};
+pub use quantity::{
+    QuantityError, parse_bytes, parse_bytes_per_second, parse_duration, parse_duration_ns,
+};
+pub use random::{RandomStreams, Stream};
+pub use request::{BlockRequest, Operation};
+pub use suggest::{nearest, unknown_key_message};
+pub use time::{SimDuration, SimTime};
