@@ -1,1 +1,7 @@
-//! Placeholder while the crate is written.
+//! Disk models, queue disciplines, the device catalogue, and validation against measured drives.
+//!
+//! Knows nothing of traces, file systems or the simulator: requests come in as [`agewell_core::BlockRequest`].
+
+mod device;
+
+pub use device::{Device, Service};

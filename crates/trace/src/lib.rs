@@ -1,1 +1,5 @@
-//! Placeholder while the crate is written.
+//! Block and file-operation traces.
+//!
+//! One file per format; every reader is strict, streaming and bounded in memory.
+
+pub mod record;
