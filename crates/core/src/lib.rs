@@ -5,6 +5,7 @@
 //! never be taken for a byte count or a duration for an instant.
 
 mod address;
+mod daily_window;
 mod quantity;
 mod random;
 mod request;
@@ -12,6 +13,7 @@ mod suggest;
 mod time;
 
 pub use address::{SECTOR_BYTES, Sector, SectorCount};
+pub use daily_window::{DAY_NS, DailyWindow, DailyWindowError};
 pub use quantity::{
     QuantityError, parse_bytes, parse_bytes_per_second, parse_duration, parse_duration_ns,
 };
