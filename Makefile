@@ -1,0 +1,115 @@
+# Everything a person or a CI job does here has a target. Each makes what it needs: the virtual environment, the
+# pinned Python packages, and the extension module. A second run finds them made.
+#
+#     make demo       the main job on real traces; leaves demo-report/report.html
+#     make test       every test, Rust and Python
+#     make lint       format, lints, types, and the rules about the files of the repository
+#     make bench      the benchmark table
+#     make reproduce  published figures, ours beside the paper's
+#     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
+#     make docs       the documentation as a site in target/site
+#
+# Needed: Rust (rust-version in Cargo.toml), Python >= 3.11 with venv, a C compiler.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+FUZZ_SECONDS ?= 60
+# A user's own pip settings (a mirror, a proxy) stay in force; only the noise is turned off.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
+
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz docs \
+	snapshots clean
+
+help:
+	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+
+$(STAMPS)/venv: scripts/make-venv
+	@scripts/make-venv $(VENV)
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/run: $(STAMPS)/venv requirements/build.txt requirements/run.txt
+	@echo "installing the pinned packages of requirements/run.txt" >&2
+	@$(PIP_INSTALL) -r requirements/build.txt
+	@$(PIP_INSTALL) -r requirements/run.txt
+	@touch $@
+
+$(STAMPS)/develop: $(STAMPS)/run requirements/develop.txt
+	@echo "installing the pinned packages of requirements/develop.txt" >&2
+	@$(PIP_INSTALL) -r requirements/develop.txt
+	@touch $@
+
+$(STAMPS)/docs: $(STAMPS)/run requirements/docs.txt
+	@echo "installing the pinned packages of requirements/docs.txt" >&2
+	@$(PIP_INSTALL) -r requirements/docs.txt
+	@touch $@
+
+$(STAMPS)/extension: $(STAMPS)/run pyproject.toml $(RUST_SOURCES)
+	@command -v cargo >/dev/null || { echo "make: error: cargo not found; install Rust (https://rustup.rs)" >&2; exit 1; }
+	@echo "building the extension module (release)" >&2
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+venv: $(STAMPS)/develop
+extension: $(STAMPS)/extension
+
+# --- what people run -----------------------------------------------------------------------------------------------------
+
+demo: $(STAMPS)/extension
+	@$(BIN)/python examples/demo.py --out demo-report
+
+reproduce: $(STAMPS)/extension
+	@$(BIN)/agewell reproduce --out runs/reproduce
+
+bench:
+	@cargo bench --locked --workspace --exclude agewell-py
+	@scripts/benchmark-table
+
+fuzz:
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+docs: $(STAMPS)/extension $(STAMPS)/docs
+	@$(BIN)/mkdocs build --strict --quiet --site-dir target/site
+
+# --- tests and lints -----------------------------------------------------------------------------------------------------
+
+test: test-rust test-python
+
+# The binding crate has no Rust tests of its own: tests/ exercises it from Python.
+test-rust:
+	cargo test --locked --workspace --exclude agewell-py
+
+test-python: $(STAMPS)/extension $(STAMPS)/develop
+	$(BIN)/python -m pytest -n auto -m "not tidy"
+
+lint: lint-rust lint-python
+
+lint-rust:
+	@cargo fmt --version >/dev/null 2>&1 || { echo "make lint: error: rustfmt is missing; rustup component add rustfmt" >&2; exit 1; }
+	@cargo clippy --version >/dev/null 2>&1 || { echo "make lint: error: clippy is missing; rustup component add clippy" >&2; exit 1; }
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+
+lint-python: $(STAMPS)/extension $(STAMPS)/develop
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest agewell._agewell
+	$(BIN)/python -m pytest -q -m tidy
+
+# Accept what the commands print now as what they are to print; look at the difference before committing it.
+snapshots: $(STAMPS)/extension $(STAMPS)/develop
+	AGEWELL_ACCEPT_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests
+
+clean:
+	rm -rf $(VENV) target demo-report runs

@@ -1,0 +1,13 @@
+"""The extension module. Private: the promise to users is the Python package around it."""
+
+class AgewellError(Exception):
+    """Any error that agewell reports to its user; the text is one complete line."""
+
+class InputError(AgewellError):
+    """Bad usage or bad input."""
+
+class RunError(AgewellError):
+    """The run failed."""
+
+def version() -> str:
+    """The version of agewell, as in the workspace's Cargo.toml."""

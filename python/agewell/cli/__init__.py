@@ -1,0 +1,125 @@
+"""The command line, `agewell`.
+
+Exit status: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted. An error is one line on standard error:
+what is wrong, where, and what to do. Commands raise `InputError` and `RunError`; `main` turns them into that line, so that
+no command prints errors or exits by itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from agewell import __version__
+from agewell.errors import AgewellError, InputError
+
+EXIT_DONE = 0
+EXIT_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""
+
+app = typer.Typer(
+    name="agewell",
+    help=(
+        "agewell makes file systems age well: replay real workloads over modelled disks and layout policies, and see "
+        "which policy wins, by how much, and why."
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"agewell {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options before the command."""
+
+
+def _register() -> None:
+    """Add every command; each lives in the module of its name and brings its own sub-application or function."""
+    # The order is the order of `agewell --help`.
+    for module_name in ("run", "sweep", "reproduce", "devices", "validate", "trace", "report"):
+        try:
+            module = importlib.import_module(f"agewell.cli.{module_name}")
+        except ModuleNotFoundError:
+            continue
+        app.add_typer(module.app)
+
+
+_register()
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())
+
+
+def _complain(context: str, message: str) -> None:
+    sys.stderr.write(f"{context}: error: {_one_line(message)}\n")
+    sys.stderr.flush()
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit status; user errors are already reported."""
+    try:
+        status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "agewell"
+        _complain(path, f"{error.format_message().rstrip('.')}; see '{path} --help'")
+        return EXIT_BAD_INPUT
+    except typer.Abort:
+        _complain("agewell", "aborted")
+        return EXIT_FAILED
+    except InputError as error:
+        _complain("agewell", str(error))
+        return EXIT_BAD_INPUT
+    except AgewellError as error:
+        _complain("agewell", str(error))
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    return status if isinstance(status, int) else EXIT_DONE
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the `agewell` program.
+
+    Args:
+        arguments: Command line without the program's name; `sys.argv` by default.
+
+    Raises:
+        SystemExit: Always, with the exit status.
+    """
+    try:
+        status = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has gone; there is no one to tell. Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = EXIT_DONE
+    except OSError as error:
+        where = f" {error.filename}" if error.filename else ""
+        _complain("agewell", f"cannot access{where}: {error.strerror or error}")
+        status = EXIT_FAILED
+    if status == EXIT_INTERRUPTED:
+        _complain("agewell", "interrupted")
+    sys.exit(status)

@@ -1,0 +1,89 @@
+"""What commands write: results on standard output, progress and errors on standard error.
+
+With `--json` standard output carries one JSON document and nothing else. Progress is a bar on a terminal, a line every
+few seconds in a log, and nothing with `--quiet`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+ProgressCallback = Callable[[float, str], None]
+"""Called with the fraction done, 0 to 1, and a few words on what is being done."""
+
+LOG_INTERVAL_SECONDS = 5.0
+"""Time between two progress lines in a log; chosen by us: short enough to see life, long enough to read."""
+
+
+def print_json(document: Any) -> None:
+    """Write one JSON document to standard output, keys in the order given, floats so that they read back exactly."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def output() -> Console:
+    """A console on standard output for tables.
+
+    In a pipe or a file a table is as wide as it needs to be, so that no cell is cut.
+    """
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, width=200, no_color=True)
+
+
+def note(message: str) -> None:
+    """Write one line to standard error."""
+    print(message, file=sys.stderr, flush=True)  # noqa: T201 (this is where commands print)
+
+
+@contextmanager
+def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
+    """Show how far a long step has come, on standard error.
+
+    Args:
+        description: What is being done, a few words.
+        quiet: Show nothing.
+
+    Yields:
+        A function to call with the fraction done and a few words.
+    """
+    if quiet:
+        yield lambda _fraction, _words: None
+        return
+    if sys.stderr.isatty():
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+        )
+        bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
+        with bar:
+            task = bar.add_task(description, total=1.0)
+
+            def update(fraction: float, words: str) -> None:
+                shown = f"{description}: {words}" if words else description
+                bar.update(task, completed=fraction, description=shown)
+
+            yield update
+        return
+
+    last_line_seconds = time.monotonic()
+
+    def log(fraction: float, words: str) -> None:
+        nonlocal last_line_seconds
+        now_seconds = time.monotonic()
+        if now_seconds - last_line_seconds >= LOG_INTERVAL_SECONDS:
+            last_line_seconds = now_seconds
+            detail = f", {words}" if words else ""
+            note(f"{description}: {100 * fraction:.0f} %{detail}")
+
+    yield log
