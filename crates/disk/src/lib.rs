@@ -3,5 +3,6 @@
 //! Knows nothing of traces, file systems or the simulator: requests come in as [`agewell_core::BlockRequest`].
 
 mod device;
+pub mod queue;
 
 pub use device::{Device, Service};
