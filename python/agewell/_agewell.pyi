@@ -1,5 +1,7 @@
 """The extension module. Private: the promise to users is the Python package around it."""
 
+from collections.abc import Callable
+
 class AgewellError(Exception):
     """Any error that agewell reports to its user; the text is one complete line."""
 
@@ -11,3 +13,12 @@ class RunError(AgewellError):
 
 def version() -> str:
     """The version of agewell, as in the workspace's Cargo.toml."""
+
+def run_experiment(
+    config: str,
+    base_dir: str,
+    catalogue_dir: str,
+    out_dir: str | None,
+    progress: Callable[[float, str], None] | None,
+) -> str:
+    """Run the experiment `config` (JSON) and give the result document (JSON)."""

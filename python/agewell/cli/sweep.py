@@ -1,0 +1,116 @@
+"""`agewell sweep`: many simulations."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
+from agewell.cli.run import ExperimentArgument, SetOption
+from agewell.cli.terminal import note, output, print_json, progress
+from agewell.configuration import parse_axis, parse_settings
+from agewell.errors import InputError
+from agewell.metrics import show
+
+app = typer.Typer()
+
+SHOWN_METRICS = (
+    "mean_service_ms",
+    "mean_response_ms",
+    "mean_seek_cylinders",
+    "zero_seek_fraction",
+    "weighted_improvement_pct",
+)
+"""Columns of the table on the terminal; chosen by us, the Parquet table has every metric."""
+
+
+class Executor(StrEnum):
+    """Where the runs are made."""
+
+    LOCAL = "local"
+
+
+@app.command("sweep")
+def sweep(
+    experiment: ExperimentArgument,
+    over: Annotated[
+        list[str],
+        typer.Option(
+            "--over",
+            metavar="TABLE.KEY=V1,V2,...",
+            help="Values of one setting; repeatable, every combination is run.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of the sweep; the same command continues one that was interrupted.",
+            show_default=False,
+        ),
+    ],
+    settings: SetOption = None,
+    executor: Annotated[
+        Executor, typer.Option("--executor", help="Where the runs are made: processes on this machine.")
+    ] = Executor.LOCAL,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."),
+    ] = None,
+    catalogue: CatalogueOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run an experiment for every combination of values and collect one table.
+
+    The table is DIR/sweep.parquet, a row a run; the same bytes whatever --jobs says.
+
+    Example: agewell sweep experiment.toml --over remap.alpha=0,0.5,0.8 --over remap.interval=1h,1d --out runs/alpha
+    """
+    from agewell.sweep import TABLE_FILE
+    from agewell.sweep import sweep as run_sweep
+
+    assert executor is Executor.LOCAL, "the only executor"
+    axes: dict[str, list[Any]] = {}
+    for assignment in over:
+        name, values = parse_axis(assignment)
+        if name in axes:
+            raise InputError(f"--over {assignment}: {name} is an axis already; give all its values at once")
+        axes[name] = values
+    with progress("sweeping", quiet=quiet) as report:
+        table = run_sweep(
+            experiment,
+            axes,
+            out,
+            settings=parse_settings(settings or []),
+            catalogue_directory=catalogue,
+            jobs=jobs,
+            progress=lambda done, total: report(done / total, f"{done} of {total} runs"),
+        )
+    rows = table.to_pylist()
+    if as_json:
+        print_json({"axes": list(axes), "table": str(out / TABLE_FILE), "runs": rows})
+    else:
+        output().print(_table(rows, list(axes)))
+    if not quiet:
+        note(f"{len(rows)} runs, table in {out / TABLE_FILE}")
+
+
+def _table(rows: list[dict[str, Any]], axes: list[str]) -> Table:
+    shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
+    table = Table(box=None, pad_edge=False)
+    for axis in axes:
+        table.add_column(axis)
+    for name in shown:
+        table.add_column(name, justify="right")
+    for row in rows:
+        values = [show(name, row[f"metrics.{name}"]) for name in shown]
+        table.add_row(*(str(row[axis]) for axis in axes), *values)
+    return table

@@ -1,0 +1,211 @@
+"""How plots look: one palette, one set of axes, PNG and SVG files, and SVG that follows a page's light or dark theme.
+
+Series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people with any of the common colour
+vision deficiencies tell apart; lines also differ in dash, so that a print in grey can be read.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agewell import files
+from agewell.plot import Curve, Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#1c2024"
+"""Text and axes on a light page."""
+QUIET = "#8b919a"
+"""Baselines and published curves."""
+GRID = "#dfe2e6"
+PAPER = "#ffffff"
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+
+_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)), "solid", (0, (3, 1)))
+_WIDTH_INCHES = 7.2
+_HEIGHT_INCHES = 3.9
+_PNG_DOTS_PER_INCH = 160
+
+_THEME_VARIABLES = {
+    INK: "var(--ink)",
+    QUIET: "var(--quiet)",
+    GRID: "var(--grid)",
+    PAPER: "var(--paper)",
+    **{colour: f"var(--series-{place})" for place, colour in enumerate(SERIES, start=1)},
+}
+
+_SETTINGS: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": QUIET,
+    "axes.facecolor": "none",
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.8,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.titlepad": 12,
+    "figure.facecolor": PAPER,
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "legend.labelcolor": INK,
+    "lines.linewidth": 1.7,
+    "svg.fonttype": "none",
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "xtick.labelsize": 9,
+    "ytick.color": QUIET,
+    "ytick.labelcolor": INK,
+    "ytick.labelsize": 9,
+}
+
+
+def save(plot: Plot, directory: Path) -> list[Path]:
+    """Write `<name>.png` and `<name>.svg` of a plot; the same plot gives the same bytes.
+
+    Raises:
+        RunError: The folder cannot be written.
+    """
+    paths = [directory / f"{plot.name}.png", directory / f"{plot.name}.svg"]
+    with _style(plot.name):
+        figure = _figure(plot, with_title=True)
+        for path in paths:
+            files.write_whole(path, lambda temporary: _write(figure, temporary))
+    return paths
+
+
+def inline_svg(plot: Plot) -> str:
+    """The plot as SVG text for the inside of an HTML page, with the page's theme colours and without a title."""
+    with _style(plot.name):
+        figure = _figure(plot, with_title=False)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue().decode()
+    text = text[text.index("<svg") :]
+    for colour, variable in _THEME_VARIABLES.items():
+        text = re.sub(re.escape(colour), variable, text, flags=re.IGNORECASE)
+    # Points fix the size; a page wants the picture as wide as its column.
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = _own_identifiers(text, plot.name)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"font: ([^;'\"]*)'DejaVu Sans'[^;\"]*", r"font: \1var(--sans)", text)
+    label = f'role="img" aria-label="{_attribute(plot.title)}"'
+    return text.replace("<svg ", f"<svg {label} ", 1)
+
+
+def _style(name: str) -> Any:
+    import matplotlib as mpl
+
+    # Without a salt the identifiers inside an SVG are random.
+    return mpl.rc_context({**_SETTINGS, "svg.hashsalt": name})
+
+
+def _figure(plot: Plot, *, with_title: bool) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
+    axes: Axes = figure.add_subplot()
+    bars = [curve for curve in plot.curves if curve.style == "bars"]
+    for place, (curve, colour, dash) in enumerate(_coloured(plot)):
+        if curve.style == "bars":
+            _draw_bars(axes, curve, colour, bars.index(curve), len(bars), plot.y_scale == "linear")
+        else:
+            _draw_line(axes, curve, colour, dash, zorder=3 + place)
+    axes.set_xlabel(plot.x_label)
+    axes.set_ylabel(plot.y_label)
+    if with_title:
+        axes.set_title(plot.title)
+    _scale(axes, plot)
+    if len(plot.curves) > 1 or plot.curves[0].label:
+        figure.legend(
+            *axes.get_legend_handles_labels(),
+            loc="outside lower left",
+            ncols=min(len(plot.curves), 4),
+            borderaxespad=0.3,
+        )
+    return figure
+
+
+def _coloured(plot: Plot) -> list[tuple[Curve, str, Any]]:
+    """Every curve with its colour and dash; baselines share the quiet grey and take no colour from the others."""
+    coloured: list[tuple[Curve, str, Any]] = []
+    used = 0
+    for curve in plot.curves:
+        if curve.emphasis:
+            colour = SERIES[used % len(SERIES)]
+            dash = _DASHES[used % len(_DASHES)]
+            used += 1
+        else:
+            colour, dash = QUIET, "solid"
+        coloured.append((curve, colour, (0, (4, 2)) if curve.dashed else dash))
+    return coloured
+
+
+def _draw_line(axes: Axes, curve: Curve, colour: str, dash: Any, zorder: int) -> None:
+    style: dict[str, Any] = {"color": colour, "label": curve.label, "zorder": zorder}
+    if curve.style == "points":
+        axes.plot(curve.x, curve.y, linestyle="none", marker="o", markersize=4, **style)
+    elif curve.style == "steps":
+        axes.step(curve.x, curve.y, where="post", linestyle=dash, **style)
+    else:
+        few = len(curve.x) <= 16
+        axes.plot(
+            curve.x, curve.y, linestyle=dash, marker="o" if few else None, markersize=3.5, **style
+        )
+
+
+def _draw_bars(axes: Axes, curve: Curve, colour: str, place: int, count: int, write: bool) -> None:
+    width = 0.8 / count
+    centres = [x + (place - (count - 1) / 2) * width for x in curve.x]
+    drawn = axes.bar(centres, curve.y, width=width * 0.92, color=colour, label=curve.label, zorder=3)
+    if write and len(curve.x) * count <= 24:  # noqa: PLR2004 (more numbers than that would touch each other)
+        labels = ["" if math.isnan(y) else f"{y:.3g}" for y in curve.y]
+        axes.bar_label(drawn, labels, padding=2, fontsize=8, color=INK)
+
+
+def _scale(axes: Axes, plot: Plot) -> None:
+    axes.set_xscale(plot.x_scale)
+    axes.set_yscale(plot.y_scale)
+    if plot.categories:
+        axes.set_xticks(range(len(plot.categories)), plot.categories)
+        axes.grid(visible=False, axis="x")
+    if plot.y_scale == "linear":
+        lowest = min((y for curve in plot.curves for y in curve.y if not math.isnan(y)), default=0.0)
+        if plot.y_from_zero and lowest >= 0:
+            axes.set_ylim(bottom=0)
+        elif lowest < 0:
+            axes.axhline(0, color=QUIET, linewidth=0.8, zorder=2)
+
+
+def _write(figure: Figure, path: Path) -> None:
+    if path.suffix == ".svg":
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    else:
+        figure.savefig(path, format="png", dpi=_PNG_DOTS_PER_INCH, metadata={"Software": None})
+
+
+def _own_identifiers(text: str, name: str) -> str:
+    """Prefix every identifier with the plot's name, so that several pictures can share a page."""
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+
+
+def _attribute(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")

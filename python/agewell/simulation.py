@@ -1,0 +1,188 @@
+"""One simulation from Python: `agewell.run`.
+
+The work is done by the extension module, without the interpreter's lock; this module finds the files, keeps the record
+of where a run came from, and gives the result a shape.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agewell import _agewell, catalogue, files
+from agewell.configuration import Configuration, Experiment, load, read_json, with_settings
+from agewell.errors import InputError
+
+ProgressCallback = Callable[[float, str], None]
+"""Called with the fraction done, 0 to 1, and a few words."""
+
+RESULT_FILE = "result.json"
+SERIES_FILE = "series.parquet"
+HISTOGRAMS_FILE = "histograms.parquet"
+TIMING_FILE = "timing.json"
+"""How long the run took; beside the result, never in it, so that the result is the same bytes every time."""
+ORIGIN_FILE = "origin.json"
+"""The folder that relative paths of the configuration start from, relative to the run's own folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a simulation gave.
+
+    Attributes:
+        document: The whole record, as in `result.json`.
+        series: A row an interval of the trace (an hour unless set otherwise): `interval`, `start_ns`, `requests`,
+            `read_requests`, `sectors`, `mean_service_ms`, `mean_response_ms`, `mean_seek_cylinders`,
+            `zero_seek_fraction`, and the last four again with the prefix `baseline_` when a baseline ran.
+        histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`, `service_ns`,
+            `seek_cylinders`), `day` (of the trace, for seek distances), `upper` (inclusive upper edge), `count`.
+        directory: The folder that holds the record, or None if none was kept.
+    """
+
+    document: dict[str, Any]
+    series: pa.Table
+    histograms: pa.Table
+    directory: Path | None = None
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The metrics under their fixed names; None stands for a mean over nothing."""
+        metrics: dict[str, Any] = self.document["metrics"]
+        return metrics
+
+    @property
+    def baseline(self) -> dict[str, Any] | None:
+        """The metrics of the same requests without remapping, if a baseline ran."""
+        baseline: dict[str, Any] | None = self.document.get("baseline")
+        return baseline
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration with every default filled in."""
+        config: Configuration = self.document["config"]
+        return config
+
+    @classmethod
+    def read(cls, directory: Path | str) -> Result:
+        """The result that lies in a folder.
+
+        Raises:
+            InputError: The folder holds no result, or a file of it is damaged.
+        """
+        folder = Path(directory)
+        if folder.name == RESULT_FILE:
+            folder = folder.parent
+        document = read_json(folder / RESULT_FILE, "a result of agewell run")
+        if not isinstance(document, dict) or not isinstance(document.get("metrics"), dict):
+            raise InputError(f"{folder / RESULT_FILE}: not a result of agewell run: no table 'metrics'")
+        return cls(
+            document, _read_table(folder / SERIES_FILE), _read_table(folder / HISTOGRAMS_FILE), folder
+        )
+
+
+def run(
+    experiment: Configuration | Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+    out: Path | str | None = None,
+    catalogue_directory: Path | str | None = None,
+    progress: ProgressCallback | None = None,
+) -> Result:
+    """Run one simulation.
+
+    Args:
+        experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
+        settings: Single values by `table.key` that replace those of the experiment: `{"remap.kind": "none"}`.
+        base: Folder that relative paths in a dict start from; the current folder by default.
+        out: Folder to leave the record in (`result.json`, `series.parquet`, `histograms.parquet`); made if needed.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with agewell.
+        progress: Called now and then with the fraction done and a few words.
+
+    Returns:
+        The result, the same for the same configuration, inputs and seed.
+
+    Raises:
+        InputError: The experiment, a device file or a trace is bad.
+        RunError: The run failed.
+    """
+    resolved = resolve(experiment, settings=settings, base=base)
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="agewell-") as temporary:
+            run_experiment(resolved, Path(temporary), catalogue_directory, progress)
+            kept = Result.read(temporary)
+        return Result(kept.document, kept.series, kept.histograms)
+    run_experiment(resolved, Path(out), catalogue_directory, progress)
+    return Result.read(out)
+
+
+def resolve(
+    experiment: Configuration | Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+) -> Experiment:
+    """The configuration of an experiment with its settings applied; arguments as in `run`."""
+    if isinstance(experiment, Mapping):
+        loaded = Experiment(dict(experiment), Path.cwd() if base is None else Path(base), {})
+    else:
+        loaded = load(Path(experiment))
+        if base is not None:
+            loaded = Experiment(
+                loaded.configuration, Path(base), loaded.recorded_inputs, loaded.recorded_version
+            )
+    return Experiment(
+        with_settings(loaded.configuration, settings or {}),
+        loaded.base,
+        loaded.recorded_inputs,
+        loaded.recorded_version,
+    )
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path | None,
+    catalogue_directory: Path | str | None = None,
+    progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Run a resolved experiment and leave its record in `out`; the result document is returned.
+
+    Raises:
+        InputError: The experiment, a device file or a trace is bad.
+        RunError: The run failed.
+    """
+    if out is not None:
+        files.make_folder(out)
+    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
+    started_seconds = time.perf_counter()
+    text = _agewell.run_experiment(
+        json.dumps(experiment.configuration, allow_nan=False),
+        str(experiment.base),
+        str(devices),
+        None if out is None else str(out),
+        progress,
+    )
+    elapsed_seconds = time.perf_counter() - started_seconds
+    document: dict[str, Any] = json.loads(text)
+    if out is not None:
+        files.write_json(out / TIMING_FILE, {"run_seconds": round(elapsed_seconds, 6)})
+        base = os.path.relpath(experiment.base.resolve(), out.resolve())
+        files.write_json(out / ORIGIN_FILE, {"base": base})
+    return document
+
+
+def _read_table(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise InputError(f"{path}: not a table of agewell run: {reason}") from error

@@ -1,0 +1,236 @@
+"""Many simulations, in parallel and resumable: `agewell.sweep`.
+
+A sweep is a folder:
+
+    sweep.json            the experiment and the axes
+    runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what was asked for
+    sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when all runs are there
+
+A run whose folder holds a result of the same question, of the same version and on the same inputs is not made again, so an
+interrupted sweep goes on where it was. The table has the same bytes however many processes made the runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agewell import __version__, files
+from agewell.configuration import (
+    Configuration,
+    Experiment,
+    canonical_json,
+    read_json,
+    sha256_of_file,
+    with_settings,
+)
+from agewell.errors import InputError, RunError
+from agewell.simulation import RESULT_FILE, resolve
+from agewell.workers import Job, Outcome, run_jobs
+
+TABLE_FILE = "sweep.parquet"
+DESCRIPTION_FILE = "sweep.json"
+DESCRIPTION_SCHEMA_VERSION = 1
+
+SweepProgress = Callable[[int, int], None]
+"""Called with the number of runs done and of all runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep: its values on the axes, its experiment, its key."""
+
+    values: tuple[Any, ...]
+    experiment: Experiment
+    key: str
+
+    @property
+    def label(self) -> str:
+        """The values for a message: `0.5, none`."""
+        return ", ".join(str(value) for value in self.values)
+
+
+def sweep(
+    experiment: Configuration | Path | str,
+    over: Mapping[str, Sequence[Any]],
+    out: Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+    catalogue_directory: Path | str | None = None,
+    jobs: int | None = None,
+    progress: SweepProgress | None = None,
+) -> pa.Table:
+    """Run an experiment once for every combination of values.
+
+    Args:
+        experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
+        over: Values by `table.key`; the first name varies slowest.
+        out: Folder of the sweep; made if needed, continued if it holds part of this sweep.
+        settings: Single values by `table.key`, the same in every run.
+        base: Folder that relative paths in a dict start from; the current folder by default.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with agewell.
+        jobs: Processes at once; one a processor by default.
+        progress: Called after each run.
+
+    Returns:
+        The table: a column an axis, then `run` (the key), then a column a metric (`metrics.` and, where a baseline
+        ran, `baseline.` before the name).
+
+    Raises:
+        InputError: The experiment is bad, or `out` holds another sweep.
+        RunError: Runs failed; the finished ones stay, and the same call goes on with the rest.
+    """
+    folder = files.make_folder(Path(out))
+    points = plan(resolve(experiment, settings=settings, base=base), over)
+    _claim(folder, points, over)
+    missing = _missing(folder, points)
+    done = len(points) - len(missing)
+    if progress is not None:
+        progress(done, len(points))
+    failures: list[tuple[Point, Outcome]] = []
+
+    def finished(index: int, outcome: Outcome) -> None:
+        nonlocal done
+        if outcome.error is not None:
+            failures.append((missing[index], outcome))
+            # Bad input in one run is bad input in the sweep: stop before hours go into the rest.
+            if outcome.is_input_error:
+                raise InputError(f"run {missing[index].label}: {outcome.error}")
+            return
+        done += 1
+        if progress is not None:
+            progress(done, len(points))
+
+    work = [_job(folder, point, catalogue_directory) for point in missing]
+    run_jobs(work, jobs or os.cpu_count() or 1, finished)
+    if failures:
+        failures.sort(key=lambda failure: points.index(failure[0]))
+        point, outcome = failures[0]
+        raise RunError(
+            f"{len(failures)} of {len(points)} runs failed, first {point.label}: {outcome.error}; "
+            "the finished runs are kept, the same command makes the others"
+        )
+    table = tabulate(folder, points, list(over))
+    files.write_whole(folder / TABLE_FILE, lambda path: pq.write_table(table, path))
+    return table
+
+
+def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """Every run of a sweep, in order.
+
+    Raises:
+        InputError: There is no axis, an axis has no values, or a name is not `table.key`.
+    """
+    if not over:
+        raise InputError("a sweep needs at least one axis: --over table.key=v1,v2")
+    for name, values in over.items():
+        if len(values) == 0:
+            raise InputError(f"the axis {name} has no values")
+    points = []
+    for values in itertools.product(*over.values()):
+        configuration = with_settings(
+            experiment.configuration, dict(zip(over, values, strict=True))
+        )
+        asked = {"version": __version__, "config": configuration}
+        key = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
+        points.append(Point(values, Experiment(configuration, experiment.base, {}), key))
+    return points
+
+
+def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.Table:
+    """The table of a finished sweep, a row a run."""
+    documents = [read_json(_run_folder(folder, point) / RESULT_FILE, "a result") for point in points]
+    columns: dict[str, pa.Array] = {}
+    for place, axis in enumerate(axes):
+        columns[axis] = _column([point.values[place] for point in points])
+    columns["run"] = pa.array([point.key for point in points], pa.string())
+    for section in ("metrics", "baseline"):
+        tables = [document.get(section) or {} for document in documents]
+        names = dict.fromkeys(name for table in tables for name in table)
+        for name in names:
+            columns[f"{section}.{name}"] = _column([table.get(name) for table in tables])
+    return pa.table(columns)
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """A column of one type: whole numbers, numbers, truth values or text; mixed values become JSON text."""
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in present):
+        return pa.array(values, pa.bool_())
+    if not any(isinstance(value, bool) for value in present):
+        if all(isinstance(value, int) for value in present):
+            return pa.array(values, pa.int64())
+        if all(isinstance(value, int | float) for value in present):
+            return pa.array(values, pa.float64())
+    if all(isinstance(value, str) for value in present):
+        return pa.array(values, pa.string())
+    texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
+    return pa.array(texts, pa.string())
+
+
+def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[Any]]) -> None:
+    """Say in `sweep.json` what this sweep is, or refuse a folder that holds another one."""
+    description = {
+        "schema_version": DESCRIPTION_SCHEMA_VERSION,
+        "version": __version__,
+        "axes": {name: list(values) for name, values in over.items()},
+        "runs": [point.key for point in points],
+    }
+    path = folder / DESCRIPTION_FILE
+    if path.is_file():
+        earlier = read_json(path, "the description of a sweep")
+        if earlier == description:
+            return
+        if isinstance(earlier, dict) and earlier.get("version") != __version__:
+            raise InputError(
+                f"{folder}: holds a sweep made by agewell {earlier.get('version')}; give another folder with --out"
+            )
+        # More or fewer values of the same experiment keep their finished runs; the old table no longer describes them.
+        (folder / TABLE_FILE).unlink(missing_ok=True)
+    elif any(folder.iterdir()):
+        raise InputError(f"{folder}: is not empty and holds no sweep; give another folder with --out")
+    files.write_json(path, description)
+
+
+def _missing(folder: Path, points: Sequence[Point]) -> list[Point]:
+    """The runs that have no result yet, or one whose inputs have changed."""
+    hashes: dict[Path, str] = {}
+    return [point for point in points if not _is_done(folder, point, hashes)]
+
+
+def _is_done(folder: Path, point: Point, hashes: dict[Path, str]) -> bool:
+    path = _run_folder(folder, point) / RESULT_FILE
+    if not path.is_file():
+        return False
+    document = read_json(path, "a result of agewell run")
+    for entry in document.get("inputs", []):
+        source = point.experiment.base / entry["path"]
+        if not source.is_file():
+            return False
+        if source not in hashes:
+            hashes[source] = sha256_of_file(source)
+        if hashes[source] != entry["sha256"]:
+            return False
+    return True
+
+
+def _job(folder: Path, point: Point, catalogue_directory: Path | str | None) -> Job:
+    return Job(
+        configuration=point.experiment.configuration,
+        base=str(point.experiment.base.resolve()),
+        out=str(_run_folder(folder, point).resolve()),
+        catalogue=None if catalogue_directory is None else str(Path(catalogue_directory).resolve()),
+    )
+
+
+def _run_folder(folder: Path, point: Point) -> Path:
+    return folder / "runs" / point.key

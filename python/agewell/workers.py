@@ -1,0 +1,180 @@
+"""Local worker processes for sweeps.
+
+A worker is `python -m agewell.workers`: it reads one job a line from standard input and answers each with one line on
+standard output, both JSON. The parent holds one thread a worker. Plain processes rather than a pool from the standard
+library: a pool either hangs when a worker is killed or cannot be stopped at once, and needs an importable main module, which
+a notebook is not.
+
+An interrupt ends the workers at once. A run that was under way leaves no result, for results are renamed into place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agewell.configuration import Experiment
+from agewell.errors import AgewellError, InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One simulation to make; paths are absolute."""
+
+    configuration: dict[str, Any]
+    base: str
+    out: str
+    catalogue: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: `error` is None, or the one line that says what is wrong."""
+
+    error: str | None = None
+    is_input_error: bool = False
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
+    """Make every job, at most `workers` at once.
+
+    Args:
+        jobs: What to do; started in order.
+        workers: Processes at once, at least 1.
+        finished: Called in this thread with the index of a job and its outcome, in order of completion. If it raises,
+            the workers are ended and the exception goes on.
+    """
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for index in range(len(jobs)):
+        waiting.put(index)
+    outcomes: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+    crew = [_Worker(jobs, waiting, outcomes) for _ in range(min(workers, len(jobs)))]
+    try:
+        for worker in crew:
+            worker.thread.start()
+        for _ in jobs:
+            finished(*outcomes.get())
+    finally:
+        for worker in crew:
+            worker.stop()
+
+
+class _Worker:
+    """One process and the thread that feeds it.
+
+    A process that dies fails its job only: the next job gets a new process.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        waiting: queue.SimpleQueue[int],
+        outcomes: queue.SimpleQueue[tuple[int, Outcome]],
+    ) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+        self._outcomes = outcomes
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._process: subprocess.Popen[str] | None = None
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+
+    def stop(self) -> None:
+        """End the process at once and wait for the thread."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+        if self.thread.ident is not None:
+            self.thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopped:
+                try:
+                    index = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                self._outcomes.put((index, self._make(self._jobs[index])))
+        finally:
+            self._end_process()
+
+    def _make(self, job: Job) -> Outcome:
+        try:
+            process = self._running()
+        except OSError as error:
+            return Outcome(f"a worker process cannot be started: {error.strerror}")
+        try:
+            return _ask(process, job)
+        except (OSError, ValueError):
+            self._end_process()
+            return Outcome(f"the worker process ended with status {process.returncode}")
+
+    def _running(self) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "agewell.workers"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    # Ctrl-C in a terminal reaches the whole process group; the parent decides what it means.
+                    start_new_session=True,
+                )
+                if self._stopped:
+                    self._process.kill()
+            return self._process
+
+    def _end_process(self) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            # A job that was being written has no reader any more.
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _ask(process: subprocess.Popen[str], job: Job) -> Outcome:
+    assert process.stdin is not None, "a worker is started with both pipes"
+    assert process.stdout is not None, "a worker is started with both pipes"
+    process.stdin.write(json.dumps(asdict(job)) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise OSError("the worker closed its end")
+    return Outcome(**json.loads(line))
+
+
+def _work() -> None:
+    from agewell.simulation import run_experiment
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for line in sys.stdin:
+        job = Job(**json.loads(line))
+        try:
+            experiment = Experiment(job.configuration, Path(job.base), {})
+            run_experiment(experiment, Path(job.out), job.catalogue)
+            outcome = Outcome()
+        except AgewellError as error:
+            outcome = Outcome(str(error), isinstance(error, InputError))
+        sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _work()
