@@ -1,5 +1,27 @@
-//! Block and file-operation traces.
+//! Block and file-operation traces: one strict streaming reader per format, filters, writers.
 //!
-//! One file per format; every reader is strict, streaming and bounded in memory.
+//! Every reader gives the same columns ([`BlockBatch`]): times in integer nanoseconds from the trace's start,
+//! addresses in 512-byte sectors. Memory is bounded whatever the length of the trace. A damaged input gives one
+//! error that names file, record, line and byte; a read error is never taken for the end.
+//!
+//! This crate knows neither disks nor simulations.
 
+mod civil;
+mod columns;
+mod error;
+mod fields;
+mod format;
+mod metadata;
 pub mod record;
+mod scene;
+mod source;
+mod trace;
+
+pub use civil::civil_text;
+pub use columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
+pub use error::{Place, TraceError};
+pub use format::{Detected, Format, FormatDescription, Sureness};
+pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
+pub use record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
+pub use source::Compression;
+pub use trace::{BlockSource, BlockTrace, ReadOptions, open_block_trace, read_block_trace};

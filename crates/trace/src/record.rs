@@ -1,10 +1,13 @@
 //! The canonical records, as columns.
 //!
 //! A batch is a struct of arrays: hot loops walk plain values, and the Arrow form at the boundary is a copy of the
-//! same columns under the same names.
+//! same columns under the same names. Invariant: every column of a batch has the same length.
 
 /// Stands in a time column where the format does not carry that time.
 pub const TIME_MISSING: u64 = u64::MAX;
+
+/// Rows that readers put into one batch: large enough to hide per-batch costs, small enough for the cache.
+pub const BATCH_ROWS: usize = 8192;
 
 /// Flag bits of a block record.
 pub mod flag {
@@ -39,4 +42,187 @@ pub struct BlockBatch {
     pub flags: Vec<u16>,
     /// Issuing client or process, 0 if unknown.
     pub client: Vec<u32>,
+}
+
+/// One block request, for code that handles a single row at a time. Units as in [`BlockBatch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRow {
+    /// As [`BlockBatch::enqueue_ns`].
+    pub enqueue_ns: u64,
+    /// As [`BlockBatch::start_ns`].
+    pub start_ns: u64,
+    /// As [`BlockBatch::finish_ns`].
+    pub finish_ns: u64,
+    /// As [`BlockBatch::device`].
+    pub device: u32,
+    /// As [`BlockBatch::sector`].
+    pub sector: u64,
+    /// As [`BlockBatch::sectors`].
+    pub sectors: u32,
+    /// As [`BlockBatch::operation`].
+    pub operation: u8,
+    /// As [`BlockBatch::flags`].
+    pub flags: u16,
+    /// As [`BlockBatch::client`].
+    pub client: u32,
+}
+
+/// Applies one expression to every column of a batch.
+macro_rules! each_column {
+    ($batch:expr, $column:ident => $action:expr) => {{
+        let batch = $batch;
+        {
+            let $column = &mut batch.enqueue_ns;
+            $action;
+        }
+        {
+            let $column = &mut batch.start_ns;
+            $action;
+        }
+        {
+            let $column = &mut batch.finish_ns;
+            $action;
+        }
+        {
+            let $column = &mut batch.device;
+            $action;
+        }
+        {
+            let $column = &mut batch.sector;
+            $action;
+        }
+        {
+            let $column = &mut batch.sectors;
+            $action;
+        }
+        {
+            let $column = &mut batch.operation;
+            $action;
+        }
+        {
+            let $column = &mut batch.flags;
+            $action;
+        }
+        {
+            let $column = &mut batch.client;
+            $action;
+        }
+    }};
+}
+
+impl BlockBatch {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.enqueue_ns.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.enqueue_ns.is_empty()
+    }
+
+    /// Empties every column, keeping its memory.
+    pub fn clear(&mut self) {
+        each_column!(self, column => column.clear());
+    }
+
+    /// Makes room for `rows` more rows.
+    pub fn reserve(&mut self, rows: usize) {
+        each_column!(self, column => column.reserve(rows));
+    }
+
+    /// Drops every row from `rows` on.
+    pub fn truncate(&mut self, rows: usize) {
+        each_column!(self, column => column.truncate(rows));
+    }
+
+    /// Drops the first `rows` rows.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn drop_front(&mut self, rows: usize) {
+        each_column!(self, column => { column.drain(..rows); });
+    }
+
+    /// Appends one row.
+    #[inline]
+    pub fn push(&mut self, row: BlockRow) {
+        self.enqueue_ns.push(row.enqueue_ns);
+        self.start_ns.push(row.start_ns);
+        self.finish_ns.push(row.finish_ns);
+        self.device.push(row.device);
+        self.sector.push(row.sector);
+        self.sectors.push(row.sectors);
+        self.operation.push(row.operation);
+        self.flags.push(row.flags);
+        self.client.push(row.client);
+    }
+
+    /// The row at `index`.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn row(&self, index: usize) -> BlockRow {
+        BlockRow {
+            enqueue_ns: self.enqueue_ns[index],
+            start_ns: self.start_ns[index],
+            finish_ns: self.finish_ns[index],
+            device: self.device[index],
+            sector: self.sector[index],
+            sectors: self.sectors[index],
+            operation: self.operation[index],
+            flags: self.flags[index],
+            client: self.client[index],
+        }
+    }
+
+    /// Overwrites the row at `index`.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[inline]
+    pub fn set_row(&mut self, index: usize, row: BlockRow) {
+        self.enqueue_ns[index] = row.enqueue_ns;
+        self.start_ns[index] = row.start_ns;
+        self.finish_ns[index] = row.finish_ns;
+        self.device[index] = row.device;
+        self.sector[index] = row.sector;
+        self.sectors[index] = row.sectors;
+        self.operation[index] = row.operation;
+        self.flags[index] = row.flags;
+        self.client[index] = row.client;
+    }
+
+    /// Appends rows `range` of `other`.
+    ///
+    /// # Panics
+    /// If `other` has no such rows.
+    pub fn extend_from(&mut self, other: &BlockBatch, range: std::ops::Range<usize>) {
+        self.enqueue_ns.extend_from_slice(&other.enqueue_ns[range.clone()]);
+        self.start_ns.extend_from_slice(&other.start_ns[range.clone()]);
+        self.finish_ns.extend_from_slice(&other.finish_ns[range.clone()]);
+        self.device.extend_from_slice(&other.device[range.clone()]);
+        self.sector.extend_from_slice(&other.sector[range.clone()]);
+        self.sectors.extend_from_slice(&other.sectors[range.clone()]);
+        self.operation.extend_from_slice(&other.operation[range.clone()]);
+        self.flags.extend_from_slice(&other.flags[range.clone()]);
+        self.client.extend_from_slice(&other.client[range]);
+    }
+
+    /// Asserts that every column has the same length: a batch that breaks this is our own bug.
+    ///
+    /// # Panics
+    /// If a column is shorter or longer than the first.
+    pub fn verify(&self) {
+        let rows = self.enqueue_ns.len();
+        assert_eq!(self.start_ns.len(), rows);
+        assert_eq!(self.finish_ns.len(), rows);
+        assert_eq!(self.device.len(), rows);
+        assert_eq!(self.sector.len(), rows);
+        assert_eq!(self.sectors.len(), rows);
+        assert_eq!(self.operation.len(), rows);
+        assert_eq!(self.flags.len(), rows);
+        assert_eq!(self.client.len(), rows);
+    }
 }

@@ -1,0 +1,268 @@
+//! Where readers put their rows: checks each one, orders them by enqueue time and moves the clock to the trace's
+//! start.
+//!
+//! Two policies. *Strict*: the format promises rising times, so a step back is an error. *Window*: the format logs at
+//! completion or gathers several clocks, so rows are sorted within a window of [`WINDOW_ROWS`]; a row later than the
+//! window can mend is an error. Invariant: rows leave in order of enqueue time, with ties in file order.
+
+use crate::error::Problem;
+use crate::metadata::{DeviceTable, TraceMetadata};
+use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
+
+/// Rows held back to mend the order of formats that log out of order; chosen by us: about 6 MB.
+pub(crate) const WINDOW_ROWS: usize = 65_536;
+
+/// A step back further than this is no late completion but a broken clock; chosen by us, an order of magnitude above
+/// the longest command time-outs.
+const STEP_BACK_NS_MAX: u64 = 600_000_000_000;
+
+/// What becomes time zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The first request's enqueue time.
+    FirstRecord,
+    /// The zero of the format's own clock: its header dates it.
+    ClockZero,
+}
+
+/// Whether the format promises rising times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Strict,
+    Window,
+}
+
+/// The state shared by every reader.
+pub(crate) struct Scene {
+    pub(crate) metadata: TraceMetadata,
+    pub(crate) devices: DeviceTable,
+    pub(crate) skip_bad: bool,
+    /// Civil time of the format's clock zero, ns since 1970 in the metadata's zone.
+    pub(crate) wall_of_clock_zero_ns: Option<i128>,
+    order: Order,
+    origin_rule: Origin,
+    origin_ns: Option<u64>,
+    /// Latest enqueue time pushed; in the window only since it last was sorted.
+    latest_ns: u64,
+    /// Nothing before this may come any more.
+    released_ns: u64,
+    sorted: bool,
+    window: BlockBatch,
+    ready: BlockBatch,
+    ready_head: usize,
+    rows: u64,
+}
+
+impl Scene {
+    pub(crate) fn new(
+        metadata: TraceMetadata,
+        order: Order,
+        origin: Origin,
+        skip_bad: bool,
+    ) -> Self {
+        Self {
+            metadata,
+            devices: DeviceTable::default(),
+            skip_bad,
+            wall_of_clock_zero_ns: None,
+            order,
+            origin_rule: origin,
+            origin_ns: None,
+            latest_ns: 0,
+            released_ns: 0,
+            sorted: true,
+            window: BlockBatch::default(),
+            ready: BlockBatch::default(),
+            ready_head: 0,
+            rows: 0,
+        }
+    }
+
+    /// Whether a batch is ready to be taken.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ready.len() - self.ready_head >= BATCH_ROWS
+    }
+
+    /// Rows accepted so far.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Overrides the format's rule for time zero, before the first row.
+    pub(crate) fn set_origin_rule(&mut self, origin: Origin) {
+        assert!(self.rows == 0, "the origin is settled before the first row");
+        self.origin_rule = origin;
+    }
+
+    /// Declares the zero of the format's clock to be the trace's start from now on.
+    pub(crate) fn start_at(&mut self, clock_ns: u64) {
+        if self.origin_ns.is_none() {
+            self.set_origin(clock_ns);
+        }
+    }
+
+    /// Accepts one request; times on the format's own clock in ns.
+    #[inline]
+    pub(crate) fn push(&mut self, row: BlockRow) -> Result<(), Problem> {
+        if row.sectors == 0 && row.operation != agewell_core::Operation::Flush as u8 {
+            return Err(Problem::new("a request of no length"));
+        }
+        if row.sector.checked_add(u64::from(row.sectors)).is_none() {
+            return Err(Problem::new(format!("sector {} is beyond any device", row.sector)));
+        }
+        if row.start_ns < row.enqueue_ns
+            || row.finish_ns < row.enqueue_ns
+            || (row.start_ns != TIME_MISSING && row.finish_ns < row.start_ns)
+        {
+            return Err(Problem::new(format!(
+                "times out of order: enqueued {}, started {}, finished {} ns",
+                row.enqueue_ns,
+                time_text(row.start_ns),
+                time_text(row.finish_ns)
+            )));
+        }
+        match self.order {
+            Order::Strict => self.push_strict(row),
+            Order::Window => self.push_window(row),
+        }
+    }
+
+    #[inline]
+    fn push_strict(&mut self, row: BlockRow) -> Result<(), Problem> {
+        if row.enqueue_ns < self.latest_ns {
+            return Err(Problem::new(format!(
+                "the clock goes back by {} ns, to {} ns; sort the trace by time",
+                self.latest_ns - row.enqueue_ns,
+                row.enqueue_ns
+            )));
+        }
+        self.latest_ns = row.enqueue_ns;
+        let origin = match self.origin_ns {
+            Some(origin) => origin,
+            None => self.first_origin(row.enqueue_ns),
+        };
+        self.rows += 1;
+        self.ready.push(rebased(row, origin));
+        Ok(())
+    }
+
+    #[inline]
+    fn push_window(&mut self, row: BlockRow) -> Result<(), Problem> {
+        if row.enqueue_ns < self.released_ns {
+            return Err(Problem::new(format!(
+                "the clock goes back by {} ns, further than the {WINDOW_ROWS} requests that are held \
+                 back to mend the order; sort the trace by time",
+                self.released_ns - row.enqueue_ns,
+            )));
+        }
+        if row.enqueue_ns < self.latest_ns {
+            let back_ns = self.latest_ns - row.enqueue_ns;
+            if back_ns > STEP_BACK_NS_MAX {
+                return Err(Problem::new(format!(
+                    "the clock goes back by {} s; sort the trace by time",
+                    back_ns / 1_000_000_000
+                )));
+            }
+            self.sorted = false;
+        }
+        self.latest_ns = self.latest_ns.max(row.enqueue_ns);
+        self.rows += 1;
+        self.window.push(row);
+        if self.window.len() >= 2 * WINDOW_ROWS {
+            self.release(WINDOW_ROWS);
+        }
+        Ok(())
+    }
+
+    /// Ends the trace: everything still held back becomes ready.
+    pub(crate) fn finish(&mut self) {
+        self.release(self.window.len());
+    }
+
+    fn release(&mut self, count: usize) {
+        if count == 0 {
+            return;
+        }
+        if !self.sorted {
+            let mut order: Vec<u32> = (0..self.window.len() as u32).collect();
+            order.sort_by_key(|&index| self.window.enqueue_ns[index as usize]);
+            let moved = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
+            self.metadata.warn_many(OUT_OF_ORDER, moved as u64);
+            let mut sorted = BlockBatch::default();
+            sorted.reserve(2 * WINDOW_ROWS);
+            for &index in &order {
+                sorted.push(self.window.row(index as usize));
+            }
+            self.window = sorted;
+            self.sorted = true;
+        }
+        let origin = match self.origin_ns {
+            Some(origin) => origin,
+            None => self.first_origin(self.window.enqueue_ns[0]),
+        };
+        if self.ready_head == self.ready.len() {
+            self.ready.clear();
+            self.ready_head = 0;
+        }
+        for index in 0..count {
+            self.ready.push(rebased(self.window.row(index), origin));
+        }
+        self.released_ns = self.window.enqueue_ns[count - 1];
+        self.window.drop_front(count);
+    }
+
+    fn first_origin(&mut self, first_ns: u64) -> u64 {
+        let origin = match self.origin_rule {
+            Origin::FirstRecord => first_ns,
+            Origin::ClockZero => 0,
+        };
+        self.set_origin(origin);
+        origin
+    }
+
+    fn set_origin(&mut self, origin: u64) {
+        self.origin_ns = Some(origin);
+        self.metadata.clock_start_ns = origin;
+        if let Some(zero) = self.wall_of_clock_zero_ns {
+            self.metadata.start_wall_ns = i64::try_from(zero + i128::from(origin)).ok();
+        }
+    }
+
+    /// Moves up to [`BATCH_ROWS`] ready rows into `batch`.
+    pub(crate) fn take(&mut self, batch: &mut BlockBatch) {
+        batch.clear();
+        let left = self.ready.len() - self.ready_head;
+        if self.ready_head == 0 && left <= BATCH_ROWS {
+            std::mem::swap(batch, &mut self.ready);
+            return;
+        }
+        let end = self.ready_head + left.min(BATCH_ROWS);
+        batch.extend_from(&self.ready, self.ready_head..end);
+        self.ready_head = end;
+        if self.ready_head == self.ready.len() {
+            self.ready.clear();
+            self.ready_head = 0;
+        }
+    }
+}
+
+/// Warning of a window that had to sort.
+pub(crate) const OUT_OF_ORDER: &str = "requests were out of order in time and have been sorted";
+
+fn rebased(mut row: BlockRow, origin: u64) -> BlockRow {
+    if origin != 0 {
+        row.enqueue_ns -= origin;
+        if row.start_ns != TIME_MISSING {
+            row.start_ns -= origin;
+        }
+        if row.finish_ns != TIME_MISSING {
+            row.finish_ns -= origin;
+        }
+    }
+    row
+}
+
+fn time_text(time_ns: u64) -> String {
+    if time_ns == TIME_MISSING { "unknown".to_owned() } else { time_ns.to_string() }
+}
