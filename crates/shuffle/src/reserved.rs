@@ -1,0 +1,105 @@
+//! Block copying into a reserved region in the middle of the disk, as a baseline beside shuffling.
+//!
+//! After Akyurek & Salem, *Adaptive block rearrangement* (ACM TOCS 13(2), 1995, 89-121; the driver
+//! version: USENIX Summer 1993). From the published abstracts: frequently referenced blocks are
+//! **copied** from their original places to reserved space near the middle of the disk; how often
+//! each is referenced is estimated by watching the requests; only a small number of blocks needs
+//! copying; the file system knows nothing of it. Chosen by us, not taken from them: the region is 5
+//! % of the slots unless told otherwise; inside it the copies form an organ pipe; the set is chosen
+//! again at the end of every interval from the aged counts; updates go to the copy, and a copy that
+//! is evicted is written back only if it was updated.
+//!
+//! The region is hidden from the file system, so a disk without spare slots cannot have one. For a
+//! workload that addresses the whole disk there is an exchange in its place (ours): hot quanta
+//! change places with the residents of the middle region, everything else stays at home.
+
+use crate::placement::Arrangement;
+use crate::policy::{arrange_ranked, most_accessed};
+use crate::{OrganPipeSlots, Placement, ShuffleView};
+
+/// The slots set aside for copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReservedRegion {
+    /// First slot of the region.
+    pub first_slot: u32,
+    /// Slots in the region.
+    pub slots: u32,
+    /// Hidden from the addressed quanta (copying), or holding quanta of its own (exchange).
+    pub hidden: bool,
+}
+
+impl ReservedRegion {
+    /// A region of `slots` slots around the middle of the space that `quanta` quanta and, if
+    /// hidden, the region take.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    #[must_use]
+    pub fn centered(quanta: u32, slots: u32, hidden: bool) -> Self {
+        let span = if hidden { quanta + slots } else { quanta };
+        assert!(slots > 0 && slots <= span, "a region of {slots} slots among {span}");
+        Self { first_slot: (span - slots) / 2, slots, hidden }
+    }
+
+    /// Where `quantum` lies when it is not copied.
+    #[must_use]
+    pub fn home(&self, quantum: u32) -> u32 {
+        if self.hidden && quantum >= self.first_slot { quantum + self.slots } else { quantum }
+    }
+
+    /// The slot for the most accessed quantum.
+    #[must_use]
+    pub fn center(&self) -> u32 {
+        self.first_slot + (self.slots - 1) / 2
+    }
+
+    fn contains(&self, slot: u32) -> bool {
+        (self.first_slot..self.first_slot + self.slots).contains(&slot)
+    }
+
+    fn center_out(&self) -> impl Iterator<Item = u32> {
+        let first_slot = self.first_slot;
+        let middle = self.center() - first_slot;
+        OrganPipeSlots::new(middle, self.slots).map(move |slot| first_slot + slot)
+    }
+
+    /// The most accessed quanta in the region, everything else at home.
+    pub(crate) fn choose(&self, view: &ShuffleView<'_>, coverage_ppm: u32) -> Placement {
+        let mut hot = most_accessed(view, coverage_ppm);
+        hot.truncate(self.slots as usize);
+        let mut arrangement = Arrangement::new(view.table);
+        arrange_ranked(&mut arrangement, view, &mut hot, self.center_out());
+        let mut displaced = self.send_home(&mut arrangement, view.table.grid().quanta());
+        // Only an exchange displaces anyone: residents of the region whose slot a hot quantum took.
+        // There is room for exactly these where hot quanta came from, be it outside the region or
+        // elsewhere in it.
+        if !displaced.is_empty() {
+            let mut left = self.slots_left(&arrangement, &hot);
+            arrangement.place_equals(&mut displaced, &mut left);
+        }
+        arrangement.settle_the_rest()
+    }
+
+    fn slots_left(&self, arrangement: &Arrangement<'_>, hot: &[u32]) -> Vec<u32> {
+        let inside = (self.first_slot..self.first_slot + self.slots)
+            .filter(|slot| !arrangement.is_taken(*slot));
+        let outside = hot.iter().map(|quantum| self.home(*quantum));
+        inside.chain(outside.filter(|slot| !self.contains(*slot))).collect()
+    }
+
+    fn send_home(&self, arrangement: &mut Arrangement<'_>, quanta: u32) -> Vec<u32> {
+        let mut displaced = Vec::new();
+        for quantum in 0..quanta {
+            if arrangement.is_placed(quantum) {
+                continue;
+            }
+            let home = self.home(quantum);
+            if arrangement.is_taken(home) {
+                displaced.push(quantum);
+            } else {
+                arrangement.place(quantum, home);
+            }
+        }
+        displaced
+    }
+}
