@@ -19,6 +19,6 @@ def run_experiment(
     base_dir: str,
     catalogue_dir: str,
     out_dir: str | None,
-    progress: Callable[[float, str], None] | None,
+    progress: Callable[[int], None] | None,
 ) -> str:
     """Run the experiment `config` (JSON) and give the result document (JSON)."""

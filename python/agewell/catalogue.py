@@ -1,7 +1,7 @@
 """Where the files that come with agewell are: the device catalogue and the published experiments.
 
-Both are folders of the repository (`devices`, `experiments`). `agewell/data` links to them, so that an installed wheel
-carries copies and a checkout uses the files themselves.
+Both are folders of the repository (`devices`, `experiments`). `agewell/data` links to them, so that
+an installed wheel carries copies and a checkout uses the files themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def experiments() -> Path:
 
 
 def repository() -> Path | None:
-    """The root of the checkout that agewell runs from, or None when it runs from an installed wheel."""
+    """The root of the checkout that agewell runs from, or None for an installed wheel."""
     root = _PACKAGE.parents[1]
     return root if (root / "crates").is_dir() and (root / "Cargo.toml").is_file() else None
 
@@ -32,5 +32,7 @@ def repository() -> Path | None:
 def _data(name: str) -> Path:
     folder = (_PACKAGE / "data" / name).resolve()
     if not folder.is_dir():
-        raise RunError(f"the folder {folder} is missing: this installation of agewell is damaged; install it again")
+        raise RunError(
+            f"the folder {folder} is missing: agewell is not completely installed; install it again"
+        )
     return folder

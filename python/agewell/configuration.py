@@ -1,7 +1,9 @@
-"""Experiments as files and as dicts: reading TOML, changing single settings, rerunning a result from its own record.
+"""Experiments as files and as dicts.
 
-What the tables and keys mean is checked in the Rust core, which names the nearest known key for an unknown one. Here a
-configuration is only a nested dict of JSON values.
+Reading TOML, changing single settings, and running a result again from its own record.
+
+What the tables and keys mean is checked in the Rust core, which names the nearest known key for an
+unknown one. Here a configuration is only a nested dict of JSON values.
 """
 
 from __future__ import annotations
@@ -17,12 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agewell import catalogue
 from agewell.errors import InputError
 
 Configuration = dict[str, Any]
 """One table a box of the flow, as in the TOML file."""
 
-_POSITION = re.compile(r"^(?P<what>.*?)\s*\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$")
+_POSITION = re.compile(
+    r"^(?P<what>.*?)\s*\(at (?:line (?P<line>\d+), column (?P<column>\d+)|end of document)\)$"
+)
 _BARE_KEY = re.compile(r"^[A-Za-z0-9_-]+$")
 
 
@@ -33,14 +38,10 @@ class Experiment:
     Attributes:
         configuration: The tables of the experiment.
         base: Folder that relative paths in it start from.
-        recorded_inputs: sha256 by path of the inputs of an earlier run; empty unless read from a result.
-        recorded_version: The agewell version of that run, or None.
     """
 
     configuration: Configuration
     base: Path
-    recorded_inputs: Mapping[str, str]
-    recorded_version: str | None = None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -71,12 +72,10 @@ def load(path: Path) -> Experiment:
         path = path / "result.json"
     if path.suffix == ".json":
         return _load_record(path)
-    return Experiment(_as_json(read_toml(path), path), path.parent, {})
+    return Experiment(_as_json(read_toml(path), path), path.parent)
 
 
-def with_settings(
-    configuration: Mapping[str, Any], settings: Mapping[str, Any]
-) -> Configuration:
+def with_settings(configuration: Mapping[str, Any], settings: Mapping[str, Any]) -> Configuration:
     """A copy of a configuration with single values replaced or added.
 
     Args:
@@ -137,9 +136,10 @@ def parse_axis(assignment: str) -> tuple[str, list[Any]]:
 
 
 def parse_value(text: str) -> Any:
-    """A value as TOML would read it; what is not TOML is taken as a string, so that quotes can be left out.
+    """A value as TOML would read it.
 
-    `1` is a number, `true` a truth value, `["a"]` a list, `1 d` and `"1 d"` the same string.
+    What is not TOML is taken as a string, so that quotes can be left out: `1` is a number, `true` a
+    truth value, `["a"]` a list, `1 d` and `"1 d"` the same string.
     """
     if "\n" in text or "\r" in text:
         return text
@@ -185,32 +185,50 @@ def read_json(path: Path, what: str) -> Any:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8 text, so not {what}") from error
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path}:{error.lineno}:{error.colno}: not {what}: {error.msg}"
-        ) from error
+        raise InputError(f"{path}:{error.lineno}:{error.colno}: not {what}: {error.msg}") from error
 
 
 def _load_record(path: Path) -> Experiment:
     record = read_json(path, "a result of agewell run")
     if not isinstance(record, dict) or not isinstance(record.get("config"), dict):
         raise InputError(f"{path}: not a result of agewell run: it has no table 'config'")
-    inputs = {
-        entry["path"]: entry["sha256"]
-        for entry in record.get("inputs", [])
-        if isinstance(entry, dict) and "path" in entry and "sha256" in entry
-    }
-    return Experiment(
-        record["config"], _base_of_record(path, inputs), inputs, record.get("version")
-    )
+    return Experiment(record["config"], _base_of_record(path, recorded_inputs(record, path)))
+
+
+def recorded_inputs(record: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """The sha256 of every input of a result, by the name the experiment gives it.
+
+    Args:
+        record: The result document.
+        path: Its file, for the message.
+
+    Raises:
+        InputError: The list of inputs is damaged.
+    """
+    try:
+        return {str(entry["name"]): str(entry["sha256"]) for entry in record["inputs"]}
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: not a result of agewell run: its 'inputs' are damaged"
+        ) from error
+
+
+def input_file(name: str, base: Path, devices: Path) -> Path | None:
+    """The file that an experiment means by `name`: a path or a device of the catalogue."""
+    beside = base / name
+    if beside.is_file():
+        return beside
+    listed = devices / f"{name}.toml"
+    return listed if listed.is_file() else None
 
 
 def _base_of_record(path: Path, inputs: Mapping[str, str]) -> Path:
-    """The folder from which every recorded relative input can be found with the bytes it had.
+    """The folder from which every recorded input can be found with the bytes it had.
 
-    The record itself names inputs as the experiment did, so that it is the same on every machine. Tried in turn: where the
-    run says it took them from (`origin.json` beside the record), the current folder, the record's folder and those above.
+    The record itself names inputs as the experiment did, so that it is the same on every machine.
+    Tried in turn: where the run says it took them from (`origin.json` beside the record), the
+    current folder, the record's folder and those above.
     """
-    relative = {name: sha256 for name, sha256 in inputs.items() if not Path(name).is_absolute()}
     folder = path.resolve().parent
     candidates = [Path.cwd(), folder, *folder.parents]
     origin = folder / "origin.json"
@@ -218,21 +236,31 @@ def _base_of_record(path: Path, inputs: Mapping[str, str]) -> Path:
         stated = read_json(origin, "the origin of a run")
         if isinstance(stated, dict) and isinstance(stated.get("base"), str):
             candidates.insert(0, folder / stated["base"])
-    changed: Path | None = None
+    devices = catalogue.directory()
+    # The lack that came nearest: first a changed input, then a missing one.
+    changed: str | None = None
+    absent: str | None = None
     for base in candidates:
-        if not all((base / name).is_file() for name in relative):
+        found = {name: input_file(name, base, devices) for name in inputs}
+        lacking = [name for name, file in found.items() if file is None]
+        if lacking:
+            absent = absent or lacking[0]
             continue
-        if all(sha256_of_file(base / name) == sha256 for name, sha256 in relative.items()):
+        differing = [
+            str(file)
+            for name, file in found.items()
+            if file is not None and sha256_of_file(file) != inputs[name]
+        ]
+        if not differing:
             return base
-        changed = changed or base
-    names = ", ".join(relative)
+        changed = changed or differing[0]
     if changed is not None:
         raise InputError(
-            f"{path}: an input changed since that run ({names} in {changed}); "
-            "run the experiment file instead, or restore the input"
+            f"{path}: its input {changed} has changed since that run; "
+            "restore it, or run the experiment file instead"
         )
     raise InputError(
-        f"{path}: its input {names} was not found; run from the folder that the path starts from"
+        f"{path}: its input {absent} was not found; run from the folder that the path starts from"
     )
 
 
@@ -248,7 +276,10 @@ def _syntax_error(path: Path, message: str) -> str:
 def _as_json(tables: dict[str, Any], path: Path) -> Configuration:
     for name, value in tables.items():
         if not _is_json(value):
-            raise InputError(f"{path}: [{name}] holds a date, a time or a number that is not finite; use a string")
+            raise InputError(
+                f"{path}: [{name}] holds a date, a time or a number that is not finite; "
+                "write it as a string"
+            )
     return tables
 
 
@@ -265,7 +296,9 @@ def _is_json(value: Any) -> bool:
 def _split_assignment(assignment: str, option: str) -> tuple[str, str]:
     name, equals, value = assignment.partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise InputError(f"{option} {assignment}: expected table.key=value, for example remap.kind=none")
+        raise InputError(
+            f"{option} {assignment}: expected table.key=value, for example remap.kind=none"
+        )
     return name.strip(), value.strip()
 
 

@@ -1,7 +1,8 @@
-"""How plots look: one palette, one set of axes, PNG and SVG files, and SVG that follows a page's light or dark theme.
+"""How plots look: one palette, one set of axes, as PNG and SVG files and inside a page.
 
-Series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people with any of the common colour
-vision deficiencies tell apart; lines also differ in dash, so that a print in grey can be read.
+Series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people with any of
+the common colour vision deficiencies tell apart; lines also differ in dash, so that a print in grey
+can be read.
 """
 
 from __future__ import annotations
@@ -27,10 +28,21 @@ GRID = "#dfe2e6"
 PAPER = "#ffffff"
 SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 
-_DASHES: tuple[Any, ...] = ("solid", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (6, 1.5, 1.5, 1.5)), "solid", (0, (3, 1)))
+_DASHES: tuple[Any, ...] = (
+    "solid",
+    (0, (5, 1.5)),
+    (0, (1.5, 1.5)),
+    (0, (6, 1.5, 1.5, 1.5)),
+    "solid",
+    (0, (3, 1)),
+)
 _WIDTH_INCHES = 7.2
 _HEIGHT_INCHES = 3.9
 _PNG_DOTS_PER_INCH = 160
+_BAR_LABELS_MAX = 24
+"""More numbers than that above bars would touch each other."""
+_MARKED_POINTS_MAX = 16
+"""A line through more points than that is drawn without marks."""
 
 _THEME_VARIABLES = {
     INK: "var(--ink)",
@@ -90,7 +102,7 @@ def save(plot: Plot, directory: Path) -> list[Path]:
 
 
 def inline_svg(plot: Plot) -> str:
-    """The plot as SVG text for the inside of an HTML page, with the page's theme colours and without a title."""
+    """The plot as SVG text for an HTML page, in the page's theme colours, without its title."""
     with _style(plot.name):
         figure = _figure(plot, with_title=False)
         buffer = io.BytesIO()
@@ -113,7 +125,8 @@ def _style(name: str) -> Any:
     import matplotlib as mpl
 
     # Without a salt the identifiers inside an SVG are random.
-    return mpl.rc_context({**_SETTINGS, "svg.hashsalt": name})
+    settings: Any = _SETTINGS | {"svg.hashsalt": name}
+    return mpl.rc_context(settings)
 
 
 def _figure(plot: Plot, *, with_title: bool) -> Figure:
@@ -143,7 +156,7 @@ def _figure(plot: Plot, *, with_title: bool) -> Figure:
 
 
 def _coloured(plot: Plot) -> list[tuple[Curve, str, Any]]:
-    """Every curve with its colour and dash; baselines share the quiet grey and take no colour from the others."""
+    """Every curve with its colour and dash; baselines take no colour from the others."""
     coloured: list[tuple[Curve, str, Any]] = []
     used = 0
     for curve in plot.curves:
@@ -164,7 +177,7 @@ def _draw_line(axes: Axes, curve: Curve, colour: str, dash: Any, zorder: int) ->
     elif curve.style == "steps":
         axes.step(curve.x, curve.y, where="post", linestyle=dash, **style)
     else:
-        few = len(curve.x) <= 16
+        few = len(curve.x) <= _MARKED_POINTS_MAX
         axes.plot(
             curve.x, curve.y, linestyle=dash, marker="o" if few else None, markersize=3.5, **style
         )
@@ -173,8 +186,10 @@ def _draw_line(axes: Axes, curve: Curve, colour: str, dash: Any, zorder: int) ->
 def _draw_bars(axes: Axes, curve: Curve, colour: str, place: int, count: int, write: bool) -> None:
     width = 0.8 / count
     centres = [x + (place - (count - 1) / 2) * width for x in curve.x]
-    drawn = axes.bar(centres, curve.y, width=width * 0.92, color=colour, label=curve.label, zorder=3)
-    if write and len(curve.x) * count <= 24:  # noqa: PLR2004 (more numbers than that would touch each other)
+    drawn = axes.bar(
+        centres, curve.y, width=width * 0.92, color=colour, label=curve.label, zorder=3
+    )
+    if write and len(curve.x) * count <= _BAR_LABELS_MAX:
         labels = ["" if math.isnan(y) else f"{y:.3g}" for y in curve.y]
         axes.bar_label(drawn, labels, padding=2, fontsize=8, color=INK)
 
@@ -186,7 +201,9 @@ def _scale(axes: Axes, plot: Plot) -> None:
         axes.set_xticks(range(len(plot.categories)), plot.categories)
         axes.grid(visible=False, axis="x")
     if plot.y_scale == "linear":
-        lowest = min((y for curve in plot.curves for y in curve.y if not math.isnan(y)), default=0.0)
+        lowest = min(
+            (y for curve in plot.curves for y in curve.y if not math.isnan(y)), default=0.0
+        )
         if plot.y_from_zero and lowest >= 0:
             axes.set_ylim(bottom=0)
         elif lowest < 0:

@@ -65,7 +65,8 @@ def make_folder(path: Path) -> Path:
 
 
 def _umask() -> int:
-    # There is no way to read the mask but to set it; this runs in the main thread before other files are made.
+    # There is no way to read the mask but to set it; this runs in the main thread before other
+    # files are made.
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

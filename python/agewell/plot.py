@@ -1,7 +1,8 @@
 """Plots as plain values: what to draw is said here, how it looks is decided in `agewell.drawing`.
 
-A `Plot` holds numbers and words only, so that a study, a report and a test can make and compare plots without a drawing
-library. The same value becomes a PNG and an SVG file and the figure inside an HTML report.
+A `Plot` holds numbers and words only, so that a study, a report and a test can make and compare
+plots without a drawing library. The same value becomes a PNG and an SVG file and the figure inside
+an HTML report.
 """
 
 from __future__ import annotations

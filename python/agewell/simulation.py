@@ -1,7 +1,7 @@
 """One simulation from Python: `agewell.run`.
 
-The work is done by the extension module, without the interpreter's lock; this module finds the files, keeps the record
-of where a run came from, and gives the result a shape.
+The work is done by the extension module, without the interpreter's lock; this module finds the
+files, keeps the record of where a run came from, and gives the result a shape.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ from agewell import _agewell, catalogue, files
 from agewell.configuration import Configuration, Experiment, load, read_json, with_settings
 from agewell.errors import InputError
 
-ProgressCallback = Callable[[float, str], None]
-"""Called with the fraction done, 0 to 1, and a few words."""
+ProgressCallback = Callable[[int], None]
+"""Called now and then with the number of requests read so far."""
 
 RESULT_FILE = "result.json"
 SERIES_FILE = "series.parquet"
 HISTOGRAMS_FILE = "histograms.parquet"
 TIMING_FILE = "timing.json"
-"""How long the run took; beside the result, never in it, so that the result is the same bytes every time."""
+"""How long the run took; beside the result, never in it, so that the result is the same bytes every
+time."""
 ORIGIN_FILE = "origin.json"
-"""The folder that relative paths of the configuration start from, relative to the run's own folder."""
+"""The folder that relative paths of the configuration start from, relative to the run's own
+folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,16 @@ class Result:
 
     Attributes:
         document: The whole record, as in `result.json`.
-        series: A row an interval of the trace (an hour unless set otherwise): `interval`, `start_ns`, `requests`,
-            `read_requests`, `sectors`, `mean_service_ms`, `mean_response_ms`, `mean_seek_cylinders`,
-            `zero_seek_fraction`, and the last four again with the prefix `baseline_` when a baseline ran.
-        histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`, `service_ns`,
-            `seek_cylinders`), `day` (of the trace, for seek distances), `upper` (inclusive upper edge), `count`.
+        series: A row an interval of the trace (an hour unless set otherwise): `interval`,
+            `start_ns`, `requests`,
+            `read_requests`, `sectors`, `mean_service_ms`, `mean_response_ms`,
+            `mean_seek_cylinders`,
+            `zero_seek_fraction`, and the last four again with the prefix `baseline_` when a
+            baseline ran.
+        histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
+            `service_ns`,
+            `seek_cylinders`), `day` (of the trace, for seek distances), `upper` (inclusive upper
+            edge), `count`.
         directory: The folder that holds the record, or None if none was kept.
     """
 
@@ -62,7 +69,7 @@ class Result:
     @property
     def baseline(self) -> dict[str, Any] | None:
         """The metrics of the same requests without remapping, if a baseline ran."""
-        baseline: dict[str, Any] | None = self.document.get("baseline")
+        baseline: dict[str, Any] | None = self.document.get("baseline_metrics")
         return baseline
 
     @property
@@ -83,9 +90,14 @@ class Result:
             folder = folder.parent
         document = read_json(folder / RESULT_FILE, "a result of agewell run")
         if not isinstance(document, dict) or not isinstance(document.get("metrics"), dict):
-            raise InputError(f"{folder / RESULT_FILE}: not a result of agewell run: no table 'metrics'")
+            raise InputError(
+                f"{folder / RESULT_FILE}: not a result of agewell run: no table 'metrics'"
+            )
         return cls(
-            document, _read_table(folder / SERIES_FILE), _read_table(folder / HISTOGRAMS_FILE), folder
+            document,
+            _read_table(folder / SERIES_FILE),
+            _read_table(folder / HISTOGRAMS_FILE),
+            folder,
         )
 
 
@@ -102,11 +114,14 @@ def run(
 
     Args:
         experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
-        settings: Single values by `table.key` that replace those of the experiment: `{"remap.kind": "none"}`.
+        settings: Single values by `table.key` that replace those of the experiment:
+            `{"remap.kind": "none"}`.
         base: Folder that relative paths in a dict start from; the current folder by default.
-        out: Folder to leave the record in (`result.json`, `series.parquet`, `histograms.parquet`); made if needed.
-        catalogue_directory: Folder of device files to use instead of the catalogue that comes with agewell.
-        progress: Called now and then with the fraction done and a few words.
+        out: Folder to leave the record in (`result.json`, `series.parquet`, `histograms.parquet`);
+            made if needed.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with
+            agewell.
+        progress: Called now and then with the number of requests read so far.
 
     Returns:
         The result, the same for the same configuration, inputs and seed.
@@ -133,19 +148,11 @@ def resolve(
 ) -> Experiment:
     """The configuration of an experiment with its settings applied; arguments as in `run`."""
     if isinstance(experiment, Mapping):
-        loaded = Experiment(dict(experiment), Path.cwd() if base is None else Path(base), {})
+        loaded = Experiment(dict(experiment), Path.cwd())
     else:
         loaded = load(Path(experiment))
-        if base is not None:
-            loaded = Experiment(
-                loaded.configuration, Path(base), loaded.recorded_inputs, loaded.recorded_version
-            )
-    return Experiment(
-        with_settings(loaded.configuration, settings or {}),
-        loaded.base,
-        loaded.recorded_inputs,
-        loaded.recorded_version,
-    )
+    start = loaded.base if base is None else Path(base)
+    return Experiment(with_settings(loaded.configuration, settings or {}), start)
 
 
 def run_experiment(

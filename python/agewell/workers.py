@@ -1,11 +1,14 @@
 """Local worker processes for sweeps.
 
-A worker is `python -m agewell.workers`: it reads one job a line from standard input and answers each with one line on
-standard output, both JSON. The parent holds one thread a worker. Plain processes rather than a pool from the standard
-library: a pool either hangs when a worker is killed or cannot be stopped at once, and needs an importable main module, which
+A worker is `python -m agewell.workers`: it reads one job a line from standard input and answers
+each with one line on standard output, both JSON. The parent holds one thread a worker. Plain
+processes rather than a pool from the standard
+library: a pool either hangs when a worker is killed or cannot be stopped at once, and needs an
+    importable main module, which
 a notebook is not.
 
-An interrupt ends the workers at once. A run that was under way leaves no result, for results are renamed into place.
+An interrupt ends the workers at once. A run that was under way leaves no result, for results are
+renamed into place.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ class Job:
     configuration: dict[str, Any]
     base: str
     out: str
-    catalogue: str | None
+    catalogue: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,8 @@ def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome
     Args:
         jobs: What to do; started in order.
         workers: Processes at once, at least 1.
-        finished: Called in this thread with the index of a job and its outcome, in order of completion. If it raises,
-            the workers are ended and the exception goes on.
+        finished: Called in this thread with the index of a job and its outcome, in order of
+            completion. If it raises, the workers are ended and the exception goes on.
     """
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     for index in range(len(jobs)):
@@ -128,7 +131,8 @@ class _Worker:
                     stdout=subprocess.PIPE,
                     text=True,
                     encoding="utf-8",
-                    # Ctrl-C in a terminal reaches the whole process group; the parent decides what it means.
+                    # Ctrl-C in a terminal reaches the whole process group; the parent decides what
+                    # it means.
                     start_new_session=True,
                 )
                 if self._stopped:
@@ -167,7 +171,7 @@ def _work() -> None:
     for line in sys.stdin:
         job = Job(**json.loads(line))
         try:
-            experiment = Experiment(job.configuration, Path(job.base), {})
+            experiment = Experiment(job.configuration, Path(job.base))
             run_experiment(experiment, Path(job.out), job.catalogue)
             outcome = Outcome()
         except AgewellError as error:

@@ -1,8 +1,8 @@
 """The command line, `agewell`.
 
-Exit status: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted. An error is one line on standard error:
-what is wrong, where, and what to do. Commands raise `InputError` and `RunError`; `main` turns them into that line, so that
-no command prints errors or exits by itself.
+Exit status: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted. An error is one
+line on standard error: what is wrong, where, and what to do. Commands raise `InputError` and
+`RunError`; `main` turns them into that line, so that no command prints errors or exits by itself.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Annotated
 
 import typer
 
-from agewell import __version__
 from agewell.errors import AgewellError, InputError
+from agewell.version import __version__
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
@@ -27,8 +27,8 @@ EXIT_INTERRUPTED = 130
 app = typer.Typer(
     name="agewell",
     help=(
-        "agewell makes file systems age well: replay real workloads over modelled disks and layout policies, and see "
-        "which policy wins, by how much, and why."
+        "agewell makes file systems age well: replay real workloads over modelled disks and "
+        "layout policies, and see which policy wins, by how much, and why."
     ),
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -48,14 +48,16 @@ def _print_version(requested: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Options before the command."""
 
 
 def _register() -> None:
-    """Add every command; each lives in the module of its name and brings its own sub-application or function."""
+    """Add every command; each module of `cli` named after a command brings its own application."""
     # The order is the order of `agewell --help`.
     for module_name in ("run", "sweep", "reproduce", "devices", "validate", "trace", "report"):
         try:
@@ -82,22 +84,25 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context is not None else "agewell"
-        _complain(path, f"{error.format_message().rstrip('.')}; see '{path} --help'")
-        return EXIT_BAD_INPUT
-    except typer.Abort:
-        _complain("agewell", "aborted")
-        return EXIT_FAILED
-    except InputError as error:
-        _complain("agewell", str(error))
+        _complain_of_usage(error)
         return EXIT_BAD_INPUT
     except AgewellError as error:
         _complain("agewell", str(error))
-        return EXIT_FAILED
-    except KeyboardInterrupt:
+        return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
+    except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
     return status if isinstance(status, int) else EXIT_DONE
+
+
+def _complain_of_usage(error: typer.TyperException) -> None:
+    message = error.format_message()
+    if message.startswith("Usage:"):
+        # A group without its command: the help is the message.
+        sys.stderr.write(message + "\n")
+        return
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "agewell"
+    _complain(path, f"{message.rstrip('.')}; see '{path} --help'")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -113,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = _run(sys.argv[1:] if arguments is None else arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`| head`) has gone; there is no one to tell. Python would complain again when it closes stdout.
+        # The reader (`| head`) has gone; there is no one to tell. Python would complain again when
+        # it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = EXIT_DONE
     except OSError as error:

@@ -9,7 +9,9 @@ import typer
 
 JsonOption = Annotated[
     bool,
-    typer.Option("--json", help="Print one JSON document on standard output, and nothing else there."),
+    typer.Option(
+        "--json", help="Print one JSON document on standard output, and nothing else there."
+    ),
 ]
 
 QuietOption = Annotated[

@@ -20,7 +20,7 @@ ExperimentArgument = Annotated[
     Path,
     typer.Argument(
         metavar="EXPERIMENT",
-        help="A TOML file, or the result.json (or folder) of an earlier run, which is then run again.",
+        help="A TOML file, or the folder or result.json of an earlier run, to run it again.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,9 @@ def run(
     settings: SetOption = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Leave the record of the run in this folder."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Leave the record of the run in this folder."
+        ),
     ] = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
@@ -57,12 +59,16 @@ def run(
     resolved = resolve(experiment, settings=parse_settings(settings or []))
     started_seconds = time.perf_counter()
     with progress("simulating", quiet=quiet) as report:
-        document = run_experiment(resolved, out, catalogue, report)
+        document = run_experiment(
+            resolved, out, catalogue, lambda requests: report(None, f"{requests:,} requests")
+        )
     elapsed_seconds = time.perf_counter() - started_seconds
     if as_json:
         print_json(document)
     else:
         output().print(metrics_table(document))
+    for warning in document["warnings"]:
+        note(f"agewell: warning: {warning}")
     if not quiet:
         where = f", record in {out}" if out is not None else ""
         note(f"done in {elapsed_seconds:.2f} s{where}")
@@ -71,7 +77,7 @@ def run(
 def metrics_table(document: dict[str, Any]) -> Table:
     """The metrics of a run, beside those of its baseline if it has one."""
     metrics = document["metrics"]
-    baseline = document.get("baseline")
+    baseline = document.get("baseline_metrics")
     table = Table(box=None, pad_edge=False)
     table.add_column("metric")
     if baseline is not None:

@@ -58,11 +58,14 @@ def sweep(
     ],
     settings: SetOption = None,
     executor: Annotated[
-        Executor, typer.Option("--executor", help="Where the runs are made: processes on this machine.")
+        Executor,
+        typer.Option("--executor", help="Where the runs are made: processes on this machine."),
     ] = Executor.LOCAL,
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."),
+        typer.Option(
+            "--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."
+        ),
     ] = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
@@ -72,17 +75,20 @@ def sweep(
 
     The table is DIR/sweep.parquet, a row a run; the same bytes whatever --jobs says.
 
-    Example: agewell sweep experiment.toml --over remap.alpha=0,0.5,0.8 --over remap.interval=1h,1d --out runs/alpha
+    Example: agewell sweep experiment.toml --over remap.alpha=0,0.5,0.8 --over remap.interval=1h,1d
+        --out runs/alpha
     """
-    from agewell.sweep import TABLE_FILE
-    from agewell.sweep import sweep as run_sweep
+    from agewell.sweeping import TABLE_FILE
+    from agewell.sweeping import sweep as run_sweep
 
     assert executor is Executor.LOCAL, "the only executor"
     axes: dict[str, list[Any]] = {}
     for assignment in over:
         name, values = parse_axis(assignment)
         if name in axes:
-            raise InputError(f"--over {assignment}: {name} is an axis already; give all its values at once")
+            raise InputError(
+                f"--over {assignment}: {name} is an axis already; give all its values at once"
+            )
         axes[name] = values
     with progress("sweeping", quiet=quiet) as report:
         table = run_sweep(

@@ -1,7 +1,7 @@
 """What commands write: results on standard output, progress and errors on standard error.
 
-With `--json` standard output carries one JSON document and nothing else. Progress is a bar on a terminal, a line every
-few seconds in a log, and nothing with `--quiet`.
+With `--json` standard output carries one JSON document and nothing else. Progress is a bar on a
+terminal, a line every few seconds in a log, and nothing with `--quiet`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-ProgressCallback = Callable[[float, str], None]
-"""Called with the fraction done, 0 to 1, and a few words on what is being done."""
+ProgressCallback = Callable[[float | None, str], None]
+"""Called with the fraction done (None where the end is not known) and a few words."""
 
 LOG_INTERVAL_SECONDS = 5.0
-"""Time between two progress lines in a log; chosen by us: short enough to see life, long enough to read."""
+"""Time between two progress lines in a log; chosen by us: short enough to see life, long enough to
+read."""
 
 
 def print_json(document: Any) -> None:
-    """Write one JSON document to standard output, keys in the order given, floats so that they read back exactly."""
+    """Write one JSON document to standard output; numbers read back exactly."""
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
 
@@ -59,31 +60,29 @@ def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
         yield lambda _fraction, _words: None
         return
     if sys.stderr.isatty():
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-        )
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
         with bar:
-            task = bar.add_task(description, total=1.0)
+            task = bar.add_task(description, total=None)
 
-            def update(fraction: float, words: str) -> None:
+            def update(fraction: float | None, words: str) -> None:
                 shown = f"{description}: {words}" if words else description
-                bar.update(task, completed=fraction, description=shown)
+                if fraction is None:
+                    bar.update(task, description=shown)
+                else:
+                    bar.update(task, total=1.0, completed=fraction, description=shown)
 
             yield update
         return
 
     last_line_seconds = time.monotonic()
 
-    def log(fraction: float, words: str) -> None:
+    def log(fraction: float | None, words: str) -> None:
         nonlocal last_line_seconds
         now_seconds = time.monotonic()
         if now_seconds - last_line_seconds >= LOG_INTERVAL_SECONDS:
             last_line_seconds = now_seconds
-            detail = f", {words}" if words else ""
-            note(f"{description}: {100 * fraction:.0f} %{detail}")
+            parts = [] if fraction is None else [f"{100 * fraction:.0f} %"]
+            note(f"{description}: {', '.join([*parts, *([words] if words else [])])}")
 
     yield log

@@ -1,11 +1,12 @@
 """Studies: published figures and tables, computed again and held against what was printed.
 
-A study is one module of this package, named after its paper (`ruemmler_wilkes_1991`), that has a module attribute `STUDY`
-satisfying the `Study` protocol and is listed in `_MODULES` below. Its experiments, the paper's numbers and the tolerances
-lie in `experiments/<paper>/<figure>/` (`experiment.toml`, `expected.toml`, `README.md`).
+A study is one module of this package, named after its paper (`ruemmler_wilkes_1991`), that has a
+module attribute `STUDY` satisfying the `Study` protocol and is listed in `_MODULES` below. Its
+experiments, the paper's numbers and the tolerances lie in `experiments/<paper>/<figure>/`
+(`experiment.toml`, `expected.toml`, `README.md`).
 
-`agewell reproduce` does the rest: it picks the figures, gives each a `Context`, prints the rows as one table, writes the
-plots and the report, and exits 1 when a verdict fails.
+`agewell reproduce` does the rest: it picks the figures, gives each a `Context`, prints the rows as
+one table, writes the plots and the report, and exits 1 when a verdict fails.
 
     class RuemmlerWilkes1991:
         name = "ruemmler-wilkes-1991"
@@ -41,7 +42,8 @@ class Verdict(StrEnum):
     """What a comparison came to."""
 
     HOLDS = "holds"
-    """Ours lies within the stated tolerance of the paper's figure, or the stated effect is there."""
+    """Ours lies within the stated tolerance of the paper's figure, or the stated effect is
+    there."""
     FAILS = "fails"
     """It does not. `Row.why` says why, as far as is known; the command exits 1."""
     INFORMATION = "information"
@@ -55,11 +57,14 @@ class Row:
     """One number of a figure, ours beside the paper's.
 
     Attributes:
-        what: The quantity, with the workload and device it is for: `mean seek distance, hplajw disk 0, shuffled`.
-        paper: The published value as printed, with its sign but without the unit; None if there is none.
+        what: The quantity, with the workload and device it is for: `mean seek distance, hplajw disk
+            0, shuffled`.
+        paper: The published value as printed, with its sign but without the unit; None if there is
+            none.
         ours: Our value, in the same unit.
         unit: `cylinders`, `ms`, `%`, and so on; empty for a count or a yes/no.
-        tolerance: The test that decided the verdict, in words: `within 20 %`, `same sign`, `50 to 150`.
+        tolerance: The test that decided the verdict, in words: `within 20 %`, `same sign`, `50 to
+            150`.
         verdict: The outcome.
         why: A sentence; where ours differs it says why.
     """
@@ -117,7 +122,8 @@ class Context:
         data: Folders to search for inputs that are not part of the repository.
         progress: Called with the fraction done (0 to 1) and a few words.
         jobs: How many processes may run at once.
-        cache: Results by key, kept between the figures of one command, so that two figures that share a run make it once.
+        cache: Results by key, kept between the figures of one command, so that two figures that
+            share a run make it once.
     """
 
     experiments: Path
@@ -165,12 +171,14 @@ class Context:
         """Run one experiment, or take its result from the cache of this command.
 
         Args:
-            experiment: A TOML file or the same as a dict; relative paths in a dict are taken from `experiments`.
-            overrides: Settings by `table.key`, typed: `{"remap.kind": "shuffle", "remap.alpha": 0.8}`.
+            experiment: A TOML file or the same as a dict; relative paths in a dict are taken from
+                `experiments`.
+            overrides: Settings by `table.key`, typed:
+                `{"remap.kind": "shuffle", "remap.alpha": 0.8}`.
 
         Returns:
-            The result document: `config`, `inputs`, `metrics`, and so on. The key `directory` is added: the folder
-            that holds `result.json` and `series.parquet`.
+            The result document: `config`, `inputs`, `metrics`, and so on. The key `directory` is
+            added: the folder that holds `result.json` and `series.parquet`.
         """
         from agewell.studies.running import run_for_study
 
@@ -183,7 +191,7 @@ class Study(Protocol):
 
     @property
     def name(self) -> str:
-        """Name on the command line and of the folder below `experiments`: `ruemmler-wilkes-1991`."""
+        """Name on the command line and of the folder: `ruemmler-wilkes-1991`."""
 
     @property
     def title(self) -> str:
@@ -216,7 +224,7 @@ def studies() -> dict[str, Study]:
 
 
 def find_input(file_name: str, data: Sequence[Path]) -> Path | None:
-    """The first file called `file_name` in or below the folders of `data`, in sorted order; None if there is none."""
+    """The first file of that name in or below the folders, in sorted order, or None."""
     for folder in data:
         direct = folder / file_name
         if direct.is_file():

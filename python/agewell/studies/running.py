@@ -20,11 +20,14 @@ _KEY_CHARACTERS = 12
 def run_for_study(
     context: Context, experiment: Path | Mapping[str, Any], overrides: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Run an experiment, or give the result that this command already has; see `Context.run_experiment`."""
+    """Run an experiment, or give the result that this command already has.
+
+    Arguments and result are those of `Context.run_experiment`.
+    """
     if isinstance(experiment, Path):
         loaded = load(experiment)
     else:
-        loaded = Experiment(dict(experiment), context.experiments, {})
+        loaded = Experiment(dict(experiment), context.experiments)
     configuration = with_settings(loaded.configuration, overrides)
     question = canonical_json({"config": configuration, "base": str(loaded.base.resolve())})
     key = hashlib.sha256(question.encode()).hexdigest()[:_KEY_CHARACTERS]
@@ -32,7 +35,7 @@ def run_for_study(
     if cached is not None:
         return cached
     directory = context.out / "runs" / key
-    document = run_experiment(Experiment(configuration, loaded.base, {}), directory)
+    document = run_experiment(Experiment(configuration, loaded.base), directory)
     result = {**document, "directory": directory}
     context.cache[key] = result
     return result

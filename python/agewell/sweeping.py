@@ -3,11 +3,13 @@
 A sweep is a folder:
 
     sweep.json            the experiment and the axes
-    runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what was asked for
-    sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when all runs are there
+    runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what
+    was asked for sweep.parquet         a row a run, in the order of the axes, the last one fastest;
+    written when all runs are there
 
-A run whose folder holds a result of the same question, of the same version and on the same inputs is not made again, so an
-interrupted sweep goes on where it was. The table has the same bytes however many processes made the runs.
+A run whose folder holds a result of the same question, of the same version and on the same inputs
+is not made again, so an interrupted sweep goes on where it was. The table has the same bytes
+however many processes made the runs.
 """
 
 from __future__ import annotations
@@ -23,17 +25,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agewell import __version__, files
+from agewell import catalogue, files
 from agewell.configuration import (
     Configuration,
     Experiment,
     canonical_json,
+    input_file,
     read_json,
+    recorded_inputs,
     sha256_of_file,
     with_settings,
 )
 from agewell.errors import InputError, RunError
 from agewell.simulation import RESULT_FILE, resolve
+from agewell.version import __version__
 from agewell.workers import Job, Outcome, run_jobs
 
 TABLE_FILE = "sweep.parquet"
@@ -77,13 +82,14 @@ def sweep(
         out: Folder of the sweep; made if needed, continued if it holds part of this sweep.
         settings: Single values by `table.key`, the same in every run.
         base: Folder that relative paths in a dict start from; the current folder by default.
-        catalogue_directory: Folder of device files to use instead of the catalogue that comes with agewell.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with
+            agewell.
         jobs: Processes at once; one a processor by default.
         progress: Called after each run.
 
     Returns:
-        The table: a column an axis, then `run` (the key), then a column a metric (`metrics.` and, where a baseline
-        ran, `baseline.` before the name).
+        The table: a column an axis, then `run` (the key), then a column a metric (`metrics.` and,
+        where a baseline ran, `baseline.` before the name).
 
     Raises:
         InputError: The experiment is bad, or `out` holds another sweep.
@@ -92,7 +98,8 @@ def sweep(
     folder = files.make_folder(Path(out))
     points = plan(resolve(experiment, settings=settings, base=base), over)
     _claim(folder, points, over)
-    missing = _missing(folder, points)
+    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
+    missing = _missing(folder, points, devices)
     done = len(points) - len(missing)
     if progress is not None:
         progress(done, len(points))
@@ -110,7 +117,7 @@ def sweep(
         if progress is not None:
             progress(done, len(points))
 
-    work = [_job(folder, point, catalogue_directory) for point in missing]
+    work = [_job(folder, point, devices) for point in missing]
     run_jobs(work, jobs or os.cpu_count() or 1, finished)
     if failures:
         failures.sort(key=lambda failure: points.index(failure[0]))
@@ -142,18 +149,20 @@ def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Poin
         )
         asked = {"version": __version__, "config": configuration}
         key = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
-        points.append(Point(values, Experiment(configuration, experiment.base, {}), key))
+        points.append(Point(values, Experiment(configuration, experiment.base), key))
     return points
 
 
 def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.Table:
     """The table of a finished sweep, a row a run."""
-    documents = [read_json(_run_folder(folder, point) / RESULT_FILE, "a result") for point in points]
+    documents = [
+        read_json(_run_folder(folder, point) / RESULT_FILE, "a result") for point in points
+    ]
     columns: dict[str, pa.Array] = {}
     for place, axis in enumerate(axes):
         columns[axis] = _column([point.values[place] for point in points])
     columns["run"] = pa.array([point.key for point in points], pa.string())
-    for section in ("metrics", "baseline"):
+    for section in ("metrics", "baseline_metrics"):
         tables = [document.get(section) or {} for document in documents]
         names = dict.fromkeys(name for table in tables for name in table)
         for name in names:
@@ -162,7 +171,7 @@ def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.T
 
 
 def _column(values: Sequence[Any]) -> pa.Array:
-    """A column of one type: whole numbers, numbers, truth values or text; mixed values become JSON text."""
+    """A column of one type; values of several types become JSON text."""
     present = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in present):
         return pa.array(values, pa.bool_())
@@ -173,7 +182,10 @@ def _column(values: Sequence[Any]) -> pa.Array:
             return pa.array(values, pa.float64())
     if all(isinstance(value, str) for value in present):
         return pa.array(values, pa.string())
-    texts = [value if value is None or isinstance(value, str) else canonical_json(value) for value in values]
+    texts = [
+        value if value is None or isinstance(value, str) else canonical_json(value)
+        for value in values
+    ]
     return pa.array(texts, pa.string())
 
 
@@ -192,43 +204,47 @@ def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[An
             return
         if isinstance(earlier, dict) and earlier.get("version") != __version__:
             raise InputError(
-                f"{folder}: holds a sweep made by agewell {earlier.get('version')}; give another folder with --out"
+                f"{folder}: holds a sweep made by agewell {earlier.get('version')}; "
+                "give another folder with --out"
             )
-        # More or fewer values of the same experiment keep their finished runs; the old table no longer describes them.
+        # More or fewer values of the same experiment keep their finished runs; the old table no
+        # longer describes them.
         (folder / TABLE_FILE).unlink(missing_ok=True)
     elif any(folder.iterdir()):
-        raise InputError(f"{folder}: is not empty and holds no sweep; give another folder with --out")
+        raise InputError(
+            f"{folder}: is not empty and holds no sweep; give another folder with --out"
+        )
     files.write_json(path, description)
 
 
-def _missing(folder: Path, points: Sequence[Point]) -> list[Point]:
+def _missing(folder: Path, points: Sequence[Point], devices: Path) -> list[Point]:
     """The runs that have no result yet, or one whose inputs have changed."""
     hashes: dict[Path, str] = {}
-    return [point for point in points if not _is_done(folder, point, hashes)]
+    return [point for point in points if not _is_done(folder, point, devices, hashes)]
 
 
-def _is_done(folder: Path, point: Point, hashes: dict[Path, str]) -> bool:
+def _is_done(folder: Path, point: Point, devices: Path, hashes: dict[Path, str]) -> bool:
     path = _run_folder(folder, point) / RESULT_FILE
     if not path.is_file():
         return False
     document = read_json(path, "a result of agewell run")
-    for entry in document.get("inputs", []):
-        source = point.experiment.base / entry["path"]
-        if not source.is_file():
+    for name, sha256 in recorded_inputs(document, path).items():
+        source = input_file(name, point.experiment.base, devices)
+        if source is None:
             return False
         if source not in hashes:
             hashes[source] = sha256_of_file(source)
-        if hashes[source] != entry["sha256"]:
+        if hashes[source] != sha256:
             return False
     return True
 
 
-def _job(folder: Path, point: Point, catalogue_directory: Path | str | None) -> Job:
+def _job(folder: Path, point: Point, devices: Path) -> Job:
     return Job(
         configuration=point.experiment.configuration,
         base=str(point.experiment.base.resolve()),
         out=str(_run_folder(folder, point).resolve()),
-        catalogue=None if catalogue_directory is None else str(Path(catalogue_directory).resolve()),
+        catalogue=str(devices.resolve()),
     )
 
 

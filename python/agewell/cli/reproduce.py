@@ -1,0 +1,171 @@
+"""`agewell reproduce`: published figures, ours beside the paper's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from agewell import catalogue
+from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.terminal import note, output, print_json, progress
+from agewell.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    from agewell.studies import Study
+    from agewell.studies.reproduction import Reproduced
+
+app = typer.Typer()
+
+DATA_VARIABLE = "AGEWELL_DATA"
+"""Folders to search for inputs, separated as in PATH, when --data is not given."""
+
+_STYLES = {"holds": "green", "fails": "bold red", "not run": "yellow", "information": "dim"}
+
+
+@app.command("reproduce")
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PAPER[/FIGURE]]...",
+            help="What to reproduce; every figure of every paper by default.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="DIR", help="Where runs, plots and reports go."),
+    ] = Path("runs/reproduce"),
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="DIR",
+            help=f"Folder with traces that agewell cannot ship; repeatable. Also {DATA_VARIABLE}.",
+            show_default=False,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor."),
+    ] = None,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List papers and figures, and run nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Compute published figures again and hold them against the paper's numbers.
+
+    Exit status 1 if a verdict fails.
+
+    Example: agewell reproduce ruemmler-wilkes-1991/figure-06 --data traces
+    """
+    from agewell.studies import Verdict, studies
+    from agewell.studies.reproduction import choose, count, document
+    from agewell.studies.reproduction import reproduce as run_figures
+
+    if listing:
+        _list(list(studies().values()), as_json=as_json)
+        return
+    with progress("reproducing", quiet=quiet) as report:
+        reproduced = run_figures(
+            choose(names or []),
+            out,
+            data=_data_folders(data or []),
+            examples=_examples(),
+            jobs=jobs or os.cpu_count() or 1,
+            progress=report,
+        )
+    if as_json:
+        print_json(document(reproduced))
+    else:
+        output().print(_table(reproduced))
+    if not quiet:
+        for study in dict.fromkeys(each.study.name for each in reproduced):
+            note(f"report in {out / study / 'report.html'}")
+    failed = count(reproduced, Verdict.FAILS)
+    if failed:
+        raise RunError(f"{failed} verdicts fail; the table and the report say which and why")
+    if count(reproduced, Verdict.NOT_RUN) == len(reproduced):
+        raise InputError(reproduced[0].result.rows[0].why)
+
+
+def _data_folders(given: Sequence[Path]) -> list[Path]:
+    """Where to look for traces: what was given, or the variable, or the usual places.
+
+    The usual places are `data` in the current folder and, for a checkout, `shared/data` beside it.
+    """
+    for folder in given:
+        if not folder.is_dir():
+            raise InputError(f"--data {folder}: is not a folder")
+    if given:
+        return list(given)
+    variable = os.environ.get(DATA_VARIABLE, "")
+    if variable:
+        return [Path(part) for part in variable.split(os.pathsep) if part]
+    places = [Path("data")]
+    root = catalogue.repository()
+    if root is not None:
+        places.append(root.parent / "shared" / "data")
+    return [place for place in places if place.is_dir()]
+
+
+def _examples() -> Path:
+    root = catalogue.repository()
+    return (root if root is not None else Path.cwd()) / "examples"
+
+
+def _list(known: Sequence[Study], *, as_json: bool) -> None:
+    if as_json:
+        papers = [
+            {
+                "name": study.name,
+                "title": study.title,
+                "citation": study.citation,
+                "figures": [
+                    {"name": each.name, "title": each.title, "inputs": list(each.inputs)}
+                    for each in study.figures
+                ],
+            }
+            for study in known
+        ]
+        print_json({"papers": papers})
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "shows", "needs"):
+        table.add_column(column)
+    for study in known:
+        for figure in study.figures:
+            table.add_row(f"{study.name}/{figure.name}", figure.title, ", ".join(figure.inputs))
+    output().print(table)
+
+
+def _table(reproduced: Sequence[Reproduced]) -> Table:
+    from agewell.studies.reproduction import show_value
+
+    table = Table(box=None, pad_edge=False)
+    for column in ("figure", "what"):
+        table.add_column(column)
+    for column in ("paper", "ours"):
+        table.add_column(column, justify="right")
+    for column in ("unit", "tolerance", "verdict", "why"):
+        table.add_column(column)
+    for each in reproduced:
+        for row in each.result.rows:
+            table.add_row(
+                each.figure.name,
+                row.what,
+                show_value(row.paper),
+                show_value(row.ours),
+                row.unit,
+                row.tolerance,
+                f"[{_STYLES[row.verdict.value]}]{row.verdict.value}[/]",
+                row.why,
+            )
+    return table

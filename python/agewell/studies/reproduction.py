@@ -1,0 +1,246 @@
+"""Running figures of a study and laying them out: what `agewell reproduce` does.
+
+Leaves `<out>/<study>/report.html`, the plots beside it, `rows.json` with every comparison, and the
+records of the runs under `runs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agewell import catalogue, files
+from agewell.errors import InputError
+from agewell.page import Cell, Highlight, Page, PageTable, Section
+from agewell.page import write as write_page
+from agewell.studies import (
+    Context,
+    Figure,
+    FigureResult,
+    Row,
+    Study,
+    Verdict,
+    find_input,
+    missing_input,
+    studies,
+)
+
+ROWS_SCHEMA_VERSION = 1
+_TONES = {
+    Verdict.HOLDS: "good",
+    Verdict.FAILS: "bad",
+    Verdict.INFORMATION: "quiet",
+    Verdict.NOT_RUN: "quiet",
+}
+_COLUMNS = ("what", "paper", "ours", "unit", "tolerance", "verdict")
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """A figure that was asked for and what came of it."""
+
+    study: Study
+    figure: Figure
+    result: FigureResult
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One figure to run.
+
+    Attributes:
+        study: Its paper.
+        figure: The figure.
+        by_name: True if the user named the figure itself, not just its paper: then a missing input
+            is an error rather than a row that says so.
+    """
+
+    study: Study
+    figure: Figure
+    by_name: bool
+
+
+def choose(names: Sequence[str]) -> list[Choice]:
+    """The figures that names stand for, each once, in the order of the papers.
+
+    Args:
+        names: `PAPER` or `PAPER/FIGURE`; none for everything.
+
+    Raises:
+        InputError: A paper or figure is not known; the message names the known ones.
+    """
+    known = studies()
+    chosen: dict[tuple[str, str], bool] = {}
+    for name in names or list(known):
+        paper, slash, figure = name.partition("/")
+        if paper not in known:
+            raise InputError(f"'{paper}' is not a known paper; known: {', '.join(known)}")
+        figures = [each.name for each in known[paper].figures]
+        if slash and figure not in figures:
+            raise InputError(f"'{figure}' is not a figure of {paper}; known: {', '.join(figures)}")
+        for each in [figure] if slash else figures:
+            chosen[paper, each] = chosen.get((paper, each), False) or bool(slash)
+    return [
+        Choice(study, figure, chosen[study.name, figure.name])
+        for study in known.values()
+        for figure in study.figures
+        if (study.name, figure.name) in chosen
+    ]
+
+
+def reproduce(
+    choices: Sequence[Choice],
+    out: Path,
+    *,
+    data: Sequence[Path],
+    examples: Path,
+    jobs: int = 1,
+    progress: Callable[[float, str], None] = lambda _fraction, _words: None,
+) -> list[Reproduced]:
+    """Run figures and write a report for each paper among them.
+
+    Args:
+        choices: What to run, papers together.
+        out: Folder to write to; each paper has its own below it.
+        data: Folders to search for inputs that are not part of agewell.
+        examples: Folder of the recorded traces.
+        jobs: How many processes may run at once.
+        progress: Called with the fraction done and a few words.
+
+    Returns:
+        The outcome of every choice, in order.
+
+    Raises:
+        InputError: A figure that was named lacks an input, or an input is bad.
+        RunError: A run failed, or a file cannot be written.
+    """
+    for choice in choices:
+        lacking = _lacking(choice.figure, data)
+        if choice.by_name and lacking:
+            raise InputError(missing_input(lacking[0], data))
+    caches: dict[str, dict[str, Any]] = {}
+    done: list[Reproduced] = []
+    for place, choice in enumerate(choices):
+        words = f"{choice.study.name}/{choice.figure.name}"
+        first, share = place / len(choices), 1 / len(choices)
+
+        def within(
+            fraction: float,
+            detail: str,
+            first: float = first,
+            share: float = share,
+            words: str = words,
+        ) -> None:
+            progress(first + share * fraction, f"{words} {detail}".strip())
+
+        within(0.0, "")
+        folder = out / choice.study.name
+        context = Context(
+            experiments=catalogue.experiments() / choice.study.name,
+            out=files.make_folder(folder / "runs" / choice.figure.name).parents[1],
+            examples=examples,
+            data=data,
+            progress=within,
+            jobs=jobs,
+            cache=caches.setdefault(choice.study.name, {}),
+        )
+        done.append(Reproduced(choice.study, choice.figure, _run(choice, context)))
+    for study in {each.study.name: each.study for each in done}.values():
+        _write_report(study, [each for each in done if each.study is study], out / study.name)
+    return done
+
+
+def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
+    """Every comparison as plain values, for `--json` and `rows.json`."""
+    return {
+        "schema_version": ROWS_SCHEMA_VERSION,
+        "rows": [
+            {"paper_name": each.study.name, "figure": each.figure.name, **_plain(row)}
+            for each in reproduced
+            for row in each.result.rows
+        ],
+    }
+
+
+def count(reproduced: Sequence[Reproduced], verdict: Verdict) -> int:
+    """How many rows came to a verdict."""
+    return sum(row.verdict is verdict for each in reproduced for row in each.result.rows)
+
+
+def show_value(value: float | str | None) -> str:
+    """A number of a comparison: four significant digits, or the text as it is."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"  # noqa: PLR2004
+
+
+def _run(choice: Choice, context: Context) -> FigureResult:
+    lacking = _lacking(choice.figure, context.data)
+    if not lacking:
+        return choice.study.run(choice.figure.name, context)
+    row = Row(
+        what=choice.figure.title,
+        paper=None,
+        ours=None,
+        unit="",
+        tolerance="",
+        verdict=Verdict.NOT_RUN,
+        why=missing_input(lacking[0], context.data),
+    )
+    return FigureResult(rows=[row])
+
+
+def _lacking(figure: Figure, data: Sequence[Path]) -> list[str]:
+    return [name for name in figure.inputs if find_input(name, data) is None]
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    return {**asdict(row), "verdict": row.verdict.value}
+
+
+def _write_report(study: Study, reproduced: Sequence[Reproduced], folder: Path) -> None:
+    files.write_json(folder / "rows.json", document(reproduced))
+    summary = Section(
+        identifier="verdicts",
+        title="Verdicts",
+        paragraphs=[study.citation],
+        highlights=[
+            Highlight(str(count(reproduced, Verdict.HOLDS)), "hold", tone="good"),
+            Highlight(str(count(reproduced, Verdict.FAILS)), "fail", tone="bad"),
+            Highlight(str(count(reproduced, Verdict.INFORMATION)), "shown without a verdict"),
+            Highlight(str(count(reproduced, Verdict.NOT_RUN)), "not run"),
+        ],
+    )
+    sections = [summary, *(_figure_section(each) for each in reproduced)]
+    page = Page(
+        title=f"{study.title}: reproduced",
+        subtitle="Published figures computed again, ours beside the paper's.",
+        sections=sections,
+    )
+    write_page(page, folder / "report.html")
+
+
+def _figure_section(reproduced: Reproduced) -> Section:
+    figure, result = reproduced.figure, reproduced.result
+    rows = [
+        [
+            Cell(row.what, note=row.why),
+            Cell(show_value(row.paper)),
+            Cell(show_value(row.ours)),
+            Cell(row.unit),
+            Cell(row.tolerance),
+            Cell(row.verdict.value, tone=_TONES[row.verdict]),
+        ]
+        for row in result.rows
+    ]
+    return Section(
+        identifier=figure.name,
+        title=f"{figure.name.replace('-', ' ').capitalize()}: {figure.title}",
+        paragraphs=result.notes,
+        tables=[PageTable(_COLUMNS, rows, frozenset({1, 2}))],
+        plots=result.plots,
+    )
