@@ -3,6 +3,15 @@
 //! Knows nothing of traces, file systems or the simulator: requests come in as [`agewell_core::BlockRequest`].
 
 mod device;
+mod error;
+pub mod geometry;
+pub mod import;
+mod mechanical;
+pub mod parameters;
 pub mod queue;
+pub mod validation;
 
 pub use device::{Device, Service};
+pub use error::DeviceError;
+pub use mechanical::Mechanical;
+pub use parameters::{DeviceKind, DeviceParameters, catalogue_names};

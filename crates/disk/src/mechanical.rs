@@ -1,0 +1,173 @@
+//! A disk with an arm, a platter, a buffer and a bus, serving one request at a time.
+//!
+//! Nothing runs between requests: what the drive did since the last one (read-ahead, writing back) is worked out at the
+//! next, in closed form track by track. Rotation is a 64-bit phase that wraps, `time * 2^64 / period`, so that a
+//! revolution is exact over any length of time and costs one multiplication.
+//!
+//! Invariants: `free` never runs backwards; a segment's blocks are contiguous and at most `segment_sectors`; the stream
+//! of read-ahead ends where its segment ends.
+//!
+//! Model and sources: docs/concepts/disk-model.md. Plain reference model: `tests/` of this crate.
+
+mod buffer;
+mod platter;
+mod service;
+
+use agewell_core::{
+    BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
+};
+
+use crate::geometry::Geometry;
+use crate::parameters::MechanicalParameters;
+use crate::{Device, Service};
+
+use buffer::Buffer;
+use platter::{Platter, Position};
+
+/// A mechanical disk and its state.
+#[derive(Debug, Clone)]
+pub struct Mechanical {
+    parameters: MechanicalParameters,
+    platter: Platter,
+    buffer: Buffer,
+    /// Where the heads were left, and when they are free.
+    position: Position,
+    /// Whether the request before was a write: 0 or 1, to index overheads.
+    after: usize,
+    /// End of the request before.
+    finished: u64,
+    /// Device sectors per 512-byte sector, or the other way round.
+    scale: Scale,
+}
+
+/// How addresses of 512 bytes map to device sectors.
+#[derive(Debug, Clone, Copy)]
+enum Scale {
+    /// Device sectors are as small or smaller: this many to one.
+    Finer(u64),
+    /// Device sectors are larger: this many in one.
+    Coarser(u64),
+}
+
+/// A request in device sectors.
+#[derive(Debug, Clone, Copy)]
+struct Blocks {
+    first: u64,
+    end: u64,
+    write: bool,
+    /// Whether a write covers part of a device sector, so that it must be read first.
+    partial: bool,
+}
+
+impl Mechanical {
+    /// A disk at rest: arm at cylinder 0, buffer empty, phase 0 at time 0.
+    pub fn new(parameters: &MechanicalParameters) -> Self {
+        Self::with_phase(parameters, 0)
+    }
+
+    /// A disk at rest whose platter stands at `phase` (2^-64 turns) at time 0.
+    pub fn with_phase(parameters: &MechanicalParameters, phase: u64) -> Self {
+        let bytes = u64::from(parameters.sector_bytes);
+        let scale = if bytes <= SECTOR_BYTES {
+            Scale::Finer(SECTOR_BYTES / bytes)
+        } else {
+            Scale::Coarser(bytes / SECTOR_BYTES)
+        };
+        Self {
+            platter: Platter::new(parameters, phase),
+            buffer: Buffer::new(&parameters.buffer),
+            position: Position::default(),
+            after: 0,
+            finished: 0,
+            scale,
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// The map of the disk.
+    pub fn geometry(&self) -> &Geometry {
+        &self.platter.geometry
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &MechanicalParameters {
+        &self.parameters
+    }
+
+    /// One revolution, ns, rounded down.
+    pub fn rotation_period_ns(&self) -> u64 {
+        self.parameters.rotation_period_ps / 1000
+    }
+
+    fn blocks(&self, request: &BlockRequest) -> Blocks {
+        let (first, end) = (request.sector.0, request.sector.0 + request.sectors.0);
+        let write = request.operation == Operation::Write;
+        match self.scale {
+            Scale::Finer(per) => {
+                Blocks { first: first * per, end: end * per, write, partial: false }
+            }
+            Scale::Coarser(per) => Blocks {
+                first: first / per,
+                end: end.div_ceil(per),
+                write,
+                partial: write && !(first.is_multiple_of(per) && end.is_multiple_of(per)),
+            },
+        }
+    }
+
+    fn block_of(&self, sector: Sector) -> u64 {
+        match self.scale {
+            Scale::Finer(per) => sector.0 * per,
+            Scale::Coarser(per) => sector.0 / per,
+        }
+    }
+}
+
+impl Device for Mechanical {
+    fn capacity(&self) -> SectorCount {
+        SectorCount(match self.scale {
+            Scale::Finer(per) => self.parameters.capacity / per,
+            Scale::Coarser(per) => self.parameters.capacity * per,
+        })
+    }
+
+    fn cylinders(&self) -> u32 {
+        self.parameters.geometry.cylinders
+    }
+
+    fn cylinder_of(&self, sector: Sector) -> u32 {
+        self.platter.geometry.cylinder_of(self.block_of(sector))
+    }
+
+    fn current_cylinder(&self) -> u32 {
+        self.position.cylinder
+    }
+
+    fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service {
+        assert!(request.sectors.0 > 0, "an empty request");
+        let end = request.sector + request.sectors;
+        assert!(end.0 <= self.capacity().0, "request beyond the end of the disk: {end:?}");
+        assert!(issue.0 >= self.finished, "a request issued before the one before it finished");
+        let service = match request.operation {
+            Operation::Read => self.read(issue.0, self.blocks(request)),
+            Operation::Write => self.write(issue.0, self.blocks(request)),
+            Operation::Flush => self.flush(issue.0),
+            // Nothing to do on a disk; the command still costs its overhead.
+            Operation::Discard => self.command_only(issue.0),
+        };
+        self.finished = service.finish.0;
+        service
+    }
+
+    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
+        let blocks = self.blocks(request);
+        if !blocks.write && self.buffer.holds(blocks.first) {
+            return SimDuration::ZERO;
+        }
+        let location = self.platter.geometry.locate(blocks.first);
+        let start = now.0.max(self.position.free);
+        let seek = self.platter.move_ns(&self.position, &location, blocks.write);
+        let there = start + seek;
+        SimDuration(there + self.platter.wait_ns(there, location.angle) - now.0)
+    }
+}

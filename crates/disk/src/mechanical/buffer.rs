@@ -1,0 +1,224 @@
+//! The drive's segmented buffer and its stream of read-ahead.
+
+use super::platter::{Platter, Position};
+use crate::parameters::{BufferParameters, KeepRequested, ReadAhead};
+
+/// Contiguous blocks held by the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Segment {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// When it was last used, in requests; 0 for never.
+    used: u64,
+    /// Whether it holds written data.
+    pub(super) written: bool,
+}
+
+/// Read-ahead under way: the heads are where `position` says, about to read `next`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stream {
+    pub(super) segment: usize,
+    pub(super) next: u64,
+    pub(super) limit: u64,
+    pub(super) position: Position,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Buffer {
+    pub(super) segments: Vec<Segment>,
+    pub(super) stream: Option<Stream>,
+    capacity: u64,
+    uses: u64,
+    /// Segment for writes only, if one is set aside: always the last.
+    dedicated: bool,
+    write_segments: usize,
+}
+
+impl Buffer {
+    pub(super) fn new(parameters: &BufferParameters) -> Self {
+        let segments = if parameters.caching { parameters.segments as usize } else { 0 };
+        Self {
+            segments: vec![Segment::default(); segments],
+            stream: None,
+            capacity: parameters.segment_sectors,
+            uses: 0,
+            dedicated: parameters.dedicated_write_segment && segments > 1,
+            write_segments: parameters.write_segments as usize,
+        }
+    }
+
+    /// The segment that holds `block`, or in which it is about to be read ahead.
+    #[inline]
+    pub(super) fn find(&self, block: u64) -> Option<usize> {
+        self.segments.iter().position(|segment| segment.start <= block && block < segment.end)
+    }
+
+    /// Whether `block` is in the buffer.
+    pub(super) fn holds(&self, block: u64) -> bool {
+        self.find(block).is_some()
+    }
+
+    /// Marks `segment` as the most recently used.
+    #[inline]
+    pub(super) fn touch(&mut self, segment: usize) {
+        self.uses += 1;
+        self.segments[segment].used = self.uses;
+    }
+
+    /// Brings the stream's segment up to `now`.
+    #[inline]
+    pub(super) fn catch_up(&mut self, platter: &Platter, now: u64) {
+        let Some(mut stream) = self.stream else { return };
+        let mut next = stream.next;
+        let mut reached = stream.position;
+        platter.sweep(
+            stream.position,
+            stream.next,
+            stream.limit,
+            false,
+            |_, _, _| 0,
+            |stretch| {
+                let passed = platter.passed_by(&stretch, now);
+                if passed == 0 {
+                    return false;
+                }
+                let location = platter.geometry.locate(stretch.first);
+                next = stretch.first + passed;
+                reached = Position {
+                    cylinder: location.cylinder,
+                    head: location.head,
+                    free: platter.passed(&stretch, passed),
+                };
+                passed == stretch.blocks
+            },
+        );
+        stream.next = next;
+        stream.position = reached;
+        self.grow(stream.segment, next);
+        self.stream = (next < stream.limit).then_some(stream);
+        if self.stream.is_none() {
+            // The heads stay where the read-ahead ended.
+            self.stream = Some(Stream { limit: next, ..stream });
+        }
+    }
+
+    /// Lets `segment` reach up to `end`, dropping its oldest blocks if it is full.
+    #[inline]
+    pub(super) fn grow(&mut self, segment: usize, end: u64) {
+        let capacity = self.capacity;
+        let segment = &mut self.segments[segment];
+        segment.end = segment.end.max(end);
+        segment.start = segment.start.max(segment.end.saturating_sub(capacity));
+    }
+
+    /// The segment to read `start..end` into: the least recently used one that is not set aside for writes.
+    #[inline]
+    pub(super) fn claim_for_read(&mut self, start: u64, end: u64) -> Option<usize> {
+        let count = self.segments.len() - usize::from(self.dedicated && !self.segments.is_empty());
+        let segment = (0..count).min_by_key(|index| self.segments[*index].used)?;
+        self.fill(segment, start, end, false);
+        Some(segment)
+    }
+
+    /// The segment to write `start..end` into.
+    #[inline]
+    pub(super) fn claim_for_write(&mut self, start: u64, end: u64) -> Option<usize> {
+        let last = self.segments.len().checked_sub(1)?;
+        let written = self.segments.iter().filter(|segment| segment.written).count();
+        let segment = if self.dedicated {
+            last
+        } else if written >= self.write_segments {
+            (0..=last)
+                .filter(|index| self.segments[*index].written)
+                .min_by_key(|index| self.segments[*index].used)?
+        } else {
+            (0..=last).min_by_key(|index| self.segments[*index].used)?
+        };
+        self.fill(segment, start, end, true);
+        Some(segment)
+    }
+
+    fn fill(&mut self, segment: usize, start: u64, end: u64, written: bool) {
+        let capacity = self.capacity;
+        let kept = &mut self.segments[segment];
+        kept.start = start.max(end.saturating_sub(capacity));
+        kept.end = end;
+        kept.written = written;
+        self.touch(segment);
+    }
+
+    /// Forgets every block of `start..end`: what the medium holds there is about to change.
+    #[inline]
+    pub(super) fn forget(&mut self, start: u64, end: u64) {
+        for segment in &mut self.segments {
+            if segment.start < end && start < segment.end {
+                // Keep the longer of the two sides that are left.
+                let (before, after) =
+                    (start.saturating_sub(segment.start), segment.end.saturating_sub(end));
+                if before >= after {
+                    segment.end = segment.start + before;
+                } else {
+                    segment.start = segment.end - after;
+                }
+            }
+        }
+    }
+}
+
+/// How far to read ahead after a read of `start..end` that a segment of `parameters` took.
+pub(super) fn read_ahead_limit(
+    parameters: &BufferParameters,
+    platter: &Platter,
+    start: u64,
+    end: u64,
+    previous: Option<(u64, u64)>,
+) -> u64 {
+    let blocks = platter.geometry.blocks();
+    let room = match parameters.requested_data {
+        KeepRequested::Keep => (start + parameters.segment_sectors).max(end),
+        KeepRequested::Replace | KeepRequested::Drop => end + parameters.segment_sectors,
+    };
+    let most = end.saturating_add(parameters.read_ahead_maximum);
+    let policy = match parameters.read_ahead {
+        ReadAhead::None => end,
+        ReadAhead::Segment => u64::MAX,
+        ReadAhead::Track => track_end(platter, end - 1),
+        ReadAhead::Cylinder => cylinder_end(platter, end - 1),
+        ReadAhead::TrackAhead => track_ahead(platter, start, end, previous),
+    };
+    policy.max(end + parameters.read_ahead_minimum).min(room).min(most).min(blocks).max(end)
+}
+
+/// The block behind the last one of `block`'s track.
+fn track_end(platter: &Platter, block: u64) -> u64 {
+    let here = platter.geometry.locate(block);
+    let mut end = block + u64::from(here.run);
+    // A slip or a remapped sector ends a run before the track does.
+    while end < platter.geometry.blocks() {
+        let next = platter.geometry.locate(end);
+        if (next.cylinder, next.head) != (here.cylinder, here.head) {
+            break;
+        }
+        end += u64::from(next.run);
+    }
+    end
+}
+
+fn cylinder_end(platter: &Platter, block: u64) -> u64 {
+    let cylinder = platter.geometry.cylinder_of(block);
+    let mut end = track_end(platter, block);
+    while end < platter.geometry.blocks() && platter.geometry.cylinder_of(end) == cylinder {
+        end = track_end(platter, end);
+    }
+    end
+}
+
+/// To the end of the next track if the read before was on the track before this one, else of this track.
+fn track_ahead(platter: &Platter, start: u64, end: u64, previous: Option<(u64, u64)>) -> u64 {
+    let this = track_end(platter, end - 1);
+    let follows = previous.is_some_and(|(_, last)| {
+        last <= start && track_end(platter, last.saturating_sub(1).min(start)) + 1 > start
+            || track_end(platter, last.saturating_sub(1)) == start
+    });
+    if follows && this < platter.geometry.blocks() { track_end(platter, this) } else { this }
+}

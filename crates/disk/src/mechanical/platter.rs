@@ -1,0 +1,161 @@
+//! Arm and platter: where the heads are, when a sector comes round, how long a run of blocks takes.
+
+use crate::geometry::{Angle, Geometry, Location};
+use crate::parameters::MechanicalParameters;
+
+/// Rotation is known to a nanosecond or so; a sector missed by less than this is not missed. Chosen by us: larger than
+/// every rounding, far smaller than any sector.
+const SLACK_NS: u64 = 16;
+
+/// Where the heads are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Position {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// When they can start something else, ns.
+    pub(super) free: u64,
+}
+
+/// One track's part of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// First block.
+    pub(super) first: u64,
+    /// Blocks in it.
+    pub(super) blocks: u64,
+    /// When the first starts to pass, ns.
+    pub(super) start: u64,
+    /// When the last has passed, ns.
+    pub(super) end: u64,
+    /// Rotation taken by one block.
+    pub(super) width: Angle,
+}
+
+/// What the first positioning of a transfer cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Positioning {
+    pub(super) seek_cylinders: u32,
+    pub(super) seek_ns: u64,
+    pub(super) wait_ns: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Platter {
+    pub(super) geometry: Geometry,
+    seek_ns: Vec<u32>,
+    head_switch_ns: u64,
+    write_settle_ns: i64,
+    /// 2^64 / period in ns: phase gained per ns.
+    phase_per_ns: u64,
+    /// Period in ns, 32 bits of it behind the point.
+    period_fixed: u64,
+    phase: Angle,
+    slack: Angle,
+}
+
+impl Platter {
+    pub(super) fn new(parameters: &MechanicalParameters, phase: Angle) -> Self {
+        let period_ps = u128::from(parameters.rotation_period_ps);
+        let phase_per_ns = ((1000_u128 << 64) / period_ps) as u64;
+        Self {
+            geometry: Geometry::new(&parameters.geometry),
+            seek_ns: parameters.seek.table_ns(parameters.geometry.cylinders),
+            head_switch_ns: parameters.head_switch_ns,
+            write_settle_ns: parameters.write_settle_ns,
+            phase_per_ns,
+            period_fixed: ((period_ps << 32) / 1000) as u64,
+            phase,
+            slack: phase_per_ns * SLACK_NS,
+        }
+    }
+
+    /// How long the platter takes to turn by `angle`, ns.
+    #[inline]
+    pub(super) fn turn_ns(&self, angle: Angle) -> u64 {
+        // angle / 2^64 * period, rounded to the nearest ns.
+        let product = u128::from(angle) * u128::from(self.period_fixed);
+        ((product + (1 << 95)) >> 96) as u64
+    }
+
+    /// How long from `now` until `angle` is under the heads, ns.
+    #[inline]
+    pub(super) fn wait_ns(&self, now: u64, angle: Angle) -> u64 {
+        let here = now.wrapping_mul(self.phase_per_ns).wrapping_add(self.phase);
+        let ahead = angle.wrapping_sub(here);
+        if ahead > u64::MAX - self.slack { 0 } else { self.turn_ns(ahead) }
+    }
+
+    /// When the `count`-th block of `stretch` has passed, ns.
+    #[inline]
+    pub(super) fn passed(&self, stretch: &Stretch, count: u64) -> u64 {
+        stretch.start + self.turn_ns(stretch.width.wrapping_mul(count))
+    }
+
+    /// How many blocks of `stretch` have passed by `now`.
+    #[inline]
+    pub(super) fn passed_by(&self, stretch: &Stretch, now: u64) -> u64 {
+        if now >= stretch.end {
+            return stretch.blocks;
+        }
+        let turned = (now.saturating_sub(stretch.start)).wrapping_mul(self.phase_per_ns);
+        (turned / stretch.width).min(stretch.blocks)
+    }
+
+    /// Time to get the heads from `from` onto the track of `to`, ns.
+    #[inline]
+    pub(super) fn move_ns(&self, from: &Position, to: &Location, write: bool) -> u64 {
+        let distance = from.cylinder.abs_diff(to.cylinder);
+        let seek = u64::from(self.seek_ns[distance as usize]);
+        let switch = if from.head == to.head { 0 } else { self.head_switch_ns };
+        let time = seek.max(switch);
+        if time != 0 && write { time.saturating_add_signed(self.write_settle_ns) } else { time }
+    }
+
+    /// Passes blocks `first..end` under the heads in order, starting the arm when `position` is free.
+    ///
+    /// `ready` gives the earliest start of a stretch of so many blocks with sectors of so many ns; `each` sees every
+    /// stretch and says whether to go on. Returns where it ended and what the first positioning cost.
+    #[inline]
+    pub(super) fn sweep(
+        &self,
+        mut position: Position,
+        first: u64,
+        end: u64,
+        write: bool,
+        ready: impl Fn(u64, u64, u64) -> u64,
+        mut each: impl FnMut(Stretch) -> bool,
+    ) -> (Position, Positioning) {
+        let mut cost = Positioning::default();
+        let mut block = first;
+        while block < end {
+            let location = self.geometry.locate(block);
+            let seek = self.move_ns(&position, &location, write);
+            let blocks = u64::from(location.run).min(end - block);
+            let there = position.free + seek;
+            let from = there.max(ready(block, blocks, self.turn_ns(location.width)));
+            let start = from + self.wait_ns(from, location.angle);
+            let turned = self.turn_ns(location.width.wrapping_mul(blocks));
+            let stretch = Stretch {
+                first: block,
+                blocks,
+                start,
+                end: start + turned.max(1),
+                width: location.width,
+            };
+            if block == first {
+                cost = Positioning {
+                    seek_cylinders: position.cylinder.abs_diff(location.cylinder),
+                    seek_ns: seek,
+                    wait_ns: start - there,
+                };
+            }
+            position =
+                Position { cylinder: location.cylinder, head: location.head, free: stretch.end };
+            if !each(stretch) {
+                break;
+            }
+            block += blocks;
+        }
+        (position, cost)
+    }
+}

@@ -1,0 +1,318 @@
+//! What a request costs: the time line of reads and writes.
+
+use agewell_core::{SimDuration, SimTime};
+
+use super::buffer::{Stream, read_ahead_limit};
+use super::platter::{Platter, Position, Positioning, Stretch};
+use super::{Blocks, Mechanical};
+use crate::Service;
+use crate::parameters::FastWrite;
+
+/// The bus carrying a read's data to the host while the medium delivers them.
+struct ReadTransfer<'a> {
+    platter: &'a Platter,
+    sector_ps: u64,
+    /// Blocks that must be in the buffer before the bus starts.
+    fence: u64,
+    /// Blocks in the buffer so far.
+    held: u64,
+    /// Delay between the fence and the first block on the bus.
+    delay_ns: u64,
+    /// When the bus has carried everything so far; `None` before it starts.
+    carried: Option<u64>,
+}
+
+impl ReadTransfer<'_> {
+    fn bus_ns(&self, blocks: u64) -> u64 {
+        blocks * self.sector_ps / 1000
+    }
+
+    /// `stretch` passes under the heads.
+    fn arrive(&mut self, stretch: &Stretch) {
+        let mut rest = stretch.blocks;
+        let carried = match self.carried {
+            Some(carried) => carried,
+            None if self.held + stretch.blocks < self.fence => {
+                self.held += stretch.blocks;
+                return;
+            }
+            None => {
+                let before = self.fence.saturating_sub(self.held);
+                rest -= before;
+                let start = self.platter.passed(stretch, before) + self.delay_ns;
+                start + self.bus_ns(self.held + before)
+            }
+        };
+        self.held += stretch.blocks;
+        self.carried = Some(if rest == 0 {
+            carried
+        } else {
+            let first = self.platter.passed(stretch, stretch.blocks - rest + 1);
+            carried.max(first).saturating_add(self.bus_ns(rest)).max(stretch.end + self.bus_ns(1))
+        });
+    }
+}
+
+impl Mechanical {
+    fn service(
+        &mut self,
+        issue: u64,
+        finish: u64,
+        command: u64,
+        positioning: Positioning,
+        write: bool,
+        buffer_hit: bool,
+    ) -> Service {
+        self.after = usize::from(write);
+        let overhead = command - issue;
+        let spent = overhead + positioning.seek_ns + positioning.wait_ns;
+        Service {
+            finish: SimTime(finish),
+            seek_cylinders: positioning.seek_cylinders,
+            overhead: SimDuration(overhead),
+            seek: SimDuration(positioning.seek_ns),
+            rotation: SimDuration(positioning.wait_ns),
+            transfer: SimDuration((finish - issue).saturating_sub(spent)),
+            buffer_hit,
+        }
+    }
+
+    pub(super) fn read(&mut self, issue: u64, blocks: Blocks) -> Service {
+        let arrived = issue + self.parameters.overhead.per_request_ns;
+        self.buffer.catch_up(&self.platter, arrived);
+        match self.buffer.find(blocks.first) {
+            Some(segment) => self.read_hit(issue, arrived, segment, blocks),
+            None => self.read_miss(issue, arrived, blocks),
+        }
+    }
+
+    fn read_hit(&mut self, issue: u64, arrived: u64, segment: usize, blocks: Blocks) -> Service {
+        let overhead = &self.parameters.overhead;
+        let command = arrived + overhead.read_hit_ns[self.after];
+        let completion = overhead.read_completion_ns;
+        let held = self.buffer.segments[segment].end.min(blocks.end);
+        let bus_start = command + overhead.data_preparation_ns;
+        let mut transfer = ReadTransfer {
+            platter: &self.platter,
+            sector_ps: self.parameters.bus.read_sector_ps,
+            fence: 0,
+            held: held - blocks.first,
+            delay_ns: 0,
+            carried: None,
+        };
+        transfer.carried = Some(bus_start + transfer.bus_ns(held - blocks.first));
+        self.buffer.touch(segment);
+        let mut positioning = Positioning::default();
+        let all_there = held == blocks.end;
+        if !all_there {
+            let from = self.stream_position(segment, held, command);
+            let (position, cost) = self.platter.sweep(
+                from,
+                held,
+                blocks.end,
+                false,
+                |_, _, _| 0,
+                |stretch| {
+                    transfer.arrive(&stretch);
+                    true
+                },
+            );
+            positioning = cost;
+            self.position = position;
+        }
+        let finish = transfer.carried.map_or(bus_start, |carried| carried) + completion;
+        self.buffer.grow(segment, blocks.end);
+        self.continue_stream(segment, blocks, all_there, finish);
+        self.service(issue, finish, command, positioning, false, all_there)
+    }
+
+    /// Where the heads are to read `next` for `segment`: where its read-ahead has got to, or wherever they are.
+    fn stream_position(&self, segment: usize, next: u64, command: u64) -> Position {
+        match self.buffer.stream {
+            Some(stream) if stream.segment == segment && stream.next == next => {
+                if stream.next < stream.limit {
+                    stream.position
+                } else {
+                    Position { free: stream.position.free.max(command), ..stream.position }
+                }
+            }
+            Some(stream) => Position { free: stream.position.free.max(command), ..stream.position },
+            None => Position { free: self.position.free.max(command), ..self.position },
+        }
+    }
+
+    fn continue_stream(&mut self, segment: usize, blocks: Blocks, all_there: bool, finish: u64) {
+        let limit = read_ahead_limit(
+            &self.parameters.buffer,
+            &self.platter,
+            blocks.first,
+            blocks.end,
+            None,
+        )
+        .min(self.parameters.capacity);
+        let end = self.buffer.segments[segment].end;
+        if all_there {
+            match &mut self.buffer.stream {
+                Some(stream) if stream.segment == segment && stream.next < stream.limit => {
+                    stream.limit = stream.limit.max(limit);
+                }
+                Some(stream)
+                    if stream.segment == segment
+                        && self.parameters.buffer.read_ahead_on_idle_hit =>
+                {
+                    stream.limit = stream.limit.max(limit);
+                    stream.position.free = stream.position.free.max(finish);
+                }
+                _ => {}
+            }
+        } else {
+            self.buffer.stream =
+                Some(Stream { segment, next: end, limit, position: self.position });
+        }
+    }
+
+    /// Gives up read-ahead at `now`; the heads are free from then, or from the end of the sector under them.
+    fn stop_stream(&mut self, now: u64) {
+        self.buffer.catch_up(&self.platter, now);
+        if let Some(stream) = self.buffer.stream.take() {
+            self.position = stream.position;
+        }
+        self.position.free = self.position.free.max(now);
+    }
+
+    fn read_miss(&mut self, issue: u64, arrived: u64, blocks: Blocks) -> Service {
+        let overhead = self.parameters.overhead;
+        let command = arrived + overhead.read_miss_ns[self.after];
+        self.stop_stream(command);
+        let count = blocks.end - blocks.first;
+        let fence = self.fence(count);
+        let mut transfer = ReadTransfer {
+            platter: &self.platter,
+            sector_ps: self.parameters.bus.read_sector_ps,
+            fence,
+            held: 0,
+            delay_ns: overhead.first_reselect_ns + overhead.data_preparation_ns,
+            carried: None,
+        };
+        let (position, positioning) = self.platter.sweep(
+            self.position,
+            blocks.first,
+            blocks.end,
+            false,
+            |_, _, _| 0,
+            |stretch| {
+                transfer.arrive(&stretch);
+                true
+            },
+        );
+        let carried = transfer.carried.expect("the fence is at most the request");
+        let finish = carried + overhead.read_completion_ns;
+        self.position = position;
+        if let Some(segment) = self.buffer.claim_for_read(blocks.first, blocks.end) {
+            let limit = read_ahead_limit(
+                &self.parameters.buffer,
+                &self.platter,
+                blocks.first,
+                blocks.end,
+                None,
+            )
+            .min(self.parameters.capacity);
+            self.buffer.stream = Some(Stream { segment, next: blocks.end, limit, position });
+        }
+        self.service(issue, finish, command, positioning, false, false)
+    }
+
+    /// Blocks of a read of `count` that must be in the buffer before the bus starts.
+    fn fence(&self, count: u64) -> u64 {
+        let parameters = &self.parameters;
+        if let Some(bytes) = parameters.bus.read_fence_bytes {
+            return bytes.div_ceil(u64::from(parameters.sector_bytes)).clamp(1, count);
+        }
+        let whole = if parameters.buffer.water_marks_by_request {
+            count
+        } else {
+            parameters.buffer.segment_sectors
+        };
+        ((parameters.buffer.read_water_mark * whole as f64).ceil() as u64).clamp(1, count)
+    }
+
+    pub(super) fn write(&mut self, issue: u64, blocks: Blocks) -> Service {
+        let overhead = self.parameters.overhead;
+        let arrived = issue + overhead.per_request_ns;
+        let early = self.parameters.buffer.fast_write != FastWrite::Never;
+        let appends = early
+            && self.position.free > arrived
+            && self.buffer.stream.is_none()
+            && self
+                .buffer
+                .segments
+                .iter()
+                .any(|segment| segment.written && segment.end == blocks.first);
+        let command = arrived
+            + if appends {
+                overhead.write_hit_ns[self.after]
+            } else if let Some(extra) = &overhead.extra_write_disconnect {
+                extra.command_ns
+            } else {
+                overhead.write_miss_ns[self.after]
+            };
+        self.stop_stream(command);
+        let (bus_start, arm_start) = match &overhead.extra_write_disconnect {
+            Some(extra) => (
+                command
+                    + extra.disconnect_ns
+                    + extra.away_ns
+                    + overhead.first_reselect_ns
+                    + overhead.data_preparation_ns,
+                command + extra.seek_delay_ns,
+            ),
+            None => (command + overhead.data_preparation_ns, command),
+        };
+        // Dirty data that this write does not continue are written first.
+        let bus_start = if appends { bus_start } else { bus_start.max(self.position.free) };
+        self.position.free = self.position.free.max(arm_start);
+        let sector_ps = self.parameters.bus.write_sector_ps;
+        let bus_ns = |count: u64| count * sector_ps / 1000;
+        let first = blocks.first;
+        let (position, positioning) = self.platter.sweep(
+            self.position,
+            blocks.first,
+            blocks.end,
+            true,
+            |block, count, block_ns| {
+                let last = bus_start + bus_ns(block + count - first);
+                (bus_start + bus_ns(block + 1 - first))
+                    .max(last.saturating_sub((count - 1) * block_ns))
+            },
+            |_| true,
+        );
+        self.position = position;
+        let carried = bus_start + bus_ns(blocks.end - first);
+        self.buffer.forget(blocks.first, blocks.end);
+        if self.parameters.buffer.read_hits_on_write_data {
+            self.buffer.claim_for_write(blocks.first, blocks.end);
+        }
+        if early {
+            let finish = carried + overhead.write_completion_ns;
+            return self.service(issue, finish, command, Positioning::default(), true, true);
+        }
+        let reselect = if overhead.extra_write_disconnect.is_some() {
+            overhead.other_reselect_ns
+        } else {
+            overhead.first_reselect_ns
+        };
+        let finish = position.free.max(carried) + reselect + overhead.write_completion_ns;
+        self.service(issue, finish, command, positioning, true, false)
+    }
+
+    pub(super) fn flush(&mut self, issue: u64) -> Service {
+        let finish =
+            if self.buffer.stream.is_some() { issue } else { issue.max(self.position.free) };
+        self.service(issue, finish, issue, Positioning::default(), true, false)
+    }
+
+    pub(super) fn command_only(&mut self, issue: u64) -> Service {
+        let command = issue + self.parameters.overhead.per_request_ns;
+        self.service(issue, command, command, Positioning::default(), true, true)
+    }
+}

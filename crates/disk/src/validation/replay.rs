@@ -1,0 +1,88 @@
+//! Plays a measured trace through a device, on either time base.
+
+use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
+
+use crate::Device;
+
+/// A trace with measured response times, as columns of the same length, in order of issue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// When each request was issued, ns.
+    pub issue_ns: Vec<u64>,
+    /// When it finished, ns.
+    pub finish_ns: Vec<u64>,
+    /// First sector (512 bytes).
+    pub sector: Vec<u64>,
+    /// Sectors.
+    pub sectors: Vec<u32>,
+    /// [`Operation`] as its code.
+    pub operation: Vec<u8>,
+}
+
+/// Which clock carries the replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeBase {
+    /// Each request is issued its measured think time after the one before finished in the simulation (DiskSim).
+    Closed,
+    /// Each request is issued when it was.
+    Trace,
+}
+
+impl Measured {
+    /// Number of requests.
+    pub fn len(&self) -> usize {
+        self.sector.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sector.is_empty()
+    }
+
+    /// Measured response time of request `index`, ns.
+    ///
+    /// # Panics
+    /// If there is no such request.
+    pub fn response_ns(&self, index: usize) -> u64 {
+        self.finish_ns[index].saturating_sub(self.issue_ns[index])
+    }
+
+    /// Request `index`.
+    ///
+    /// # Panics
+    /// If there is no such request.
+    pub fn request(&self, index: usize) -> BlockRequest {
+        BlockRequest {
+            enqueue: SimTime(self.issue_ns[index]),
+            sector: Sector(self.sector[index]),
+            sectors: SectorCount(u64::from(self.sectors[index])),
+            operation: Operation::from_code(self.operation[index])
+                .expect("the columns hold codes of operations"),
+            synchronous: true,
+        }
+    }
+}
+
+/// Simulated response time of every request, ns.
+pub fn replay(device: &mut impl Device, measured: &Measured, base: TimeBase) -> Vec<u64> {
+    let mut responses = Vec::with_capacity(measured.len());
+    let mut finished = 0;
+    let mut closed_issue = measured.issue_ns.first().copied().unwrap_or(0);
+    for index in 0..measured.len() {
+        let request = measured.request(index);
+        let wanted = match base {
+            TimeBase::Closed => closed_issue,
+            TimeBase::Trace => measured.issue_ns[index],
+        };
+        // A request that was issued before the simulated one before it is done waits at the device.
+        let issue = wanted.max(finished);
+        let service = device.serve(SimTime(issue), &request);
+        finished = service.finish.0;
+        responses.push(finished - wanted);
+        if index + 1 < measured.len() {
+            let think = measured.issue_ns[index + 1].saturating_sub(measured.finish_ns[index]);
+            closed_issue = finished + think;
+        }
+    }
+    responses
+}
