@@ -4,10 +4,12 @@
 //! everything that was accessed, 8 KB blocks, no links, 1:1 interleave, moves in no time (Ruemmler
 //! & Wilkes 1991, §4.3, §5).
 
-use agewell_core::{SECTOR_BYTES, SectorCount, SimDuration, parse_bytes, parse_duration};
+use agewell_core::{
+    DailyWindow, SECTOR_BYTES, SectorCount, SimDuration, parse_bytes, parse_duration,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{DailyWindow, QuantumKind, ShuffleError};
+use crate::{QuantumKind, ShuffleError};
 
 const DAY: SimDuration = SimDuration(86_400_000_000_000);
 const DEFAULT_BLOCK: SectorCount = SectorCount(16);
@@ -282,7 +284,7 @@ impl From<ShuffleConfig> for RemapTableText {
             offset: Some(bytes(config.offset)),
             logical_size: config.logical_size.map(bytes),
             reserved: Some(Share::Number(config.reserved)),
-            ignore_window: config.ignore_window.map(|window| window.text()),
+            ignore_window: config.ignore_window.map(|window| window.to_string()),
         }
     }
 }
@@ -365,10 +367,10 @@ fn sectors(key: &'static str, text: Option<String>) -> Result<Option<SectorCount
 
 fn window(text: Option<String>) -> Result<Option<DailyWindow>, ShuffleError> {
     let Some(given) = text else { return Ok(None) };
-    DailyWindow::parse(&given).map(Some).ok_or_else(|| ShuffleError::Value {
+    given.parse().map(Some).map_err(|_| ShuffleError::Value {
         key: "ignore_window",
         given: format!("\"{given}\""),
-        expected: "a part of the day, as \"03:00-06:00\"".to_owned(),
+        expected: "a part of the day, as \"03:00..06:00\"".to_owned(),
     })
 }
 
@@ -406,7 +408,7 @@ mod tests {
             r#"{"kind": "shuffle", "quantum": "half-cylinder", "interval": "4 h", "alpha": 0.2,
                 "coverage": "90 %", "links": true, "interleave": 2, "moves": "idle",
                 "block_size": "4 KiB", "offset": "4096 B", "logical_size": "335 MiB",
-                "reserved": 0.1, "ignore_window": "03:00-06:00"}"#,
+                "reserved": 0.1, "ignore_window": "03:00..06:00"}"#,
         )
         .expect("well formed");
         assert_eq!(config.kind, RemapKind::Shuffle);
@@ -431,7 +433,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_back_the_same() {
         let json = r#"{"kind": "reserved-copy", "quantum": "block", "interval": "90 min",
-                       "first_after": "1500 us", "coverage": 0.6, "ignore_window": "23:00-01:30"}"#;
+                       "first_after": "1500 us", "coverage": 0.6, "ignore_window": "23:00..01:30"}"#;
         let config = parse(json).expect("well formed");
         let written = serde_json::to_string(&config).expect("plain values");
         assert_eq!(parse(&written), Ok(config));
@@ -451,7 +453,7 @@ mod tests {
             (r#"{"block_size": "0 B"}"#, "block_size"),
             (r#"{"interleave": 0}"#, "interleave"),
             (r#"{"moves": "later"}"#, "instant, idle"),
-            (r#"{"ignore_window": "3-6"}"#, "03:00-06:00"),
+            (r#"{"ignore_window": "3..6"}"#, "03:00..06:00"),
             (r#"{"arrange_unaccessed": true, "coverage": 0.5}"#, "coverage"),
         ] {
             let message = parse(json).expect_err(json);

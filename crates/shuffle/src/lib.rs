@@ -28,7 +28,6 @@ mod quantum;
 mod remap;
 mod reserved;
 mod shuffler;
-mod window;
 
 pub use config::{MoveMode, RemapKind, ShuffleConfig};
 pub use links::LinkTable;
@@ -40,7 +39,6 @@ pub use quantum::{DriveShape, QuantumGrid, QuantumKind};
 pub use remap::{Piece, Pieces, RemapTable, VACANT};
 pub use reserved::ReservedRegion;
 pub use shuffler::{Rearrangement, ShuffleSetting, Shuffler};
-pub use window::DailyWindow;
 
 /// Why a shuffling configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -54,7 +54,7 @@ pub struct MoveRequest {
 
 impl MoveStep {
     /// The read and the write of this copy, as far as the disk does them: read first.
-    pub fn requests(&self, grid: &QuantumGrid) -> impl Iterator<Item = MoveRequest> + use<> {
+    pub fn requests(self, grid: &QuantumGrid) -> impl Iterator<Item = MoveRequest> + use<> {
         let sectors = grid.quantum_sectors();
         let request = |operation, place| match place {
             Place::Slot(slot) if !self.already_there => {

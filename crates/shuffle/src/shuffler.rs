@@ -12,7 +12,9 @@
 
 use std::collections::VecDeque;
 
-use agewell_core::{Operation, RandomStreams, Sector, SectorCount, SimDuration, SimTime, Stream};
+use agewell_core::{
+    DailyWindow, Operation, RandomStreams, Sector, SectorCount, SimDuration, SimTime, Stream,
+};
 
 use crate::{
     Aging, DriveShape, MoveCost, MoveMode, MovePlan, MoveRequest, MoveStep, Observation, Pieces,
@@ -150,7 +152,7 @@ impl Shuffler {
         if operation == Operation::Write && self.policy.kind == RemapKind::ReservedCopy {
             self.mark_updated(sector, sectors);
         }
-        let ignored = |window: &crate::DailyWindow| window.contains(now, self.start_of_day);
+        let ignored = |window: &DailyWindow| window.contains(now, self.start_of_day.0);
         if !self.config.ignore_window.as_ref().is_some_and(ignored) {
             self.observation.observe(self.table.grid(), sector, sectors);
         }
@@ -298,7 +300,7 @@ impl Shuffler {
     }
 
     /// The disk requests of `step`, read first.
-    pub fn requests_of(&self, step: &MoveStep) -> impl Iterator<Item = MoveRequest> + use<> {
+    pub fn requests_of(&self, step: MoveStep) -> impl Iterator<Item = MoveRequest> + use<> {
         step.requests(self.table.grid())
     }
 

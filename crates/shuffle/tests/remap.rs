@@ -235,7 +235,7 @@ impl Model {
             let first = grid.slot_sector(slot).0 as usize;
             first..first + grid.quantum_sectors().0 as usize
         };
-        let requests: Vec<_> = shuffler.requests_of(&step).collect();
+        let requests: Vec<_> = shuffler.requests_of(step).collect();
         let disk_side = [step.from, step.to].iter().filter(|p| **p != Place::Buffer).count();
         assert_eq!(requests.len(), if step.already_there { 0 } else { disk_side });
         if !step.already_there {
