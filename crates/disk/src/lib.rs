@@ -9,9 +9,11 @@ pub mod import;
 mod mechanical;
 pub mod parameters;
 pub mod queue;
+mod simple;
 pub mod validation;
 
 pub use device::{Device, Service};
 pub use error::DeviceError;
 pub use mechanical::Mechanical;
 pub use parameters::{DeviceKind, DeviceParameters, catalogue_names};
+pub use simple::Simple;

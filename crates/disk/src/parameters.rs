@@ -58,6 +58,7 @@
 //! write_rate = "1.2 MB/s"           # or write_sector_ms
 //! read_fence_bytes = 8192           # data gathered in the buffer before a read's bus transfer starts, in place of
 //!                                   # buffer.read_water_mark; at most the request
+//! read_on_crossing = false          # whether leaving a track opens the fence too
 //!
 //! [buffer]
 //! segments = 1
@@ -121,7 +122,7 @@ pub enum DeviceKind {
 /// Access time and bandwidth (Matthews 1999, ch. 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimpleParameters {
-    /// Paid by every request that does not continue the one before it, ns.
+    /// Paid by every transfer, ns.
     pub access_time_ns: u64,
     /// Bytes per second.
     pub bandwidth_bytes_per_s: u64,

@@ -404,6 +404,7 @@ fn read_bus(disk: &Block, notes: &mut Vec<String>) -> Result<BusParameters, Devi
         hold_read: flag("Hold bus entire read xfer")?,
         hold_write: flag("Hold bus entire write xfer")?,
         read_fence_bytes: None,
+        read_on_crossing: false,
     })
 }
 

@@ -185,7 +185,11 @@ impl Mechanical {
         let command = arrived + overhead.read_miss_ns[self.after];
         self.stop_stream(command);
         let count = blocks.end - blocks.first;
-        let fence = self.fence(count);
+        let mut fence = self.fence(count);
+        if self.parameters.bus.read_on_crossing {
+            // Sectors up to the end of the first track (or up to a slipped sector) open the fence.
+            fence = fence.min(u64::from(self.platter.geometry.locate(blocks.first).run));
+        }
         let mut transfer = ReadTransfer {
             platter: &self.platter,
             sector_ps: self.parameters.bus.read_sector_ps,

@@ -89,6 +89,9 @@ pub struct BusParameters {
     pub hold_write: bool,
     /// Data gathered in the buffer before a read's bus transfer starts; at most the request.
     pub read_fence_bytes: Option<u64>,
+    /// Whether a read that goes on to another track starts its bus transfer at the end of the first, however little
+    /// that holds ("read on crossing" in HP's trace headers).
+    pub read_on_crossing: bool,
 }
 
 /// Everything a mechanical disk's file says.
@@ -392,6 +395,7 @@ fn read_bus(reader: &mut TableReader<'_>, sector_bytes: u64) -> Result<BusParame
         hold_read: table.flag("hold_read", false)?,
         hold_write: table.flag("hold_write", false)?,
         read_fence_bytes: table.optional_whole("read_fence_bytes", 1, 1 << 40)?,
+        read_on_crossing: table.flag("read_on_crossing", false)?,
     };
     table.finish()?;
     Ok(bus)

@@ -112,6 +112,7 @@ fn write_mechanical(out: &mut Lines, mechanical: &MechanicalParameters) {
     if let Some(bytes) = bus.read_fence_bytes {
         out.number("read_fence_bytes", bytes);
     }
+    out.flag("read_on_crossing", bus.read_on_crossing, false);
     write_buffer(out, &mechanical.buffer);
     for zone in &mechanical.geometry.zones {
         write_zone(out, zone);

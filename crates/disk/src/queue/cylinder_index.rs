@@ -257,8 +257,9 @@ impl BitLevels {
     }
 }
 
+/// The highest set bit of a word that is not zero.
 fn last_bit(word: u64) -> u32 {
-    63 - word.leading_zeros()
+    word.ilog2()
 }
 
 #[cfg(test)]
