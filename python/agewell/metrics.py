@@ -102,3 +102,9 @@ def change_pct(name: str, before: Any, after: Any) -> float | None:
     if not isinstance(before, numbers) or not isinstance(after, numbers) or before == 0:
         return None
     return 100.0 * (after - before) / before
+
+
+def show_change(name: str, before: Any, after: Any) -> str:
+    """The change for people, `-12.3 %`; empty where it says nothing."""
+    change = change_pct(name, before, after)
+    return "" if change is None else f"{change:+.1f} %"

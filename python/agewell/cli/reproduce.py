@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
+from rich.text import Text
 
 from agewell import catalogue
 from agewell.cli.options import JsonOption, QuietOption
-from agewell.cli.terminal import note, output, print_json, progress
+from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def reproduce(
     if as_json:
         print_json(document(reproduced))
     else:
-        output().print(_table(reproduced))
+        _print_rows(reproduced)
     if not quiet:
         for study in dict.fromkeys(each.study.name for each in reproduced):
             note(f"report in {out / study / 'report.html'}")
@@ -137,35 +137,33 @@ def _list(known: Sequence[Study], *, as_json: bool) -> None:
         ]
         print_json({"papers": papers})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("name", "shows", "needs"):
-        table.add_column(column)
-    for study in known:
-        for figure in study.figures:
-            table.add_row(f"{study.name}/{figure.name}", figure.title, ", ".join(figure.inputs))
-    output().print(table)
+    print_table(
+        ("name", "shows", "needs"),
+        [
+            (f"{study.name}/{figure.name}", figure.title, ", ".join(figure.inputs))
+            for study in known
+            for figure in study.figures
+        ],
+    )
 
 
-def _table(reproduced: Sequence[Reproduced]) -> Table:
+def _print_rows(reproduced: Sequence[Reproduced]) -> None:
     from agewell.studies.reproduction import show_value
 
-    table = Table(box=None, pad_edge=False)
-    for column in ("figure", "what"):
-        table.add_column(column)
-    for column in ("paper", "ours"):
-        table.add_column(column, justify="right")
-    for column in ("unit", "tolerance", "verdict", "why"):
-        table.add_column(column)
-    for each in reproduced:
-        for row in each.result.rows:
-            table.add_row(
+    print_table(
+        ("figure", "what", ">paper", ">ours", "unit", "tolerance", "verdict", "why"),
+        [
+            (
                 each.figure.name,
                 row.what,
                 show_value(row.paper),
                 show_value(row.ours),
                 row.unit,
                 row.tolerance,
-                f"[{_STYLES[row.verdict.value]}]{row.verdict.value}[/]",
+                Text(row.verdict.value, style=_STYLES[row.verdict.value]),
                 row.why,
             )
-    return table
+            for each in reproduced
+            for row in each.result.rows
+        ],
+    )

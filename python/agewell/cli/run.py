@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
-from agewell.cli.terminal import note, output, print_json, progress
+from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_settings
-from agewell.metrics import change_pct, describe, in_order, show
+from agewell.metrics import describe, in_order, show, show_change
 
 app = typer.Typer()
 
@@ -66,7 +65,7 @@ def run(
     if as_json:
         print_json(document)
     else:
-        output().print(metrics_table(document))
+        _print_metrics(document)
     for warning in document["warnings"]:
         note(f"agewell: warning: {warning}")
     if not quiet:
@@ -74,29 +73,26 @@ def run(
         note(f"done in {elapsed_seconds:.2f} s{where}")
 
 
-def metrics_table(document: dict[str, Any]) -> Table:
+def _print_metrics(document: dict[str, Any]) -> None:
     """The metrics of a run, beside those of its baseline if it has one."""
-    metrics = document["metrics"]
-    baseline = document.get("baseline_metrics")
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric")
-    if baseline is not None:
-        table.add_column("as it lies", justify="right")
-        table.add_column("rearranged", justify="right")
-        table.add_column("change", justify="right")
-    else:
-        table.add_column("value", justify="right")
-    table.add_column("unit")
-    for name in in_order(metrics):
-        metric = describe(name)
-        cells = [metric.label]
-        if baseline is not None:
-            before = baseline.get(name)
-            change = change_pct(name, before, metrics[name])
-            cells.append(show(name, before) if name in baseline else "")
-            cells.append(show(name, metrics[name]))
-            cells.append("" if change is None else f"{change:+.1f} %")
-        else:
-            cells.append(show(name, metrics[name]))
-        table.add_row(*cells, metric.unit)
-    return table
+    metrics, baseline = document["metrics"], document["baseline_metrics"]
+    if baseline is None:
+        rows = [
+            (describe(name).label, show(name, metrics[name]), describe(name).unit)
+            for name in in_order(metrics)
+        ]
+        print_table(("metric", ">value", "unit"), rows)
+        return
+    print_table(
+        ("metric", ">as it lies", ">rearranged", ">change", "unit"),
+        [
+            (
+                describe(name).label,
+                show(name, baseline[name]) if name in baseline else "",
+                show(name, metrics[name]),
+                show_change(name, baseline.get(name), metrics[name]),
+                describe(name).unit,
+            )
+            for name in in_order(metrics)
+        ],
+    )

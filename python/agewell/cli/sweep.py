@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.run import ExperimentArgument, SetOption
-from agewell.cli.terminal import note, output, print_json, progress
+from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_axis, parse_settings
 from agewell.errors import InputError
 from agewell.metrics import show
@@ -104,19 +103,18 @@ def sweep(
     if as_json:
         print_json({"axes": list(axes), "table": str(out / TABLE_FILE), "runs": rows})
     else:
-        output().print(_table(rows, list(axes)))
+        _print_runs(rows, list(axes))
     if not quiet:
         note(f"{len(rows)} runs, table in {out / TABLE_FILE}")
 
 
-def _table(rows: list[dict[str, Any]], axes: list[str]) -> Table:
+def _print_runs(rows: list[dict[str, Any]], axes: list[str]) -> None:
     shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
-    table = Table(box=None, pad_edge=False)
-    for axis in axes:
-        table.add_column(axis)
-    for name in shown:
-        table.add_column(name, justify="right")
-    for row in rows:
-        values = [show(name, row[f"metrics.{name}"]) for name in shown]
-        table.add_row(*(str(row[axis]) for axis in axes), *values)
-    return table
+    print_table(
+        [*axes, *(f">{name}" for name in shown)],
+        [
+            [str(row[axis]) for axis in axes]
+            + [show(name, row[f"metrics.{name}"]) for name in shown]
+            for row in rows
+        ],
+    )

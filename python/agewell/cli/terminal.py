@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
 
 ProgressCallback = Callable[[float | None, str], None]
 """Called with the fraction done (None where the end is not known) and a few words."""
+
+_UNLIMITED_COLUMNS = 10_000
 
 LOG_INTERVAL_SECONDS = 5.0
 """Time between two progress lines in a log; chosen by us: short enough to see life, long enough to
@@ -33,11 +37,26 @@ def print_json(document: Any) -> None:
 def output() -> Console:
     """A console on standard output for tables.
 
-    In a pipe or a file a table is as wide as it needs to be, so that no cell is cut.
+    In a pipe or a file a table is as wide as it needs to be, so that no cell is cut or wrapped.
     """
     if sys.stdout.isatty():
         return Console(highlight=False)
-    return Console(highlight=False, width=200, no_color=True)
+    return Console(highlight=False, width=_UNLIMITED_COLUMNS, no_color=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+    """Write a table to standard output.
+
+    Args:
+        columns: Headings; one that begins with `>` is right-aligned, for numbers.
+        rows: Cells, shown as they are; a `Text` brings its own style.
+    """
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column[:1] == ">" else "left")
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    output().print(table)
 
 
 def note(message: str) -> None:

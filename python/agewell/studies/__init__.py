@@ -26,6 +26,7 @@ one table, writes the plots and the report, and exits 1 when a verdict fails.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -117,7 +118,7 @@ class Context:
 
     Attributes:
         experiments: Folder of this paper: `experiments/<paper>`.
-        out: Folder for the runs and tables of this figure; it exists.
+        out: Folder of this paper's output; it exists. Runs go to `runs/<key>` below it.
         examples: Folder of the recorded traces and demo experiments.
         data: Folders to search for inputs that are not part of the repository.
         progress: Called with the fraction done (0 to 1) and a few words.
@@ -218,6 +219,8 @@ def studies() -> dict[str, Study]:
     """Every study, by name."""
     found: dict[str, Study] = {}
     for module in _MODULES:
+        if importlib.util.find_spec(module) is None:
+            continue
         study: Study = importlib.import_module(module).STUDY
         found[study.name] = study
     return found

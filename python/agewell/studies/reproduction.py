@@ -139,7 +139,7 @@ def reproduce(
         folder = out / choice.study.name
         context = Context(
             experiments=catalogue.experiments() / choice.study.name,
-            out=files.make_folder(folder / "runs" / choice.figure.name).parents[1],
+            out=files.make_folder(folder),
             examples=examples,
             data=data,
             progress=within,
