@@ -1,0 +1,66 @@
+//! One type for whichever model a device file describes, dispatched without a virtual call.
+
+use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
+
+use crate::{Device, DeviceKind, DeviceParameters, Mechanical, Service, Simple};
+
+/// A device of any modelled kind.
+#[derive(Debug, Clone)]
+pub enum DeviceModel {
+    /// Access time and bandwidth.
+    Simple(Simple),
+    /// Arm, platter, buffer and bus; boxed because it is a hundred times the size.
+    Mechanical(Box<Mechanical>),
+}
+
+impl DeviceModel {
+    /// The device that `parameters` describe, at rest.
+    #[must_use]
+    pub fn new(parameters: &DeviceParameters) -> Self {
+        match &parameters.kind {
+            DeviceKind::Simple(simple) => {
+                let capacity = SectorCount(parameters.capacity_sectors);
+                DeviceModel::Simple(Simple::new(simple, capacity))
+            }
+            DeviceKind::Mechanical(mechanical) => {
+                DeviceModel::Mechanical(Box::new(Mechanical::new(mechanical)))
+            }
+        }
+    }
+}
+
+/// Calls the same method on whichever model it is.
+macro_rules! each {
+    ($self:expr, $model:ident => $call:expr) => {
+        match $self {
+            DeviceModel::Simple($model) => $call,
+            DeviceModel::Mechanical($model) => $call,
+        }
+    };
+}
+
+impl Device for DeviceModel {
+    fn capacity(&self) -> SectorCount {
+        each!(self, model => model.capacity())
+    }
+
+    fn cylinders(&self) -> u32 {
+        each!(self, model => model.cylinders())
+    }
+
+    fn cylinder_of(&self, sector: Sector) -> u32 {
+        each!(self, model => model.cylinder_of(sector))
+    }
+
+    fn current_cylinder(&self) -> u32 {
+        each!(self, model => model.current_cylinder())
+    }
+
+    fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service {
+        each!(self, model => model.serve(issue, request))
+    }
+
+    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
+        each!(self, model => model.positioning(now, request))
+    }
+}
