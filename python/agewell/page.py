@@ -43,12 +43,14 @@ class PageTable:
         rows: Cells; every row as long as `columns`.
         numeric: Indices of the columns that hold numbers; they are right-aligned.
         caption: A sentence above it.
+        folded: If not empty, the table stands after the plots and unfolds on a click on this text.
     """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     numeric: frozenset[int] = frozenset()
     caption: str = ""
+    folded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Section:
         title: Heading.
         paragraphs: Text before the rest.
         highlights: Large figures.
-        tables: Tables, before the plots.
+        tables: Tables, before the plots unless folded.
         plots: Pictures.
         listing: Preformatted text that can be unfolded, with its heading; None for none.
     """

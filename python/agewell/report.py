@@ -6,35 +6,18 @@ One HTML file that needs no network, and every plot as PNG and SVG in the folder
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from agewell.charts import BASELINE_LABEL, RUN_LABEL, Lane, plots_of, response_plot, seek_plot
 from agewell.metrics import change_pct, describe, in_order, show, show_change
 from agewell.page import Cell, Highlight, Page, PageTable, Section
 from agewell.page import write as write_page
-from agewell.plot import Curve, Plot
 from agewell.simulation import Result
 
-_HOUR_NS = 3_600_000_000_000
-_MINUTE_NS = 60_000_000_000
-_SECOND_NS = 1_000_000_000
-_NS_PER_MS = 1e6
-
-_HIGHLIGHTS = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
-_PARTS = ("mean_seek_ms", "mean_rotation_ms", "mean_transfer_ms", "mean_overhead_ms")
-_PART_LABELS = ("seek", "rotation", "transfer", "overhead")
-
-BASELINE_LABEL = "as it lies"
-RUN_LABEL = "rearranged"
-
-FloatArray = npt.NDArray[np.float64]
+HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
 
 
 def write_report(runs: Sequence[Path], path: Path, title: str | None = None) -> list[Path]:
@@ -53,7 +36,7 @@ def write_report(runs: Sequence[Path], path: Path, title: str | None = None) -> 
         RunError: A file cannot be written.
     """
     results = [Result.read(run) for run in runs]
-    return write_page(page_of(results, _names(runs), title), path)
+    return write_page(page_of(results, names_of(runs), title), path)
 
 
 def page_of(results: Sequence[Result], names: Sequence[str], title: str | None = None) -> Page:
@@ -64,11 +47,14 @@ def page_of(results: Sequence[Result], names: Sequence[str], title: str | None =
         names: What each is called on the page, all different.
         title: Heading of the page; made from the runs by default.
     """
-    sections = []
-    if len(results) > 1:
-        sections.append(_overview(results, names))
-    for result, name in zip(results, names, strict=True):
-        sections.append(_run_section(result, name, alone=len(results) == 1))
+    if len(results) == 1:
+        sections = _run_sections(results[0])
+    else:
+        sections = [_overview(results, names)]
+        sections += [
+            _run_section(result, name, f"{_identifier(name)}-", _identifier(name))
+            for result, name in zip(results, names, strict=True)
+        ]
     heading = title or (
         f"{_workload(results[0])} on {_device(results[0])}"
         if len(results) == 1
@@ -86,7 +72,7 @@ def page_of(results: Sequence[Result], names: Sequence[str], title: str | None =
     )
 
 
-def _names(runs: Sequence[Path]) -> list[str]:
+def names_of(runs: Sequence[Path]) -> list[str]:
     """A name for each run, made of as many trailing parts of its path as tell them apart."""
     paths = [run.parent if run.name == "result.json" else run for run in runs]
     parts = [path.resolve().parts for path in paths]
@@ -101,63 +87,122 @@ def _names(runs: Sequence[Path]) -> list[str]:
 # --- sections -------------------------------------------------------------------------------------
 
 
-def _run_section(result: Result, name: str, *, alone: bool) -> Section:
-    identifier = "run" if alone else f"run-{_identifier(name)}"
-    prefix = "" if alone else f"{_identifier(name)}-"
-    return Section(
-        identifier=identifier,
-        title="Result" if alone else name,
-        paragraphs=[_sentence(result), *(f"Warning: {each}." for each in _warnings(result))],
-        highlights=_highlights(result),
+def _run_sections(result: Result) -> list[Section]:
+    """The sections of a report on one run: what came out, and the figures in full."""
+    metrics = Section(
+        identifier="metrics",
+        title="Metrics",
         tables=[_metrics_table(result)],
-        plots=_plots(result, prefix),
-        listing=("Configuration, every default filled in", _as_toml(result.config)),
+        listing=_configuration(result),
+    )
+    shown = Section(
+        identifier="result",
+        title="Result",
+        paragraphs=_paragraphs(result),
+        highlights=_highlights(result),
+        plots=plots_of(result, ""),
+    )
+    return [shown, metrics]
+
+
+def _run_section(result: Result, name: str, prefix: str, identifier: str) -> Section:
+    """One run among several: everything in one section."""
+    return Section(
+        identifier=f"run-{identifier}",
+        title=name,
+        paragraphs=_paragraphs(result),
+        highlights=_highlights(result),
+        tables=[replace(_metrics_table(result), folded="All metrics")],
+        plots=plots_of(result, prefix),
+        listing=_configuration(result),
     )
 
 
 def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
-    """One column a run, and the distributions of all of them in one picture each."""
+    """The runs in one table, and their distributions in one picture each."""
+    lanes = [
+        Lane(result, "run", name, emphasis=True)
+        for result, name in zip(results, names, strict=True)
+    ]
+    plots = [
+        seek_plot("overview-seek-cdf", lanes),
+        response_plot("overview-response-cdf", lanes),
+    ]
+    with_baseline = all(result.baseline is not None for result in results)
+    table = _before_after_table if with_baseline else _side_by_side_table
+    return Section(
+        identifier="overview",
+        title="Overview",
+        tables=[table(results, names)],
+        plots=[plot for plot in plots if any(len(curve.x) for curve in plot.curves)],
+    )
+
+
+COMPARISON_COLUMNS = (
+    "run",
+    "metric",
+    f">{BASELINE_LABEL}",
+    f">{RUN_LABEL}",
+    ">change",
+    "unit",
+)
+"""Headings of `comparison_rows`; those of numbers begin with `>`."""
+
+
+def comparison_rows(results: Sequence[Result], names: Sequence[str]) -> list[list[str]]:
+    """A row a run and headline metric, as text.
+
+    A run without a baseline has nothing under "as it lies" and its own values under "rearranged".
+    """
+    rows = []
+    for result, name in zip(results, names, strict=True):
+        before = result.baseline or {}
+        for place, metric in enumerate(HEADLINES):
+            after = result.metrics.get(metric)
+            rows.append(
+                [
+                    name if place == 0 else "",
+                    describe(metric).label,
+                    show(metric, before[metric]) if metric in before else "",
+                    show(metric, after),
+                    show_change(metric, before.get(metric), after),
+                    describe(metric).unit,
+                ]
+            )
+    return rows
+
+
+def _before_after_table(results: Sequence[Result], names: Sequence[str]) -> PageTable:
+    """A row a run: each headline metric, its value before below it."""
+    rows = []
+    for result, name in zip(results, names, strict=True):
+        baseline = result.baseline or {}
+        row = [Cell(name), Cell(show("requests", result.metrics.get("requests")))]
+        for metric in HEADLINES:
+            before, after = baseline.get(metric), result.metrics.get(metric)
+            change = change_pct(metric, before, after)
+            tone = "" if change is None else _tone(metric, change)
+            note = f"{show(metric, before)} to {show(metric, after)} {describe(metric).unit}"
+            row.append(Cell(show_change(metric, before, after) or "-", tone, note))
+        rows.append(row)
+    columns = ("run", "requests", *(describe(metric).label for metric in HEADLINES))
+    caption = f"Change from {BASELINE_LABEL} to {RUN_LABEL}."
+    return PageTable(columns, rows, frozenset(range(1, len(columns))), caption)
+
+
+def _side_by_side_table(results: Sequence[Result], names: Sequence[str]) -> PageTable:
+    """A column a run, with the change against the first."""
     metrics = [result.metrics for result in results]
     rows = []
     for name in in_order({key: None for each in metrics for key in each}):
         metric = describe(name)
-        label = metric.label + (f", {metric.unit}" if metric.unit else "")
-        rows.append([Cell(label), *(_overview_cell(name, each, metrics[0]) for each in metrics)])
-    plots = [
-        Plot(
-            name="overview-seek-cdf",
-            title="Seek distances",
-            x_label="seek distance (cylinders)",
-            y_label="share of disk I/Os (%)",
-            curves=[
-                Curve(name, *_distribution(result, "run", "seek_cylinders", 1.0), style="steps")
-                for result, name in zip(results, names, strict=True)
-            ],
-            caption="Share of disk I/Os that move the arm at most so far.",
-        ),
-        _time_distribution_plot(
-            "overview-response-cdf",
-            "Response times",
-            "response_ns",
-            [(result, "run", name, True) for result, name in zip(results, names, strict=True)],
-        ),
-    ]
-    return Section(
-        identifier="overview",
-        title="Overview",
-        tables=[
-            PageTable(
-                ("metric", *names),
-                rows,
-                frozenset(range(1, len(names) + 1)),
-                f"Changes are against {names[0]}.",
-            )
-        ],
-        plots=[plot for plot in plots if any(curve.x for curve in plot.curves)],
-    )
+        label = metric.label + (f" ({metric.unit})" if metric.unit else "")
+        rows.append([Cell(label), *(_against_first(name, each, metrics[0]) for each in metrics)])
+    caption = f"Changes are against {names[0]}."
+    return PageTable(("metric", *names), rows, frozenset(range(1, len(names) + 1)), caption)
 
 
-def _overview_cell(name: str, metrics: dict[str, Any], first: dict[str, Any]) -> Cell:
+def _against_first(name: str, metrics: dict[str, Any], first: dict[str, Any]) -> Cell:
     if name not in metrics:
         return Cell("")
     change = "" if metrics is first else show_change(name, first.get(name), metrics[name])
@@ -167,7 +212,7 @@ def _overview_cell(name: str, metrics: dict[str, Any], first: dict[str, Any]) ->
 def _highlights(result: Result) -> list[Highlight]:
     baseline = result.baseline
     shown = []
-    for name in _HIGHLIGHTS:
+    for name in HEADLINES:
         metric = describe(name)
         value = result.metrics.get(name)
         if value is None:
@@ -221,257 +266,6 @@ def _tone(name: str, change: float) -> str:
     return "good" if (change < 0) == (better == "lower") else "bad"
 
 
-# --- plots ----------------------------------------------------------------------------------------
-
-
-def _plots(result: Result, prefix: str) -> list[Plot]:
-    has_baseline = result.baseline is not None
-    plots = [
-        _rate_plot(result, prefix),
-        _series_plot(
-            result,
-            f"{prefix}service-time",
-            "Physical I/O time",
-            "mean_service_ms",
-            "mean service time (ms)",
-            "Time the device spends on a request, by the interval in which the request arrived.",
-        ),
-        _series_plot(
-            result,
-            f"{prefix}seek-distance",
-            "Seek distance",
-            "mean_seek_cylinders",
-            "mean seek distance (cylinders)",
-            "Arm movement per disk I/O, by the interval in which the request arrived.",
-        ),
-        _seek_plot(result, prefix),
-        _time_distribution_plot(
-            f"{prefix}response-cdf", "Response times", "response_ns", _lanes(result)
-        ),
-    ]
-    if has_baseline:
-        plots.append(_before_after_plot(result, prefix))
-    plots.append(_parts_plot(result, prefix))
-    return [plot for plot in plots if any(len(curve.x) for curve in plot.curves)]
-
-
-def _lanes(result: Result) -> list[tuple[Result, str, str, bool]]:
-    """Result, lane, label and emphasis of every lane, the baseline first."""
-    if result.baseline is None:
-        return [(result, "run", "", True)]
-    return [(result, "baseline", BASELINE_LABEL, False), (result, "run", RUN_LABEL, True)]
-
-
-def _rate_plot(result: Result, prefix: str) -> Plot:
-    positions, unit, interval_ns, _ = _time_axis(result)
-    requests = _filled(result, "requests", 0.0)
-    reads = _filled(result, "read_requests", 0.0)
-    seconds = interval_ns / _SECOND_NS
-    return Plot(
-        name=f"{prefix}rate",
-        title="I/O rate",
-        x_label=f"time since the start of the trace ({unit})",
-        y_label="requests per second",
-        curves=[
-            Curve("reads", positions, (reads / seconds).tolist(), style="steps"),
-            Curve("writes", positions, ((requests - reads) / seconds).tolist(), style="steps"),
-        ],
-        caption=f"Mean rate over intervals of {_duration(interval_ns)}.",
-    )
-
-
-def _series_plot(
-    result: Result, name: str, title: str, column: str, y_label: str, caption: str
-) -> Plot:
-    positions, unit, _, _ = _time_axis(result)
-    curves = [
-        Curve(
-            label,
-            positions,
-            _filled(
-                result, f"baseline_{column}" if lane == "baseline" else column, math.nan
-            ).tolist(),
-            style="steps",
-            emphasis=emphasis,
-        )
-        for _, lane, label, emphasis in _lanes(result)
-    ]
-    return Plot(
-        name=name,
-        title=title,
-        x_label=f"time since the start of the trace ({unit})",
-        y_label=y_label,
-        curves=curves,
-        caption=caption,
-    )
-
-
-def _seek_plot(result: Result, prefix: str) -> Plot:
-    return Plot(
-        name=f"{prefix}seek-cdf",
-        title="Seek distances, cumulative",
-        x_label="seek distance (cylinders)",
-        y_label="share of disk I/Os (%)",
-        curves=[
-            Curve(
-                label,
-                *_distribution(result, lane, "seek_cylinders", 1.0),
-                style="steps",
-                emphasis=emphasis,
-            )
-            for _, lane, label, emphasis in _lanes(result)
-        ],
-        caption="Share of disk I/Os that move the arm at most so far.",
-    )
-
-
-def _time_distribution_plot(
-    name: str, title: str, quantity: str, lanes: Sequence[tuple[Result, str, str, bool]]
-) -> Plot:
-    return Plot(
-        name=name,
-        title=f"{title}, cumulative",
-        x_label="response time (ms)",
-        y_label="share of requests (%)",
-        curves=[
-            Curve(
-                label,
-                *_distribution(result, lane, quantity, 1 / _NS_PER_MS),
-                style="steps",
-                emphasis=emphasis,
-            )
-            for result, lane, label, emphasis in lanes
-        ],
-        caption="Share of requests that were answered within so long, waiting included.",
-        x_scale="log",
-    )
-
-
-def _before_after_plot(result: Result, prefix: str) -> Plot:
-    """Change of the principal metrics against the baseline."""
-    baseline = result.baseline or {}
-    names = [
-        "mean_service_ms",
-        "mean_read_service_ms",
-        "mean_write_service_ms",
-        "mean_response_ms",
-        "p95_response_ms",
-        "mean_seek_cylinders",
-    ]
-    labels = [
-        "service",
-        "service,\nreads",
-        "service,\nwrites",
-        "response",
-        "response,\n95 %",
-        "seek\ndistance",
-    ]
-    changes = [
-        (label, change)
-        for name, label in zip(names, labels, strict=True)
-        if (change := change_pct(name, baseline.get(name), result.metrics.get(name))) is not None
-    ]
-    return Plot(
-        name=f"{prefix}before-after",
-        title="Before and after",
-        x_label="",
-        y_label=f"change against {BASELINE_LABEL} (%)",
-        curves=[
-            Curve(
-                "",
-                list(range(len(changes))),
-                [change for _, change in changes],
-                style="bars",
-            )
-        ],
-        caption="Below zero is an improvement.",
-        categories=[label for label, _ in changes],
-    )
-
-
-def _parts_plot(result: Result, prefix: str) -> Plot:
-    curves = []
-    for _, lane, label, emphasis in _lanes(result):
-        metrics = result.metrics if lane == "run" else (result.baseline or {})
-        values = [metrics.get(name) for name in _PARTS]
-        curves.append(
-            Curve(
-                label,
-                list(range(len(_PARTS))),
-                [math.nan if value is None else float(value) for value in values],
-                style="bars",
-                emphasis=emphasis,
-            )
-        )
-    return Plot(
-        name=f"{prefix}parts",
-        title="Where the time goes",
-        x_label="",
-        y_label="mean time per disk I/O (ms)",
-        curves=curves,
-        caption="Physical I/O time by cause.",
-        categories=_PART_LABELS,
-    )
-
-
-def _time_axis(result: Result) -> tuple[list[float], str, int, npt.NDArray[np.int64]]:
-    """Positions of all intervals from the first to the last, their unit, length and indices."""
-    starts = result.series["start_ns"].to_numpy().astype(np.int64)
-    indices = result.series["interval"].to_numpy().astype(np.int64)
-    interval_ns = _interval_ns(result, starts, indices)
-    everything = np.arange(indices.min(), indices.max() + 1) if len(indices) else indices
-    span_ns = interval_ns * max(len(everything), 1)
-    # Up to three hours are shown in minutes, up to three minutes in seconds.
-    unit_ns, unit = next(
-        (
-            (unit_ns, unit)
-            for unit_ns, unit in ((_HOUR_NS, "hours"), (_MINUTE_NS, "minutes"))
-            if span_ns > 3 * unit_ns
-        ),
-        (_SECOND_NS, "seconds"),
-    )
-    positions: list[float] = (everything * (interval_ns / unit_ns)).tolist()
-    return positions, unit, interval_ns, everything
-
-
-def _interval_ns(
-    result: Result, starts: npt.NDArray[np.int64], indices: npt.NDArray[np.int64]
-) -> int:
-    later = np.flatnonzero(indices > 0)
-    if len(later):
-        return int(starts[later[0]] // indices[later[0]])
-    # A single interval, the first: its length stands in the configuration only.
-    text = str(result.config["run"]["series_interval"])
-    return int(text.removesuffix("ns").strip()) if text.endswith(" ns") else _HOUR_NS
-
-
-def _filled(result: Result, column: str, absent: float) -> FloatArray:
-    """A column over every interval; those without requests, which have no row, hold `absent`."""
-    _, _, _, everything = _time_axis(result)
-    filled = np.full(len(everything), absent)
-    if len(everything):
-        indices = result.series["interval"].to_numpy().astype(np.int64)
-        values = result.series[column].cast(pa.float64()).to_numpy(zero_copy_only=False)
-        filled[indices - everything[0]] = np.where(np.isnan(values), absent, values)
-    return filled
-
-
-def _distribution(
-    result: Result, lane: str, quantity: str, scale: float
-) -> tuple[list[float], list[float]]:
-    """Upper edges times `scale`, and the share of values up to each in per cent."""
-    table = result.histograms
-    rows = table.filter(
-        pc.and_(pc.equal(table["lane"], lane), pc.equal(table["quantity"], quantity))
-    )
-    if rows.num_rows == 0:
-        return [], []
-    counts = rows.group_by("upper").aggregate([("count", "sum")]).sort_by("upper")
-    upper = counts["upper"].to_numpy().astype(np.float64)
-    cumulated = np.cumsum(counts["count_sum"].to_numpy())
-    return (upper * scale).tolist(), (100.0 * cumulated / cumulated[-1]).tolist()
-
-
 # --- words ----------------------------------------------------------------------------------------
 
 
@@ -510,9 +304,13 @@ def _sentence(result: Result) -> str:
     )
 
 
-def _warnings(result: Result) -> list[str]:
+def _paragraphs(result: Result) -> list[str]:
     warnings: list[str] = result.document.get("warnings", [])
-    return warnings
+    return [_sentence(result), *(f"Warning: {each}." for each in warnings)]
+
+
+def _configuration(result: Result) -> tuple[str, str]:
+    return "Configuration, every default filled in", _as_toml(result.config)
 
 
 def _facts(result: Result, name: str) -> list[tuple[str, str]]:
@@ -528,13 +326,6 @@ def _facts(result: Result, name: str) -> list[tuple[str, str]]:
         for entry in document["inputs"]
     ]
     return facts
-
-
-def _duration(nanoseconds: int) -> str:
-    for unit_ns, unit in ((_HOUR_NS, "h"), (_MINUTE_NS, "min"), (_SECOND_NS, "s")):
-        if nanoseconds % unit_ns == 0:
-            return f"{nanoseconds // unit_ns} {unit}"
-    return f"{nanoseconds / _NS_PER_MS:g} ms"
 
 
 def _identifier(name: str) -> str:

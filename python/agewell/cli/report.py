@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from agewell.cli.options import JsonOption, QuietOption
-from agewell.cli.terminal import note, print_json, progress
+from agewell.cli.terminal import note, print_json, print_table, progress
 
 app = typer.Typer()
 
@@ -19,7 +19,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="Folders that `agewell run --out` left; the first is what others are held against.",
+            help="Folders that `agewell run --out` left; others are held against the first.",
             show_default=False,
         ),
     ],
@@ -39,11 +39,22 @@ def report(
 
     Example: agewell report runs/alpha-08 -o runs/alpha-08/report.html
     """
-    from agewell.report import write_report
+    from agewell.page import write as write_page
+    from agewell.report import COMPARISON_COLUMNS, comparison_rows, names_of, page_of
+    from agewell.simulation import Result
 
+    results = [Result.read(run) for run in runs]
+    names = names_of(runs)
     with progress("drawing", quiet=quiet):
-        written = write_report(runs, out, title)
+        written = write_page(page_of(results, names, title), out)
     if as_json:
-        print_json({"page": str(written[0]), "plots": [str(path) for path in written[1:]]})
-    elif not quiet:
+        compared = [
+            {"name": name, "metrics": each.metrics, "baseline_metrics": each.baseline}
+            for name, each in zip(names, results, strict=True)
+        ]
+        plots = [str(path) for path in written[1:]]
+        print_json({"page": str(written[0]), "plots": plots, "runs": compared})
+    else:
+        print_table(COMPARISON_COLUMNS, comparison_rows(results, names))
+    if not quiet:
         note(f"report in {written[0]}, {len(written) - 1} plot files beside it")

@@ -1,0 +1,125 @@
+"""The report's numbers and the tests that ours must pass, from `expected.toml`.
+
+A row of that file names one of our values by its key and says what was printed and which test
+decides:
+
+    [[row]]
+    key = "c2200a/shuffled_cylinders"    # our value
+    what = "mean seek distance, hplajw on the C2200A, shuffled daily"
+    unit = "cylinders"
+    paper = 53                           # what the report prints; absent if it prints nothing
+    factor = 3                           # ours / paper between 1/3 and 3
+    below = "c2200a/unshuffled_cylinders"
+    differs = "..."                      # why, as far as is known; shown only if the test fails
+
+Tests: `factor`, `within_pct`, `same_sign`, `at_least`, `at_most`, and `above` or `below` another of
+our values. Several must all hold. A row without a test is shown without a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agewell.errors import InputError
+from agewell.studies import Row, Verdict
+
+Values = Mapping[str, float | None]
+"""Our values by key; None where there is none, as a mean over nothing."""
+
+_TEXT_KEYS = {"key", "what", "unit", "paper", "differs", "note"}
+
+
+def rows(expected: Mapping[str, Any], values: Values, missing: Mapping[str, str]) -> list[Row]:
+    """Judge every row of an `expected.toml`.
+
+    Args:
+        expected: The file.
+        values: Our values by key.
+        missing: Workloads that could not be run, by the part of a key before the slash, and why.
+
+    Raises:
+        InputError: A row names a value that the figure does not compute, or a test that is not
+            known.
+    """
+    return [_row(table, values, missing) for table in expected.get("row", [])]
+
+
+def _row(table: Mapping[str, Any], values: Values, missing: Mapping[str, str]) -> Row:
+    key = str(table["key"])
+    tests = {name: table[name] for name in table if name not in _TEXT_KEYS}
+    unknown = [name for name in tests if name not in _TESTS]
+    if unknown:
+        raise InputError(f"expected.toml, row {key}: no test is called '{unknown[0]}'")
+    paper = table.get("paper")
+    tolerance = ", ".join(_TESTS[name][0](tests[name]) for name in tests)
+    what, unit = str(table["what"]), str(table.get("unit", ""))
+    workload = key.partition("/")[0]
+    if workload in missing:
+        return Row(what, paper, None, unit, tolerance, Verdict.NOT_RUN, missing[workload])
+    if key not in values:
+        raise InputError(f"expected.toml: this figure computes no value '{key}'")
+    ours = values[key]
+    note = str(table.get("note", ""))
+    if not tests:
+        return Row(what, paper, ours, unit, "", Verdict.INFORMATION, note)
+    holds = ours is not None and all(
+        _TESTS[name][1](ours, paper, _operand(tests[name], values)) for name in tests
+    )
+    if holds:
+        return Row(what, paper, ours, unit, tolerance, Verdict.HOLDS, note)
+    why = str(table.get("differs", "")) or note
+    return Row(what, paper, ours, unit, tolerance, Verdict.FAILS, why)
+
+
+def _operand(given: object, values: Values) -> float:
+    if isinstance(given, str):
+        other = values.get(given)
+        if other is None:
+            raise InputError(f"expected.toml: this figure computes no value '{given}'")
+        return other
+    if isinstance(given, bool):
+        return float(given)
+    if isinstance(given, int | float):
+        return float(given)
+    raise InputError(f"expected.toml: '{given}' is neither a number nor the key of a value")
+
+
+def _within_factor(ours: float, paper: float, factor: float) -> bool:
+    return ours * paper > 0 and 1 / factor <= ours / paper <= factor
+
+
+def _name(key: object) -> str:
+    return str(key).partition("/")[2].replace("_", " ")
+
+
+_TESTS: dict[str, tuple[Callable[[Any], str], Callable[[float, Any, float], bool]]] = {
+    "factor": (
+        lambda factor: f"within a factor of {factor:g}",
+        _within_factor,
+    ),
+    "within_pct": (
+        lambda share: f"within {share:g} %",
+        lambda ours, paper, share: abs(ours - paper) <= abs(paper) * share / 100,
+    ),
+    "same_sign": (
+        lambda _: "same sign",
+        lambda ours, paper, _: ours * paper > 0,
+    ),
+    "at_least": (
+        lambda limit: f"at least {limit:g}",
+        lambda ours, _, limit: ours >= limit,
+    ),
+    "at_most": (
+        lambda limit: f"at most {limit:g}",
+        lambda ours, _, limit: ours <= limit,
+    ),
+    "above": (
+        lambda key: f"above {_name(key)}",
+        lambda ours, _, other: ours > other,
+    ),
+    "below": (
+        lambda key: f"below {_name(key)}",
+        lambda ours, _, other: ours < other,
+    ),
+}
