@@ -53,6 +53,14 @@ impl Buffer {
         self.segments.iter().position(|segment| segment.start <= block && block < segment.end)
     }
 
+    /// The segment of the read-ahead whose next block is `block`.
+    #[inline]
+    pub(super) fn about_to_hold(&self, block: u64) -> Option<usize> {
+        self.stream
+            .filter(|stream| stream.next == block && stream.next < stream.limit)
+            .map(|stream| stream.segment)
+    }
+
     /// Whether `block` is in the buffer.
     pub(super) fn holds(&self, block: u64) -> bool {
         self.find(block).is_some()

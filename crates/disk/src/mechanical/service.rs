@@ -80,7 +80,9 @@ impl Mechanical {
     pub(super) fn read(&mut self, issue: u64, blocks: Blocks) -> Service {
         let arrived = issue + self.parameters.overhead.per_request_ns;
         self.buffer.catch_up(&self.platter, arrived);
-        match self.buffer.find(blocks.first) {
+        let almost = self.parameters.buffer.almost_read_hits;
+        let found = self.buffer.find(blocks.first);
+        match found.or_else(|| if almost { self.buffer.about_to_hold(blocks.first) } else { None }) {
             Some(segment) => self.read_hit(issue, arrived, segment, blocks),
             None => self.read_miss(issue, arrived, blocks),
         }
