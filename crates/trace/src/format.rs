@@ -290,8 +290,6 @@ impl Format {
 /// The beginning of an input.
 pub(crate) struct Sample<'a> {
     pub(crate) bytes: &'a [u8],
-    /// Whether `bytes` is all there is.
-    pub(crate) whole: bool,
     lines: Option<Vec<&'a [u8]>>,
 }
 
@@ -312,7 +310,7 @@ impl<'a> Sample<'a> {
                 .take(SAMPLE_LINES)
                 .collect()
         });
-        Self { bytes, whole, lines }
+        Self { bytes, lines }
     }
 
     /// The first lines, if the input is text.
@@ -394,7 +392,7 @@ pub(crate) trait LineFormat: Send {
     fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem>;
 
     /// Whether the first line names columns instead of holding a record.
-    fn is_header(&self, _line: &[u8]) -> bool {
+    fn is_header(&mut self, _line: &[u8]) -> bool {
         false
     }
 

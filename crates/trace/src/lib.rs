@@ -8,22 +8,32 @@
 
 mod civil;
 mod columns;
+mod convert;
 mod error;
 mod fields;
 mod filter;
 mod format;
+mod merge;
 mod metadata;
+mod output;
+mod pairing;
 pub mod record;
 mod scene;
 mod source;
+mod summary;
 mod trace;
+mod write;
 
 pub use civil::civil_text;
 pub use columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
+pub use convert::{Conversion, convert};
 pub use error::{Place, TraceError};
 pub use filter::{Filter, FilterPipe};
 pub use format::{Detected, Format, FormatDescription, Sureness};
+pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
 pub use record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
 pub use source::Compression;
+pub use summary::{DeviceSummary, SizeCount, Summarizer, TimeSummary, TraceSummary};
 pub use trace::{BlockSource, BlockTrace, ReadOptions, open_block_trace, read_block_trace};
+pub use write::{BlockSink, OutputFormat, Written, create_block_trace};

@@ -39,6 +39,8 @@ pub(crate) struct Scene {
     pub(crate) skip_bad: bool,
     /// Civil time of the format's clock zero, ns since 1970 in the metadata's zone.
     pub(crate) wall_of_clock_zero_ns: Option<i128>,
+    /// Rows are pushed as they complete, so sorting them is no news.
+    pub(crate) disorder_is_normal: bool,
     order: Order,
     origin_rule: Origin,
     origin_ns: Option<u64>,
@@ -65,6 +67,7 @@ impl Scene {
             devices: DeviceTable::default(),
             skip_bad,
             wall_of_clock_zero_ns: None,
+            disorder_is_normal: false,
             order,
             origin_rule: origin,
             origin_ns: None,
@@ -187,8 +190,10 @@ impl Scene {
         if !self.sorted {
             let mut order: Vec<u32> = (0..self.window.len() as u32).collect();
             order.sort_by_key(|&index| self.window.enqueue_ns[index as usize]);
-            let moved = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
-            self.metadata.warn_many(OUT_OF_ORDER, moved as u64);
+            if !self.disorder_is_normal {
+                let moved = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
+                self.metadata.warn_many(OUT_OF_ORDER, moved as u64);
+            }
             let mut sorted = BlockBatch::default();
             sorted.reserve(2 * WINDOW_ROWS);
             for &index in &order {

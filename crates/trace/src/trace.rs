@@ -95,6 +95,8 @@ impl BlockTrace {
         };
         let (order, origin) = format.clock();
         let mut scene = Scene::new(metadata, order, origin, options.skip_bad);
+        scene.disorder_is_normal =
+            matches!(format, Format::Blktrace | Format::Blkparse | Format::Tracepoint);
         // Formats that count from 1970 in UTC.
         if matches!(
             format,

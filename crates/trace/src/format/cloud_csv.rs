@@ -16,7 +16,7 @@ use crate::scene::Scene;
 pub(crate) struct Alibaba;
 
 impl LineFormat for Alibaba {
-    fn is_header(&self, line: &[u8]) -> bool {
+    fn is_header(&mut self, line: &[u8]) -> bool {
         line.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"device"))
     }
 
@@ -48,7 +48,7 @@ impl LineFormat for Alibaba {
 pub(crate) struct Tencent;
 
 impl LineFormat for Tencent {
-    fn is_header(&self, line: &[u8]) -> bool {
+    fn is_header(&mut self, line: &[u8]) -> bool {
         line.trim_ascii_start().get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"timestamp"))
     }
 

@@ -26,7 +26,7 @@ const NO_RESPONSE: &str = "requests have a response time of 0, taken as not meas
 pub(crate) struct Msr;
 
 impl LineFormat for Msr {
-    fn is_header(&self, line: &[u8]) -> bool {
+    fn is_header(&mut self, line: &[u8]) -> bool {
         line.trim_ascii_start().get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"timestamp"))
     }
 

@@ -16,7 +16,7 @@ use crate::scene::Scene;
 pub(crate) struct Spc;
 
 impl LineFormat for Spc {
-    fn is_header(&self, line: &[u8]) -> bool {
+    fn is_header(&mut self, line: &[u8]) -> bool {
         line.trim_ascii_start().get(..3).is_some_and(|word| word.eq_ignore_ascii_case(b"asu"))
     }
 
