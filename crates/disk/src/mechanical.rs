@@ -34,6 +34,8 @@ pub struct Mechanical {
     position: Position,
     /// Whether the request before was a write: 0 or 1, to index overheads.
     after: usize,
+    /// First block of the run of early-reported writes under way.
+    run_start: u64,
     /// End of the request before.
     finished: u64,
     /// Device sectors per 512-byte sector, or the other way round.
@@ -78,6 +80,7 @@ impl Mechanical {
             buffer: Buffer::new(&parameters.buffer),
             position: Position::default(),
             after: 0,
+            run_start: 0,
             finished: 0,
             scale,
             parameters: parameters.clone(),

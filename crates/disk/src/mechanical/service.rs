@@ -299,7 +299,10 @@ impl Mechanical {
             self.buffer.claim_for_write(blocks.first, blocks.end);
         }
         if early {
-            let finish = carried + overhead.write_completion_ns;
+            if !appends {
+                self.run_start = blocks.first;
+            }
+            let finish = carried.max(self.room_made(blocks.end)) + overhead.write_completion_ns;
             return self.service(issue, finish, command, Positioning::default(), true, true);
         }
         let reselect = if overhead.extra_write_disconnect.is_some() {
@@ -309,6 +312,16 @@ impl Mechanical {
         };
         let finish = position.free.max(carried) + reselect + overhead.write_completion_ns;
         self.service(issue, finish, command, positioning, true, false)
+    }
+
+    /// When enough of the run of early-reported writes up to `end` is on the medium for the rest to fit a segment.
+    fn room_made(&self, end: u64) -> u64 {
+        let room = self.parameters.buffer.segment_sectors;
+        if end - self.run_start <= room {
+            return 0;
+        }
+        let block_ns = self.platter.turn_ns(self.platter.geometry.locate(end - 1).width);
+        self.position.free.saturating_sub(room * block_ns)
     }
 
     pub(super) fn flush(&mut self, issue: u64) -> Service {
