@@ -8,6 +8,7 @@ knows the parameters of the disk but its address map (8 heads, 113 sectors of 25
 """
 
 import argparse
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,7 @@ Flags = NDArray[np.bool_]
 class Requests:
     """The requests of one disk in order of service; times in us."""
 
+    enqueue: Ints
     start: Ints
     stop: Ints
     size: Ints
@@ -75,6 +77,7 @@ def load(path: str, half: int | None) -> Requests:
     order = np.argsort(enqueue + words[:, START], kind="stable")
     words, enqueue = words[order], enqueue[order]
     return Requests(
+        enqueue=enqueue,
         start=enqueue + words[:, START],
         stop=enqueue + words[:, STOP],
         size=words[:, BYTES],
@@ -246,6 +249,39 @@ def ready(requests: Requests, turn: float, layout: tuple[int, int, int], read: F
             )
 
 
+def queue_choices(requests: Requests) -> None:
+    """How often each rule names the request that the driver chose among those waiting."""
+    cylinder = (requests.sector // DATA_SECTORS // HEADS).tolist()
+    enqueue, sector = requests.enqueue.tolist(), requests.sector.tolist()
+    arrivals = deque(np.argsort(requests.enqueue, kind="stable").tolist())
+    hits = {"C-SCAN by cylinder": 0, "by address within the cylinder": 0, "SSTF": 0, "FCFS": 0}
+    choices = passed_over = 0
+    arm = 0
+    waiting: set[int] = set()
+    for chosen, start in enumerate(requests.start.tolist()):
+        while arrivals and enqueue[arrivals[0]] <= start:
+            waiting.add(arrivals.popleft())
+        if len(waiting) > 1:
+            choices += 1
+            here = arm
+            came = {k: (enqueue[k], k) for k in waiting}
+            up = {k: (cylinder[k] < here, cylinder[k]) for k in waiting}
+            away = {k: abs(cylinder[k] - here) for k in waiting}
+            named = min(waiting, key=lambda k: (up[k], came[k]))
+            hits["C-SCAN by cylinder"] += named == chosen
+            passed_over += named != chosen and cylinder[named] == arm != cylinder[chosen]
+            named = min(waiting, key=lambda k: (up[k], sector[k], k))
+            hits["by address within the cylinder"] += named == chosen
+            hits["SSTF"] += min(waiting, key=lambda k: (away[k], came[k])) == chosen
+            hits["FCFS"] += min(waiting, key=lambda k: came[k]) == chosen
+        waiting.discard(chosen)
+        arm = cylinder[chosen]
+    print(f"{choices} choices among two or more waiting requests; right by")
+    for rule, count in hits.items():
+        print(f"  {rule:31s} {count / choices:.3f}")
+    print(f"  C-SCAN wrong where the arm left its cylinder early: {passed_over}")
+
+
 def main() -> None:
     """Print every figure."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -254,6 +290,7 @@ def main() -> None:
     options = parser.parse_args()
     requests = load(options.trace, options.half)
     print(f"{len(requests)} requests of disk 0")
+    queue_choices(requests)
     turn = rotation_us(requests)
     layout = geometry(requests, turn)
     _, end = angles(requests, layout)
