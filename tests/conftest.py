@@ -1,0 +1,92 @@
+"""What the tests share: running the program, and a small experiment that needs no trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
+COMMAND_SECONDS = 120
+
+SMALL_EXPERIMENT = """\
+# A synthetic load on a simple disk: small, and the same on every machine.
+[workload]
+kind = "poisson"
+requests = 2000
+rate_per_s = 40.0
+read_fraction = 0.7
+
+[queue]
+discipline = "fcfs"
+
+[device]
+model = "small.toml"
+
+[run]
+seed = 7
+series_interval = "10 s"
+"""
+
+SMALL_DEVICE = """\
+kind = "simple"
+name = "small"
+capacity = "64 MiB"
+access_time = "10 ms"
+bandwidth = "2 MB/s"
+"""
+
+Agewell = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def agewell(tmp_path: Path) -> Agewell:
+    """Run `agewell ARGUMENTS` in the test's own folder, as a user would."""
+
+    def run(
+        *arguments: str | Path, check: bool = True, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "agewell", *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "100", "TERM": "dumb", **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    """The small experiment as a file, its device beside it."""
+    (tmp_path / "small.toml").write_text(SMALL_DEVICE)
+    path = tmp_path / "experiment.toml"
+    path.write_text(SMALL_EXPERIMENT)
+    return path
+
+
+@pytest.fixture
+def snapshot() -> Callable[[str, str], None]:
+    """Compare a text with `snapshots/<name>`; `make snapshots` accepts what is printed now."""
+
+    def compare(name: str, text: str) -> None:
+        path = SNAPSHOTS / name
+        if os.environ.get("AGEWELL_ACCEPT_SNAPSHOTS"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.is_file(), f"no snapshot {name}; make snapshots makes it"
+        assert text == path.read_text()
+
+    return compare

@@ -1,0 +1,111 @@
+"""User errors: one line, the right exit status, nothing written, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import SMALL_EXPERIMENT, Agewell
+
+BAD_USAGE = {
+    "no-command": ["rum"],
+    "no-option": ["run", "--otu", "x"],
+    "no-argument": ["run"],
+    "no-such-file": ["run", "absent.toml"],
+    "set-without-value": ["run", "experiment.toml", "--set", "run.seed"],
+    "set-without-table": ["run", "experiment.toml", "--set", "seed=1"],
+    "unknown-key": ["run", "experiment.toml", "--set", "run.sed=1"],
+    "unknown-table": ["run", "experiment.toml", "--set", "ruN.seed=1"],
+    "wrong-kind": ["run", "experiment.toml", "--set", "run.seed=often"],
+    "unknown-choice": ["run", "experiment.toml", "--set", "queue.discipline=cscan"],
+    "unknown-device": ["run", "experiment.toml", "--set", "device.model=hp-9999"],
+    "no-axis": ["sweep", "experiment.toml", "--out", "sweep"],
+    "bad-axis": ["sweep", "experiment.toml", "--over", "run.seed", "--out", "sweep"],
+    "same-axis-twice": [
+        *("sweep", "experiment.toml", "--out", "sweep"),
+        *("--over", "run.seed=1", "--over", "run.seed=2"),
+    ],
+    "no-jobs": ["sweep", "experiment.toml", "--over", "run.seed=1", "--out", "s", "--jobs", "0"],
+    "unknown-paper": ["reproduce", "nobody-1990"],
+    "no-run": ["report", "absent"],
+    "bad-data": ["reproduce", "--data", "absent"],
+}
+
+
+@pytest.mark.parametrize("name", BAD_USAGE)
+def test_bad_usage_is_one_line_and_exit_2(
+    agewell: Agewell,
+    experiment: Path,
+    tmp_path: Path,
+    snapshot: Callable[[str, str], None],
+    name: str,
+) -> None:
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    done = agewell(*BAD_USAGE[name], check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+    snapshot(f"error-{name}.txt", done.stderr.replace(str(tmp_path), "."))
+
+
+def test_a_result_that_cannot_be_written_is_exit_1(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    done = agewell("run", experiment, "--out", "taken", "--quiet", check=False)
+    assert done.returncode == 1
+    assert done.stderr == "agewell: error: taken: the folder cannot be made: File exists\n"
+
+
+def test_version_and_help_are_exit_0(agewell: Agewell) -> None:
+    assert agewell("--version").stdout.startswith("agewell ")
+    assert "Commands:" in agewell("--help").stdout
+
+
+def test_no_arguments_show_the_help(agewell: Agewell) -> None:
+    done = agewell(check=False)
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(experiment: Path, tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "agewell", "run", str(experiment), "--json", "--quiet"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert done.stderr == b""
+    assert done.returncode == 0
+
+
+def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment: Path) -> None:
+    experiment.write_text(SMALL_EXPERIMENT.replace("requests = 2000", "requests = 4000000000"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agewell", "run", str(experiment), "--out", "first", "--quiet"],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    deadline = time.monotonic() + 30
+    # The folder is made just before the simulation begins.
+    while not (tmp_path / "first").is_dir() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert complaint == "agewell: error: interrupted\n"
+    assert process.returncode == 130
+    assert list((tmp_path / "first").iterdir()) == []

@@ -1,0 +1,202 @@
+"""`agewell sweep`: one table, the same whatever the number of processes, and resumable."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import agewell as api
+from agewell.configuration import Experiment
+from agewell.errors import InputError, RunError
+from agewell.sweeping import plan
+from agewell.workers import Job, Outcome, run_jobs
+from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
+
+AXES = ("--over", "run.seed=1,2", "--over", "queue.discipline=fcfs,sstf")
+
+
+def results(folder: Path) -> list[Path]:
+    return sorted((folder / "runs").glob("*/result.json"))
+
+
+def test_the_bytes_do_not_depend_on_the_number_of_processes(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    agewell("sweep", experiment, *AXES, "--out", "one", "--jobs", "1", "--quiet")
+    agewell("sweep", experiment, *AXES, "--out", "three", "--jobs", "3", "--quiet")
+    one, three = tmp_path / "one", tmp_path / "three"
+    assert (one / "sweep.parquet").read_bytes() == (three / "sweep.parquet").read_bytes()
+    assert [path.relative_to(one) for path in results(one)] == [
+        path.relative_to(three) for path in results(three)
+    ]
+    for ours, theirs in zip(results(one), results(three), strict=True):
+        assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_a_row_a_run_in_the_order_of_the_axes(experiment: Path, tmp_path: Path) -> None:
+    table = api.sweep(
+        experiment,
+        {"run.seed": [1, 2], "queue.discipline": ["fcfs", "sstf"]},
+        tmp_path / "sweep",
+        jobs=2,
+    )
+    asked = list(zip(*(table[name].to_pylist() for name in table.column_names[:2]), strict=True))
+    assert asked == [(1, "fcfs"), (1, "sstf"), (2, "fcfs"), (2, "sstf")]
+    assert table == pq.read_table(tmp_path / "sweep" / "sweep.parquet")
+    for row in table.to_pylist():
+        alone = api.run(
+            experiment,
+            settings={"run.seed": row["run.seed"], "queue.discipline": row["queue.discipline"]},
+        )
+        assert {name: row[f"metrics.{name}"] for name in alone.metrics} == alone.metrics
+
+
+def test_only_missing_runs_are_made_again(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    agewell("sweep", experiment, *AXES, "--out", "sweep", "--quiet")
+    folder = tmp_path / "sweep"
+    table = (folder / "sweep.parquet").read_bytes()
+    kept = {path: path.stat().st_mtime_ns for path in results(folder)}
+    gone = results(folder)[0]
+    gone.unlink()
+    (folder / "sweep.parquet").unlink()
+    agewell("sweep", experiment, *AXES, "--out", "sweep", "--quiet")
+    assert (folder / "sweep.parquet").read_bytes() == table
+    assert gone.stat().st_mtime_ns != kept.pop(gone)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+
+
+def test_more_values_keep_the_runs_that_are_there(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
+    kept = {path: path.stat().st_mtime_ns for path in results(tmp_path / "sweep")}
+    agewell("sweep", experiment, "--over", "run.seed=1,2,3", "--out", "sweep", "--quiet")
+    assert len(results(tmp_path / "sweep")) == 3
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert pq.read_table(tmp_path / "sweep" / "sweep.parquet").num_rows == 3
+
+
+def test_a_changed_input_is_not_answered_from_old_runs(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
+    before = pq.read_table(tmp_path / "sweep" / "sweep.parquet")["metrics.mean_service_ms"]
+    (tmp_path / "small.toml").write_text(SMALL_DEVICE.replace("10 ms", "20 ms"))
+    agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
+    after = pq.read_table(tmp_path / "sweep" / "sweep.parquet")["metrics.mean_service_ms"]
+    assert all(
+        new > old + 9 for old, new in zip(before.to_pylist(), after.to_pylist(), strict=True)
+    )
+
+
+def test_a_folder_with_something_else_in_it_is_refused(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    done = agewell("sweep", experiment, *AXES, "--out", ".", check=False)
+    assert done.returncode == 2
+    assert "is not empty and holds no sweep" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_bad_input_in_one_run_stops_the_sweep(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    done = agewell(
+        *("sweep", experiment, "--over", "queue.discipline=fcfs,cscan"),
+        *("--out", "sweep", "--quiet"),
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("agewell: error: run cscan: ")
+    assert not (tmp_path / "sweep" / "sweep.parquet").exists()
+
+
+def test_json_holds_every_row(agewell: Agewell, experiment: Path) -> None:
+    done = agewell("sweep", experiment, *AXES, "--out", "sweep", "--quiet", "--json")
+    document = json.loads(done.stdout)
+    assert document["axes"] == ["run.seed", "queue.discipline"]
+    assert len(document["runs"]) == 4
+    assert done.stderr == ""
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(experiment: Path, tmp_path: Path) -> None:
+    experiment.write_text(SMALL_EXPERIMENT.replace("requests = 2000", "requests = 300000"))
+    command = [sys.executable, "-m", "agewell", "sweep", str(experiment), "--quiet", "--jobs", "2"]
+    command += ["--over", f"run.seed={','.join(map(str, range(1, 13)))}", "--out", "sweep"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    folder = tmp_path / "sweep"
+    deadline = time.monotonic() + 60
+    while not results(folder) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=30)
+    assert complaint == "agewell: error: interrupted\n"
+    assert process.returncode == 130
+    kept = {path: path.stat().st_mtime_ns for path in results(folder)}
+    assert 0 < len(kept) < 12
+    assert not (folder / "sweep.parquet").exists()
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert len(results(folder)) == 12
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert pq.read_table(folder / "sweep.parquet").num_rows == 12
+
+
+def test_a_worker_that_is_killed_fails_its_own_run_only(experiment: Path, tmp_path: Path) -> None:
+    large = api.simulation.resolve(experiment, settings={"workload.requests": 4_000_000_000})
+    small = api.simulation.resolve(experiment)
+
+    def job(name: str, asked: Experiment) -> Job:
+        out = tmp_path / name
+        return Job(asked.configuration, str(asked.base), str(out), str(tmp_path))
+
+    def kill_the_worker_once_it_is_busy() -> None:
+        while not (tmp_path / "large").is_dir():
+            time.sleep(0.01)
+        for thread in Path("/proc/self/task").iterdir():
+            for child in (thread / "children").read_text().split():
+                os.kill(int(child), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_the_worker_once_it_is_busy)
+    killer.start()
+    outcomes: dict[int, Outcome] = {}
+    run_jobs([job("large", large), job("small", small)], 1, outcomes.__setitem__)
+    killer.join()
+    assert outcomes == {
+        0: Outcome("the worker process ended with status -9"),
+        1: Outcome(),
+    }
+    assert not (tmp_path / "large" / "result.json").exists()
+    assert (tmp_path / "small" / "result.json").exists()
+
+
+def test_a_plan_needs_axes_with_values() -> None:
+    empty = Experiment({}, Path())
+    with pytest.raises(InputError, match="at least one axis"):
+        plan(empty, {})
+    with pytest.raises(InputError, match=r"the axis run\.seed has no values"):
+        plan(empty, {"run.seed": []})
+
+
+def test_failed_runs_are_reported_and_the_others_kept(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(jobs: list[Job], _workers: int, finished: object) -> None:
+        assert callable(finished)
+        finished(0, Outcome("the disk is full"))
+        finished(1, Outcome())
+
+    monkeypatch.setattr("agewell.sweeping.run_jobs", half)
+    with pytest.raises(RunError, match="1 of 2 runs failed, first 1: the disk is full"):
+        api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
+    assert not (tmp_path / "sweep" / "sweep.parquet").exists()
