@@ -155,19 +155,13 @@ impl Buffer {
         self.touch(segment);
     }
 
-    /// Forgets every block of `start..end`: what the medium holds there is about to change.
+    /// Forgets every segment that holds a block of `start..end`: the medium is about to change under it, and drives
+    /// give up the whole segment (seen on both Seagate drives of 1996 that we hold measurements of).
     #[inline]
     pub(super) fn forget(&mut self, start: u64, end: u64) {
         for segment in &mut self.segments {
             if segment.start < end && start < segment.end {
-                // Keep the longer of the two sides that are left.
-                let (before, after) =
-                    (start.saturating_sub(segment.start), segment.end.saturating_sub(end));
-                if before >= after {
-                    segment.end = segment.start + before;
-                } else {
-                    segment.start = segment.end - after;
-                }
+                segment.start = segment.end;
             }
         }
     }

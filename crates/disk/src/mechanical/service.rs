@@ -6,7 +6,10 @@ use super::buffer::{Stream, read_ahead_limit};
 use super::platter::{Platter, Position, Positioning, Stretch};
 use super::{Blocks, Mechanical};
 use crate::Service;
-use crate::parameters::FastWrite;
+use crate::parameters::{FastWrite, KeepRequested};
+
+/// Sectors by which the bus must stay ahead of the medium in a write.
+const WRITE_RESERVE_SECTORS: u64 = 8;
 
 /// The bus carrying a read's data to the host while the medium delivers them.
 struct ReadTransfer<'a> {
@@ -82,7 +85,8 @@ impl Mechanical {
         self.buffer.catch_up(&self.platter, arrived);
         let almost = self.parameters.buffer.almost_read_hits;
         let found = self.buffer.find(blocks.first);
-        match found.or_else(|| if almost { self.buffer.about_to_hold(blocks.first) } else { None }) {
+        match found.or_else(|| if almost { self.buffer.about_to_hold(blocks.first) } else { None })
+        {
             Some(segment) => self.read_hit(issue, arrived, segment, blocks),
             None => self.read_miss(issue, arrived, blocks),
         }
@@ -124,6 +128,11 @@ impl Mechanical {
         }
         let finish = transfer.carried.map_or(bus_start, |carried| carried) + completion;
         self.buffer.grow(segment, blocks.end);
+        if self.parameters.buffer.requested_data != KeepRequested::Keep {
+            // What the host has taken is the first to make room for more read-ahead.
+            let held = &mut self.buffer.segments[segment];
+            held.start = held.start.max(blocks.end);
+        }
         self.continue_stream(segment, blocks, all_there, finish);
         self.service(issue, finish, command, positioning, false, all_there)
     }
@@ -239,7 +248,7 @@ impl Mechanical {
         } else {
             parameters.buffer.segment_sectors
         };
-        ((parameters.buffer.read_water_mark * whole as f64).ceil() as u64).clamp(1, count)
+        ((parameters.buffer.read_water_mark * whole as f64).floor() as u64).clamp(1, count)
     }
 
     pub(super) fn write(&mut self, issue: u64, blocks: Blocks) -> Service {
@@ -280,15 +289,24 @@ impl Mechanical {
         let sector_ps = self.parameters.bus.write_sector_ps;
         let bus_ns = |count: u64| count * sector_ps / 1000;
         let first = blocks.first;
+        let gathers = self.parameters.buffer.write_water_mark > 0.0;
         let (position, positioning) = self.platter.sweep(
             self.position,
             blocks.first,
             blocks.end,
             true,
-            |block, count, block_ns| {
-                let last = bus_start + bus_ns(block + count - first);
-                (bus_start + bus_ns(block + 1 - first))
-                    .max(last.saturating_sub((count - 1) * block_ns))
+            |block, _, block_ns| {
+                let one = bus_start + bus_ns(block + 1 - first);
+                if !gathers && sector_ps / 1000 <= block_ns {
+                    return one;
+                }
+                // The bus is the slower: the heads start once it is far enough ahead never to be caught up.
+                let reserved = (blocks.end - block).saturating_sub(WRITE_RESERVE_SECTORS);
+                let all = bus_start + bus_ns(blocks.end - first) + block_ns;
+                let enough = bus_start
+                    + bus_ns((block - first + WRITE_RESERVE_SECTORS).min(blocks.end - first))
+                    + block_ns;
+                enough.max(all.saturating_sub(reserved * block_ns))
             },
             |_| true,
         );
