@@ -1,0 +1,335 @@
+"""A file system on its own loop device, watched by the kernel's block tracepoints.
+
+Everything here is a context manager, so that an error or Ctrl-C undoes whatever had been done: tracing instance removed,
+file system unmounted, loop device detached, image deleted. Nothing is touched but the loop device and the files made here.
+
+Tracing uses an instance of its own below tracefs (a ring buffer, events and filters apart from anyone else's), with the
+clock `mono` and a filter on the one device, and fails rather than leave a trace with holes: the kernel's own count of
+lost events (`per_cpu/*/stats`) must be zero.
+
+Needs root, Linux with tracefs and loop devices, and e2fsprogs; the Python standard library and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+TRACEFS = Path("/sys/kernel/tracing")
+
+# A request's life: a bio is queued, gets a request or is merged into one, the request is inserted into the scheduler,
+# issued to the driver and completed. Splits, requeues and errors are recorded so that their absence can be seen.
+BLOCK_EVENTS = (
+    "block_bio_queue",
+    "block_getrq",
+    "block_bio_backmerge",
+    "block_bio_frontmerge",
+    "block_split",
+    "block_rq_insert",
+    "block_rq_merge",
+    "block_rq_requeue",
+    "block_rq_issue",
+    "block_rq_complete",
+    "block_rq_error",
+)
+
+# The fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst), times in ms, sizes in 512-byte sectors.
+STAT_FIELDS = (
+    "read_requests",
+    "read_merges",
+    "read_sectors",
+    "read_ms",
+    "write_requests",
+    "write_merges",
+    "write_sectors",
+    "write_ms",
+    "in_flight",
+    "busy_ms",
+    "queue_ms",
+    "discard_requests",
+    "discard_merges",
+    "discard_sectors",
+    "discard_ms",
+    "flush_requests",
+    "flush_ms",
+)
+
+
+class RecordError(Exception):
+    """A recording that cannot start or did not succeed; the text is one complete line."""
+
+
+def run(command: Sequence[str], **options: object) -> str:
+    """Run `command` and return what it printed.
+
+    Raises:
+        RecordError: if it cannot be started or fails, with the last line of what it said.
+    """
+    try:
+        done = subprocess.run(  # type: ignore[call-overload]
+            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+    except OSError as error:
+        raise RecordError(f"cannot start {command[0]}: {error.strerror}; is it installed?") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing said").splitlines()[-1]
+        raise RecordError(f"{' '.join(command)} failed with exit status {done.returncode}: {said}")
+    return str(done.stdout)
+
+
+def say(text: str) -> None:
+    """One line of progress on stderr."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def check_machine(tools: Sequence[str]) -> None:
+    """Refuse to start where a recording cannot work.
+
+    Raises:
+        RecordError: without root, tracefs with block events, or one of `tools`.
+    """
+    if os.geteuid() != 0:
+        raise RecordError("recording needs root (loop device, mount, tracefs): run it with sudo")
+    if not (TRACEFS / "events/block").is_dir():
+        raise RecordError(
+            f"no block tracepoints at {TRACEFS}: mount tracefs there (mount -t tracefs nodev {TRACEFS}) "
+            "on a kernel with CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE"
+        )
+    for tool in ("losetup", "mkfs.ext4", "mount", "umount", *tools):
+        if shutil.which(tool) is None:
+            raise RecordError(f"the program {tool} is not installed, and this recording needs it")
+
+
+def write_control(path: Path, text: str) -> None:
+    """Write to a kernel control file, with its name in the error."""
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise RecordError(f"cannot write '{text}' to {path}: {error.strerror}") from error
+
+
+def empty_caches(group: Path) -> None:
+    """Write out dirty data and forget what the control group of `group` (its `cgroup.procs`) has cached.
+
+    Pages, dentries and inodes are charged to the group that first used them, so that this empties the caches of the
+    recorded file system and nobody else's. Memory in use stays, which the kernel reports as incomplete: no error here.
+    """
+    os.sync()
+    force_empty = group.with_name("memory.force_empty")
+    with contextlib.suppress(OSError):
+        if force_empty.exists():
+            force_empty.write_text("0")
+        else:
+            group.with_name("memory.reclaim").write_text("64G")
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """A mounted file system on a loop device.
+
+    Attributes:
+        mount: where it is mounted.
+        device: the loop device's name, such as `loop3`.
+        number: its (major, minor).
+        sectors: its size in 512-byte sectors.
+        facts: geometry, queue and file-system parameters, for the record.
+    """
+
+    mount: Path
+    device: str
+    number: tuple[int, int]
+    sectors: int
+    facts: dict[str, str]
+
+    def statistics(self) -> dict[str, int]:
+        """The kernel's own counters of the device, by the names of `STAT_FIELDS`."""
+        values = Path(f"/sys/block/{self.device}/stat").read_text().split()
+        return dict(zip(STAT_FIELDS, map(int, values), strict=False))
+
+
+@contextlib.contextmanager
+def loop_file_system(work: Path, size_bytes: int, scheduler: str = "mq-deadline") -> Iterator[Target]:
+    """An ext4 file system of `size_bytes` on a loop device over a new file below `work`.
+
+    Direct I/O between the loop device and its file, so that what leaves the file system reaches a real device instead of
+    being cached twice. No lazy initialisation, so that the kernel writes nothing of its own later.
+    """
+    image = work / "device.img"
+    mount = work / "mnt"
+    mount.mkdir()
+    with contextlib.ExitStack() as undo:
+        undo.callback(image.unlink, missing_ok=True)
+        run(["fallocate", "-l", str(size_bytes), str(image)])
+        loop = run(["losetup", "--find", "--show", "--direct-io=on", str(image)]).strip()
+        undo.callback(run, ["losetup", "--detach", loop])
+        device = Path(loop).name
+        queue = Path(f"/sys/block/{device}/queue")
+        write_control(queue / "scheduler", scheduler)
+        # Linux's default for disks; a loop device derives its own, larger, from the device below it.
+        write_control(queue / "read_ahead_kb", "128")
+        options = ["-b", "4096", "-I", "256", "-m", "1"]
+        extended = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+        run(["mkfs.ext4", "-q", "-F", *options, "-E", extended, loop])
+        run(["mount", "-t", "ext4", loop, str(mount)])
+        undo.callback(unmount, mount)
+        major, minor = map(int, Path(f"/sys/block/{device}/dev").read_text().split(":"))
+        facts = {
+            "device": f"{device}, a loop device with direct I/O over a file",
+            "device_bytes": str(size_bytes),
+            "queue": ", ".join(
+                f"{name} {(queue / name).read_text().strip()}"
+                for name in ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "write_cache", "fua")
+            ),
+            "file_system": f"ext4, mkfs.ext4 {' '.join(options)} -E {extended}",
+            "mount_options": next(
+                line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == str(mount)
+            ),
+        }
+        yield Target(mount, device, (major, minor), size_bytes // 512, facts)
+
+
+def unmount(mount: Path) -> None:
+    """Unmount, waiting a little for processes that are just ending."""
+    for attempt in range(20):
+        try:
+            run(["umount", str(mount)])
+            return
+        except RecordError:
+            if attempt == 19:
+                raise
+            time.sleep(0.5)
+
+
+@contextlib.contextmanager
+def block_tracer(target: Target, output: Path, buffer_kib: int, header: dict[str, str]) -> Iterator[None]:
+    """Trace the block events of `target` while the body runs, then write them as text to `output`.
+
+    Args:
+        target: the device to watch.
+        output: the text file; complete, or absent.
+        buffer_kib: ring buffer for each CPU; it must hold the whole recording.
+        header: facts written as `# agewell key: value` lines above the kernel's own text. May be added to by the body.
+
+    Raises:
+        RecordError: if the kernel lost an event.
+    """
+    instance = TRACEFS / "instances" / f"agewell-{os.getpid()}"
+    try:
+        instance.mkdir()
+    except OSError as error:
+        raise RecordError(f"cannot make a tracing instance at {instance}: {error.strerror}") from error
+    try:
+        write_control(instance / "tracing_on", "0")
+        write_control(instance / "trace_clock", "mono")
+        write_control(instance / "buffer_size_kb", str(buffer_kib))
+        major, minor = target.number
+        for event in BLOCK_EVENTS:
+            control = instance / "events/block" / event
+            # The kernel's own dev_t: 12 bits of major above 20 bits of minor.
+            write_control(control / "filter", f"dev == {major << 20 | minor}")
+            write_control(control / "enable", "1")
+        write_control(instance / "tracing_on", "1")
+        yield
+        write_control(instance / "tracing_on", "0")
+        check_nothing_lost(instance)
+        save_trace(instance, output, header)
+    finally:
+        with contextlib.suppress(RecordError):
+            write_control(instance / "tracing_on", "0")
+            write_control(instance / "events/enable", "0")
+        instance.rmdir()
+
+
+def check_nothing_lost(instance: Path) -> None:
+    """Raise unless every CPU's buffer reports no overrun and no dropped event."""
+    for stats in sorted(instance.glob("per_cpu/cpu*/stats")):
+        for line in stats.read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in ("overrun", "commit overrun", "dropped events") and int(value) != 0:
+                raise RecordError(
+                    f"the kernel lost trace events on {stats.parent.name} ({name}: {value.strip()}): "
+                    "record for a shorter time or with a larger --buffer-mib"
+                )
+
+
+def save_trace(instance: Path, output: Path, header: dict[str, str]) -> None:
+    """Copy the kernel's text to `output` below our header, under its final name only when complete."""
+    partial = output.with_name(output.name + ".partial")
+    try:
+        with (instance / "trace").open("rb") as source, partial.open("wb") as sink:
+            for key, value in header.items():
+                sink.write(f"# agewell {key}: {value}\n".encode())
+            shutil.copyfileobj(source, sink, 1 << 20)
+        partial.rename(output)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def memory_limit(limit_bytes: int) -> Iterator[Path]:
+    """A memory control group with a limit, so that a working set does not simply stay in the page cache.
+
+    Yields:
+        Its `cgroup.procs` file. Works with cgroup v1 and v2.
+    """
+    unified = Path("/sys/fs/cgroup/cgroup.controllers")
+    version_2 = unified.exists() and "memory" in unified.read_text().split()
+    root = Path("/sys/fs/cgroup") if version_2 else Path("/sys/fs/cgroup/memory")
+    group = root / f"agewell-record-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise RecordError(f"cannot make a memory control group at {group}: {error.strerror}") from error
+    try:
+        write_control(group / ("memory.max" if version_2 else "memory.limit_in_bytes"), str(limit_bytes))
+        yield group / "cgroup.procs"
+    finally:
+        for _ in range(50):
+            try:
+                group.rmdir()
+                break
+            except OSError:
+                time.sleep(0.2)
+
+
+@contextlib.contextmanager
+def child(command: Sequence[str], group: Path | None = None, **options: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A child in a session of its own, and in the control group whose `cgroup.procs` is `group`.
+
+    Whatever of that session is left when the body ends is told to stop.
+    """
+    if group is not None:
+        # The shell enters the group before it becomes the command, so that every page is charged from the first.
+        command = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(group), *command]
+    process = subprocess.Popen(command, start_new_session=True, **options)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def run_child(command: Sequence[str], group: Path | None = None, **options: object) -> None:
+    """Run a child to its end, as [`child`].
+
+    Raises:
+        RecordError: if it fails.
+    """
+    with child(command, group, **options) as process:
+        status = process.wait()
+    if status != 0:
+        raise RecordError(f"{' '.join(map(str, command))} failed with exit status {status}")

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Record a block trace of a real workload on an ext4 file system of its own.
+
+    sudo python3 examples/record/record.py {pgbench,build,mail} --out DIR
+
+Writes `NAME.trace.txt` (the kernel's tracepoint text), `NAME.json` (facts of the machine, phases, the kernel's own
+counters over the same time) and, for `build`, `build-files.strace` (file operations). `agewell trace convert` turns
+them into Parquet; see README.md. Cleans up after itself, also on Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import FrameType
+
+import harness
+from build import Build
+from harness import RecordError, say
+from mail import Mail
+from pgbench import Pgbench
+from workload import Session, Workload
+
+WORKLOADS: dict[str, type[Workload]] = {"pgbench": Pgbench, "build": Build, "mail": Mail}
+
+# What the file system writes by itself some seconds after the last call (ext4 commits every 5 s) belongs to the trace.
+SETTLE_SECONDS = 6
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("workload", choices=sorted(WORKLOADS))
+    parser.add_argument("--out", type=Path, required=True, help="directory for the recording")
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp"), help="where the loop file goes (needs 2 GB)")
+    parser.add_argument("--time-scale", type=float, default=1.0, help="factor on every phase's length (default 1)")
+    parser.add_argument("--buffer-mib", type=int, default=128, help="kernel trace buffer for each CPU (default 128)")
+    return parser.parse_args()
+
+
+def machine_facts() -> dict[str, str]:
+    """Kernel and machine."""
+    kernel = platform.uname()
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "kernel": f"{kernel.system} {kernel.release} {kernel.machine}",
+        "machine": f"{os.cpu_count()} CPUs, {pages >> 20} MiB memory",
+        "clock": "CLOCK_MONOTONIC, microseconds",
+    }
+
+
+def clock_pair() -> dict[str, int]:
+    """The two clocks at one moment: block traces carry the monotonic one, strace the real-time one."""
+    return {
+        "monotonic_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+        "realtime_ns": time.clock_gettime_ns(time.CLOCK_REALTIME),
+    }
+
+
+def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> None:
+    """Prepare, trace, and write the results into `--out`."""
+    out: Path = arguments.out
+    with contextlib.ExitStack() as undo:
+        target = undo.enter_context(harness.loop_file_system(work, workload.size_bytes))
+        group = undo.enter_context(harness.memory_limit(workload.memory_limit_bytes))
+        session = Session(target.mount, work / "scratch", out, group, arguments.time_scale)
+        session.scratch.mkdir(mode=0o755)
+        undo.callback(workload.finish, session)
+        facts = {
+            "workload": workload.description,
+            **machine_facts(),
+            **target.facts,
+            "memory_limit_bytes": str(workload.memory_limit_bytes),
+            "programs": ", ".join(f"{name} {version}" for name, version in workload.versions().items()),
+        }
+        say(f"{workload.name}: preparing on {target.device}")
+        workload.prepare(session)
+        harness.empty_caches(group)
+        time.sleep(SETTLE_SECONDS)
+        trace = out / f"{workload.name}.trace.txt"
+        before = target.statistics()
+        with harness.block_tracer(target, trace, arguments.buffer_mib << 10, facts):
+            clocks = clock_pair()
+            workload.run(session)
+            session.phase("settle")
+            os.sync()
+            time.sleep(SETTLE_SECONDS)
+            session.phase("end")
+            after = target.statistics()
+        kernel_counts = {name: after[name] - before[name] for name in before if name != "in_flight"}
+        document = {
+            "facts": facts,
+            "device_sectors": target.sectors,
+            "clocks_at_start": clocks,
+            "phases": [{"name": name, "monotonic_ns": start} for name, start in session.phases],
+            "kernel_counts": kernel_counts,
+        }
+        partial = out / f"{workload.name}.json.partial"
+        partial.write_text(json.dumps(document, indent=2) + "\n")
+        partial.rename(out / f"{workload.name}.json")
+        say(f"{workload.name}: {kernel_counts}")
+
+
+def stop(_signal: int, _frame: FrameType | None) -> None:
+    """Begin to clean up, once: a second Ctrl-C or SIGTERM must not interrupt the cleaning."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Record; 0 done, 1 failed, 2 cannot start, 130 interrupted."""
+    arguments = parse_arguments()
+    workload = WORKLOADS[arguments.workload]()
+    signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        harness.check_machine(workload.tools)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+    except (RecordError, OSError) as error:
+        print(f"record.py: {error}", file=sys.stderr)
+        return 2
+    try:
+        with tempfile.TemporaryDirectory(prefix="agewell-record-", dir=arguments.work) as work:
+            Path(work).chmod(0o755)  # the database server is another user and must reach the mount
+            record(workload, arguments, Path(work))
+    except (RecordError, OSError) as error:
+        print(f"record.py: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("record.py: interrupted; everything cleaned up", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
