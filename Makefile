@@ -27,7 +27,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
 .PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz docs \
-	snapshots clean
+	snapshots command-reference clean
 
 help:
 	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
@@ -66,7 +66,7 @@ extension: $(STAMPS)/extension
 # --- what people run -----------------------------------------------------------------------------------------------------
 
 demo: $(STAMPS)/extension
-	@$(BIN)/python examples/demo.py --out demo-report
+	@scripts/demo demo-report
 
 reproduce: $(STAMPS)/extension
 	@$(BIN)/agewell reproduce --out runs/reproduce
@@ -110,6 +110,10 @@ lint-python: $(STAMPS)/extension $(STAMPS)/develop
 # Accept what the commands print now as what they are to print; look at the difference before committing it.
 snapshots: $(STAMPS)/extension $(STAMPS)/develop
 	AGEWELL_ACCEPT_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests
+
+# Write the page of commands again from the commands themselves.
+command-reference: $(STAMPS)/extension $(STAMPS)/develop
+	@cd tests && ../$(BIN)/python command_reference.py > ../docs/reference/command-line.md
 
 clean:
 	rm -rf $(VENV) target demo-report runs

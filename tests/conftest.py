@@ -34,10 +34,17 @@ series_interval = "10 s"
 """
 
 SMALL_DEVICE = """\
-kind = "simple"
 name = "small"
-capacity = "64 MiB"
-access_time = "10 ms"
+title = "A small disk for tests"
+kind = "simple"
+capacity_sectors = 131072
+
+[sources]
+capacity_sectors = "chosen by us"
+simple = "chosen by us"
+
+[simple]
+access_time_ms = 10.0
 bandwidth = "2 MB/s"
 """
 

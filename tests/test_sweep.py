@@ -92,7 +92,7 @@ def test_a_changed_input_is_not_answered_from_old_runs(
 ) -> None:
     agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
     before = pq.read_table(tmp_path / "sweep" / "sweep.parquet")["metrics.mean_service_ms"]
-    (tmp_path / "small.toml").write_text(SMALL_DEVICE.replace("10 ms", "20 ms"))
+    (tmp_path / "small.toml").write_text(SMALL_DEVICE.replace("10.0", "20.0"))
     agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
     after = pq.read_table(tmp_path / "sweep" / "sweep.parquet")["metrics.mean_service_ms"]
     assert all(

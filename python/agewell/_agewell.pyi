@@ -1,6 +1,12 @@
-"""The extension module. Private: the promise to users is the Python package around it."""
+"""The extension module.
+
+Private: the promise to users is the Python package around it. Structured values cross as JSON text,
+bulk data as Parquet files. Every function raises `InputError` for bad input and `RunError` where
+the work itself failed; the text of both is one complete line.
+"""
 
 from collections.abc import Callable
+from os import PathLike
 
 class AgewellError(Exception):
     """Any error that agewell reports to its user; the text is one complete line."""
@@ -16,9 +22,44 @@ def version() -> str:
 
 def run_experiment(
     config: str,
-    base_dir: str,
-    catalogue_dir: str,
-    out_dir: str | None,
-    progress: Callable[[int], None] | None,
+    base_dir: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    out_dir: str | PathLike[str] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> str:
-    """Run the experiment `config` (JSON) and give the result document (JSON)."""
+    """Run the experiment `config` (JSON) and give the result document (JSON).
+
+    Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
+    are written there. `progress` is called with the number of requests read so far.
+    """
+
+def resolve_experiment(config: str) -> str:
+    """Check an experiment (JSON) and fill in every default (JSON), without running it."""
+
+def trace_info(path: str | PathLike[str], format: str | None = None, skip_bad: bool = False) -> str:
+    """Read a whole trace and describe it (JSON)."""
+
+def trace_head(
+    path: str | PathLike[str],
+    format: str | None = None,
+    count: int = 10,
+    skip_bad: bool = False,
+) -> str:
+    """The first records of a trace (JSON list)."""
+
+def trace_convert(
+    inputs: list[str | PathLike[str]] | list[str],
+    output: str | PathLike[str],
+    input_format: str | None,
+    output_format: str | None,
+    filters: str,
+    skip_bad: bool,
+    progress: Callable[[int, int], object] | None = None,
+) -> str:
+    """Read traces, merge them by time, filter (JSON list) and write them; a summary (JSON).
+
+    `progress` is called with the bytes and the requests read so far.
+    """
+
+def trace_formats() -> str:
+    """The known formats (JSON list)."""

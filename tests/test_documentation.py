@@ -1,0 +1,76 @@
+"""The documentation says what the program does: generated pages are fresh, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from command_reference import PAGE, reference
+from conftest import REPOSITORY
+
+pytestmark = pytest.mark.tidy
+
+DOCUMENTS = REPOSITORY / "docs"
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
+
+
+def test_the_command_reference_is_fresh() -> None:
+    assert PAGE.read_text() == reference(), "make command-reference writes it again"
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [*DOCUMENTS.rglob("*.md"), *REPOSITORY.glob("*.md")]
+    broken = [
+        f"{page.relative_to(REPOSITORY)}: {target}"
+        for page in pages
+        for target in LINK.findall(page.read_text())
+        if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    page = (DOCUMENTS / "internals" / "dependencies.md").read_text()
+    explained = set(re.findall(r"`([a-z0-9_-]+)`", page))
+    cargo = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())
+    crates = {name for name in cargo["workspace"]["dependencies"] if not name.startswith("agewell")}
+    packages = set()
+    for path in (REPOSITORY / "requirements").glob("*.in"):
+        packages |= set(re.findall(r"^([a-z0-9-]+)", path.read_text(), re.MULTILINE))
+    assert (crates | packages) - explained == set()
+
+
+def test_requirements_and_project_agree() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    listed = [
+        line
+        for line in (REPOSITORY / "requirements" / "run.in").read_text().splitlines()
+        if not line.startswith("#")
+    ]
+    assert sorted(project["project"]["dependencies"]) == sorted(listed)
+
+
+@pytest.mark.parametrize("name", ["build", "run", "develop", "docs"])
+def test_pinned_requirements_carry_hashes_and_no_addresses(name: str) -> None:
+    text = (REPOSITORY / "requirements" / f"{name}.txt").read_text()
+    packages = re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE)
+    assert packages
+    assert not re.search(r"https?:|--[a-gi-z]", text)
+    blocks = re.split(r"^(?=[a-z0-9-]+==)", text, flags=re.MULTILINE)[1:]
+    assert all("--hash=sha256:" in block for block in blocks)
+
+
+def test_every_command_shows_an_example() -> None:
+    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[2:]
+    without = [section.splitlines()[0] for section in sections if "Example" not in section]
+    assert without == []
+
+
+def test_experiments_and_devices_are_where_the_package_looks() -> None:
+    data = REPOSITORY / "python" / "agewell" / "data"
+    for name in ("devices", "experiments"):
+        assert (data / name).resolve() == (REPOSITORY / name).resolve()
+        assert Path(data / name).is_dir()

@@ -1,0 +1,236 @@
+"""Reports: a page that needs nothing but itself, pictures with the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import agewell as api
+import chromium
+from agewell import drawing
+from agewell.errors import InputError
+from agewell.page import Cell, Highlight, Page, PageTable, Section, render
+from agewell.plot import Curve, Plot
+from agewell.report import names_of, page_of
+from agewell.simulation import Result
+from conftest import Agewell
+
+SHUFFLED = {
+    "device.model": "hp-c2200a",
+    "remap.kind": "shuffle",
+    "remap.interval": "10 s",
+    "remap.first_after": "10 s",
+    "run.baseline": True,
+}
+
+PLOT = Plot(
+    name="figure-00",
+    title='Before & after "<it>"',
+    x_label="time (h)",
+    y_label="rate (1/s)",
+    curves=[
+        Curve("before", [0, 1, 2], [3.0, math.nan, 1.0], style="steps", emphasis=False),
+        Curve("after", [0, 1, 2], [1.0, 2.0, 1.5]),
+        Curve("printed", [0, 2], [1.5, 1.5], dashed=True),
+        Curve("measured", [1], [2.5], style="points"),
+    ],
+)
+BARS = Plot(
+    name="bars",
+    title="Bars",
+    x_label="",
+    y_label="ms",
+    curves=[
+        Curve("a", [0, 1], [1.0, -2.0], style="bars"),
+        Curve("b", [0, 1], [2.0, 1.0], style="bars"),
+    ],
+    categories=["seek", "rotation"],
+)
+
+
+@pytest.fixture
+def runs(experiment: Path, tmp_path: Path) -> list[Path]:
+    """A run of the small experiment on a mechanical disk, as it lies and shuffled, twice."""
+    folders = [tmp_path / "runs" / name for name in ("seven", "eight")]
+    for seed, folder in zip((7, 8), folders, strict=True):
+        api.run(experiment, settings={**SHUFFLED, "run.seed": seed}, out=folder)
+    return folders
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """A Chromium, installed if that is possible here."""
+    found = chromium.find()
+    if found is None:
+        why = chromium.install()
+        if why is not None:
+            pytest.skip(why)
+        found = chromium.find()
+    assert found is not None
+    return found
+
+
+@pytest.mark.browser
+def test_the_page_opens_in_a_browser_without_a_network(
+    agewell: Agewell, runs: list[Path], browser: str, tmp_path: Path
+) -> None:
+    agewell("report", *runs, "--out", "report/report.html", "--quiet")
+    page = tmp_path / "report" / "report.html"
+    seen = chromium.visit(
+        browser,
+        page,
+        tmp_path / "profile",
+        {
+            "title": "document.title",
+            "pictures": "document.querySelectorAll('figure svg').length",
+            "empty": (
+                "[...document.querySelectorAll('figure svg')]"
+                ".filter(each => each.getBoundingClientRect().height < 100).length"
+            ),
+            "sections": "[...document.querySelectorAll('section')].map(each => each.id)",
+            "links": (
+                "[...document.querySelectorAll('nav a')]"
+                ".filter(each => !document.querySelector(each.getAttribute('href'))).length"
+            ),
+            "too wide": "document.documentElement.scrollWidth > window.innerWidth",
+            "light": "document.documentElement.dataset.theme",
+            "dark": (
+                "(document.querySelector('button.theme').click(),"
+                " document.documentElement.dataset.theme)"
+            ),
+            "colour": (
+                "(document.querySelector('button.theme').click(),"
+                " getComputedStyle(document.body).color)"
+            ),
+        },
+    )
+    assert seen.requests == [page.as_uri()]
+    assert seen.console == []
+    assert seen.values["title"] == "2 runs compared"
+    assert seen.values["sections"] == ["overview", "run-seven", "run-eight", "provenance"]
+    assert seen.values["pictures"] == 2 + 2 * 7
+    assert seen.values["empty"] == 0
+    assert seen.values["links"] == 0
+    assert seen.values["too wide"] is False
+    assert {seen.values["light"], seen.values["dark"]} == {"light", "dark"}
+    assert seen.values["colour"].startswith("rgb")
+    assert seen.screenshots["light"] != seen.screenshots["dark"]
+    for name, picture in seen.screenshots.items():
+        (tmp_path / f"{name}.png").write_bytes(picture)
+        assert len(picture) > 50_000
+
+
+def test_the_page_refers_to_nothing_outside(
+    agewell: Agewell, runs: list[Path], tmp_path: Path
+) -> None:
+    agewell("report", runs[0], "--out", "report.html", "--quiet")
+    text = (tmp_path / "report.html").read_text()
+    references = re.findall(r'(?:src|href|action|data)="([^"]*)"|url\(([^)]*)\)|@import', text)
+    outside = [
+        each
+        for pair in references
+        for each in pair
+        if each and not each.startswith(("#", "data:,"))
+    ]
+    assert outside == []
+    assert str(tmp_path) not in text
+
+
+def test_the_same_run_gives_the_same_page_and_pictures(
+    agewell: Agewell, runs: list[Path], tmp_path: Path
+) -> None:
+    agewell("report", runs[0], "--out", "first/report.html", "--quiet")
+    agewell("report", runs[0], "--out", "second/report.html", "--quiet")
+    first = sorted(path for path in (tmp_path / "first").rglob("*") if path.is_file())
+    assert len(first) == 1 + 2 * 7
+    for path in first:
+        twin = tmp_path / "second" / path.relative_to(tmp_path / "first")
+        assert path.read_bytes() == twin.read_bytes(), path.name
+
+
+def test_json_names_what_was_written(agewell: Agewell, runs: list[Path], tmp_path: Path) -> None:
+    done = agewell("report", *runs, "--out", "report.html", "--json", "--quiet")
+    document = json.loads(done.stdout)
+    assert document["page"] == "report.html"
+    assert all((tmp_path / name).is_file() for name in document["plots"])
+    assert [each["name"] for each in document["runs"]] == ["seven", "eight"]
+
+
+def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    paths = [tmp_path / "a" / "run", tmp_path / "b" / "run", tmp_path / "b" / "other"]
+    assert names_of(paths) == ["a/run", "b/run", "b/other"]
+    assert names_of([tmp_path / "a", tmp_path / "a"]) == ["a (1)", "a (2)"]
+
+
+def test_a_run_without_a_baseline_has_values_instead_of_changes(
+    experiment: Path, tmp_path: Path
+) -> None:
+    result = api.run(experiment, out=tmp_path / "run")
+    page = page_of([result], ["run"])
+    assert [section.identifier for section in page.sections] == ["result", "metrics"]
+    assert page.sections[1].tables[0].columns == ("metric", "value", "unit")
+    names = [plot.name for plot in page.sections[0].plots]
+    assert "before-after" not in names
+    assert "service-time" in names
+
+
+def test_the_series_of_a_plot_add_up_to_the_metrics(runs: list[Path]) -> None:
+    result = Result.read(runs[0])
+    plots = {plot.name: plot for plot in page_of([result], ["run"]).sections[0].plots}
+    rate = plots["rate"]
+    assert sum(sum(curve.y) for curve in rate.curves) * 10 == pytest.approx(2000)
+    seeks = plots["seek-cdf"].curves[1]
+    assert seeks.y[-1] == pytest.approx(100)
+    assert seeks.y[0] == pytest.approx(100 * result.metrics["zero_seek_fraction"])
+
+
+def test_a_damaged_table_is_refused(runs: list[Path]) -> None:
+    (runs[0] / "series.parquet").write_bytes(b"PAR1 not really PAR1")
+    with pytest.raises(InputError, match=r"series\.parquet: not a table of agewell run"):
+        Result.read(runs[0])
+
+
+@pytest.mark.parametrize("plot", [PLOT, BARS], ids=lambda plot: plot.name)
+def test_a_picture_has_the_same_bytes_every_time(plot: Plot, tmp_path: Path) -> None:
+    first = drawing.save(plot, tmp_path / "first")
+    second = drawing.save(plot, tmp_path / "second")
+    assert [path.name for path in first] == [f"{plot.name}.png", f"{plot.name}.svg"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_an_inline_picture_takes_the_colours_of_the_page() -> None:
+    text = drawing.inline_svg(PLOT)
+    tree = ET.fromstring(text)  # noqa: S314 (our own text)
+    assert tree.get("aria-label") == PLOT.title
+    assert "var(--series-1)" in text
+    assert "var(--quiet)" in text
+    assert not any(colour in text for colour in (*drawing.SERIES, drawing.INK, drawing.QUIET))
+    identifiers = re.findall(r'\bid="([^"]+)"', text)
+    assert all(name.startswith("figure-00-") for name in identifiers)
+    for target in re.findall(r'(?:href="#|url\(#)([^")]+)', text):
+        assert target in identifiers
+
+
+def test_curves_of_unequal_columns_are_refused() -> None:
+    with pytest.raises(ValueError, match="curve 'a': 2 x values but 1 y values"):
+        Curve("a", [0, 1], [1.0])
+
+
+def test_text_on_a_page_is_escaped() -> None:
+    hostile = "<script>alert(1)</script>"
+    section = Section(
+        "s",
+        hostile,
+        paragraphs=[hostile],
+        highlights=[Highlight(hostile, hostile)],
+        tables=[PageTable([hostile], [[Cell(hostile, note=hostile)]], folded=hostile)],
+        listing=(hostile, hostile),
+    )
+    text = render(Page(hostile, hostile, [section], facts=[(hostile, hostile)]))
+    assert "alert(1)" in text
+    assert hostile not in text

@@ -1,0 +1,157 @@
+"""`agewell reproduce`: the frame around the studies, with a study made for the purpose."""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agewell import studies
+from agewell.cli import main
+from agewell.plot import Curve, Plot
+from agewell.studies import Context, Figure, FigureResult, Row, Verdict
+from conftest import SMALL_DEVICE, SMALL_EXPERIMENT
+
+
+class MadeUp:
+    """A paper with a figure that holds, one that fails, and one that needs a trace."""
+
+    name = "made-up-2000"
+    title = "Made up"
+    citation = "Nobody, Made up, 2000"
+    figures: Sequence[Figure] = (
+        Figure("figure-01", "A service time that holds"),
+        Figure("figure-02", "A claim that fails"),
+        Figure("figure-03", "A figure of a trace", inputs=("week.trace",)),
+    )
+
+    def run(self, figure: str, context: Context) -> FigureResult:
+        match figure:
+            case "figure-01":
+                return self._service_time(context)
+            case "figure-02":
+                row = Row("claim [in brackets]", "+5", -1.0, "%", "same sign", Verdict.FAILS, "why")
+                return FigureResult([row])
+            case _:
+                path = context.input("week.trace")
+                row = Row("bytes", None, float(path.stat().st_size), "B", "", Verdict.INFORMATION)
+                return FigureResult([row])
+
+    def _service_time(self, context: Context) -> FigureResult:
+        experiment = context.experiment("figure-01")
+        first = context.run_experiment(experiment, {"run.seed": 3})
+        assert context.run_experiment(experiment, {"run.seed": 3}) is first
+        assert (first["directory"] / "series.parquet").is_file()
+        expected = context.expected("figure-01")["mean_service_ms"]
+        ours = first["metrics"]["mean_service_ms"]
+        holds = abs(ours - expected) <= 0.5
+        verdict = Verdict.HOLDS if holds else Verdict.FAILS
+        row = Row("mean service time", expected, ours, "ms", "within 0.5", verdict)
+        plot = Plot("figure-01", "Times", "x", "ms", [Curve("ours", [0, 1], [ours, ours])])
+        return FigureResult([row], [plot], ["A note."])
+
+
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+    """The made-up paper as the only one, its experiments below the test's folder."""
+    folder = tmp_path / "experiments" / "made-up-2000" / "figure-01"
+    folder.mkdir(parents=True)
+    (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
+    (folder / "small.toml").write_text(SMALL_DEVICE)
+    # 10 ms access time and 8 KiB at 2 MB/s.
+    (folder / "expected.toml").write_text("mean_service_ms = 14.096\n")
+    study = MadeUp()
+    module = types.ModuleType("made_up")
+    module.STUDY = study  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "made_up", module)
+    monkeypatch.setattr(studies, "_MODULES", ("made_up",))
+    monkeypatch.setattr("agewell.catalogue.experiments", lambda: tmp_path / "experiments")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("AGEWELL_DATA", raising=False)
+    # A checkout may have real traces beside it; these tests bring their own.
+    monkeypatch.setattr("agewell.catalogue.repository", lambda: None)
+    return study
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as exit_status:
+        main(["reproduce", *arguments])
+    assert isinstance(exit_status.value.code, int)
+    return exit_status.value.code
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_figure_that_holds_is_exit_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run("made-up-2000/figure-01", "--quiet", "--json") == 0
+    [row] = json.loads(capsys.readouterr().out)["rows"]
+    assert row["figure"] == "figure-01"
+    assert row["verdict"] == "holds"
+    assert row["ours"] == pytest.approx(14.096)
+    folder = tmp_path / "runs" / "reproduce" / "made-up-2000"
+    assert json.loads((folder / "rows.json").read_text())["rows"] == [row]
+    text = (folder / "report.html").read_text()
+    assert "A note." in text
+    assert "mean service time" in text
+    assert sorted(path.name for path in (folder / "plots").iterdir()) == [
+        "figure-01.png",
+        "figure-01.svg",
+    ]
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_verdict_that_fails_is_exit_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("made-up-2000", "--quiet") == 1
+    captured = capsys.readouterr()
+    assert "claim [in brackets]" in captured.out
+    assert "not run" in captured.out
+    assert captured.err.startswith("agewell: error: 1 verdicts fail")
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_named_figure_without_its_input_is_exit_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run("made-up-2000/figure-03", "--quiet") == 2
+    assert "the input week.trace was not found" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("paper")
+def test_an_input_is_found_below_a_data_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "traces" / "deep").mkdir(parents=True)
+    (tmp_path / "traces" / "deep" / "week.trace").write_text("12345")
+    assert run("made-up-2000/figure-03", "--quiet", "--json", "--data", "traces") == 0
+    [row] = json.loads(capsys.readouterr().out)["rows"]
+    assert row["ours"] == 5.0
+
+
+@pytest.mark.usefixtures("paper")
+def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [
+        "made-up-2000/figure-01",
+        "made-up-2000/figure-02",
+        "made-up-2000/figure-03",
+    ]
+
+
+@pytest.mark.usefixtures("paper")
+def test_an_unknown_figure_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("made-up-2000/figure-04") == 2
+    assert "known: figure-01, figure-02, figure-03" in capsys.readouterr().err
+
+
+def test_every_study_that_is_shipped_satisfies_the_protocol() -> None:
+    known = studies.studies()
+    assert known
+    for name, study in known.items():
+        assert isinstance(study, studies.Study)
+        assert study.name == name
+        names = [figure.name for figure in study.figures]
+        assert len(set(names)) == len(names)

@@ -1,0 +1,190 @@
+"""Rules about the files of the repository, run by `make lint`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY
+
+pytestmark = pytest.mark.tidy
+
+FILE_LINES_MAX = 800
+RUST_LINE_CHARACTERS_MAX = 120
+"""rustfmt holds code to 100; prose in comments may be a little wider."""
+
+RUST_CHARACTERS_BEYOND_ASCII = set("§äöüéµ")
+"""Section signs and the names of authors; anything else is a slip."""
+
+SMALL_FILE_BYTES_MAX = 1 << 20
+"""Text files larger than this would be data, which belongs elsewhere."""
+
+# Split so that this file does not contain what it forbids.
+FORBIDDEN = {
+    "unfinished work": re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b"),
+    "unfinished code": re.compile(r"\b(to" + r"do|unim" + r"plemented)!\("),
+    "a path of one machine": re.compile(r"(?<![\w.])/(work|home|root|Users)/[\w.]"),
+    "the address of a package index": re.compile(
+        r"pypi\.(org|python)|--(extra-)?index-" + r"url|files\.pythonhosted"
+    ),
+}
+
+ALLOWED_DEPENDENCIES = {
+    "agewell-core": set(),
+    "agewell-trace": {"agewell-core"},
+    "agewell-disk": {"agewell-core"},
+    "agewell-shuffle": {"agewell-core"},
+    "agewell-sim": {"agewell-core", "agewell-trace", "agewell-disk", "agewell-shuffle"},
+    "agewell-py": {
+        "agewell-core",
+        "agewell-trace",
+        "agewell-disk",
+        "agewell-shuffle",
+        "agewell-sim",
+    },
+    "agewell-testkit": {"agewell-core"},
+}
+"""What each crate may use of the others: core <- {trace, disk, shuffle} <- sim <- py."""
+
+VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
+
+
+def tracked() -> list[Path]:
+    """Every file of the repository that git knows and that is there, without links."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git repository: there is no list of its files")
+    paths = [REPOSITORY / name for name in listing.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def texts(*suffixes: str) -> list[tuple[Path, str]]:
+    """Tracked text files, by suffix if any is given, as path from the root and text."""
+    found = []
+    for path in tracked():
+        if suffixes and path.suffix not in suffixes:
+            continue
+        try:
+            found.append((path.relative_to(REPOSITORY), path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            # Recorded traces and the like.
+            continue
+    return found
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_contains(what: str) -> None:
+    places = [
+        f"{path}:{number}: {line.strip()}"
+        for path, text in texts()
+        if path.name != "Cargo.lock"
+        for number, line in enumerate(text.splitlines(), start=1)
+        if FORBIDDEN[what].search(line)
+    ]
+    assert places == []
+
+
+def test_source_files_are_of_a_readable_length() -> None:
+    long = {
+        str(path): len(text.splitlines())
+        for path, text in texts(".rs", ".py")
+        if len(text.splitlines()) > FILE_LINES_MAX
+    }
+    assert long == {}
+
+
+def test_rust_lines_are_of_a_readable_length() -> None:
+    wide = [
+        f"{path}:{number}"
+        for path, text in texts(".rs")
+        for number, line in enumerate(text.splitlines(), start=1)
+        if len(line) > RUST_LINE_CHARACTERS_MAX
+    ]
+    assert wide == []
+
+
+def test_source_is_plain_text() -> None:
+    strange = [
+        f"{path}:{number}: {character!r}"
+        for path, text in texts(".rs", ".py")
+        for number, line in enumerate(text.splitlines(), start=1)
+        for character in line
+        if not character.isascii() and character not in RUST_CHARACTERS_BEYOND_ASCII
+    ]
+    assert strange == []
+
+
+def test_every_rust_module_says_what_it_is() -> None:
+    silent = [
+        str(path)
+        for path, text in texts(".rs")
+        if not text.startswith("//!") and not text.startswith("#![no_main]")
+    ]
+    assert silent == []
+
+
+def test_names_say_something() -> None:
+    vague = [
+        str(path.relative_to(REPOSITORY))
+        for path in tracked()
+        if {part.split(".")[0] for part in path.relative_to(REPOSITORY).parts} & VAGUE_NAMES
+    ]
+    assert vague == []
+
+
+def test_lines_end_in_no_space_and_files_in_one_line_end() -> None:
+    ragged = [
+        str(path)
+        for path, text in texts(".rs", ".py", ".toml", ".md", ".html", ".yml")
+        if not text.endswith("\n")
+        or text.endswith("\n\n")
+        or re.search(r"[ \t]$", text, re.MULTILINE)
+    ]
+    assert ragged == []
+
+
+def test_text_files_are_small() -> None:
+    large = [str(path) for path, text in texts() if len(text) > SMALL_FILE_BYTES_MAX]
+    assert large == []
+
+
+def test_crates_use_only_what_they_may() -> None:
+    metadata = json.loads(
+        subprocess.run(
+            ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+    crates = {package["name"]: package for package in metadata["packages"]}
+    assert set(crates) == set(ALLOWED_DEPENDENCIES)
+    for name, package in crates.items():
+        used = {
+            dependency["name"]
+            for dependency in package["dependencies"]
+            if dependency["kind"] != "dev" and dependency["name"] in crates
+        }
+        assert used - ALLOWED_DEPENDENCIES[name] == set(), name
+        if name != "agewell-py":
+            assert "pyo3" not in {each["name"] for each in package["dependencies"]}
+
+
+def test_links_in_the_tree_lead_somewhere() -> None:
+    listing = subprocess.run(
+        ["git", "ls-files", "-s", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git repository: there is no list of its files")
+    links = [
+        line.split("\t")[1] for line in listing.stdout.split("\0") if line.startswith("120000")
+    ]
+    assert links
+    assert [name for name in links if not (REPOSITORY / name).exists()] == []
