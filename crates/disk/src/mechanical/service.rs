@@ -206,7 +206,8 @@ impl Mechanical {
             sector_ps: self.parameters.bus.read_sector_ps,
             fence,
             held: 0,
-            delay_ns: overhead.first_reselect_ns + overhead.data_preparation_ns,
+            delay_ns: 0
+                + self.parameters.bus.turnaround_ns,
             carried: None,
         };
         let (position, positioning) = self.platter.sweep(
@@ -271,6 +272,8 @@ impl Mechanical {
             } else {
                 overhead.write_miss_ns[self.after]
             };
+        // Without read-ahead, the heads are busy only with data that were reported early.
+        let pending = if self.buffer.stream.is_some() { 0 } else { self.position.free };
         self.stop_stream(command);
         let (bus_start, arm_start) = match &overhead.extra_write_disconnect {
             Some(extra) => (
@@ -281,32 +284,48 @@ impl Mechanical {
                     + overhead.data_preparation_ns,
                 command + extra.seek_delay_ns,
             ),
+            // Overheads of drives that report early were measured on writes that end with the bus. Those of
+            // other drives cover what comes before the medium; the host's data flow once the command is decoded,
+            // which takes what it takes for a read.
+            None if !early => {
+                let decoded = command.min(arrived + overhead.read_miss_ns[self.after]);
+                (decoded + overhead.data_preparation_ns, command)
+            }
             None => (command + overhead.data_preparation_ns, command),
         };
+        let bus_start = bus_start + self.parameters.bus.turnaround_ns;
         // Dirty data that this write does not continue are written first.
-        let bus_start = if appends { bus_start } else { bus_start.max(self.position.free) };
+        let bus_start = if appends { bus_start } else { bus_start.max(pending) };
         self.position.free = self.position.free.max(arm_start);
         let sector_ps = self.parameters.bus.write_sector_ps;
         let bus_ns = |count: u64| count * sector_ps / 1000;
         let first = blocks.first;
-        let gathers = self.parameters.buffer.write_water_mark > 0.0;
+        let mark = self.parameters.buffer.write_water_mark;
         let (position, positioning) = self.platter.sweep(
             self.position,
             blocks.first,
             blocks.end,
             true,
-            |block, _, block_ns| {
+            |block, count, block_ns| {
+                if let Some(reserve) = self.parameters.bus.write_reserve_sectors {
+                    // The bus never falls behind the medium, and the medium starts no later than that allows.
+                    let reserve = reserve.min(count);
+                    let last = bus_start + bus_ns(block + count - first);
+                    return (bus_start + bus_ns(block + reserve - first))
+                        .max(last.saturating_sub((count - reserve) * block_ns));
+                }
                 let one = bus_start + bus_ns(block + 1 - first);
-                if !gathers && sector_ps / 1000 <= block_ns {
+                let all = bus_start + bus_ns(blocks.end - first);
+                if mark >= 1.0 {
+                    return all;
+                }
+                if mark == 0.0 && sector_ps / 1000 <= block_ns {
                     return one;
                 }
-                // The bus is the slower: the heads start once it is far enough ahead never to be caught up.
                 let reserved = (blocks.end - block).saturating_sub(WRITE_RESERVE_SECTORS);
-                let all = bus_start + bus_ns(blocks.end - first) + block_ns;
                 let enough = bus_start
-                    + bus_ns((block - first + WRITE_RESERVE_SECTORS).min(blocks.end - first))
-                    + block_ns;
-                enough.max(all.saturating_sub(reserved * block_ns))
+                    + bus_ns((block - first + WRITE_RESERVE_SECTORS).min(blocks.end - first));
+                enough.max(all.saturating_sub(reserved * block_ns)) + block_ns
             },
             |_| true,
         );
