@@ -59,6 +59,8 @@
 //! read_fence_bytes = 8192           # data gathered in the buffer before a read's bus transfer starts, in place of
 //!                                   # buffer.read_water_mark; at most the request
 //! read_on_crossing = false          # whether leaving a track opens the fence too
+//! turnaround_ms = 0.0               # bus protocol and host before the data, after the fence or a write's command
+//! write_reserve_sectors = 1         # sectors by which a write's bus transfer stays ahead of the medium
 //!
 //! [buffer]
 //! segments = 1

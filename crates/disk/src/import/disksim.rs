@@ -405,6 +405,8 @@ fn read_bus(disk: &Block, notes: &mut Vec<String>) -> Result<BusParameters, Devi
         hold_write: flag("Hold bus entire write xfer")?,
         read_fence_bytes: None,
         read_on_crossing: false,
+        turnaround_ns: 0,
+        write_reserve_sectors: None,
     })
 }
 

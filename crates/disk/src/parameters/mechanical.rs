@@ -92,6 +92,12 @@ pub struct BusParameters {
     /// Whether a read that goes on to another track starts its bus transfer at the end of the first, however little
     /// that holds ("read on crossing" in HP's trace headers).
     pub read_on_crossing: bool,
+    /// Bus protocol and host between the drive's readiness for data and the first byte, ns: before a read's data once
+    /// the fence is open, before a write's once the command is taken. SCSI drives have it in their overheads.
+    pub turnaround_ns: u64,
+    /// Sectors of a write that must be in the buffer beyond what the bus brings while the medium takes the rest;
+    /// `None`: as SCSI drives do.
+    pub write_reserve_sectors: Option<u64>,
 }
 
 /// Everything a mechanical disk's file says.
@@ -396,6 +402,8 @@ fn read_bus(reader: &mut TableReader<'_>, sector_bytes: u64) -> Result<BusParame
         hold_write: table.flag("hold_write", false)?,
         read_fence_bytes: table.optional_whole("read_fence_bytes", 1, 1 << 40)?,
         read_on_crossing: table.flag("read_on_crossing", false)?,
+        turnaround_ns: table.time_ns("turnaround_ms", 0)?,
+        write_reserve_sectors: table.optional_whole("write_reserve_sectors", 1, 1 << 20)?,
     };
     table.finish()?;
     Ok(bus)

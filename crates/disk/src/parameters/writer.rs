@@ -113,6 +113,12 @@ fn write_mechanical(out: &mut Lines, mechanical: &MechanicalParameters) {
         out.number("read_fence_bytes", bytes);
     }
     out.flag("read_on_crossing", bus.read_on_crossing, false);
+    if bus.turnaround_ns != 0 {
+        out.number("turnaround_ms", ms(bus.turnaround_ns as i64, 6));
+    }
+    if let Some(sectors) = bus.write_reserve_sectors {
+        out.number("write_reserve_sectors", sectors);
+    }
     write_buffer(out, &mechanical.buffer);
     for zone in &mechanical.geometry.zones {
         write_zone(out, zone);
