@@ -16,9 +16,6 @@ use crate::parameters::{
 };
 use crate::{DeviceError, DeviceKind, DeviceParameters};
 
-/// Time of one sector on the bus of a drive whose file says 0 (the bus of the host is then the limit), ps.
-const HOST_BUS_SECTOR_PS: u64 = 51_200_000;
-
 pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, DeviceError> {
     let blocks = read_blocks(path)?;
     let disk = blocks
@@ -385,16 +382,15 @@ fn read_overhead(disk: &Block) -> Result<OverheadParameters, DeviceError> {
 
 fn read_bus(disk: &Block, notes: &mut Vec<String>) -> Result<BusParameters, DeviceError> {
     let sector_ms = disk.optional_number("Bulk sector transfer time")?.unwrap_or(0.0);
-    let sector_ps = if sector_ms > 0.0 {
-        (sector_ms * 1e9).round() as u64
-    } else {
+    let sector_ps = (sector_ms * 1e9).round() as u64;
+    if sector_ps == 0 {
         notes.push(
-            "The specification leaves the bus to the host (bulk sector transfer time 0); \
-             SCSI-2 fast, 10 MB/s, is taken."
+            "The specification leaves the bus to the host (bulk sector transfer time 0): it is \
+             simulated as fast as the medium until bus.read_sector_ms is given; validation \
+             measures it from the trace."
                 .to_owned(),
         );
-        HOST_BUS_SECTOR_PS
-    };
+    }
     let flag = |key: &str| -> Result<bool, DeviceError> {
         Ok(disk.optional_number(key)?.unwrap_or(0.0) != 0.0)
     };

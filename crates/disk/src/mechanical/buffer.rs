@@ -167,13 +167,13 @@ impl Buffer {
     }
 }
 
-/// How far to read ahead after a read of `start..end` that a segment of `parameters` took.
+/// How far to read ahead after a read of `start..end` into a segment that holds data from `held_from` on.
 pub(super) fn read_ahead_limit(
     parameters: &BufferParameters,
     platter: &Platter,
     start: u64,
     end: u64,
-    previous: Option<(u64, u64)>,
+    held_from: u64,
 ) -> u64 {
     let blocks = platter.geometry.blocks();
     let room = match parameters.requested_data {
@@ -186,7 +186,7 @@ pub(super) fn read_ahead_limit(
         ReadAhead::Segment => u64::MAX,
         ReadAhead::Track => track_end(platter, end - 1),
         ReadAhead::Cylinder => cylinder_end(platter, end - 1),
-        ReadAhead::TrackAhead => track_ahead(platter, start, end, previous),
+        ReadAhead::TrackAhead => track_ahead(platter, end, held_from),
     };
     policy.max(end + parameters.read_ahead_minimum).min(room).min(most).min(blocks).max(end)
 }
@@ -215,12 +215,15 @@ fn cylinder_end(platter: &Platter, block: u64) -> u64 {
     end
 }
 
-/// To the end of the next track if the read before was on the track before this one, else of this track.
-fn track_ahead(platter: &Platter, start: u64, end: u64, previous: Option<(u64, u64)>) -> u64 {
-    let this = track_end(platter, end - 1);
-    let follows = previous.is_some_and(|(_, last)| {
-        last <= start && track_end(platter, last.saturating_sub(1).min(start)) + 1 > start
-            || track_end(platter, last.saturating_sub(1)) == start
-    });
-    if follows && this < platter.geometry.blocks() { track_end(platter, this) } else { this }
+/// To the end of the track that holds the next block, and of the one behind it if the segment's data (from
+/// `held_from`) came from an earlier track: the reader is moving through (DiskSim `disk_buffer_get_max_readahead`).
+fn track_ahead(platter: &Platter, end: u64, held_from: u64) -> u64 {
+    if end >= platter.geometry.blocks() {
+        return end;
+    }
+    let here = platter.geometry.locate(end);
+    let from = platter.geometry.locate(held_from);
+    let this = track_end(platter, end);
+    let moving = (from.cylinder, from.head) != (here.cylinder, here.head);
+    if moving && this < platter.geometry.blocks() { track_end(platter, this) } else { this }
 }

@@ -6,7 +6,7 @@ use super::buffer::{Stream, read_ahead_limit};
 use super::platter::{Platter, Position, Positioning, Stretch};
 use super::{Blocks, Mechanical};
 use crate::Service;
-use crate::parameters::{FastWrite, KeepRequested};
+use crate::parameters::{FastWrite, KeepRequested, ReadAhead};
 
 /// Sectors by which the bus must stay ahead of the medium in a write.
 const WRITE_RESERVE_SECTORS: u64 = 8;
@@ -128,12 +128,15 @@ impl Mechanical {
         }
         let finish = transfer.carried.map_or(bus_start, |carried| carried) + completion;
         self.buffer.grow(segment, blocks.end);
-        if self.parameters.buffer.requested_data != KeepRequested::Keep {
+        let held_from = self.buffer.segments[segment].start;
+        if self.parameters.buffer.requested_data != KeepRequested::Keep
+            && self.parameters.buffer.read_ahead == ReadAhead::Segment
+        {
             // What the host has taken is the first to make room for more read-ahead.
             let held = &mut self.buffer.segments[segment];
             held.start = held.start.max(blocks.end);
         }
-        self.continue_stream(segment, blocks, all_there, finish);
+        self.continue_stream(segment, blocks, held_from, all_there, finish);
         self.service(issue, finish, command, positioning, false, all_there)
     }
 
@@ -152,13 +155,20 @@ impl Mechanical {
         }
     }
 
-    fn continue_stream(&mut self, segment: usize, blocks: Blocks, all_there: bool, finish: u64) {
+    fn continue_stream(
+        &mut self,
+        segment: usize,
+        blocks: Blocks,
+        held_from: u64,
+        all_there: bool,
+        finish: u64,
+    ) {
         let limit = read_ahead_limit(
             &self.parameters.buffer,
             &self.platter,
             blocks.first,
             blocks.end,
-            None,
+            held_from,
         )
         .min(self.parameters.capacity);
         let end = self.buffer.segments[segment].end;
@@ -206,8 +216,7 @@ impl Mechanical {
             sector_ps: self.parameters.bus.read_sector_ps,
             fence,
             held: 0,
-            delay_ns: 0
-                + self.parameters.bus.turnaround_ns,
+            delay_ns: 0 + self.parameters.bus.turnaround_ns,
             carried: None,
         };
         let (position, positioning) = self.platter.sweep(
@@ -230,7 +239,7 @@ impl Mechanical {
                 &self.platter,
                 blocks.first,
                 blocks.end,
-                None,
+                blocks.first,
             )
             .min(self.parameters.capacity);
             self.buffer.stream = Some(Stream { segment, next: blocks.end, limit, position });

@@ -1,6 +1,7 @@
 //! Plays a measured trace through a device, on either time base.
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
+use serde::{Deserialize, Serialize};
 
 use crate::Device;
 
@@ -20,7 +21,8 @@ pub struct Measured {
 }
 
 /// Which clock carries the replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TimeBase {
     /// Each request is issued its measured think time after the one before finished in the simulation (DiskSim).
     Closed,
@@ -65,10 +67,21 @@ impl Measured {
 
 /// Simulated response time of every request, ns.
 pub fn replay(device: &mut impl Device, measured: &Measured, base: TimeBase) -> Vec<u64> {
-    let mut responses = Vec::with_capacity(measured.len());
+    let classified = replay_classified(device, measured, base, measured.len());
+    classified.into_iter().map(|(response, _)| response).collect()
+}
+
+/// Simulated response time (ns) of the first `count` requests, and whether the buffer served them.
+pub fn replay_classified(
+    device: &mut impl Device,
+    measured: &Measured,
+    base: TimeBase,
+    count: usize,
+) -> Vec<(u64, bool)> {
+    let mut responses = Vec::with_capacity(count);
     let mut finished = 0;
     let mut closed_issue = measured.issue_ns.first().copied().unwrap_or(0);
-    for index in 0..measured.len() {
+    for index in 0..count {
         let request = measured.request(index);
         let wanted = match base {
             TimeBase::Closed => closed_issue,
@@ -78,8 +91,8 @@ pub fn replay(device: &mut impl Device, measured: &Measured, base: TimeBase) -> 
         let issue = wanted.max(finished);
         let service = device.serve(SimTime(issue), &request);
         finished = service.finish.0;
-        responses.push(finished - wanted);
-        if index + 1 < measured.len() {
+        responses.push((finished - wanted, service.buffer_hit));
+        if index + 1 < count {
             let think = measured.issue_ns[index + 1].saturating_sub(measured.finish_ns[index]);
             closed_issue = finished + think;
         }
