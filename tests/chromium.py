@@ -70,7 +70,7 @@ class Visit:
 def visit(
     browser: str, page: Path, profile: Path, expressions: dict[str, str], width: int = 1280
 ) -> Visit:
-    """Open a file, evaluate expressions, and take a picture of the page in light and in dark."""
+    """Open a file, take a picture of it in light and in dark, and evaluate expressions."""
     session = _Session(browser, profile)
     try:
         target = session.ask("Target.createTarget", {"url": "about:blank"})["targetId"]
@@ -81,14 +81,14 @@ def visit(
         session.ask("Page.navigate", {"url": page.resolve().as_uri()})
         session.wait_for("Page.loadEventFired")
         seen = Visit()
+        for theme in ("light", "dark"):
+            seen.screenshots[theme] = session.screenshot(theme, width)
         for name, expression in expressions.items():
             answer = session.ask(
                 "Runtime.evaluate",
                 {"expression": expression, "returnByValue": True, "awaitPromise": True},
             )
             seen.values[name] = answer["result"].get("value")
-        for theme in ("light", "dark"):
-            seen.screenshots[theme] = session.screenshot(theme, width)
         seen.requests = session.requests()
         seen.console = session.console()
         return seen

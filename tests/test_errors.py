@@ -25,7 +25,10 @@ BAD_USAGE = {
     "unknown-table": ["run", "experiment.toml", "--set", "ruN.seed=1"],
     "wrong-kind": ["run", "experiment.toml", "--set", "run.seed=often"],
     "unknown-choice": ["run", "experiment.toml", "--set", "queue.discipline=cscan"],
-    "unknown-device": ["run", "experiment.toml", "--set", "device.model=hp-9999"],
+    "unknown-device": [
+        *("run", "experiment.toml", "--catalogue", "."),
+        *("--set", "device.model=smal"),
+    ],
     "no-axis": ["sweep", "experiment.toml", "--out", "sweep"],
     "bad-axis": ["sweep", "experiment.toml", "--over", "run.seed", "--out", "sweep"],
     "same-axis-twice": [

@@ -94,8 +94,8 @@ def _rate_plot(result: Result, prefix: str) -> Plot:
         x_label=f"time since the start of the trace ({unit})",
         y_label="requests per second",
         curves=[
-            Curve("reads", positions, (reads / seconds).tolist(), style="steps"),
-            Curve("writes", positions, ((requests - reads) / seconds).tolist(), style="steps"),
+            Curve("reads", positions, _held(reads / seconds), style="steps"),
+            Curve("writes", positions, _held((requests - reads) / seconds), style="steps"),
         ],
         caption=f"Mean rate over intervals of {duration(interval_ns)}.",
     )
@@ -109,7 +109,7 @@ def _series_plot(
         Curve(
             lane.label,
             positions,
-            _filled(result, f"baseline_{column}" if lane.lane == "baseline" else column).tolist(),
+            _held(_filled(result, f"baseline_{column}" if lane.lane == "baseline" else column)),
             style="steps",
             emphasis=lane.emphasis,
         )
@@ -212,7 +212,7 @@ def _parts_plot(result: Result, prefix: str) -> Plot:
 
 
 def _time_axis(result: Result) -> tuple[list[float], str, int, npt.NDArray[np.int64]]:
-    """Positions of all intervals from the first to the last, their unit, length and indices."""
+    """Edges of all intervals from the first to the last, their unit, length and indices."""
     starts = result.series["start_ns"].to_numpy().astype(np.int64)
     indices = result.series["interval"].to_numpy().astype(np.int64)
     interval_ns = _interval_ns(result, starts, indices)
@@ -227,7 +227,9 @@ def _time_axis(result: Result) -> tuple[list[float], str, int, npt.NDArray[np.in
         ),
         (_SECOND_NS, "seconds"),
     )
-    positions: list[float] = (everything * (interval_ns / unit_ns)).tolist()
+    # One position more than intervals: the end of the last one.
+    edges = np.append(everything, everything[-1:] + 1)
+    positions: list[float] = (edges * (interval_ns / unit_ns)).tolist()
     return positions, unit, interval_ns, everything
 
 
@@ -240,6 +242,12 @@ def _interval_ns(
     # A single interval, the first: its length stands in the configuration only.
     text = str(result.config["run"]["series_interval"])
     return int(text.removesuffix("ns").strip()) if text.endswith(" ns") else _HOUR_NS
+
+
+def _held(values: FloatArray) -> list[float]:
+    """Values of intervals with the last one repeated, so that its step has an end."""
+    held: list[float] = np.append(values, values[-1:]).tolist()
+    return held
 
 
 def _filled(result: Result, column: str, absent: float = math.nan) -> FloatArray:

@@ -36,8 +36,8 @@ _DASHES: tuple[Any, ...] = (
     "solid",
     (0, (3, 1)),
 )
-_WIDTH_INCHES = 7.2
-_HEIGHT_INCHES = 3.9
+_WIDTH_INCHES = 6.4
+_HEIGHT_INCHES = 3.6
 _PNG_DOTS_PER_INCH = 160
 _BAR_LABELS_MAX = 24
 """More numbers than that above bars would touch each other."""

@@ -62,7 +62,9 @@ METRICS = (
     Metric("moved_fraction", "quanta moved", "%", digits=1, scale=100.0),
     Metric("moved_quanta", "quanta moved, number"),
     Metric("moves_left", "moves not carried out"),
+    Metric("moves_dropped", "moves given up"),
     Metric("move_ios", "I/Os spent on moves"),
+    Metric("move_bytes", "bytes moved", "MB", digits=2, scale=1e-6),
     Metric("move_disk_seconds", "disk time spent on moves", "s", "lower", 2),
 )
 

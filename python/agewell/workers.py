@@ -1,6 +1,6 @@
 """Local worker processes for sweeps.
 
-A worker is `python -m agewell.workers`: it reads one job a line from standard input and answers
+A worker is a Python process in `work`: it reads one job a line from standard input and answers
 each with one line on standard output, both JSON. The parent holds one thread a worker. Plain
 processes rather than a pool from the standard
 library: a pool either hangs when a worker is killed or cannot be stopped at once, and needs an
@@ -126,7 +126,7 @@ class _Worker:
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "agewell.workers"],
+                    [sys.executable, "-c", "from agewell.workers import work; work()"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,
@@ -164,7 +164,8 @@ def _ask(process: subprocess.Popen[str], job: Job) -> Outcome:
     return Outcome(**json.loads(line))
 
 
-def _work() -> None:
+def work() -> None:
+    """Be a worker: answer jobs on standard input until it ends."""
     from agewell.simulation import run_experiment
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -178,7 +179,3 @@ def _work() -> None:
             outcome = Outcome(str(error), isinstance(error, InputError))
         sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _work()

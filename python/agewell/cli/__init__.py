@@ -91,6 +91,10 @@ def _run(arguments: Sequence[str]) -> int:
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort):
         return EXIT_INTERRUPTED
+    except SystemExit:
+        # Without its standalone mode typer leaves by itself in one case only: the reader of
+        # standard output (`| head`) has gone, and there is no one left to tell.
+        return EXIT_DONE
     return status if isinstance(status, int) else EXIT_DONE
 
 
