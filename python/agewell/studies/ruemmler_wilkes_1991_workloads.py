@@ -1,9 +1,9 @@
 """The workloads and runs of the disk-shuffling study.
 
 Trace E of the report is a workstation called hplajw, traced in 1991; a week of the same machine in
-1992 survives. It runs on its own disk (HP C2200A) and on two others of the report: the slow one that
-shuffling was first tried on (HP 7935H) and the fast one (HP 97560). Traces C, F and G are lost;
-traces recorded for agewell stand beside them where the report shows more than one machine.
+1992 survives. It runs on its own disk (HP C2200A) and on two others of the report: the slow one
+that shuffling was first tried on (HP 7935H) and the fast one (HP 97560). Traces C, F and G are
+lost; traces recorded for agewell stand beside them where the report shows more than one machine.
 """
 
 from __future__ import annotations
