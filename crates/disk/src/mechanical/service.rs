@@ -281,9 +281,13 @@ impl Mechanical {
             } else {
                 overhead.write_miss_ns[self.after]
             };
+        let decoded = command.min(arrived + overhead.read_miss_ns[self.after]);
         // Without read-ahead, the heads are busy only with data that were reported early.
         let pending = if self.buffer.stream.is_some() { 0 } else { self.position.free };
-        self.stop_stream(command);
+        self.stop_stream(decoded);
+        let location = self.platter.geometry.locate(blocks.first);
+        let stays =
+            (location.cylinder, location.head) == (self.position.cylinder, self.position.head);
         let (bus_start, arm_start) = match &overhead.extra_write_disconnect {
             Some(extra) => (
                 command
@@ -294,11 +298,11 @@ impl Mechanical {
                 command + extra.seek_delay_ns,
             ),
             // Overheads of drives that report early were measured on writes that end with the bus. Those of
-            // other drives cover what comes before the medium; the host's data flow once the command is decoded,
-            // which takes what it takes for a read.
+            // other drives were measured on writes that seek. The command is decoded in what it takes for a read; from
+            // then on the host's data flow, and a write on the track under the heads needs nothing else.
             None if !early => {
-                let decoded = command.min(arrived + overhead.read_miss_ns[self.after]);
-                (decoded + overhead.data_preparation_ns, command)
+                let arm_start = if stays { decoded } else { command };
+                (decoded + overhead.data_preparation_ns, arm_start)
             }
             None => (command + overhead.data_preparation_ns, command),
         };
@@ -326,7 +330,7 @@ impl Mechanical {
                 let one = bus_start + bus_ns(block + 1 - first);
                 let all = bus_start + bus_ns(blocks.end - first);
                 if mark >= 1.0 {
-                    return all;
+                    return bus_start + bus_ns(block + count - first);
                 }
                 if mark == 0.0 && sector_ps / 1000 <= block_ns {
                     return one;
