@@ -79,7 +79,7 @@ fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 docs: $(STAMPS)/extension $(STAMPS)/docs
-	@$(BIN)/mkdocs build --strict --quiet --site-dir target/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir target/site
 
 # --- tests and lints -----------------------------------------------------------------------------------------------------
 

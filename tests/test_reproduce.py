@@ -107,7 +107,7 @@ def test_a_verdict_that_fails_is_exit_1(capsys: pytest.CaptureFixture[str]) -> N
     captured = capsys.readouterr()
     assert "claim [in brackets]" in captured.out
     assert "not run" in captured.out
-    assert captured.err.startswith("agewell: error: 1 verdicts fail")
+    assert captured.err.startswith("agewell: error: 1 verdict fails")
 
 
 @pytest.mark.usefixtures("paper")

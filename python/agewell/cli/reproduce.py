@@ -91,9 +91,11 @@ def reproduce(
             note(f"report in {out / study / 'report.html'}")
     failed = count(reproduced, Verdict.FAILS)
     if failed:
-        raise RunError(f"{failed} verdicts fail; the table and the report say which and why")
-    if count(reproduced, Verdict.NOT_RUN) == len(reproduced):
-        raise InputError(reproduced[0].result.rows[0].why)
+        verdicts = "1 verdict fails" if failed == 1 else f"{failed} verdicts fail"
+        raise RunError(f"{verdicts}; the table and the report say which and why")
+    rows = [row for each in reproduced for row in each.result.rows]
+    if rows and all(row.verdict is Verdict.NOT_RUN for row in rows):
+        raise InputError(f"nothing could be run: {rows[0].why}")
 
 
 def _data_folders(given: Sequence[Path]) -> list[Path]:
