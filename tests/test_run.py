@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -137,3 +138,17 @@ def test_an_exception_in_progress_stops_the_run(experiment: Path, tmp_path: Path
     with pytest.raises(ValueError, match="2000"):
         api.run(experiment, progress=stop, out=tmp_path / "first")
     assert not (tmp_path / "first" / "result.json").exists()
+
+
+def test_the_table_on_the_terminal(
+    agewell: Agewell, experiment: Path, snapshot: Callable[[str, str], None]
+) -> None:
+    snapshot("run.txt", agewell("run", experiment, "--quiet").stdout)
+
+
+def test_the_table_with_a_baseline(
+    agewell: Agewell, experiment: Path, snapshot: Callable[[str, str], None]
+) -> None:
+    settings = ("--set", "remap.kind=random", "--set", "remap.interval=10 s")
+    settings += ("--set", "remap.quantum=block")
+    snapshot("run-baseline.txt", agewell("run", experiment, "--quiet", *settings).stdout)

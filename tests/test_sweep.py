@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -200,3 +201,10 @@ def test_failed_runs_are_reported_and_the_others_kept(
     with pytest.raises(RunError, match="1 of 2 runs failed, first 1: the disk is full"):
         api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
     assert not (tmp_path / "sweep" / "sweep.parquet").exists()
+
+
+def test_the_table_on_the_terminal(
+    agewell: Agewell, experiment: Path, snapshot: Callable[[str, str], None]
+) -> None:
+    done = agewell("sweep", experiment, *AXES, "--out", "sweep", "--quiet")
+    snapshot("sweep.txt", done.stdout)

@@ -63,3 +63,20 @@ def trace_convert(
 
 def trace_formats() -> str:
     """The known formats (JSON list)."""
+
+def device_list(catalogue_dir: str | PathLike[str]) -> str:
+    """The devices of a catalogue (JSON list)."""
+
+def device_load(path_or_name: str, catalogue_dir: str | PathLike[str]) -> str:
+    """Parameters of a device and figures derived from them (JSON)."""
+
+def device_import(path: str | PathLike[str], name: str | None = None) -> str:
+    """A device file (TOML) made from the parameters of another tool."""
+
+def validate_device(
+    device: str,
+    catalogue_dir: str | PathLike[str],
+    trace: str | PathLike[str],
+    options: str = "{}",
+) -> str:
+    """Hold a device against the measured times of a trace (JSON report)."""

@@ -13,7 +13,7 @@ from agewell.cli.run import ExperimentArgument, SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_axis, parse_settings
 from agewell.errors import InputError
-from agewell.metrics import show
+from agewell.metrics import describe, show
 
 app = typer.Typer()
 
@@ -111,10 +111,15 @@ def sweep(
 def _print_runs(rows: list[dict[str, Any]], axes: list[str]) -> None:
     shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
     print_table(
-        [*axes, *(f">{name}" for name in shown)],
+        [*axes, *(f">{_heading(name)}" for name in shown)],
         [
             [str(row[axis]) for axis in axes]
             + [show(name, row[f"metrics.{name}"]) for name in shown]
             for row in rows
         ],
     )
+
+
+def _heading(name: str) -> str:
+    metric = describe(name)
+    return f"{metric.label} ({metric.unit})" if metric.unit else metric.label
