@@ -9,6 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no reason for a test to fail.
+settings.register_profile("agewell", deadline=None)
+settings.load_profile("agewell")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
