@@ -15,13 +15,12 @@
 //! Sampling hashes device and region, not requests, so that re-use within a region survives (spatial sampling;
 //! Waldspurger et al. 2015, "Efficient MRC Construction with SHARDS").
 
-use agewell_core::{Operation, nearest, parse_bytes, parse_duration_ns};
+use agewell_core::{DailyWindow, Operation, SimTime, nearest, parse_bytes, parse_duration_ns};
 
 use crate::error::TraceError;
 use crate::metadata::TraceMetadata;
 use crate::record::{BlockBatch, TIME_MISSING};
 
-const DAY_NS: i128 = 86_400_000_000_000;
 const NAMES: [&str; 9] =
     ["time", "op", "device", "sector", "drop-daily", "split", "rebase", "sample", "scale-time"];
 /// Default region of `sample=`, in sectors: 1 MiB, chosen by us as larger than nearly every request.
@@ -51,12 +50,7 @@ pub enum Filter {
         to: u64,
     },
     /// Not in this window of the day; it may pass midnight.
-    DropDaily {
-        /// Start of the window, ns after midnight.
-        from_ns: u64,
-        /// End of the window, ns after midnight.
-        to_ns: u64,
-    },
+    DropDaily(DailyWindow),
     /// Pieces of at most this many sectors.
     Split {
         /// Longest piece.
@@ -95,22 +89,6 @@ fn range<'a>(text: &str, value: &'a str, example: &str) -> Result<(&'a str, &'a 
         .split_once("..")
         .map(|(from, to)| (from.trim(), to.trim()))
         .ok_or_else(|| usage(text, &format!("must be a range such as {example}")))
-}
-
-/// `03:00` or `03:00:30` as ns after midnight; `24:00` is the end of the day.
-fn clock(text: &str, value: &str) -> Result<u64, TraceError> {
-    let parts: Vec<Option<u64>> = value.split(':').map(|part| part.trim().parse().ok()).collect();
-    let seconds = match parts.as_slice() {
-        [Some(hour), Some(minute)] if *hour <= 24 && *minute < 60 => hour * 3600 + minute * 60,
-        [Some(hour), Some(minute), Some(second)] if *hour <= 24 && *minute < 60 && *second < 60 => {
-            hour * 3600 + minute * 60 + second
-        }
-        _ => return Err(usage(text, "must be times of day such as drop-daily=03:00..06:00")),
-    };
-    if seconds > 86_400 {
-        return Err(usage(text, "a day ends at 24:00"));
-    }
-    Ok(seconds * 1_000_000_000)
 }
 
 fn fraction(text: &str, value: &str) -> Result<(u64, u64), TraceError> {
@@ -187,14 +165,10 @@ impl std::str::FromStr for Filter {
                 }
                 Ok(Filter::Sector { from, to })
             }
-            "drop-daily" => {
-                let (from, to) = range(text, value, "drop-daily=03:00..06:00")?;
-                let (from_ns, to_ns) = (clock(text, from)?, clock(text, to)?);
-                if from_ns == to_ns {
-                    return Err(usage(text, "the window is empty"));
-                }
-                Ok(Filter::DropDaily { from_ns, to_ns })
-            }
+            "drop-daily" => value
+                .parse()
+                .map(Filter::DropDaily)
+                .map_err(|error: agewell_core::DailyWindowError| usage(text, &error.to_string())),
             "split" => {
                 let bytes = parse_bytes(value).map_err(|error| usage(text, &error.to_string()))?;
                 let sectors = u32::try_from(bytes / 512).unwrap_or(0);
@@ -257,7 +231,7 @@ impl FilterPipe {
     /// If a filter of the day stands behind one that changes the clock.
     pub fn new(filters: Vec<Filter>) -> Result<Self, TraceError> {
         let scaled = filters.iter().position(|filter| matches!(filter, Filter::ScaleTime { .. }));
-        let daily = filters.iter().rposition(|filter| matches!(filter, Filter::DropDaily { .. }));
+        let daily = filters.iter().rposition(|filter| matches!(filter, Filter::DropDaily(_)));
         if scaled.zip(daily).is_some_and(|(scaled, daily)| daily > scaled) {
             return Err(TraceError::Usage(
                 "filter drop-daily must stand before scale-time, which leaves the wall clock"
@@ -345,22 +319,17 @@ impl FilterPipe {
                 let wanted = *from..*to;
                 self.keep.extend(batch.sector.iter().map(|sector| wanted.contains(sector)));
             }
-            Filter::DropDaily { from_ns, to_ns } => {
+            Filter::DropDaily(window) => {
                 let start_ns = metadata.start_wall_ns.ok_or_else(|| {
                     TraceError::Usage(
                         "filter drop-daily: this trace does not say at what time of day it began"
                             .to_owned(),
                     )
                 })?;
-                let (from, to) = (i128::from(*from_ns), i128::from(*to_ns));
-                self.keep.extend(batch.enqueue_ns.iter().map(|&time| {
-                    let of_day = (i128::from(start_ns) + i128::from(time)).rem_euclid(DAY_NS);
-                    if from < to {
-                        !(from..to).contains(&of_day)
-                    } else {
-                        (to..from).contains(&of_day)
-                    }
-                }));
+                let offset_ns = start_ns.rem_euclid(agewell_core::DAY_NS as i64).unsigned_abs();
+                self.keep.extend(
+                    batch.enqueue_ns.iter().map(|&time| !window.contains(SimTime(time), offset_ns)),
+                );
             }
             Filter::Sample { numerator, denominator, region_sectors } => {
                 self.keep.extend((0..rows).map(|row| {
@@ -587,8 +556,8 @@ mod tests {
             ("split=100 B", "512"),
             ("sample=3/2", "at most 1"),
             ("scale-time=0", "positive"),
-            ("drop-daily=25:00..26:00", "times of day"),
-            ("drop-daily=03:00..03:00", "empty"),
+            ("drop-daily=25:00..26:00", "03:00..06:00"),
+            ("drop-daily=03:00..03:00", "no window"),
         ] {
             let error = text.parse::<Filter>().expect_err(text).to_string();
             assert!(error.contains(part), "{text}: {error}");

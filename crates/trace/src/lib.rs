@@ -11,6 +11,7 @@ mod columns;
 mod convert;
 mod error;
 mod fields;
+mod file_operation;
 mod filter;
 mod format;
 mod merge;
@@ -28,7 +29,12 @@ pub use civil::civil_text;
 pub use columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
 pub use convert::{Conversion, convert};
 pub use error::{Place, TraceError};
+pub use file_operation::{
+    FileOperation, FileOperationBatch, FileOperationTrace, FileOperationWriter, PathTable,
+    VALUE_MISSING, file_operation_schema, file_operations_to_arrow,
+};
 pub use filter::{Filter, FilterPipe};
+pub use format::strace::{StraceOptions, StraceTrace};
 pub use format::{Detected, Format, FormatDescription, Sureness};
 pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};

@@ -9,7 +9,7 @@ use crate::record::BlockBatch;
 
 mod disksim;
 mod fio;
-mod parquet;
+pub(crate) mod parquet;
 
 /// A format that agewell writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,14 +16,21 @@ const FLAG_READ: u64 = 1;
 #[derive(Default)]
 pub(crate) struct DisksimAscii;
 
-/// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but count whole ns.
+/// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but count whole ns;
+/// whole numbers alone are left to `MQSim` where they fit it.
 pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
     let fit = sample.fit_lines(&mut DisksimAscii);
     let fraction = sample
         .lines()
         .iter()
         .any(|line| Fields::new(line).word().is_some_and(|time| time.contains(&b'.')));
-    if fraction { fit } else { fit.min(Sureness::Possible) }
+    if fraction {
+        fit
+    } else if sample.fit_lines(&mut super::mqsim::Mqsim) >= fit {
+        Sureness::No
+    } else {
+        fit.min(Sureness::Possible)
+    }
 }
 
 impl LineFormat for DisksimAscii {

@@ -1,7 +1,10 @@
 //! agewell's own store: Parquet with the columns of [`crate::columns`]. Needs a file, since the footer stands at the end.
 
+use std::cell::Cell;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
@@ -32,6 +35,36 @@ pub(crate) struct ParquetTrace {
 /// One line of a library's message.
 pub(crate) fn one_line(message: impl std::fmt::Display) -> String {
     message.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+thread_local! {
+    /// Whether this thread is inside the Parquet library on behalf of `guarded`.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls into the Parquet library, which panics on some damaged files instead of returning an error: such a panic
+/// becomes an error and prints nothing. Every other panic is reported as before.
+pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !INSIDE.get() {
+                before(info);
+            }
+        }));
+    });
+    INSIDE.set(true);
+    // The reader is not used again after a panic, so nothing half-changed is ever seen.
+    let result = catch_unwind(AssertUnwindSafe(call));
+    INSIDE.set(false);
+    result.map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        format!("the data make no sense ({})", one_line(text.unwrap_or("no reason given")))
+    })
 }
 
 /// What the key-value part of a Parquet file says, and whether it is agewell's.
@@ -100,9 +133,10 @@ impl RowReader for ParquetTrace {
             source: error,
             advice: "; check the path",
         })?;
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| {
-            self.columns_error("record 1: damaged or truncated Parquet footer".to_owned(), error)
-        })?;
+        let footer = || "record 1: damaged or truncated Parquet footer".to_owned();
+        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
+            .map_err(|text| self.columns_error(footer(), text))?
+            .map_err(|error| self.columns_error(footer(), error))?;
         let file_metadata = builder.metadata().file_metadata();
         let (kind, metadata) = described(file_metadata.key_value_metadata())
             .map_err(|text| self.header_error(text))?;
@@ -115,10 +149,8 @@ impl RowReader for ParquetTrace {
             .map_err(|_| self.header_error("a negative number of rows".to_owned()))?;
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let mask = ProjectionMask::columns(builder.parquet_schema(), names);
-        let reader = builder
-            .with_batch_size(BATCH_ROWS)
-            .with_projection(mask)
-            .build()
+        let reader = guarded(|| builder.with_batch_size(BATCH_ROWS).with_projection(mask).build())
+            .map_err(|text| self.columns_error("record 1".to_owned(), text))?
             .map_err(|error| self.columns_error("record 1".to_owned(), error))?;
         self.reader = Some(reader);
         if let Some(metadata) = metadata {
@@ -133,7 +165,11 @@ impl RowReader for ParquetTrace {
 
     fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
         while !scene.is_full() {
-            let next = self.reader.as_mut().and_then(Iterator::next);
+            let mut reader = self.reader.take();
+            let next = guarded(|| reader.as_mut().and_then(Iterator::next)).map_err(|text| {
+                self.columns_error(format!("damaged data after record {}", self.rows), text)
+            })?;
+            self.reader = reader;
             let Some(columns) = next else {
                 if self.rows != self.rows_promised {
                     return Err(self.columns_error(

@@ -28,9 +28,10 @@ pub(crate) struct Tracepoint {
 }
 
 pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
-    let events = sample.lines().iter().filter(|line| find_event(line).is_some()).count();
-    let comments = sample.lines().iter().filter(|line| line.starts_with(b"#")).count();
-    let others = sample.lines().len() - events - comments;
+    let lines: Vec<&[u8]> =
+        sample.lines().iter().copied().filter(|line| !line.starts_with(b"#")).collect();
+    let events = lines.iter().filter(|line| find_event(line).is_some()).count();
+    let others = lines.len() - events;
     let tracer = sample.bytes.starts_with(b"# tracer:") || sample.bytes.starts_with(b"# agewell ");
     if tracer && events > 0 {
         Sureness::Certain

@@ -1,0 +1,4 @@
+//! Detection, and whichever reader it chooses, on any bytes.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| agewell_fuzz::read_detected(bytes));
