@@ -70,6 +70,7 @@ class Section:
     Attributes:
         identifier: Anchor for links, lower case with hyphens.
         title: Heading.
+        short: What the list of sections at the top says; the title by default.
         paragraphs: Text before the rest.
         highlights: Large figures.
         tables: Tables, before the plots unless folded.
@@ -79,6 +80,7 @@ class Section:
 
     identifier: str
     title: str
+    short: str = ""
     paragraphs: Sequence[str] = ()
     highlights: Sequence[Highlight] = ()
     tables: Sequence[PageTable] = ()

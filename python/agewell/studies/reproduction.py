@@ -237,9 +237,11 @@ def _figure_section(reproduced: Reproduced) -> Section:
         ]
         for row in result.rows
     ]
+    short = figure.name.replace("-", " ").capitalize()
     return Section(
         identifier=figure.name,
-        title=f"{figure.name.replace('-', ' ').capitalize()}: {figure.title}",
+        title=f"{short}: {figure.title}",
+        short=short,
         paragraphs=result.notes,
         tables=[PageTable(_COLUMNS, rows, frozenset({1, 2}))],
         plots=result.plots,
