@@ -149,6 +149,6 @@ def test_the_table_on_the_terminal(
 def test_the_table_with_a_baseline(
     agewell: Agewell, experiment: Path, snapshot: Callable[[str, str], None]
 ) -> None:
-    settings = ("--set", "remap.kind=random", "--set", "remap.interval=10 s")
-    settings += ("--set", "remap.quantum=block")
+    settings = ["--set", "remap.kind=random", "--set", "remap.interval=10 s"]
+    settings += ["--set", "remap.quantum=block"]
     snapshot("run-baseline.txt", agewell("run", experiment, "--quiet", *settings).stdout)
