@@ -6,6 +6,7 @@ Each figure computes values by key, which `expected.toml` holds against the repo
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from agewell import catalogue
@@ -184,6 +185,7 @@ def table_04(context: Context) -> FigureResult:
     """Leaving out the hours of the nightly back-up."""
     workloads = hplajw(context, "c2200a", "97560")
     values: dict[str, float | None] = {}
+    plots: list[Plot] = []
     for workload in workloads.present:
         key = workload.key
         _before_and_after(values, f"{key}/with_", run(context, "table-04", workload))
@@ -193,7 +195,42 @@ def table_04(context: Context) -> FigureResult:
         all_requests = values[f"{key}/with_requests"] or 0
         left = values[f"{key}/without_requests"] or 0
         values[f"{key}/window_requests_pct"] = 100 * (1 - left / all_requests)
-    return result(context, "table-04", values, workloads.missing, [])
+        if key == "c2200a":
+            plots.append(_table_04_plot(context.expected("table-04"), values))
+    return result(context, "table-04", values, workloads.missing, plots)
+
+
+def _table_04_plot(expected: Mapping[str, Any], values: Mapping[str, float | None]) -> Plot:
+    printed = {row["key"]: row.get("paper") for row in expected["row"]}
+    cases = [
+        f"c2200a/{backups}_{state}_cylinders"
+        for backups in ("with", "without")
+        for state in ("unshuffled", "shuffled")
+    ]
+    places = list(range(len(cases)))
+    return Plot(
+        name="table-04",
+        title="Seek distance with and without the back-up periods, trace E",
+        x_label="",
+        y_label="mean seek distance, cylinders",
+        curves=[
+            Curve(
+                "report (1991)",
+                places,
+                [float(printed[case] or 0) for case in cases],
+                style="bars",
+                emphasis=False,
+            ),
+            Curve("ours (1992)", places, [values[case] or 0 for case in cases], style="bars"),
+        ],
+        categories=(
+            "included,\nunshuffled",
+            "included,\nshuffled",
+            "excluded,\nunshuffled",
+            "excluded,\nshuffled",
+        ),
+        caption="Whole cylinders on the HP C2200A; back-ups ran from 0300 to 0600.",
+    )
 
 
 def figure_08(context: Context) -> FigureResult:
@@ -265,9 +302,9 @@ def _rate_plot(name: str, workload: Workload, by_hour: Series) -> Plot:
     return Plot(
         name=name,
         title=f"I/O rate, {workload.title}",
-        x_label="time from the start of the trace, h",
-        y_label=f"requests in {workload.hour}",
-        curves=[Curve("", *_gapped(by_hour, by_hour.requests), style="steps")],
+        x_label=f"time from the start of the trace, {workload.time_unit}",
+        y_label=f"requests per {workload.period}",
+        curves=[Curve("", *_gapped(workload, by_hour, by_hour.requests), style="steps")],
         caption="Requests by the period of their arrival.",
     )
 
@@ -278,14 +315,16 @@ def _hours_plot(name: str, workload: Workload, by_hour: Series, what: str) -> Pl
     theirs = by_hour.baseline_service_ms if service else by_hour.baseline_seek_cylinders
     curves = []
     if theirs:
-        before = Curve("unshuffled", *_gapped(by_hour, theirs), style="steps", emphasis=False)
+        before = Curve(
+            "unshuffled", *_gapped(workload, by_hour, theirs), style="steps", emphasis=False
+        )
         curves.append(before)
     label = "shuffled" if theirs else ""
-    curves.append(Curve(label, *_gapped(by_hour, ours), style="steps"))
+    curves.append(Curve(label, *_gapped(workload, by_hour, ours), style="steps"))
     return Plot(
         name=name,
         title=f"{'Physical I/O time' if service else 'Seek distance'}, {workload.title}",
-        x_label="time from the start of the trace, h",
+        x_label=f"time from the start of the trace, {workload.time_unit}",
         y_label="mean physical I/O time, ms" if service else "mean seek distance, cylinders",
         curves=curves,
         caption="Means over the requests that arrived in each period; gaps had none.",
@@ -297,9 +336,9 @@ def _improvement_plot(name: str, workload: Workload, by_hour: Series, from_hour:
     return Plot(
         name=name,
         title=f"Weighted improvement, {workload.title}",
-        x_label="time from the start of the trace, h",
+        x_label=f"time from the start of the trace, {workload.time_unit}",
         y_label="weighted improvement, %",
-        curves=[Curve("", *_gapped(by_hour, weighted), style="steps")],
+        curves=[Curve("", *_gapped(workload, by_hour, weighted), style="steps")],
         caption=(
             "Improvement of each hour's mean physical I/O time, times the hour's rate over the "
             "mean rate; zero before the first rearrangement."
@@ -340,7 +379,7 @@ def _drift_plot(workload: Workload, found: Mapping[str, Any]) -> Plot:
     return Plot(
         name="figure-08",
         title=f"A single shuffle after hour 72, {workload.title}",
-        x_label="time from the start of the trace, h",
+        x_label=f"time from the start of the trace, {workload.time_unit}",
         y_label="mean seek distance, cylinders",
         curves=[
             Curve(
@@ -362,22 +401,22 @@ def _drift_plot(workload: Workload, found: Mapping[str, Any]) -> Plot:
     )
 
 
-def _gapped(by_hour: Series, heights: list[float] | list[int]) -> tuple[list[float], list[float]]:
+def _gapped(
+    workload: Workload, by_hour: Series, heights: list[float] | list[int]
+) -> tuple[list[float], list[float]]:
     """Steps that fall to a gap where a period had no requests."""
-    if not by_hour.start_hours:
+    starts = [start * workload.units_an_hour for start in by_hour.start_hours]
+    if not starts:
         return [], []
-    gaps = [
-        later - earlier
-        for earlier, later in zip(by_hour.start_hours, by_hour.start_hours[1:], strict=False)
-    ]
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
     width = min(gaps, default=1.0)
     xs: list[float] = []
     ys: list[float] = []
-    for place, (start, height) in enumerate(zip(by_hour.start_hours, heights, strict=True)):
+    for place, (start, height) in enumerate(zip(starts, heights, strict=True)):
         xs.append(start)
         ys.append(float(height))
-        follows = place + 1 < len(by_hour.start_hours)
-        if not follows or by_hour.start_hours[place + 1] > start + 1.5 * width:
+        follows = place + 1 < len(starts)
+        if not follows or starts[place + 1] > start + 1.5 * width:
             xs.append(start + width)
             ys.append(float("nan"))
     return xs, ys

@@ -16,9 +16,9 @@ from agewell.studies import Context
 from agewell.studies.ruemmler_wilkes_1991_workloads import Workload, Workloads
 
 _TITLES = {
-    "pgbench": "pgbench on PostgreSQL, HP 97560",
-    "build": "a software build, HP 97560",
-    "mail": "a server of small files, HP 97560",
+    "pgbench": ("PostgreSQL under pgbench on the HP 97560", "pgbench"),
+    "build": ("a software build on the HP 97560", "build"),
+    "mail": ("a server of small files on the HP 97560", "small files"),
 }
 _DAYS = 6
 """Periods that a recorded trace is divided into; chosen by us: one to learn, five to compare."""
@@ -50,9 +50,9 @@ def recorded(context: Context, *names: str) -> Workloads:
             "remap.logical_size": f"{extent.end_bytes} B",
             "run.series_interval": hour,
         }
-        title = _TITLES[name]
-        minutes = day_ns / _HOURS_A_DAY / 60e9
-        present.append(Workload(name, title, settings, day, f"{minutes:.1f} min"))
+        period = f"{day_ns / _HOURS_A_DAY / 1e9:.0f} s"
+        title, short = _TITLES[name]
+        present.append(Workload(name, title, short, settings, period, "min"))
     return Workloads(present, missing)
 
 

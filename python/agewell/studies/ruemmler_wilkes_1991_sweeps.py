@@ -53,17 +53,20 @@ def figure_09(context: Context) -> FigureResult:
             own.append(_number(improvement))
             same.append(_number(common))
         places = list(range(len(INTERVALS)))
-        curves.append(Curve(f"{workload.title}, after its first", places, own))
-        curves.append(Curve(f"{workload.title}, from hour 96", places, same, dashed=True))
+        disk = workload.short.removeprefix("hplajw, ")
+        curves.append(Curve(f"{disk}, own hours", places, own))
+        curves.append(Curve(f"{disk}, same hours", places, same))
         values[f"{workload.key}/improvement_7_days_pct"] = None
     plot = Plot(
         name="figure-09",
-        title="Interval between rearrangements, whole cylinders",
+        title="Interval between rearrangements, whole cylinders, hplajw",
         x_label="interval",
         y_label="weighted improvement, %",
         curves=curves,
         categories=INTERVALS,
-        caption="Solid: after the first rearrangement of each. Dashed: the same hours for all.",
+        caption=(
+            "Own hours: after the first rearrangement of each. Same hours: from hour 96 on for all."
+        ),
     )
     plots = [plot] if curves else []
     return result(context, "figure-09", values, workloads.missing, plots)
@@ -82,7 +85,7 @@ def section_5_3(context: Context) -> FigureResult:
         spread = 100 * (max(times) - min(times)) / min(times)
         values[f"{workload.key}/spread_pct"] = spread
         values[f"{workload.key}/shuffled_ms"] = times[ALPHAS.index(0.8)]
-        curves.append(Curve(workload.title, list(ALPHAS), times))
+        curves.append(Curve(workload.short, list(ALPHAS), times))
     plot = Plot(
         name="section-5-3",
         title="Weight of the most recent interval, whole cylinders daily",
@@ -106,7 +109,7 @@ def figure_10(context: Context) -> FigureResult:
             improvement = _improvement(found)
             values[f"{workload.key}/improvement_{quantum}_pct"] = improvement
             heights.append(_number(improvement))
-        curves.append(Curve(workload.title, list(range(len(QUANTA))), heights, style="bars"))
+        curves.append(Curve(workload.short, list(range(len(QUANTA))), heights, style="bars"))
     plots = [_quanta_plot("figure-10", "Size of the shuffling quantum", curves)] if curves else []
     return result(context, "figure-10", values, workloads.missing, plots)
 
@@ -183,11 +186,11 @@ def figure_12(context: Context) -> FigureResult:
             gains.append(Curve(quantum, list(COVERAGES_PCT), improvement))
             moves.append(Curve(quantum, list(COVERAGES_PCT), moved))
         plots.append(
-            _coverage_plot("figure-12a", "gained", "weighted improvement, %", gains, workload)
+            _coverage_plot("figure-12a", "Gain", "weighted improvement, %", gains, workload)
         )
         plots.append(
             _coverage_plot(
-                "figure-12b", "moved", "share of the disk moved a day, %", moves, workload
+                "figure-12b", "Data moved", "share of the disk moved a day, %", moves, workload
             )
         )
     return result(context, "figure-12", values, workloads.missing, plots)
@@ -198,7 +201,7 @@ def _coverage_plot(
 ) -> Plot:
     return Plot(
         name=name,
-        title=f"What covering the hottest quanta {what}, {workload.title}",
+        title=f"{what} by coverage, {workload.title}",
         x_label="share of the accesses that the arranged quanta cover, %",
         y_label=y_label,
         curves=curves,

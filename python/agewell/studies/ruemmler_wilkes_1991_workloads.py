@@ -30,17 +30,24 @@ class Workload:
 
     Attributes:
         key: Prefix of the values computed with it.
-        title: Words for plots and notes.
+        title: Words for the title of a plot.
+        short: Words for a legend with several workloads.
         settings: What it changes in a figure's experiment.
-        day: Length of the period that stands for the report's day, with its unit.
-        hour: The same for the hour.
+        period: What an interval of the series is called.
+        time_unit: Of the horizontal axes: `h` or `min`.
     """
 
     key: str
     title: str
+    short: str
     settings: Mapping[str, Any]
-    day: str = "1 day"
-    hour: str = "1 h"
+    period: str = "hour"
+    time_unit: str = "h"
+
+    @property
+    def units_an_hour(self) -> float:
+        """How many units of the horizontal axes make an hour."""
+        return 60.0 if self.time_unit == "min" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,9 @@ class Workloads:
 
 
 _HPLAJW_DISKS = (
-    ("c2200a", "hplajw on the HP C2200A", "hp-c2200a"),
-    ("97560", "hplajw on the HP 97560", "hp-97560"),
-    ("7935h", "hplajw on the HP 7935H", "hp-7935h"),
+    ("c2200a", "HP C2200A", "hp-c2200a"),
+    ("97560", "HP 97560", "hp-97560"),
+    ("7935h", "HP 7935H", "hp-7935h"),
 )
 
 
@@ -72,8 +79,13 @@ def hplajw(context: Context, *keys: str) -> Workloads:
         return Workloads([], {key: why for key, _, _ in chosen})
     return Workloads(
         [
-            Workload(key, title, {"workload.path": str(path.resolve()), "device.model": model})
-            for key, title, model in chosen
+            Workload(
+                key,
+                f"hplajw on the {disk}",
+                f"hplajw, {disk.removeprefix('HP ')}",
+                {"workload.path": str(path.resolve()), "device.model": model},
+            )
+            for key, disk, model in chosen
         ]
     )
 
