@@ -307,6 +307,16 @@ impl SeekCurve {
         }
     }
 
+    /// Mean over all pairs of cylinders, staying put included (the "average seek" of data sheets), ms.
+    pub fn mean_ms(&self, cylinders: u32) -> f64 {
+        let total = f64::from(cylinders);
+        // A distance d > 0 joins 2 (n - d) of the n^2 ordered pairs.
+        let sum: f64 = (1..cylinders)
+            .map(|distance| 2.0 * (total - f64::from(distance)) * self.ms(distance))
+            .sum();
+        sum / (total * total)
+    }
+
     /// Time of every distance from 0 to `cylinders - 1`, ns.
     pub fn table_ns(&self, cylinders: u32) -> Vec<u32> {
         (0..cylinders).map(|distance| (self.ms(distance) * 1e6).round().max(0.0) as u32).collect()

@@ -41,12 +41,32 @@ impl Measured {
         self.sector.is_empty()
     }
 
+    /// Whether each request was issued after the one before it had finished.
+    pub fn is_serial(&self) -> bool {
+        let issued_next = self.issue_ns.iter().skip(1);
+        issued_next.zip(&self.finish_ns).all(|(issue, finish)| issue >= finish)
+    }
+
     /// Measured response time of request `index`, ns.
     ///
     /// # Panics
     /// If there is no such request.
     pub fn response_ns(&self, index: usize) -> u64 {
         self.finish_ns[index].saturating_sub(self.issue_ns[index])
+    }
+
+    /// The same requests in order of issue; requests issued at the same time keep their order.
+    #[must_use]
+    pub fn sorted_by_issue(self) -> Self {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|index| self.issue_ns[*index]);
+        Self {
+            issue_ns: order.iter().map(|index| self.issue_ns[*index]).collect(),
+            finish_ns: order.iter().map(|index| self.finish_ns[*index]).collect(),
+            sector: order.iter().map(|index| self.sector[*index]).collect(),
+            sectors: order.iter().map(|index| self.sectors[*index]).collect(),
+            operation: order.iter().map(|index| self.operation[*index]).collect(),
+        }
     }
 
     /// Request `index`.
