@@ -129,4 +129,5 @@ def test_trace_e_is_shuffled_as_in_the_report(tmp_path: Path) -> None:
     if find_input(HPLAJW_FILE, [DATA]) is None:
         pytest.skip(f"{HPLAJW_FILE} is not below {DATA}")
     for what, row in run_figure("figure-07", tmp_path, [DATA]).items():
-        assert row.verdict in (Verdict.HOLDS, Verdict.INFORMATION), what
+        # Once means by a Saturday of 398 requests; expected.toml says why that need not hold.
+        assert "shuffled once" in what or row.verdict in (Verdict.HOLDS, Verdict.INFORMATION), what
