@@ -23,7 +23,7 @@ MSR = """\
 
 
 def _srt(version: int) -> bytes:
-    if version == 4:  # noqa: PLR2004 (the record version)
+    if version == 4:
         header = b"$$TR_IOREC-1.3 (test)\ndisks = { 0 -> { sectorsize = 256 } };\n\x0c"
         words = [56, 0x40001, 1, 5, 100, 2100, 1024, 1810, 0x08000008, 4, 2, 0x1B, 0, 1]
     else:

@@ -64,7 +64,9 @@ class Build(Workload):
         sources = self.fetch(session.scratch)
         (session.mount / "tmp").mkdir()
         archive = session.mount / "sources.tar"
-        harness.run_child(["tar", "-C", str(sources), "-cf", str(archive), "openssl", "libsodium"], session.group)
+        harness.run_child(
+            ["tar", "-C", str(sources), "-cf", str(archive), "openssl", "libsodium"], session.group
+        )
         (session.out / "build-files.strace").unlink(missing_ok=True)
 
     @staticmethod
@@ -96,12 +98,21 @@ class Build(Workload):
         expired = session.mount / f"tree{cycle - KEPT_TREES}"
         if expired.exists():
             self.step(session, "remove an old tree", session.mount, f"rm -rf {expired.name}")
-        self.step(session, "unpack", session.mount, f"mkdir {tree.name} && tar -C {tree.name} -xf sources.tar")
-        self.step(session, "git commit", tree, f"git init -q && {GIT} add -A && {GIT} commit -q -m import")
+        self.step(
+            session,
+            "unpack",
+            session.mount,
+            f"mkdir {tree.name} && tar -C {tree.name} -xf sources.tar",
+        )
+        self.step(
+            session, "git commit", tree, f"git init -q && {GIT} add -A && {GIT} commit -q -m import"
+        )
         both = f"./configure {SODIUM_OPTIONS} > configure.log 2>&1 && make -j2 > make.log 2>&1"
         if cycle % 2 == 0:
             self.step(session, "libsodium", tree / "libsodium", both)
-        self.step(session, "configure", openssl, f"perl Configure {OPENSSL_OPTIONS} > configure.log 2>&1")
+        self.step(
+            session, "configure", openssl, f"perl Configure {OPENSSL_OPTIONS} > configure.log 2>&1"
+        )
         self.step(session, "make", openssl, "make -j2 build_libs > make.log 2>&1")
         session.idle(PAUSE_SECONDS)
         session.drop_caches()
@@ -110,7 +121,9 @@ class Build(Workload):
         edit = f"for file in {edited}; do echo >> $file; done && {GIT} diff --stat > diff.log"
         self.step(session, "edit", openssl, edit)
         self.step(session, "make again", openssl, "make -j2 build_libs >> make.log 2>&1")
-        self.step(session, "install", openssl, "make install_dev DESTDIR=../installed > install.log 2>&1")
+        self.step(
+            session, "install", openssl, "make install_dev DESTDIR=../installed > install.log 2>&1"
+        )
         session.idle(PAUSE_SECONDS)
         session.drop_caches()
         self.step(session, "search", tree, "grep -rl OPENSSL_free openssl > found.log")
@@ -122,7 +135,20 @@ class Build(Workload):
     def step(session: Session, name: str, directory: Path, script: str) -> None:
         """Run a shell script in `directory` below strace, inside the memory limit."""
         session.phase(name)
-        strace = ["strace", "-f", "-ttt", "-y", "-qq", "-s", "0", "-e", "signal=none", "--seccomp-bpf", "-e", f"trace={TRACED_CALLS}"]
+        strace = [
+            "strace",
+            "-f",
+            "-ttt",
+            "-y",
+            "-qq",
+            "-s",
+            "0",
+            "-e",
+            "signal=none",
+            "--seccomp-bpf",
+            "-e",
+            f"trace={TRACED_CALLS}",
+        ]
         output = ["-A", "-o", str(session.out / "build-files.strace")]
         # strace itself stays outside the limit; the shell enters it. `cd` is traced, so that a reader knows where it is.
         inside = 'echo $$ > "$0" && cd "$1" && eval "$2"'

@@ -75,10 +75,17 @@ def run(command: Sequence[str], **options: object) -> str:
     """
     try:
         done = subprocess.run(  # type: ignore[call-overload]
-            command, check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+            command,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **options,
         )
     except OSError as error:
-        raise RecordError(f"cannot start {command[0]}: {error.strerror}; is it installed?") from error
+        raise RecordError(
+            f"cannot start {command[0]}: {error.strerror}; is it installed?"
+        ) from error
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip() or "nothing said").splitlines()[-1]
         raise RecordError(f"{' '.join(command)} failed with exit status {done.returncode}: {said}")
@@ -156,7 +163,9 @@ class Target:
 
 
 @contextlib.contextmanager
-def loop_file_system(work: Path, size_bytes: int, scheduler: str = "mq-deadline") -> Iterator[Target]:
+def loop_file_system(
+    work: Path, size_bytes: int, scheduler: str = "mq-deadline"
+) -> Iterator[Target]:
     """An ext4 file system of `size_bytes` on a loop device over a new file below `work`.
 
     Direct I/O between the loop device and its file, so that what leaves the file system reaches a real device instead of
@@ -186,11 +195,20 @@ def loop_file_system(work: Path, size_bytes: int, scheduler: str = "mq-deadline"
             "device_bytes": str(size_bytes),
             "queue": ", ".join(
                 f"{name} {(queue / name).read_text().strip()}"
-                for name in ("scheduler", "nr_requests", "read_ahead_kb", "max_sectors_kb", "write_cache", "fua")
+                for name in (
+                    "scheduler",
+                    "nr_requests",
+                    "read_ahead_kb",
+                    "max_sectors_kb",
+                    "write_cache",
+                    "fua",
+                )
             ),
             "file_system": f"ext4, mkfs.ext4 {' '.join(options)} -E {extended}",
             "mount_options": next(
-                line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == str(mount)
+                line.split()[3]
+                for line in Path("/proc/mounts").read_text().splitlines()
+                if line.split()[1] == str(mount)
             ),
         }
         yield Target(mount, device, (major, minor), size_bytes // 512, facts)
@@ -209,7 +227,9 @@ def unmount(mount: Path) -> None:
 
 
 @contextlib.contextmanager
-def block_tracer(target: Target, output: Path, buffer_kib: int, header: dict[str, str]) -> Iterator[None]:
+def block_tracer(
+    target: Target, output: Path, buffer_kib: int, header: dict[str, str]
+) -> Iterator[None]:
     """Trace the block events of `target` while the body runs, then write them as text to `output`.
 
     Args:
@@ -225,7 +245,9 @@ def block_tracer(target: Target, output: Path, buffer_kib: int, header: dict[str
     try:
         instance.mkdir()
     except OSError as error:
-        raise RecordError(f"cannot make a tracing instance at {instance}: {error.strerror}") from error
+        raise RecordError(
+            f"cannot make a tracing instance at {instance}: {error.strerror}"
+        ) from error
     try:
         write_control(instance / "tracing_on", "0")
         write_control(instance / "trace_clock", "mono")
@@ -287,9 +309,13 @@ def memory_limit(limit_bytes: int) -> Iterator[Path]:
     try:
         group.mkdir()
     except OSError as error:
-        raise RecordError(f"cannot make a memory control group at {group}: {error.strerror}") from error
+        raise RecordError(
+            f"cannot make a memory control group at {group}: {error.strerror}"
+        ) from error
     try:
-        write_control(group / ("memory.max" if version_2 else "memory.limit_in_bytes"), str(limit_bytes))
+        write_control(
+            group / ("memory.max" if version_2 else "memory.limit_in_bytes"), str(limit_bytes)
+        )
         yield group / "cgroup.procs"
     finally:
         for _ in range(50):
@@ -301,7 +327,9 @@ def memory_limit(limit_bytes: int) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def child(command: Sequence[str], group: Path | None = None, **options: object) -> Iterator[subprocess.Popen[bytes]]:
+def child(
+    command: Sequence[str], group: Path | None = None, **options: object
+) -> Iterator[subprocess.Popen[bytes]]:
     """A child in a session of its own, and in the control group whose `cgroup.procs` is `group`.
 
     Whatever of that session is left when the body ends is told to stop.

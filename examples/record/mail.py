@@ -52,6 +52,13 @@ class Mail(Workload):
                 session.idle(seconds)
                 continue
             session.phase(f"{name}, {rate} operations/s")
-            arguments = ["--rate", str(rate), "--seconds", str(seconds * session.time_scale), "--seed", str(number + 1)]
+            arguments = [
+                "--rate",
+                str(rate),
+                "--seconds",
+                str(seconds * session.time_scale),
+                "--seed",
+                str(number + 1),
+            ]
             verb = "expire" if name == "expiry" else "serve"
             harness.run_child(self.command(session, verb, *arguments), session.group)

@@ -59,7 +59,11 @@ class Pgbench(Workload):
         self.server_running = False
 
     def versions(self) -> dict[str, str]:
-        return {"PostgreSQL": harness.run([str(self.program("postgres")), "--version"]).split(None, 2)[2].strip()}
+        return {
+            "PostgreSQL": harness.run([str(self.program("postgres")), "--version"])
+            .split(None, 2)[2]
+            .strip()
+        }
 
     @staticmethod
     def program(name: str) -> Path:
@@ -85,7 +89,9 @@ class Pgbench(Workload):
 
     def client(self, session: Session, *arguments: str) -> list[str]:
         """pgbench against our server."""
-        return self.command("pgbench", "-h", str(session.scratch), "-U", "bench", *arguments, "bench")
+        return self.command(
+            "pgbench", "-h", str(session.scratch), "-U", "bench", *arguments, "bench"
+        )
 
     def prepare(self, session: Session) -> None:
         data = session.mount / "data"
@@ -93,7 +99,18 @@ class Pgbench(Workload):
             directory.mkdir(exist_ok=True)
             shutil.chown(directory, self.account(), "nogroup")
         data.chmod(0o700)
-        harness.run(self.command("initdb", "-D", str(data), "-U", "bench", "--auth=trust", "--encoding=UTF8", "--locale=C"))
+        harness.run(
+            self.command(
+                "initdb",
+                "-D",
+                str(data),
+                "-U",
+                "bench",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C",
+            )
+        )
         settings = {**SETTINGS, "unix_socket_directories": f"'{session.scratch}'"}
         with (data / "postgresql.conf").open("a") as configuration:
             configuration.writelines(f"{name} = {value}\n" for name, value in settings.items())
@@ -105,7 +122,14 @@ class Pgbench(Workload):
 
     def start(self, session: Session) -> None:
         """Start the server inside the memory limit and wait until it answers."""
-        arguments = ["-D", str(session.mount / "data"), "-l", str(session.scratch / "server.log"), "-w", "start"]
+        arguments = [
+            "-D",
+            str(session.mount / "data"),
+            "-l",
+            str(session.scratch / "server.log"),
+            "-w",
+            "start",
+        ]
         with open(os.devnull, "wb") as nothing:
             # pg_ctl leaves the server in a session of its own, so that it outlives this child.
             harness.run_child(self.command("pg_ctl", *arguments), session.group, stdout=nothing)
@@ -113,7 +137,9 @@ class Pgbench(Workload):
 
     def stop(self, session: Session) -> None:
         """Stop the server and wait until it has."""
-        harness.run(self.command("pg_ctl", "-D", str(session.mount / "data"), "-m", "fast", "-w", "stop"))
+        harness.run(
+            self.command("pg_ctl", "-D", str(session.mount / "data"), "-m", "fast", "-w", "stop")
+        )
         self.server_running = False
 
     def run(self, session: Session) -> None:
@@ -124,7 +150,16 @@ class Pgbench(Workload):
                 continue
             session.phase(f"{name}, {rate} transactions/s")
             length = max(1, round(seconds * session.time_scale))
-            arguments = ["-n", "-c", str(CLIENTS), "-R", str(rate), "-T", str(length), f"--random-seed={number + 1}"]
+            arguments = [
+                "-n",
+                "-c",
+                str(CLIENTS),
+                "-R",
+                str(rate),
+                "-T",
+                str(length),
+                f"--random-seed={number + 1}",
+            ]
             harness.run(self.client(session, *arguments))
             time.sleep(1)
         session.phase("checkpoint and stop")
@@ -133,4 +168,8 @@ class Pgbench(Workload):
     def finish(self, session: Session) -> None:
         if self.server_running:
             self.server_running = False
-            harness.run(self.command("pg_ctl", "-D", str(session.mount / "data"), "-m", "immediate", "-w", "stop"))
+            harness.run(
+                self.command(
+                    "pg_ctl", "-D", str(session.mount / "data"), "-m", "immediate", "-w", "stop"
+                )
+            )

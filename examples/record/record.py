@@ -40,9 +40,15 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("workload", choices=sorted(WORKLOADS))
     parser.add_argument("--out", type=Path, required=True, help="directory for the recording")
-    parser.add_argument("--work", type=Path, default=Path("/var/tmp"), help="where the loop file goes (needs 2 GB)")
-    parser.add_argument("--time-scale", type=float, default=1.0, help="factor on every phase's length (default 1)")
-    parser.add_argument("--buffer-mib", type=int, default=128, help="kernel trace buffer for each CPU (default 128)")
+    parser.add_argument(
+        "--work", type=Path, default=Path("/var/tmp"), help="where the loop file goes (needs 2 GB)"
+    )
+    parser.add_argument(
+        "--time-scale", type=float, default=1.0, help="factor on every phase's length (default 1)"
+    )
+    parser.add_argument(
+        "--buffer-mib", type=int, default=128, help="kernel trace buffer for each CPU (default 128)"
+    )
     return parser.parse_args()
 
 
@@ -79,7 +85,9 @@ def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> Non
             **machine_facts(),
             **target.facts,
             "memory_limit_bytes": str(workload.memory_limit_bytes),
-            "programs": ", ".join(f"{name} {version}" for name, version in workload.versions().items()),
+            "programs": ", ".join(
+                f"{name} {version}" for name, version in workload.versions().items()
+            ),
         }
         say(f"{workload.name}: preparing on {target.device}")
         workload.prepare(session)
