@@ -2,14 +2,26 @@
 //!
 //! Structured values cross as JSON text, bulk data as Parquet files; the Python package gives both their shape.
 
+mod disk;
 mod error;
+mod sim;
+mod trace;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _agewell {
     #[pymodule_export]
+    use crate::disk::{device_import, device_list, device_load, validate_device};
+
+    #[pymodule_export]
     use crate::error::{AgewellError, InputError, RunError};
+
+    #[pymodule_export]
+    use crate::sim::{resolve_experiment, run_experiment};
+
+    #[pymodule_export]
+    use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
 
     #[pymodule_export]
     use super::version;

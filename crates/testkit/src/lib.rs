@@ -1,1 +1,8 @@
-//! Placeholder while the crate is written.
+//! Slow, plain reference models for tests. A development dependency only.
+//!
+//! Each is written to be read rather than to run: one obvious step at a time, no cleverness shared with the code it
+//! checks.
+
+mod replay;
+
+pub use replay::{Served, reference_replay};

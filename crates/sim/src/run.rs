@@ -1,0 +1,475 @@
+//! One experiment from its configuration to its result document.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use agewell_core::{
+    BlockRequest, DAY_NS, Operation, RandomStreams, SECTOR_BYTES, Sector, SectorCount, SimDuration,
+    SimTime,
+};
+use agewell_disk::parameters::SimpleParameters;
+use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters};
+use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
+use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
+use serde_json::{Value, json};
+
+use crate::config::{BeyondCapacity, DeviceChoice, Experiment, Replay, Workload, resolve_path};
+use crate::error::RunError;
+use crate::metrics::Metrics;
+use crate::remap::{RemapSetup, Remapper};
+use crate::replay::{Accounting, DISKS_MAX, Disk};
+use crate::result::{
+    RemapSummary, SCHEMA_VERSION, metrics_value, sha256_of_file, weighted_improvement_pct,
+    write_tables, write_whole,
+};
+use crate::source::Source;
+
+/// Where an experiment finds its files.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// Folder that relative paths of the experiment start from.
+    pub base: &'a Path,
+    /// Folder of the device catalogue.
+    pub catalogue: &'a Path,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The result document, as written to `result.json`.
+    pub document: Value,
+    /// What the run counted.
+    pub metrics: Metrics,
+    /// What the same requests cost without remapping, if asked for.
+    pub baseline: Option<Metrics>,
+}
+
+impl Outcome {
+    /// Writes `result.json`, `series.parquet` and `histograms.parquet` into `directory`, which is made if absent.
+    /// The document comes last: where it stands, the tables do too.
+    ///
+    /// # Errors
+    /// If the directory cannot be made or written to.
+    pub fn write(&self, directory: &Path) -> Result<(), RunError> {
+        let failed = |source| RunError::Io { path: directory.to_owned(), source };
+        std::fs::create_dir_all(directory).map_err(failed)?;
+        write_tables(directory, &self.metrics, self.baseline.as_ref()).map_err(failed)?;
+        let text = format!("{:#}\n", self.document);
+        write_whole(directory, "result.json", text.as_bytes()).map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// Runs `experiment`. `progress` is told the number of requests read so far, now and then; if it answers false the run
+/// stops with [`RunError::Interrupted`].
+///
+/// # Errors
+/// If a file is missing, damaged or inconsistent, or a request does not fit the device.
+pub fn run(
+    experiment: &Experiment,
+    places: Places,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Outcome, RunError> {
+    let parameters = load_device(&experiment.device, places)?;
+    let model = DeviceModel::new(&parameters);
+    let mut source =
+        Source::open(&experiment.workload, places.base, model.capacity(), experiment.run.seed)?;
+    // A reader knows the date of its clock's zero only once it has read a batch.
+    let mut batch = BlockBatch::default();
+    let mut more = source.next_batch(&mut batch)?;
+    let midnight_offset_ns = midnight_offset(experiment, &source)?;
+    let accounting = accounting(experiment, midnight_offset_ns);
+    let shape = DriveShape {
+        capacity: model.capacity(),
+        cylinders: model.cylinders(),
+        heads: heads(&parameters),
+    };
+    let plan = LanePlan { experiment, model: &model, shape, midnight_offset_ns };
+    let mut lanes = vec![Lane::new(&plan, &experiment.remap)];
+    let identity = RemapSetup::identity();
+    if experiment.run.baseline {
+        lanes.push(Lane::new(&plan, &identity));
+    }
+    let mut intake = Intake::new(experiment, model.capacity());
+    while more {
+        for row in 0..batch.len() {
+            let Some(record) = intake.take(&batch, row)? else { continue };
+            for lane in &mut lanes {
+                lane.take(&record, &accounting)?;
+            }
+        }
+        if !progress(intake.read) {
+            return Err(RunError::Interrupted);
+        }
+        more = source.next_batch(&mut batch)?;
+    }
+    if intake.read == 0 {
+        return Err(RunError::Input(
+            "[workload]: no request is left to replay; check the filters and the trace".into(),
+        ));
+    }
+    for lane in &mut lanes {
+        lane.finish(&accounting);
+    }
+    finish(experiment, places, &source, &intake, lanes)
+}
+
+/// Tracks in a cylinder; a device without an arm has one.
+fn heads(parameters: &DeviceParameters) -> u32 {
+    match &parameters.kind {
+        DeviceKind::Simple(_) => 1,
+        DeviceKind::Mechanical(mechanical) => mechanical.geometry.surfaces,
+    }
+}
+
+/// Device parameters as the experiment chooses them.
+fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParameters, RunError> {
+    match choice {
+        DeviceChoice::Model(name) => {
+            let beside = resolve_path(places.base, name);
+            let found = if beside.is_file() {
+                DeviceParameters::load(&beside)
+            } else {
+                DeviceParameters::find(name, places.catalogue)
+            };
+            found.map_err(RunError::Device)
+        }
+        DeviceChoice::Simple(simple) => Ok(DeviceParameters {
+            name: "simple".into(),
+            title: "a disk of access time and bandwidth".into(),
+            capacity_sectors: simple.capacity_bytes / SECTOR_BYTES,
+            kind: DeviceKind::Simple(SimpleParameters {
+                access_time_ns: simple.access_time.0,
+                bandwidth_bytes_per_s: simple.bandwidth_bytes_per_s,
+            }),
+            sources: BTreeMap::new(),
+        }),
+        DeviceChoice::Inline(value) => {
+            let table = toml::Table::try_from(value)
+                .map_err(|error| RunError::Input(format!("[device]: {error}")))?;
+            DeviceParameters::from_table("[device]", &table).map_err(RunError::Device)
+        }
+    }
+}
+
+fn midnight_offset(experiment: &Experiment, source: &Source) -> Result<u64, RunError> {
+    match source.start_wall_ns() {
+        Some(wall_ns) => Ok(wall_ns.rem_euclid(DAY_NS as i64) as u64),
+        None if needs_time_of_day(experiment) => Err(RunError::Input(
+            "[run] exclude_daily and [remap] ignore_window need the time of day, and the workload \
+             does not carry the date it began"
+                .into(),
+        )),
+        None => Ok(0),
+    }
+}
+
+fn needs_time_of_day(experiment: &Experiment) -> bool {
+    !experiment.run.exclude_daily.is_empty() || experiment.remap.shuffle.ignore_window.is_some()
+}
+
+fn accounting(experiment: &Experiment, midnight_offset_ns: u64) -> Accounting {
+    let from = if experiment.run.after_first_rearrangement {
+        experiment.remap.first_rearrangement().unwrap_or(SimTime::ZERO)
+    } else {
+        SimTime::ZERO
+    };
+    Accounting { exclude_daily: experiment.run.exclude_daily.clone(), midnight_offset_ns, from }
+}
+
+/// One record of the source, checked.
+struct Record {
+    disk: usize,
+    request: BlockRequest,
+    /// When the traced device completed it, if the trace says.
+    traced_finish: Option<SimTime>,
+}
+
+/// Checks records and numbers their disks.
+struct Intake {
+    capacity: SectorCount,
+    beyond: BeyondCapacity,
+    disks: Vec<u32>,
+    last_disk: (u32, usize),
+    last_enqueue_ns: u64,
+    read: u64,
+    left_out: u64,
+    wrapped: u64,
+    without_transfer: u64,
+    out_of_order: u64,
+}
+
+impl Intake {
+    fn new(experiment: &Experiment, capacity: SectorCount) -> Self {
+        let beyond = match &experiment.workload {
+            Workload::Trace(trace) => trace.beyond_capacity,
+            Workload::Poisson(_) => BeyondCapacity::Error,
+        };
+        Self {
+            capacity,
+            beyond,
+            disks: Vec::new(),
+            last_disk: (u32::MAX, usize::MAX),
+            last_enqueue_ns: 0,
+            read: 0,
+            left_out: 0,
+            wrapped: 0,
+            without_transfer: 0,
+            out_of_order: 0,
+        }
+    }
+
+    fn take(&mut self, batch: &BlockBatch, row: usize) -> Result<Option<Record>, RunError> {
+        self.read += 1;
+        let operation = Operation::from_code(batch.operation[row])
+            .expect("readers give canonical operation codes");
+        let sectors = SectorCount(u64::from(batch.sectors[row]));
+        if !operation.transfers_data() || sectors.0 == 0 {
+            self.without_transfer += 1;
+            return Ok(None);
+        }
+        let Some(sector) = self.place(batch.sector[row], sectors)? else { return Ok(None) };
+        let enqueue_ns = batch.enqueue_ns[row];
+        self.out_of_order += u64::from(enqueue_ns < self.last_enqueue_ns);
+        self.last_enqueue_ns = enqueue_ns;
+        let finish_ns = batch.finish_ns[row];
+        Ok(Some(Record {
+            disk: self.disk(batch.device[row])?,
+            request: BlockRequest {
+                enqueue: SimTime(enqueue_ns),
+                sector,
+                sectors,
+                operation,
+                synchronous: batch.flags[row] & flag::SYNCHRONOUS != 0,
+            },
+            traced_finish: (finish_ns != TIME_MISSING).then_some(SimTime(finish_ns)),
+        }))
+    }
+
+    fn place(&mut self, sector: u64, sectors: SectorCount) -> Result<Option<Sector>, RunError> {
+        let fits =
+            |sector: u64| sector.checked_add(sectors.0).is_some_and(|end| end <= self.capacity.0);
+        if fits(sector) {
+            return Ok(Some(Sector(sector)));
+        }
+        match self.beyond {
+            BeyondCapacity::Error => Err(RunError::Input(format!(
+                "[workload]: request {} reaches from sector {sector} over {} sectors, beyond the {} of the device; \
+                 choose a larger device, a filter such as 'sector=0..{}', or beyond_capacity = \"skip\" or \"wrap\"",
+                self.read, sectors.0, self.capacity.0, self.capacity.0
+            ))),
+            BeyondCapacity::Skip => {
+                self.left_out += 1;
+                Ok(None)
+            }
+            BeyondCapacity::Wrap if sectors > self.capacity => {
+                self.left_out += 1;
+                Ok(None)
+            }
+            BeyondCapacity::Wrap => {
+                self.wrapped += 1;
+                let wrapped = sector % self.capacity.0;
+                // A request that would run over the end is moved back to end there.
+                Ok(Some(Sector(wrapped.min(self.capacity.0 - sectors.0))))
+            }
+        }
+    }
+
+    fn disk(&mut self, device: u32) -> Result<usize, RunError> {
+        if self.last_disk.0 == device && self.last_disk.1 != usize::MAX {
+            return Ok(self.last_disk.1);
+        }
+        let index = match self.disks.iter().position(|known| *known == device) {
+            Some(index) => index,
+            None if self.disks.len() < DISKS_MAX as usize => {
+                self.disks.push(device);
+                self.disks.len() - 1
+            }
+            None => {
+                return Err(RunError::Input(format!(
+                    "[workload]: more than {DISKS_MAX} devices; choose some with a filter such as 'device=0'"
+                )));
+            }
+        };
+        self.last_disk = (device, index);
+        Ok(index)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        [
+            (self.left_out, "requests beyond the device left out"),
+            (self.wrapped, "requests beyond the device wrapped to an address within it"),
+            (
+                self.without_transfer,
+                "requests that move no data (discard, flush, empty) not served",
+            ),
+            (self.out_of_order, "requests enqueued before the one that precedes them in the trace"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect()
+    }
+}
+
+/// What every lane is built from.
+struct LanePlan<'a> {
+    experiment: &'a Experiment,
+    model: &'a DeviceModel,
+    shape: DriveShape,
+    midnight_offset_ns: u64,
+}
+
+/// The clock of closed replay on one disk: the request before this one, in the trace and in the simulation.
+#[derive(Clone, Copy)]
+struct Chain {
+    traced_enqueue: SimTime,
+    traced_finish: SimTime,
+    issued: SimTime,
+}
+
+/// The same requests through one remapping, on as many disks as the trace has.
+struct Lane<'a> {
+    plan: &'a LanePlan<'a>,
+    remap: &'a RemapSetup,
+    disks: Vec<Disk<DeviceModel>>,
+    chains: Vec<Option<Chain>>,
+    metrics: Metrics,
+}
+
+impl<'a> Lane<'a> {
+    fn new(plan: &'a LanePlan<'a>, remap: &'a RemapSetup) -> Self {
+        let metrics = Metrics::new(plan.shape.cylinders, plan.experiment.run.series_interval);
+        Self { plan, remap, disks: Vec::new(), chains: Vec::new(), metrics }
+    }
+
+    fn take(&mut self, record: &Record, accounting: &Accounting) -> Result<(), RunError> {
+        while self.disks.len() <= record.disk {
+            let disk = self.new_disk()?;
+            self.disks.push(disk);
+            self.chains.push(None);
+        }
+        let mut request = record.request;
+        if self.is_closed() {
+            request.enqueue = self.closed_issue(record, accounting)?;
+        }
+        self.disks[record.disk].arrive(&request, accounting, &mut self.metrics);
+        Ok(())
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(&self.plan.experiment.workload, Workload::Trace(trace) if trace.replay == Replay::Closed)
+    }
+
+    /// When a request is issued by a host that waits: see [`Replay::Closed`].
+    fn closed_issue(
+        &mut self,
+        record: &Record,
+        accounting: &Accounting,
+    ) -> Result<SimTime, RunError> {
+        let traced_enqueue = record.request.enqueue;
+        let traced_finish = record.traced_finish.ok_or_else(|| {
+            RunError::Input(
+                "[workload]: replay = \"closed\" needs completion times, which this trace does not carry; \
+                 use replay = \"open\""
+                    .into(),
+            )
+        })?;
+        let issued = match self.chains[record.disk] {
+            None => traced_enqueue,
+            Some(before) if traced_enqueue >= before.traced_finish => {
+                let disk = &mut self.disks[record.disk];
+                disk.drain(accounting, &mut self.metrics) + (traced_enqueue - before.traced_finish)
+            }
+            Some(before) => before.issued + traced_enqueue.saturating_since(before.traced_enqueue),
+        };
+        self.chains[record.disk] = Some(Chain { traced_enqueue, traced_finish, issued });
+        Ok(issued)
+    }
+
+    fn new_disk(&self) -> Result<Disk<DeviceModel>, RunError> {
+        let remapper = if self.remap.is_identity() {
+            Remapper::Identity
+        } else {
+            let setting = ShuffleSetting {
+                shape: self.plan.shape,
+                start_of_day: SimDuration(self.plan.midnight_offset_ns),
+            };
+            let streams = RandomStreams::new(self.plan.experiment.run.seed);
+            let shuffler = Shuffler::new(&self.remap.shuffle, &setting, &streams)
+                .map_err(|error| RunError::Input(error.to_string()))?;
+            Remapper::shuffling(shuffler, self.remap.idle_wait)
+        };
+        Ok(Disk::new(self.plan.model.clone(), self.plan.experiment.queue, remapper))
+    }
+
+    fn finish(&mut self, accounting: &Accounting) {
+        for disk in &mut self.disks {
+            disk.drain(accounting, &mut self.metrics);
+        }
+        self.metrics.verify();
+    }
+
+    fn remap_summary(&self) -> Option<RemapSummary> {
+        self.disks.iter().filter_map(|disk| disk.remapper().summary()).reduce(RemapSummary::plus)
+    }
+}
+
+fn finish(
+    experiment: &Experiment,
+    places: Places,
+    source: &Source,
+    intake: &Intake,
+    lanes: Vec<Lane>,
+) -> Result<Outcome, RunError> {
+    let mut summaries = lanes.iter().map(Lane::remap_summary);
+    let summary = summaries.next().flatten();
+    let mut metrics = lanes.into_iter().map(|lane| lane.metrics);
+    let run = metrics.next().expect("there is always one lane");
+    let baseline = metrics.next();
+    let mut values = metrics_value(&run, summary.as_ref());
+    values.insert("requests_without_transfer".into(), json!(intake.without_transfer));
+    if let Some(baseline) = &baseline {
+        let from_ns = experiment.remap.first_rearrangement().unwrap_or(SimTime::ZERO).0;
+        let improvement = weighted_improvement_pct(&run, baseline, from_ns);
+        values.insert("weighted_improvement_pct".into(), json!(improvement));
+    }
+    let mut warnings = intake.warnings();
+    warnings.extend(source.warnings());
+    let document = json!({
+        "schema_version": SCHEMA_VERSION,
+        "agewell_version": env!("CARGO_PKG_VERSION"),
+        "config": experiment.resolved(),
+        "seed": experiment.run.seed,
+        "inputs": inputs(experiment, places)?,
+        "disks": intake.disks.len(),
+        "metrics": values,
+        "baseline_metrics": baseline.as_ref().map(|metrics| metrics_value(metrics, None)),
+        "warnings": warnings,
+    });
+    Ok(Outcome { document, metrics: run, baseline })
+}
+
+/// Every file that the result depends on, as the experiment names it, with its hash.
+fn inputs(experiment: &Experiment, places: Places) -> Result<Value, RunError> {
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    if let Workload::Trace(trace) = &experiment.workload
+        && trace.path != "-"
+    {
+        files.push((trace.path.clone(), resolve_path(places.base, &trace.path)));
+    }
+    if let DeviceChoice::Model(name) = &experiment.device {
+        let beside = resolve_path(places.base, name);
+        let path =
+            if beside.is_file() { beside } else { places.catalogue.join(format!("{name}.toml")) };
+        files.push((name.clone(), path));
+    }
+    files
+        .into_iter()
+        .map(|(name, path)| {
+            let sha256 = sha256_of_file(&path)
+                .map_err(|source| RunError::Io { path: path.clone(), source })?;
+            Ok(json!({ "name": name, "sha256": sha256 }))
+        })
+        .collect()
+}
