@@ -77,8 +77,7 @@ def run(command: Sequence[str], **options: object) -> str:
         done = subprocess.run(  # type: ignore[call-overload]
             command,
             check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
             **options,
         )
