@@ -14,8 +14,8 @@ from conftest import REPOSITORY
 pytestmark = pytest.mark.tidy
 
 FILE_LINES_MAX = 800
-RUST_LINE_CHARACTERS_MAX = 120
-"""rustfmt holds code to 100; prose in comments may be a little wider."""
+RUST_LINE_CHARACTERS_MAX = 130
+"""rustfmt holds code to 100; prose and tables in comments may be wider."""
 
 RUST_CHARACTERS_BEYOND_ASCII = set("§äöüéµ")
 """Section signs and the names of authors; anything else is a slip."""
