@@ -216,7 +216,7 @@ impl Mechanical {
             sector_ps: self.parameters.bus.read_sector_ps,
             fence,
             held: 0,
-            delay_ns: 0 + self.parameters.bus.turnaround_ns,
+            delay_ns: self.parameters.bus.turnaround_ns,
             carried: None,
         };
         let (position, positioning) = self.platter.sweep(
