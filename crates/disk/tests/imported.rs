@@ -2,6 +2,9 @@
 //!
 //! Run with `AGEWELL_UPDATE_DOCS=1` to write them again after a change of the importer.
 
+// A skipped test says why.
+#![allow(clippy::print_stdout)]
+
 use std::fmt::Write as _;
 use std::path::Path;
 
