@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 from collections.abc import Callable
@@ -11,14 +12,44 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from agewell.cli import main
+
 Agewell = Callable[..., "subprocess.CompletedProcess[str]"]
 Snapshot = Callable[[str, str], None]
 BAD_INPUT = 2
+
+
+@pytest.fixture
+def agewell(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Agewell:
+    """Run `agewell ARGUMENTS` in this process: the matrix of formats is too large for one each."""
+
+    def run(*arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setitem(os.environ, "COLUMNS", "100")
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as raised:
+            main([str(argument) for argument in arguments])
+        printed = capfd.readouterr()
+        status = raised.value.code
+        assert isinstance(status, int)
+        assert not check or status == 0, printed.err
+        return subprocess.CompletedProcess(arguments, status, printed.out, printed.err)
+
+    return run
+
 
 MSR = """\
 128166372003061629,hm,1,Read,383496192,32768,413
 128166372016382155,hm,1,Write,310983680,4096,0
 128166372016382100,hm,0,Read,0,512,1000
+"""
+
+TRACEPOINT = """\
+# tracer: nop
+ x-1 [000] ..... 1.5: block_rq_issue: 8,0 W 4096 () 100 + 8 [x]
+ x-1 [000] ..... 1.6: block_rq_complete: 8,0 W () 100 + 8 [0]
 """
 
 
@@ -54,8 +85,7 @@ VALID: dict[str, tuple[str, bytes]] = {
     ),
     "tracepoint": (
         "tracepoint",
-        b"# tracer: nop\n x-1 [000] ..... 1.5: block_rq_issue: 8,0 W 4096 () 100 + 8 [x]\n"
-        b" x-1 [000] ..... 1.6: block_rq_complete: 8,0 W () 100 + 8 [0]\n",
+        TRACEPOINT.encode(),
     ),
     "msr": ("msr", MSR.encode()),
     "spc": ("spc", b"0,20941264,8192,W,0.551706\n1,3436288,15872,r,1.011732\n"),

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use agewell_trace::{
-    BlockBatch, BlockRow, Format, OutputFormat, ReadOptions, Summarizer, TIME_MISSING, TraceError,
-    convert, open_block_trace,
+    BlockBatch, BlockRow, Conversion, Format, OutputFormat, ReadOptions, StraceOptions, Summarizer,
+    TIME_MISSING, TraceError, convert, convert_strace, is_strace, open_block_trace,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -132,7 +132,12 @@ pub(crate) fn trace_convert(
     skip_bad: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let options = options(input_format, skip_bad)?;
+    let as_strace = match (input_format, inputs.as_slice()) {
+        (Some(name), _) => name == "strace",
+        (None, [input]) => is_strace(input).map_err(|why| to_python(&why))?,
+        (None, _) => false,
+    };
+    let options = options(input_format.filter(|_| !as_strace), skip_bad)?;
     let output_format = match output_format {
         Some(name) => OutputFormat::from_name(name),
         None => OutputFormat::of_path(Path::new(&output)),
@@ -154,9 +159,42 @@ pub(crate) fn trace_convert(
                 TraceError::Interrupted
             })
         };
+        if as_strace {
+            return strace(&inputs, &output, output_format, &filters, skip_bad, &mut tell);
+        }
         convert(&inputs, &output, output_format, &filters, &options, &mut tell)
     })?;
     Ok(json!(done).to_string())
+}
+
+/// File operations out of strace; `below=DIRECTORY` is the one filter that they have.
+fn strace(
+    inputs: &[PathBuf],
+    output: &Path,
+    output_format: OutputFormat,
+    filters: &[String],
+    skip_bad: bool,
+    tell: &mut dyn FnMut(u64, u64) -> Result<(), TraceError>,
+) -> Result<Conversion, TraceError> {
+    let [input] = inputs else {
+        return Err(TraceError::Usage("strace text cannot be merged; give one file".to_owned()));
+    };
+    if output_format != OutputFormat::Parquet {
+        return Err(TraceError::Usage(format!(
+            "{}: file operations are written as parquet only; end the output in .parquet",
+            input.display()
+        )));
+    }
+    let mut below = None;
+    for filter in filters {
+        let directory = filter.strip_prefix("below=").ok_or_else(|| {
+            TraceError::Usage(format!(
+                "filter '{filter}': file operations have one filter, below=DIRECTORY"
+            ))
+        })?;
+        below = Some(directory.to_owned());
+    }
+    convert_strace(input, output, &StraceOptions { below, skip_bad }, tell)
 }
 
 /// The table of formats, as a JSON list.

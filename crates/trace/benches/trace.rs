@@ -24,7 +24,7 @@ fn msr(requests: u64) -> String {
     let (mut text, mut state) = (String::new(), 0x9e37_79b9_7f4a_7c15);
     for row in 0..requests {
         let time = 128_166_372_003_061_629 + row * 20_000 + next(&mut state) % 10_000;
-        let kind = if next(&mut state) % 3 == 0 { "Read" } else { "Write" };
+        let kind = if next(&mut state).is_multiple_of(3) { "Read" } else { "Write" };
         let offset = next(&mut state) % 60_000_000 * 512;
         let size = (1 + next(&mut state) % 16) * 4096;
         let response = next(&mut state) % 100_000;
@@ -49,7 +49,9 @@ fn vscsi(requests: u64) -> Vec<u8> {
         bytes.extend((row as u32).to_le_bytes());
         bytes.extend(4096_u32.to_le_bytes());
         bytes.extend(1_u32.to_le_bytes());
-        bytes.extend((if next(&mut state) % 2 == 0 { 0x28_u16 } else { 0x2a }).to_le_bytes());
+        bytes.extend(
+            (if next(&mut state).is_multiple_of(2) { 0x28_u16 } else { 0x2a }).to_le_bytes(),
+        );
         bytes.extend(0x100_u16.to_le_bytes());
         bytes.extend((next(&mut state) % 60_000_000).to_le_bytes());
         bytes.extend((row * 100).to_le_bytes());

@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::error::TraceError;
+use crate::fields::{Fields, try_integer, try_scaled};
+use crate::file_operation::{FileOperationBatch, FileOperationWriter};
 use crate::filter::FilterPipe;
+use crate::format::strace::{StraceOptions, StraceTrace};
 use crate::merge::MergedTrace;
 use crate::record::BlockBatch;
+use crate::source::Source;
 use crate::trace::{BlockSource, ReadOptions, open_block_trace};
 use crate::write::{OutputFormat, create_block_trace};
 
@@ -107,6 +111,85 @@ pub fn convert(
         bytes_in: source.bytes_read(),
         bytes_out: written.bytes,
         warnings: metadata.warnings,
+    })
+}
+
+/// Whether `path` holds strace text: file operations, not block requests.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn is_strace(path: &Path) -> Result<bool, TraceError> {
+    if path.as_os_str() == "-" || !path.exists() {
+        // Looking into a pipe would use it up.
+        return Ok(false);
+    }
+    let mut source = Source::open(path)?;
+    let shown = source.peek(4096)?;
+    let lines: Vec<&[u8]> = shown.split(|&byte| byte == b'\n').take(8).collect();
+    let fitting = lines.iter().filter(|line| looks_like_call(line)).count();
+    Ok(fitting > 0 && fitting * 2 >= lines.len())
+}
+
+/// `pid seconds.fraction name(...` or `pid seconds.fraction <... name resumed>...`
+fn looks_like_call(line: &[u8]) -> bool {
+    let mut fields = Fields::new(line);
+    let pid = fields.word().is_some_and(|word| try_integer(word).is_some());
+    let time =
+        fields.word().is_some_and(|word| word.contains(&b'.') && try_scaled(word, 9).is_some());
+    let call = fields.word().is_some_and(|word| {
+        let name = word.split(|&byte| byte == b'(').next().unwrap_or(word);
+        word == b"<..."
+            || (name.len() < word.len()
+                && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_'))
+    });
+    pid && time && call
+}
+
+/// Converts strace text into a file-operation trace in Parquet. `options.below` keeps the files of one directory.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_strace(
+    input: &Path,
+    output: &Path,
+    options: &StraceOptions,
+    progress: &mut dyn FnMut(u64, u64) -> Result<(), TraceError>,
+) -> Result<Conversion, TraceError> {
+    refuse_own_input(&[input.to_owned()], output)?;
+    let mut trace = StraceTrace::open(input, options)?;
+    let mut batch = FileOperationBatch::default();
+    let mut writer = None;
+    let mut rows = 0;
+    while trace.next_batch(&mut batch)? {
+        rows += batch.len() as u64;
+        if writer.is_none() {
+            writer = Some(FileOperationWriter::create(output)?);
+        }
+        if let Some(writer) = writer.as_mut() {
+            writer.write(&batch)?;
+        }
+        progress(trace.bytes_read(), rows)?;
+    }
+    let Some(writer) = writer else {
+        return Err(TraceError::Empty {
+            path: input.display().to_string(),
+            byte: trace.bytes_read(),
+            what: "no file operation in it",
+        });
+    };
+    let bytes_out = writer.finish(&trace.metadata)?;
+    Ok(Conversion {
+        input_format: "strace".to_owned(),
+        output_format: OutputFormat::Parquet.name().to_owned(),
+        requests_in: rows,
+        requests_out: rows,
+        split_requests: 0,
+        left_out: 0,
+        skipped_records: trace.metadata.skipped_records,
+        first_skipped: trace.metadata.first_skipped.clone(),
+        bytes_in: trace.bytes_read(),
+        bytes_out,
+        warnings: trace.metadata.warnings.clone(),
     })
 }
 

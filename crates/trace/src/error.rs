@@ -4,7 +4,7 @@
 //! `Empty`, `Header`), the input is not of a known or unique format (`UnknownFormat`, `Ambiguous`), and the request
 //! makes no sense (`Usage`). Our own bugs are assertions. A read error is never taken for the end of a trace.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Where in an input something was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,7 +181,7 @@ pub(crate) fn printable(bytes: &[u8], limit: usize) -> String {
         if byte.is_ascii_graphic() || byte == b' ' {
             text.push(char::from(byte));
         } else {
-            text.push_str(&format!("\\x{byte:02x}"));
+            write!(text, "\\x{byte:02x}").expect("writing to memory cannot fail");
         }
     }
     text

@@ -176,7 +176,7 @@ pub(crate) fn covering(first: u64, bytes: u64) -> Result<(u64, u32, bool), Probl
         .ok_or_else(|| Problem::new(format!("offset {first} is beyond any device")))?;
     let sector = first / 512;
     let sectors = end.div_ceil(512) - sector;
-    let aligned = (first | bytes) % 512 == 0;
+    let aligned = (first | bytes).is_multiple_of(512);
     let sectors = if bytes == 0 { 0 } else { sectors };
     let sectors = u32::try_from(sectors)
         .map_err(|_| Problem::new(format!("a request of {bytes} bytes is beyond 2 TiB")))?;

@@ -458,7 +458,7 @@ fn fill(columns: &RecordBatch, batch: &mut FileOperationBatch) -> Result<(), Str
     };
     batch.time_ns = column("time_ns", false)?.as_primitive::<UInt64Type>().values().to_vec();
     batch.finish_ns = optional("finish_ns")?;
-    debug_assert!(TIME_MISSING == VALUE_MISSING, "one value stands for both");
+    const { assert!(TIME_MISSING == VALUE_MISSING, "one value stands for both") };
     batch.client = numbers("client")?;
     batch.operation = column("operation", false)?.as_primitive::<UInt8Type>().values().to_vec();
     batch.file = numbers("file")?;

@@ -253,8 +253,8 @@ impl Format {
             Format::Blktrace => blktrace::fit(sample),
             Format::Blkparse => sample.fit_lines(&mut blkparse::Blkparse::default()),
             Format::Tracepoint => tracepoint::fit(sample),
-            Format::Msr => sample.fit_lines(&mut msr::Msr::default()),
-            Format::Spc => sample.fit_lines(&mut spc::Spc::default()),
+            Format::Msr => sample.fit_lines(&mut msr::Msr),
+            Format::Spc => sample.fit_lines(&mut spc::Spc),
             Format::Alibaba => sample.fit_lines(&mut cloud_csv::Alibaba),
             Format::Tencent => sample.fit_lines(&mut cloud_csv::Tencent),
             Format::Vscsi => vscsi::fit(sample),
@@ -269,18 +269,18 @@ impl Format {
     /// How the format orders its records and where its time begins.
     pub(crate) fn clock(self) -> (Order, Origin) {
         match self {
-            // Both write times from a stated start: the header's date, or the first completion's own base.
-            Format::Srt => (Order::Strict, Origin::ClockZero),
-            Format::DisksimValidate => (Order::Strict, Origin::ClockZero),
-            Format::FioIolog | Format::Parquet => (Order::Strict, Origin::ClockZero),
-            // Logged when a request completes, or gathered from several clocks.
-            Format::Msr | Format::Alibaba | Format::Tencent | Format::Vscsi => {
-                (Order::Window, Origin::FirstRecord)
+            // Times from a stated start: the header's date, the first issue, the log's, our own.
+            Format::Srt | Format::DisksimValidate | Format::FioIolog | Format::Parquet => {
+                (Order::Strict, Origin::ClockZero)
             }
-            // Paired from events; the pairing already puts requests in order.
-            Format::Blktrace | Format::Blkparse | Format::Tracepoint => {
-                (Order::Window, Origin::FirstRecord)
-            }
+            // Logged when a request completes, gathered from several clocks, or paired from events.
+            Format::Msr
+            | Format::Alibaba
+            | Format::Tencent
+            | Format::Vscsi
+            | Format::Blktrace
+            | Format::Blkparse
+            | Format::Tracepoint => (Order::Window, Origin::FirstRecord),
             Format::DisksimAscii
             | Format::Spc
             | Format::Mqsim
@@ -314,6 +314,11 @@ impl<'a> Sample<'a> {
                 .collect()
         });
         Self { bytes, lines }
+    }
+
+    /// Whether the input is text: it holds no NUL byte.
+    pub(crate) fn is_text(&self) -> bool {
+        self.lines.is_some()
     }
 
     /// The first lines, if the input is text.

@@ -27,7 +27,7 @@ mod write;
 
 pub use civil::civil_text;
 pub use columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
-pub use convert::{Conversion, convert};
+pub use convert::{Conversion, convert, convert_strace, is_strace};
 pub use error::{Place, TraceError};
 pub use file_operation::{
     FileOperation, FileOperationBatch, FileOperationTrace, FileOperationWriter, PathTable,

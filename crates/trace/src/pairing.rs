@@ -179,14 +179,14 @@ impl Pairing {
         match event.kind {
             EventKind::Queue => {
                 self.saw_queue = true;
-                self.enqueue(&event, operation, end);
+                self.enqueue(&event, operation);
             }
             EventKind::Insert => {
                 if self.queued_within(event.device, event.sector, end).is_empty() {
-                    self.enqueue(&event, operation, end);
+                    self.enqueue(&event, operation);
                 }
             }
-            EventKind::Issue => self.issue(&event, operation, end, scene)?,
+            EventKind::Issue => self.issue(&event, operation, end, scene),
             EventKind::Complete | EventKind::PieceComplete => self.complete(&event, end, scene)?,
             EventKind::Requeue => self.requeue(&event),
         }
@@ -220,7 +220,7 @@ impl Pairing {
         set.insert((row.device, row.sector, key));
     }
 
-    fn enqueue(&mut self, event: &Event, operation: Operation, _end: u64) {
+    fn enqueue(&mut self, event: &Event, operation: Operation) {
         self.add(Self::row(event, operation), false, self.rows);
     }
 
@@ -239,18 +239,12 @@ impl Pairing {
         before.into_iter().chain(within).collect()
     }
 
-    fn issue(
-        &mut self,
-        event: &Event,
-        operation: Operation,
-        end: u64,
-        scene: &mut Scene,
-    ) -> Result<(), Problem> {
+    fn issue(&mut self, event: &Event, operation: Operation, end: u64, scene: &mut Scene) {
         let pieces = self.queued_within(event.device, event.sector, end);
         let mut row = Self::row(event, operation);
         let mut rows_at = self.rows;
         if pieces.is_empty() && self.saw_queue && self.issue_again(event, end) {
-            return Ok(());
+            return;
         }
         for (sector, key) in pieces {
             self.queued.remove(&(event.device, sector, key));
@@ -281,7 +275,6 @@ impl Pairing {
             row.start_ns = row.enqueue_ns;
         }
         self.add(row, true, rows_at);
-        Ok(())
     }
 
     /// Whether the same request was issued before and not completed: then it is issued anew.

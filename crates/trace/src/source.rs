@@ -159,7 +159,8 @@ impl Source {
         self.offset
     }
 
-    /// A place at `byte`.
+    /// A place at `byte`, boxed as the errors carry it.
+    #[expect(clippy::unnecessary_box_returns, reason = "every error boxes its place")]
     pub(crate) fn place(&self, record: u64, line: Option<u64>, byte: u64) -> Box<Place> {
         Box::new(Place {
             path: self.path.clone(),

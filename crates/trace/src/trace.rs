@@ -56,9 +56,9 @@ pub struct BlockTrace {
 pub fn open_block_trace(path: &Path, options: &ReadOptions) -> Result<BlockTrace, TraceError> {
     // blktrace writes one file a CPU; the common name before `.blktrace.N` stands for all of them.
     if let Some(first) = blktrace::first_of_set(path) {
-        return BlockTrace::open(Source::open(&first)?, &first, options);
+        return BlockTrace::open(Source::open(&first)?, &first, *options);
     }
-    BlockTrace::open(Source::open(path)?, path, options)
+    BlockTrace::open(Source::open(path)?, path, *options)
 }
 
 /// Opens a trace held in memory or coming from anywhere; `name` stands for its path in messages. Formats of several
@@ -71,11 +71,11 @@ pub fn read_block_trace(
     reader: Box<dyn std::io::Read + Send>,
     options: &ReadOptions,
 ) -> Result<BlockTrace, TraceError> {
-    BlockTrace::open(Source::new(name.to_owned(), reader)?, Path::new("-"), options)
+    BlockTrace::open(Source::new(name.to_owned(), reader)?, Path::new("-"), *options)
 }
 
 impl BlockTrace {
-    fn open(mut source: Source, path: &Path, options: &ReadOptions) -> Result<Self, TraceError> {
+    fn open(mut source: Source, path: &Path, options: ReadOptions) -> Result<Self, TraceError> {
         let detected = match options.format {
             Some(format) => {
                 if source.peek(1)?.is_empty() {

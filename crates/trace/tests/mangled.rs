@@ -1,4 +1,5 @@
 //! Mangled input of every format: a typed error or a whole trace, never a panic, a hang, or silently fewer records.
+#![allow(clippy::format_push_string, reason = "samples are built for reading, not for speed")]
 
 mod samples;
 
@@ -87,7 +88,7 @@ fn changed_bytes_never_panic_and_never_lose_a_line_silently() {
         let mut noise = Noise(0x9e37_79b9_7f4a_7c15);
         for _ in 0..600 {
             let mut bytes = sample.bytes.clone();
-            for _ in 0..1 + noise.below(4) {
+            for _ in 0..=noise.below(4) {
                 let position = noise.below(bytes.len());
                 match noise.below(4) {
                     0 => bytes[position] ^= 1 << noise.below(8),
@@ -115,7 +116,7 @@ fn a_broken_line_is_named_or_counted() {
     for sample in samples::all().into_iter().filter(|sample| sample.is_text) {
         let text = String::from_utf8(sample.bytes.clone()).expect("text");
         let lines: Vec<&str> = text.lines().collect();
-        let first = if sample.format == Format::FioIolog { 1 } else { 0 };
+        let first = usize::from(sample.format == Format::FioIolog);
         for broken in first..lines.len() {
             let is_comment = lines[broken].starts_with('#') || lines[broken].is_empty();
             let is_summary = sample.format == Format::Blkparse && broken > 8;
@@ -230,7 +231,10 @@ fn nothing_is_left_of_a_conversion_that_failed() {
     for format in OutputFormat::ALL {
         let output = folder.path().join("output");
         let options = ReadOptions::default();
-        let result = convert(&[input.clone()], &output, format, &[], &options, &mut |_, _| Ok(()));
+        let result =
+            convert(std::slice::from_ref(&input), &output, format, &[], &options, &mut |_, _| {
+                Ok(())
+            });
         let message = result.expect_err("a broken line").to_string();
         assert!(message.contains("record 300001, line 300001"), "{message}");
         let left: Vec<_> = std::fs::read_dir(folder.path())

@@ -42,7 +42,7 @@ fn parquet_keeps_every_column_and_what_the_trace_says() {
         let (metadata, expected) = read(&input);
         let outputs = ["one.parquet", "two.parquet"].map(|name| folder.path().join(name));
         for output in &outputs {
-            let done = converted(&[input.clone()], output, OutputFormat::Parquet, &[]);
+            let done = converted(std::slice::from_ref(&input), output, OutputFormat::Parquet, &[]);
             assert_eq!(done.expect("converted").requests_out, sample.requests as u64);
         }
         let (kept, all) = read(&outputs[0]);
@@ -85,7 +85,7 @@ fn fio_logs_of_both_versions_keep_times_to_the_microsecond() {
         let (_, expected) = read(&input);
         for format in [OutputFormat::FioIologV2, OutputFormat::FioIologV3] {
             let output = folder.path().join("out.iolog");
-            converted(&[input.clone()], &output, format, &[]).expect("converted");
+            converted(std::slice::from_ref(&input), &output, format, &[]).expect("converted");
             let (metadata, all) = read(&output);
             assert_eq!(metadata.format, Format::FioIolog.name());
             assert_eq!(all.operation, expected.operation, "{}", sample.name);
@@ -141,15 +141,17 @@ fn filters_are_applied_in_order_and_recorded() {
     let input = sample_file(folder.path(), &sample);
     let output = folder.path().join("out.parquet");
     let filters = ["op=read", "split=8 KiB", "rebase=10"];
-    let done = converted(&[input.clone()], &output, OutputFormat::Parquet, &filters).expect("done");
+    let done = converted(std::slice::from_ref(&input), &output, OutputFormat::Parquet, &filters)
+        .expect("done");
     assert_eq!((done.requests_in, done.requests_out, done.split_requests), (3, 5, 1));
     let (metadata, all) = read(&output);
     assert_eq!(all.sector, [749_026, 749_042, 749_058, 749_074, 10]);
     assert_eq!(metadata.header["filters"], "op=read; split=8 KiB; rebase=10");
     let nothing = folder.path().join("nothing.parquet");
-    let error = converted(&[input.clone()], &nothing, OutputFormat::Parquet, &["op=flush"]);
+    let error =
+        converted(std::slice::from_ref(&input), &nothing, OutputFormat::Parquet, &["op=flush"]);
     let text = error.expect_err("nothing left").to_string();
     assert!(text.contains("none of the 3 requests") && !nothing.exists(), "{text}");
-    let error = converted(&[input.clone()], &input, OutputFormat::Parquet, &[]);
+    let error = converted(std::slice::from_ref(&input), &input, OutputFormat::Parquet, &[]);
     assert!(error.expect_err("own input").to_string().contains("both input and output"));
 }

@@ -306,7 +306,7 @@ fn pair(pairing: &mut Pairing, record: &Record, scene: &mut Scene) -> Result<(),
         }
         return Ok(());
     }
-    if record.bytes % 512 != 0 {
+    if !record.bytes.is_multiple_of(512) {
         return Err(Problem::new(format!("{} bytes are no whole sectors", record.bytes)));
     }
     let operation = if category & CATEGORY_DISCARD != 0 {

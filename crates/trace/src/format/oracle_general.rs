@@ -49,6 +49,9 @@ fn operation(code: u8) -> Result<Operation, Problem> {
 
 /// Without a magic number, only sense can tell: times that rise, sizes above 0, next accesses in the future.
 pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Sureness {
+    if sample.is_text() {
+        return Sureness::No;
+    }
     let size = if operation_and_space { 27 } else { 24 };
     let (mut total, mut fitting, mut last_s) = (0_usize, 0_usize, 0);
     for (index, record) in sample.bytes.chunks_exact(size).take(64).enumerate() {

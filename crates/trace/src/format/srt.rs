@@ -170,7 +170,7 @@ fn plausible(size: usize, version: u32, kind: u32) -> bool {
         && version != 5
         && version != 6
         && known_kind
-        && size % 4 == 0
+        && size.is_multiple_of(4)
         && size >= words * 4
         && size <= RECORD_BYTES_MAX
 }

@@ -334,7 +334,6 @@ impl StraceTrace {
 
     fn end(&mut self) -> Result<(), TraceError> {
         // Whoever waits for a parent that never told is a process of its own.
-        self.forking = 0;
         while let Some((&process, _)) = self.waiting.first_key_value() {
             self.files.start(process);
             self.replay(process)?;

@@ -341,7 +341,7 @@ impl Files {
                 }
             }
             b"mkdir" | b"mkdirat" => {
-                let last = if name == b"mkdir" { 0 } else { 1 };
+                let last = usize::from(name != b"mkdir");
                 argument(last)?;
                 if let Some(path) = self.path(&arguments[..=last], metadata)? {
                     let file = self.number(&path);
@@ -435,12 +435,11 @@ impl Files {
         let known = self.processes.get(&self.process).and_then(|known| known.directory.clone());
         // A descriptor as the directory is told by strace; only AT_FDCWD and nothing mean the working directory.
         let own = before.first().is_none_or(|argument| argument.starts_with(b"AT_FDCWD"));
-        match told.or(if own { known } else { None }) {
-            Some(directory) => Ok(Some(normal(&format!("{directory}/{path}")))),
-            None => {
-                metadata.warn(NO_DIRECTORY);
-                Ok(None)
-            }
+        if let Some(directory) = told.or(if own { known } else { None }) {
+            Ok(Some(normal(&format!("{directory}/{path}"))))
+        } else {
+            metadata.warn(NO_DIRECTORY);
+            Ok(None)
         }
     }
 
