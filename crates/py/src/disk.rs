@@ -59,11 +59,7 @@ pub(crate) fn device_list(py: Python<'_>, catalogue_dir: PathBuf) -> PyResult<St
 /// The device file for the DiskSim specification at `path`, as TOML text.
 #[pyfunction]
 #[pyo3(signature = (path, name=None))]
-pub(crate) fn device_import(
-    py: Python<'_>,
-    path: PathBuf,
-    name: Option<&str>,
-) -> PyResult<String> {
+pub(crate) fn device_import(py: Python<'_>, path: PathBuf, name: Option<&str>) -> PyResult<String> {
     py.detach(|| Ok(import::disksim(&path, name).map_err(to_python)?.to_toml()))
 }
 
@@ -86,18 +82,16 @@ pub(crate) fn validate_device(
     let mut raised = None;
     let result = py.detach(|| {
         let parameters = load(device, &catalogue_dir)?;
-        let read = read_measured(&trace, options.trace_device, &mut raised)
-            .map_err(|why| if why.is_input_error() { error::input(why) } else { error::run(why) })?;
+        let read = read_measured(&trace, options.trace_device, &mut raised).map_err(|why| {
+            if why.is_input_error() { error::input(why) } else { error::run(why) }
+        })?;
         // A drive that had one request at a time can be replayed with think times, which keeps the platter where the
         // simulation has put it; on the measured clock every error would also make the next request late.
         let serial = read.drives.iter().all(Measured::is_serial);
         let primary = if serial { TimeBase::Closed } else { TimeBase::Trace };
-        let report = validate(
-            &parameters,
-            &read.drives,
-            ValidationOptions { fit: options.fit, primary },
-        )
-        .map_err(|why| error::input(format!("{}: {why}", trace.display())))?;
+        let report =
+            validate(&parameters, &read.drives, ValidationOptions { fit: options.fit, primary })
+                .map_err(|why| error::input(format!("{}: {why}", trace.display())))?;
         Ok(document(&report, &parameters, &trace, &read))
     });
     match raised {
@@ -122,10 +116,11 @@ impl Options {
                 ("fit", Value::Bool(fit)) => options.fit = fit,
                 ("trace_device", Value::Null) => {}
                 ("trace_device", Value::Number(number)) => {
-                    options.trace_device =
-                        Some(number.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(
-                            || error::input(format!("trace_device is {number}, not a device number")),
-                        )?);
+                    options.trace_device = Some(
+                        number.as_u64().and_then(|id| u32::try_from(id).ok()).ok_or_else(|| {
+                            error::input(format!("trace_device is {number}, not a device number"))
+                        })?,
+                    );
                 }
                 (key, value) => {
                     let known = ["fit", "trace_device"];
