@@ -164,7 +164,9 @@ impl Zone {
             if parameters.sparing == Sparing::None { Vec::new() } else { zone.slips.clone() };
         let open_slips = slips
             .iter()
-            .filter(|slip| unit_places > 0 && (*slip % unit_places) >= front)
+            .filter(|slip| {
+                unit_places > 0 && (front..front + unit_blocks).contains(&(*slip % unit_places))
+            })
             .map(|slip| (slip / unit_places) * unit_blocks + slip % unit_places - front)
             .collect();
         Self {
@@ -231,7 +233,12 @@ impl Zone {
         };
         let mut run = self.sectors_per_track - place % self.sectors_per_track;
         if self.unit_blocks != self.unit_places && self.grain == 1 {
-            run = run.min(self.unit_blocks - index % self.unit_blocks);
+            run = run.min(match self.rule {
+                SlipRule::ToEnd => self.front + self.unit_blocks - place % self.unit_places,
+                SlipRule::WithinUnit | SlipRule::FrontOfUnit => {
+                    self.unit_blocks - index % self.unit_blocks
+                }
+            });
         }
         if self.grain == 1 && !self.slips.is_empty() {
             let next = self.slips.partition_point(|slip| *slip <= place);
@@ -474,29 +481,27 @@ fn check_zone(zone: &ZoneParameters, built: &Zone) -> Result<(), (String, String
 
 /// Slips must not push blocks out of the unit that absorbs them.
 fn check_slips_fit(built: &Zone) -> Result<(), (String, String)> {
+    if built.rule != SlipRule::ToEnd && built.grain == 1 {
+        for slip in &built.slips {
+            let start = slip / built.unit_places * built.unit_places;
+            let end = (start + built.unit_places).min(built.places);
+            let slipped = built.slips.partition_point(|other| *other < end)
+                - built.slips.partition_point(|other| *other < start);
+            let spare = built.unit_places - built.unit_blocks;
+            if slipped as u64 > spare {
+                return Err((
+                    "slips".to_owned(),
+                    format!("{slipped} of them share a unit with {spare} spares (place {slip})"),
+                ));
+            }
+        }
+    }
     let last = built.place(built.blocks - 1).0;
     if last >= built.places {
         return Err((
             "slips".to_owned(),
             format!("push the last block to place {last} of {}", built.places),
         ));
-    }
-    if built.rule == SlipRule::ToEnd || built.grain != 1 {
-        return Ok(());
-    }
-    for slip in &built.slips {
-        let unit = slip / built.unit_places;
-        let start = unit * built.unit_places;
-        let end = (start + built.unit_places).min(built.places);
-        let slipped = built.slips.partition_point(|other| *other < end)
-            - built.slips.partition_point(|other| *other < start);
-        let spare = built.unit_places - built.unit_blocks;
-        if slipped as u64 > spare && built.unit_places < built.places {
-            return Err((
-                "slips".to_owned(),
-                format!("{slipped} of them share a unit with {spare} spares (place {slip})"),
-            ));
-        }
     }
     Ok(())
 }

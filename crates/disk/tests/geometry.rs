@@ -32,11 +32,11 @@ fn walk(geometry: &GeometryParameters, zone: &ZoneParameters) -> Vec<(u64, u64)>
             order.truncate((places - spares * per_track) as usize);
         }
         Sparing::SectorsAtDiskEnd => order.extend((0..places).filter(|place| !slipped(*place))),
-        Sparing::SectorsPerCylinderSlipToEnd => order.extend(
-            (0..places).filter(|place| place % unit < unit - spares && !slipped(*place)),
-        ),
-        Sparing::SectorsAtCylinderFrontSlipToEnd => order
-            .extend((0..places).filter(|place| place % unit >= spares && !slipped(*place))),
+        Sparing::SectorsPerCylinderSlipToEnd => order
+            .extend((0..places).filter(|place| place % unit < unit - spares && !slipped(*place))),
+        Sparing::SectorsAtCylinderFrontSlipToEnd => {
+            order.extend((0..places).filter(|place| place % unit >= spares && !slipped(*place)))
+        }
         _ => {
             for start in (0..places).step_by(unit as usize) {
                 let end = (start + unit).min(places);
@@ -79,9 +79,16 @@ struct Recipe {
 }
 
 fn recipe() -> impl Strategy<Value = Recipe> {
-    let zone = (1_u32..9, 4_u32..24, 0_u64..3, 0_u64..40, prop::collection::vec(0_u64..100_000, 0..4));
+    let zone =
+        (1_u32..9, 4_u32..24, 0_u64..3, 0_u64..40, prop::collection::vec(0_u64..100_000, 0..4));
     (0_usize..11, 0_usize..3, 1_u32..5, 1_u32..4, prop::collection::vec(zone, 1..4)).prop_map(
-        |(sparing, order, surfaces, range, zones)| Recipe { sparing, order, surfaces, range, zones },
+        |(sparing, order, surfaces, range, zones)| Recipe {
+            sparing,
+            order,
+            surfaces,
+            range,
+            zones,
+        },
     )
 }
 
@@ -144,7 +151,11 @@ fn agree(parameters: &GeometryParameters) {
             };
             let head = if backwards { surfaces - 1 - track % surfaces } else { track % surfaces };
             assert_eq!(
-                (u64::from(location.cylinder), u64::from(location.head), u64::from(location.sector)),
+                (
+                    u64::from(location.cylinder),
+                    u64::from(location.head),
+                    u64::from(location.sector)
+                ),
                 (u64::from(zone.first_cylinder) + cylinder, head, *sector),
                 "block {block}"
             );
@@ -174,7 +185,12 @@ proptest! {
     }
 }
 
-fn one_zone(sparing: Sparing, spares: u64, slips: Vec<u64>, defects: Vec<(u64, u64)>) -> GeometryParameters {
+fn one_zone(
+    sparing: Sparing,
+    spares: u64,
+    slips: Vec<u64>,
+    defects: Vec<(u64, u64)>,
+) -> GeometryParameters {
     GeometryParameters {
         surfaces: 2,
         cylinders: 4,

@@ -314,6 +314,13 @@ impl Mechanical {
         let bus_ns = |count: u64| count * sector_ps / 1000;
         let first = blocks.first;
         let mark = self.parameters.buffer.write_water_mark;
+        if blocks.partial {
+            // Part of a device sector is written over the sector as read: the whole stretch passes once for that.
+            let (first, end) = (blocks.first, blocks.end);
+            let reading =
+                self.platter.sweep(self.position, first, end, false, |_, _, _| 0, |_| true);
+            self.position = reading.0;
+        }
         let (position, positioning) = self.platter.sweep(
             self.position,
             blocks.first,
