@@ -67,7 +67,8 @@ class Build(Workload):
         harness.run_child(
             ["tar", "-C", str(sources), "-cf", str(archive), "openssl", "libsodium"], session.group
         )
-        (session.out / "build-files.strace").unlink(missing_ok=True)
+        about = "".join(f"# agewell {key}: {value}\n" for key, value in session.facts.items())
+        (session.out / "build-files.strace").write_text(about)
 
     @staticmethod
     def fetch(scratch: Path) -> Path:
@@ -90,6 +91,16 @@ class Build(Workload):
         cycles = max(1, round(CYCLES * session.time_scale))
         for cycle in range(cycles):
             self.cycle(session, cycle)
+
+    def inspect(self, session: Session) -> None:
+        # What is there in the end checks the file operations that were seen: see README.md.
+        found = (
+            path for path in session.mount.rglob("*") if not path.is_symlink() and path.is_file()
+        )
+        lines = (
+            f"{path.relative_to(session.mount)} {path.stat().st_size}\n" for path in sorted(found)
+        )
+        (session.out / "build-files.listing").write_text("".join(lines))
 
     def cycle(self, session: Session, cycle: int) -> None:
         """One round of a developer's work in a fresh tree."""

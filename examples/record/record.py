@@ -63,12 +63,12 @@ def machine_facts() -> dict[str, str]:
     }
 
 
-def clock_pair() -> dict[str, int]:
-    """The two clocks at one moment: block traces carry the monotonic one, strace the real-time one."""
-    return {
-        "monotonic_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
-        "realtime_ns": time.clock_gettime_ns(time.CLOCK_REALTIME),
-    }
+def realtime_minus_monotonic_ns() -> int:
+    """Block traces carry the monotonic clock, strace the real-time one; this joins them."""
+    before = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    realtime = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    after = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    return realtime - (before + after) // 2
 
 
 def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> None:
@@ -77,9 +77,6 @@ def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> Non
     with contextlib.ExitStack() as undo:
         target = undo.enter_context(harness.loop_file_system(work, workload.size_bytes))
         group = undo.enter_context(harness.memory_limit(workload.memory_limit_bytes))
-        session = Session(target.mount, work / "scratch", out, group, arguments.time_scale)
-        session.scratch.mkdir(mode=0o755)
-        undo.callback(workload.finish, session)
         facts = {
             "workload": workload.description,
             **machine_facts(),
@@ -88,7 +85,12 @@ def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> Non
             "programs": ", ".join(
                 f"{name} {version}" for name, version in workload.versions().items()
             ),
+            "realtime_minus_monotonic_ns": str(realtime_minus_monotonic_ns()),
         }
+        scratch = work / "scratch"
+        scratch.mkdir(mode=0o755)
+        session = Session(target.mount, scratch, out, group, facts, arguments.time_scale)
+        undo.callback(workload.finish, session)
         say(f"{workload.name}: preparing on {target.device}")
         workload.prepare(session)
         harness.empty_caches(group)
@@ -96,18 +98,17 @@ def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> Non
         trace = out / f"{workload.name}.trace.txt"
         before = target.statistics()
         with harness.block_tracer(target, trace, arguments.buffer_mib << 10, facts):
-            clocks = clock_pair()
             workload.run(session)
             session.phase("settle")
             os.sync()
             time.sleep(SETTLE_SECONDS)
             session.phase("end")
             after = target.statistics()
+        workload.inspect(session)
         kernel_counts = {name: after[name] - before[name] for name in before if name != "in_flight"}
         document = {
             "facts": facts,
             "device_sectors": target.sectors,
-            "clocks_at_start": clocks,
             "phases": [{"name": name, "monotonic_ns": start} for name, start in session.phases],
             "kernel_counts": kernel_counts,
         }

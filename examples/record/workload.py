@@ -19,6 +19,7 @@ class Session:
         scratch: a directory outside it, removed afterwards, for sockets, logs and downloads.
         out: where results go.
         group: `cgroup.procs` of the memory limit.
+        facts: what the recorded files say about themselves.
         time_scale: factor on every phase's length; 1 records for about twenty minutes.
         phases: name and start of every phase so far, in nanoseconds of CLOCK_MONOTONIC.
     """
@@ -27,6 +28,7 @@ class Session:
     scratch: Path
     out: Path
     group: Path
+    facts: dict[str, str]
     time_scale: float
     phases: list[tuple[str, int]] = dataclasses.field(default_factory=list)
 
@@ -66,6 +68,9 @@ class Workload(abc.ABC):
     @abc.abstractmethod
     def run(self, session: Session) -> None:
         """Do the work; traced."""
+
+    def inspect(self, session: Session) -> None:
+        """Note the state of the file system after the trace has ended."""
 
     def finish(self, session: Session) -> None:
         """Stop whatever `prepare` or `run` left running; called in every case."""
