@@ -19,8 +19,13 @@ pub struct Imported {
 impl Imported {
     /// The device file, its notes as comments in front.
     pub fn to_toml(&self) -> String {
-        let notes: String = self.notes.iter().map(|note| format!("# {note}\n")).collect();
-        notes + &self.parameters.to_toml()
+        let mut text = String::new();
+        for note in &self.notes {
+            text.push_str("# ");
+            text.push_str(note);
+            text.push('\n');
+        }
+        text + &self.parameters.to_toml()
     }
 }
 

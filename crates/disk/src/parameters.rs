@@ -189,7 +189,9 @@ impl DeviceParameters {
     /// # Errors
     /// If there is no such device, and as [`DeviceParameters::load`].
     pub fn find(name_or_path: &str, catalogue: &Path) -> Result<Self, DeviceError> {
-        if name_or_path.ends_with(".toml") || name_or_path.contains(['/', '\\']) {
+        if Path::new(name_or_path).extension().is_some_and(|extension| extension == "toml")
+            || name_or_path.contains(['/', '\\'])
+        {
             return Self::load(name_or_path);
         }
         let path = catalogue.join(format!("{name_or_path}.toml"));

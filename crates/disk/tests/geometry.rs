@@ -35,7 +35,7 @@ fn walk(geometry: &GeometryParameters, zone: &ZoneParameters) -> Vec<(u64, u64)>
         Sparing::SectorsPerCylinderSlipToEnd => order
             .extend((0..places).filter(|place| place % unit < unit - spares && !slipped(*place))),
         Sparing::SectorsAtCylinderFrontSlipToEnd => {
-            order.extend((0..places).filter(|place| place % unit >= spares && !slipped(*place)))
+            order.extend((0..places).filter(|place| place % unit >= spares && !slipped(*place)));
         }
         _ => {
             for start in (0..places).step_by(unit as usize) {

@@ -351,7 +351,9 @@ fn read_overhead(disk: &Block) -> Result<OverheadParameters, DeviceError> {
     let pair = |read: &str, write: &str| -> Result<[u64; 2], DeviceError> {
         Ok([time(read)?, time(write)?])
     };
-    let extra = if disk.optional_number("Extra write disconnect")?.unwrap_or(0.0) != 0.0 {
+    let leaves_twice =
+        disk.optional_number("Extra write disconnect")?.is_some_and(|value| value > 0.0);
+    let extra = if leaves_twice {
         Some(ExtraDisconnect {
             command_ns: time("Extradisc command overhead")?,
             disconnect_ns: time("Extradisc disconnect overhead")?,

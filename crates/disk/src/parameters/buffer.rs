@@ -74,6 +74,7 @@ impl KeepRequested {
 }
 
 /// The buffer's size and policies.
+#[allow(clippy::struct_excessive_bools)] // each is one switch of the drive's data sheet
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferParameters {
     /// Segments; 0 for a drive that keeps nothing.

@@ -229,10 +229,11 @@ fn read_zone(
     let reserved_sectors = table.optional_whole("reserved_sectors", 0, 1 << 40)?.unwrap_or(0);
     let spares = table.optional_whole("spares", 0, 1 << 32)?.unwrap_or(0);
     let slips = table.wholes("slips")?;
-    if let Some(pair) = slips.windows(2).find(|pair| pair[0] >= pair[1]) {
+    let unordered = slips.iter().zip(slips.iter().skip(1)).find(|(one, next)| one >= next);
+    if let Some((one, next)) = unordered {
         return Err(table.inconsistent(
             "slips",
-            format!("{} does not come before {}: slips must ascend", pair[0], pair[1]),
+            format!("{one} does not come before {next}: slips must ascend"),
         ));
     }
     let mut defects = Vec::new();
