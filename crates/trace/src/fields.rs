@@ -29,7 +29,11 @@ impl<'a> Fields<'a> {
             self.more = false;
             std::mem::take(&mut self.rest)
         };
-        Some(field.trim_ascii())
+        // Blanks around a field are rare; looking at its two ends is cheaper than trimming.
+        match field {
+            [first, .., last] if *first > b' ' && *last > b' ' => Some(field),
+            _ => Some(field.trim_ascii()),
+        }
     }
 
     /// The next blank-separated field; `None` after the last.

@@ -210,8 +210,14 @@ impl Scene {
             self.ready.clear();
             self.ready_head = 0;
         }
-        for index in 0..count {
-            self.ready.push(rebased(self.window.row(index), origin));
+        let first = self.ready.len();
+        self.ready.extend_from(&self.window, 0..count);
+        if origin != 0 {
+            for time in &mut self.ready.enqueue_ns[first..] {
+                *time -= origin;
+            }
+            rebase_optional(&mut self.ready.start_ns[first..], origin);
+            rebase_optional(&mut self.ready.finish_ns[first..], origin);
         }
         self.released_ns = self.window.enqueue_ns[count - 1];
         self.window.drop_front(count);
@@ -266,6 +272,13 @@ fn rebased(mut row: BlockRow, origin: u64) -> BlockRow {
         }
     }
     row
+}
+
+fn rebase_optional(times: &mut [u64], origin: u64) {
+    for time in times {
+        // A select, not a branch: the loop stays without one.
+        *time -= if *time == TIME_MISSING { 0 } else { origin };
+    }
 }
 
 fn time_text(time_ns: u64) -> String {
