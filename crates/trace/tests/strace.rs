@@ -1,5 +1,7 @@
 //! strace's text to file operations: descriptors, offsets, names, processes, and everything that can be wrong.
 
+#![allow(clippy::format_push_string, reason = "text is built for reading, not for speed")]
+
 use std::io::Cursor;
 
 use agewell_trace::{
