@@ -8,6 +8,23 @@ the work itself failed; the text of both is one complete line.
 from collections.abc import Callable
 from os import PathLike
 
+__all__ = [
+    "AgewellError",
+    "InputError",
+    "RunError",
+    "device_import",
+    "device_list",
+    "device_load",
+    "resolve_experiment",
+    "run_experiment",
+    "trace_convert",
+    "trace_formats",
+    "trace_head",
+    "trace_info",
+    "validate_device",
+    "version",
+]
+
 class AgewellError(Exception):
     """Any error that agewell reports to its user; the text is one complete line."""
 
@@ -67,7 +84,7 @@ def trace_formats() -> str:
 def device_list(catalogue_dir: str | PathLike[str]) -> str:
     """The devices of a catalogue (JSON list)."""
 
-def device_load(path_or_name: str, catalogue_dir: str | PathLike[str]) -> str:
+def device_load(device: str, catalogue_dir: str | PathLike[str]) -> str:
     """Parameters of a device and figures derived from them (JSON)."""
 
 def device_import(path: str | PathLike[str], name: str | None = None) -> str:
