@@ -4,7 +4,8 @@ use std::ops::{Add, AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes in a sector: the unit of every block address in agewell, whatever the device formats itself with.
+/// Bytes in a sector: the unit of every block address in agewell, whatever the device formats
+/// itself with.
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A device address in 512-byte sectors.

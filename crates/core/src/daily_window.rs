@@ -1,4 +1,5 @@
-//! A window of the day, such as the nightly back-up that Ruemmler & Wilkes (1991, §5.1) leave out of their analysis.
+//! A window of the day, such as the nightly back-up that Ruemmler & Wilkes (1991, §5.1) leave out
+//! of their analysis.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +24,8 @@ pub struct DailyWindow {
 pub struct DailyWindowError(String);
 
 impl DailyWindow {
-    /// Whether `time` falls in the window, when the clock's zero is `midnight_offset_ns` after midnight.
+    /// Whether `time` falls in the window, when the clock's zero is `midnight_offset_ns` after
+    /// midnight.
     #[must_use]
     pub fn contains(&self, time: SimTime, midnight_offset_ns: u64) -> bool {
         let of_day_ns = (time.0 % DAY_NS + midnight_offset_ns % DAY_NS) % DAY_NS;

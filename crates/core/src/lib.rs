@@ -1,8 +1,8 @@
 //! Units, times, operations and named random streams shared by every agewell crate.
 //!
-//! This crate depends on no other crate of the workspace and knows nothing of traces, disks or layouts.
-//! Every quantity that crosses a crate boundary is a type of its own here, so that a sector number can
-//! never be taken for a byte count or a duration for an instant.
+//! This crate depends on no other crate of the workspace and knows nothing of traces, disks or
+//! layouts. Every quantity that crosses a crate boundary is a type of its own here, so that a
+//! sector number can never be taken for a byte count or a duration for an instant.
 
 mod address;
 mod daily_window;

@@ -1,7 +1,7 @@
 //! Sizes, times and rates as people write them: `8 KiB`, `15 ms`, `5 MB/s`.
 //!
-//! `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB`, `MiB`, `GiB`, `TiB` powers of 1024. A number without a unit is
-//! refused: a bare number that changes meaning by context is how units go wrong.
+//! `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB`, `MiB`, `GiB`, `TiB` powers of 1024. A number
+//! without a unit is refused: a bare number that changes meaning by context is how units go wrong.
 
 use crate::SimDuration;
 
@@ -107,7 +107,8 @@ fn scaled(
 }
 
 fn whole(text: &str, value: f64, unit: &'static str) -> Result<u64, QuantityError> {
-    // A product such as 1.1 * 1e6 misses its integer by rounding alone; anything further off is a real fraction.
+    // A product such as 1.1 * 1e6 misses its integer by rounding alone; anything further off is a
+    // real fraction.
     let rounded = value.round();
     let tolerance = rounded.abs() * 1e-12;
     if (value - rounded).abs() > tolerance || !(0.0..9.22e18).contains(&rounded) {

@@ -1,8 +1,9 @@
 //! Named random streams: one seed, many independent generators.
 //!
-//! A consumer asks for a stream by name. Adding a consumer never shifts the numbers another one draws, because the
-//! stream is chosen by the name and not by the order of asking. The generator is PCG XSL RR 128/64 (O'Neill 2014);
-//! the name selects its increment through FNV-1a, whose value is fixed by its specification on every platform.
+//! A consumer asks for a stream by name. Adding a consumer never shifts the numbers another one
+//! draws, because the stream is chosen by the name and not by the order of asking. The generator is
+//! PCG XSL RR 128/64 (O'Neill 2014); the name selects its increment through FNV-1a, whose value is
+//! fixed by its specification on every platform.
 
 use rand_pcg::Pcg64;
 

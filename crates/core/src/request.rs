@@ -1,10 +1,12 @@
-//! The block request: the one type that flows from a trace through remapping and queue to the device.
+//! The block request: the one type that flows from a trace through remapping and queue to the
+//! device.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Sector, SectorCount, SimTime};
 
-/// What a block request asks of the device. The discriminants are the canonical codes of the trace columns.
+/// What a block request asks of the device. The discriminants are the canonical codes of the trace
+/// columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]

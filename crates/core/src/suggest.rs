@@ -1,9 +1,10 @@
 //! Help for a reader who mistyped a key: the nearest known one.
 
-/// The entry of `known` closest to `given` by Damerau-Levenshtein distance, or `None` if nothing is close.
+/// The entry of `known` closest to `given` by Damerau-Levenshtein distance, or `None` if nothing is
+/// close.
 ///
-/// "Close" is at most a third of the longer word, and at least two edits; chosen by us, so that `vicitm` finds
-/// `victim` while `colour` does not find `seed`.
+/// "Close" is at most a third of the longer word, and at least two edits; chosen by us, so that
+/// `vicitm` finds `victim` while `colour` does not find `seed`.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
@@ -13,7 +14,8 @@ pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, candidate)| candidate)
 }
 
-/// The one-line error for an unknown key: names the place, the key, and the nearest known key or all of them.
+/// The one-line error for an unknown key: names the place, the key, and the nearest known key or
+/// all of them.
 pub fn unknown_key_message(place: &str, given: &str, known: &[&str]) -> String {
     match nearest(given, known) {
         Some(near) => format!("{place}: unknown key '{given}'; did you mean '{near}'?"),

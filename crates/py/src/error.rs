@@ -1,7 +1,8 @@
 //! The exceptions of the extension module.
 //!
-//! `InputError` is bad usage or bad input (the command line exits 2), `RunError` a run that failed (exit 1). The text
-//! of each is the complete one-line message: what is wrong, where, and what to do.
+//! `InputError` is bad usage or bad input (the command line exits 2), `RunError` a run that failed
+//! (exit 1). The text of each is the complete one-line message: what is wrong, where, and what to
+//! do.
 
 use std::fmt::Display;
 

@@ -1,6 +1,7 @@
 //! The one extension module, `agewell._agewell`: thin glue between the crates and Python.
 //!
-//! Structured values cross as JSON text, bulk data as Parquet files; the Python package gives both their shape.
+//! Structured values cross as JSON text, bulk data as Parquet files; the Python package gives both
+//! their shape.
 
 mod disk;
 mod error;

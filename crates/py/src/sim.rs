@@ -11,9 +11,10 @@ use crate::error;
 
 /// Runs one experiment and returns its result document as JSON text.
 ///
-/// `config` is the experiment as JSON text; relative paths in it start from `base_dir`. With `out_dir` the result and
-/// its tables are also written there. `progress` is called now and then with the number of requests read so far; a
-/// KeyboardInterrupt, or an exception it raises, stops the run and nothing is written.
+/// `config` is the experiment as JSON text; relative paths in it start from `base_dir`. With
+/// `out_dir` the result and its tables are also written there. `progress` is called now and then
+/// with the number of requests read so far; a KeyboardInterrupt, or an exception it raises, stops
+/// the run and nothing is written.
 #[pyfunction]
 #[pyo3(signature = (config, base_dir, catalogue_dir, out_dir=None, progress=None))]
 pub(crate) fn run_experiment(

@@ -1,4 +1,5 @@
-//! An experiment, read strictly: one table a box of the flow, every default visible in [`Experiment::resolved`].
+//! An experiment, read strictly: one table a box of the flow, every default visible in
+//! [`Experiment::resolved`].
 
 mod table;
 
@@ -61,10 +62,12 @@ pub struct TraceWorkload {
 /// Which clock issues requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replay {
-    /// Requests arrive at their traced times, however fast the device is (Ruemmler & Wilkes 1991, §4.3).
+    /// Requests arrive at their traced times, however fast the device is (Ruemmler & Wilkes 1991,
+    /// §4.3).
     Open,
-    /// A request that in the trace was enqueued after its predecessor completed is issued its think time after the
-    /// *simulated* completion; one that overlapped its predecessor keeps its distance from the predecessor's arrival.
+    /// A request that in the trace was enqueued after its predecessor completed is issued its think
+    /// time after the *simulated* completion; one that overlapped its predecessor keeps its
+    /// distance from the predecessor's arrival.
     Closed,
 }
 
@@ -127,8 +130,8 @@ pub struct RunOptions {
     pub baseline: bool,
     /// Length of an interval of the series.
     pub series_interval: SimDuration,
-    /// Daily windows left out of every metric and of the series (the papers' nightly back-ups); requests in them are
-    /// still served.
+    /// Daily windows left out of every metric and of the series (the papers' nightly back-ups);
+    /// requests in them are still served.
     pub exclude_daily: Vec<DailyWindow>,
     /// Leave out of the metrics what comes before the first rearrangement, in both lanes.
     pub after_first_rearrangement: bool,
@@ -138,13 +141,16 @@ impl Experiment {
     /// An experiment from `value` (the TOML file as JSON).
     ///
     /// # Errors
-    /// Names the table and key: unknown tables and keys, missing ones, values of the wrong kind or range.
+    /// Names the table and key: unknown tables and keys, missing ones, values of the wrong kind or
+    /// range.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
         let mut root = Table::new("experiment", value)?;
         let mut section = |name: &'static str| root.value(name);
         let workload = section("workload").ok_or_else(|| {
             ConfigError(
-                "experiment: table [workload] is missing; say for example kind = \"trace\" and path".into(),
+                "experiment: table [workload] is missing; \
+                 say for example kind = \"trace\" and path"
+                    .into(),
             )
         })?;
         let device = section("device").ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Simulation: the only crate that joins traces, remapping, queues and devices.
 //!
-//! [`config::Experiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result. The event loop is in
-//! [`replay`], what it counts in [`metrics`].
+//! [`config::Experiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
+//! The event loop is in [`replay`], what it counts in [`metrics`].
 
 pub mod config;
 mod error;

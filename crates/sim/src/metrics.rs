@@ -1,7 +1,7 @@
 //! What a replay counts: totals, distributions, and a series by hour.
 //!
-//! Sums are integers (nanoseconds, cylinders, counts), so the order in which requests are accounted never shows in a
-//! result; floats appear only when a finished sum is divided.
+//! Sums are integers (nanoseconds, cylinders, counts), so the order in which requests are accounted
+//! never shows in a result; floats appear only when a finished sum is divided.
 
 mod distribution;
 mod series;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::config::{ConfigError, Table};
 use crate::result::RemapSummary;
 
-/// Quiet time after the last request before a move begins; chosen by us: long against a burst of requests (hplajw's
-/// median gap is 23 ms), short against the idle minutes that follow one.
+/// Quiet time after the last request before a move begins; chosen by us: long against a burst of
+/// requests (hplajw's median gap is 23 ms), short against the idle minutes that follow one.
 const IDLE_WAIT_DEFAULT: SimDuration = SimDuration(100_000_000);
 
 /// The `[remap]` table.
@@ -37,7 +37,8 @@ impl RemapSetup {
         table.finish()?;
         let shuffle = serde_json::from_value(Value::Object(known)).map_err(|error| {
             let text = error.to_string();
-            // The crate's own errors name the table; those of the deserializer (a number for a string) do not.
+            // The crate's own errors name the table; those of the deserializer (a number for a
+            // string) do not.
             let place = if text.starts_with("[remap]") { "" } else { "[remap]: " };
             ConfigError(format!("{place}{text}"))
         })?;
@@ -157,8 +158,8 @@ impl Remapper {
         }
     }
 
-    /// Carries out the next move: `serve` does each disk request at the time it is given and returns when it finished.
-    /// Returns when the last finished.
+    /// Carries out the next move: `serve` does each disk request at the time it is given and
+    /// returns when it finished. Returns when the last finished.
     pub fn move_one(
         &mut self,
         start: SimTime,

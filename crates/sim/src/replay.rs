@@ -1,10 +1,12 @@
 //! The event loop: requests arrive, wait in the queue, are served, and are accounted.
 //!
-//! Disks do not disturb one another, so no global event queue is needed: each [`Disk`] is brought up to the time of its
-//! next arrival, serving what it can before then. A completion at the very instant of an arrival comes first.
+//! Disks do not disturb one another, so no global event queue is needed: each [`Disk`] is brought
+//! up to the time of its next arrival, serving what it can before then. A completion at the very
+//! instant of an arrival comes first.
 //!
-//! What bounds the loop: the device model itself (rotation and seek arithmetic), then the queue; accounting is a few
-//! integer additions and two histogram increments a request. Nothing is allocated per request in steady state.
+//! What bounds the loop: the device model itself (rotation and seek arithmetic), then the queue;
+//! accounting is a few integer additions and two histogram increments a request. Nothing is
+//! allocated per request in steady state.
 
 use agewell_core::{BlockRequest, DailyWindow, SectorCount, SimDuration, SimTime};
 use agewell_disk::queue::{Discipline, Queue, QueueEntry};

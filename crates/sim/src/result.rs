@@ -1,6 +1,8 @@
-//! The result of a run: one JSON document and Parquet tables, the same bytes for the same configuration and inputs.
+//! The result of a run: one JSON document and Parquet tables, the same bytes for the same
+//! configuration and inputs.
 //!
-//! Nothing here knows how long a run took or on which machine it ran: that goes to standard error and a side file.
+//! Nothing here knows how long a run took or on which machine it ran: that goes to standard error
+//! and a side file.
 
 mod tables;
 
@@ -57,7 +59,8 @@ impl RemapSummary {
     }
 }
 
-/// The metrics of one lane under their fixed names; a metric without a meaning (a mean over nothing) is null.
+/// The metrics of one lane under their fixed names; a metric without a meaning (a mean over
+/// nothing) is null.
 #[must_use]
 pub fn metrics_value(metrics: &Metrics, remap: Option<&RemapSummary>) -> Map<String, Value> {
     let all = metrics.all();
@@ -108,23 +111,25 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// Rate at which the disk moved data while it served these requests, in 10^6 bytes per second of service time.
+/// Rate at which the disk moved data while it served these requests, in 10^6 bytes per second of
+/// service time.
 fn megabytes_per_second(sums: &Sums) -> Option<f64> {
     let bytes = sums.sectors as f64 * agewell_core::SECTOR_BYTES as f64;
     (sums.service_ns > 0).then(|| bytes / 1e6 / (sums.service_ns as f64 / 1e9))
 }
 
-/// Whether both lanes saw the same requests in the same intervals. They do unless the replay is closed: then a faster
-/// lane issues its requests earlier.
+/// Whether both lanes saw the same requests in the same intervals. They do unless the replay is
+/// closed: then a faster lane issues its requests earlier.
 #[must_use]
 pub fn share_intervals(run: &Metrics, baseline: &Metrics) -> bool {
     let key = |row: &Interval| (row.index, row.requests);
     run.series.rows().iter().map(key).eq(baseline.series.rows().iter().map(key))
 }
 
-/// The report's figure of merit (Ruemmler & Wilkes 1991, §5.1): the improvement of the mean service time of each
-/// interval in per cent, weighted by the interval's share of requests, over the intervals that begin at or after
-/// `from_ns`. `None` if no interval counts, or the lanes do not share their intervals.
+/// The report's figure of merit (Ruemmler & Wilkes 1991, §5.1): the improvement of the mean service
+/// time of each interval in per cent, weighted by the interval's share of requests, over the
+/// intervals that begin at or after `from_ns`. `None` if no interval counts, or the lanes do not
+/// share their intervals.
 #[must_use]
 pub fn weighted_improvement_pct(run: &Metrics, baseline: &Metrics, from_ns: u64) -> Option<f64> {
     if !share_intervals(run, baseline) {
@@ -176,7 +181,8 @@ pub fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<Pat
     let mut file = fs::File::create(&temporary)?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = written.and_then(|()| fs::rename(&temporary, &path)) {
-        // The first error is the one to report; a file that cannot be removed either is only litter.
+        // The first error is the one to report; a file that cannot be removed either is only
+        // litter.
         let _ = fs::remove_file(&temporary);
         return Err(error);
     }

@@ -45,8 +45,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Writes `result.json`, `series.parquet` and `histograms.parquet` into `directory`, which is made if absent.
-    /// The document comes last: where it stands, the tables do too.
+    /// Writes `result.json`, `series.parquet` and `histograms.parquet` into `directory`, which is
+    /// made if absent. The document comes last: where it stands, the tables do too.
     ///
     /// # Errors
     /// If the directory cannot be made or written to.
@@ -60,8 +60,8 @@ impl Outcome {
     }
 }
 
-/// Runs `experiment`. `progress` is told the number of requests read so far, now and then; if it answers false the run
-/// stops with [`RunError::Interrupted`].
+/// Runs `experiment`. `progress` is told the number of requests read so far, now and then; if it
+/// answers false the run stops with [`RunError::Interrupted`].
 ///
 /// # Errors
 /// If a file is missing, damaged or inconsistent, or a request does not fit the device.
@@ -254,8 +254,9 @@ impl Intake {
         }
         match self.beyond {
             BeyondCapacity::Error => Err(RunError::Input(format!(
-                "[workload]: request {} reaches from sector {sector} over {} sectors, beyond the {} of the device; \
-                 choose a larger device, a filter such as 'sector=0..{}', or beyond_capacity = \"skip\" or \"wrap\"",
+                "[workload]: request {} reaches from sector {sector} over {} sectors, beyond the {} of \
+                 the device; choose a larger device, a filter such as 'sector=0..{}', or \
+                 beyond_capacity = \"skip\" or \"wrap\"",
                 self.read, sectors.0, self.capacity.0, self.capacity.0
             ))),
             BeyondCapacity::Skip => {
@@ -287,7 +288,8 @@ impl Intake {
             }
             None => {
                 return Err(RunError::Input(format!(
-                    "[workload]: more than {DISKS_MAX} devices; choose some with a filter such as 'device=0'"
+                    "[workload]: more than {DISKS_MAX} devices; choose some with a filter such as \
+                     'device=0'"
                 )));
             }
         };
@@ -320,7 +322,8 @@ struct LanePlan<'a> {
     midnight_offset_ns: u64,
 }
 
-/// The clock of closed replay on one disk: the request before this one, in the trace and in the simulation.
+/// The clock of closed replay on one disk: the request before this one, in the trace and in the
+/// simulation.
 #[derive(Clone, Copy)]
 struct Chain {
     traced_enqueue: SimTime,
@@ -358,7 +361,8 @@ impl<'a> Lane<'a> {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(&self.plan.experiment.workload, Workload::Trace(trace) if trace.replay == Replay::Closed)
+        let workload = &self.plan.experiment.workload;
+        matches!(workload, Workload::Trace(trace) if trace.replay == Replay::Closed)
     }
 
     /// When a request is issued by a host that waits: see [`Replay::Closed`].
@@ -370,8 +374,8 @@ impl<'a> Lane<'a> {
         let traced_enqueue = record.request.enqueue;
         let traced_finish = record.traced_finish.ok_or_else(|| {
             RunError::Input(
-                "[workload]: replay = \"closed\" needs completion times, which this trace does not carry; \
-                 use replay = \"open\""
+                "[workload]: replay = \"closed\" needs completion times, which this trace does not \
+                 carry; use replay = \"open\""
                     .into(),
             )
         })?;

@@ -27,7 +27,8 @@ impl Source {
     /// Opens the source of `workload`; a trace's path is relative to `base`.
     ///
     /// # Errors
-    /// If the trace cannot be opened, a filter is not understood, or a generated request is larger than the disk.
+    /// If the trace cannot be opened, a filter is not understood, or a generated request is larger
+    /// than the disk.
     pub(crate) fn open(
         workload: &Workload,
         base: &Path,
@@ -50,8 +51,8 @@ impl Source {
         Ok(Source::Trace { trace: Box::new(trace), filters: Box::new(filters) })
     }
 
-    /// Replaces `batch` by the next requests; false at the end. A batch may be empty before the end if the filters let
-    /// nothing through.
+    /// Replaces `batch` by the next requests; false at the end. A batch may be empty before the end
+    /// if the filters let nothing through.
     ///
     /// # Errors
     /// The first thing wrong with the trace.

@@ -1,8 +1,9 @@
 //! A synthetic open load: requests at random instants, whatever the disks do.
 //!
-//! Gaps are exponential, so arrivals are a Poisson process. They are drawn by von Neumann's comparison method (Various
-//! techniques used in connection with random digits, 1951), which needs only integer comparisons: the same seed gives
-//! the same nanoseconds on every platform, which a logarithm would not promise.
+//! Gaps are exponential, so arrivals are a Poisson process. They are drawn by von Neumann's
+//! comparison method (Various techniques used in connection with random digits, 1951), which needs
+//! only integer comparisons: the same seed gives the same nanoseconds on every platform, which a
+//! logarithm would not promise.
 
 use agewell_core::{Operation, RandomStreams, SECTOR_BYTES, Stream};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
@@ -41,7 +42,8 @@ impl Poisson {
         let request_sectors = load.request_bytes / SECTOR_BYTES;
         if request_sectors > capacity_sectors {
             return Err(format!(
-                "[workload]: request_size is {request_sectors} sectors, the disk has {capacity_sectors}"
+                "[workload]: request_size is {request_sectors} sectors, \
+                 the disk has {capacity_sectors}"
             ));
         }
         Ok(Self {
@@ -91,7 +93,8 @@ impl Poisson {
     }
 }
 
-/// A uniform number below `bound`, by widening multiplication (Lemire 2019); the bias is below `bound / 2^64`.
+/// A uniform number below `bound`, by widening multiplication (Lemire 2019); the bias is below
+/// `bound / 2^64`.
 fn below(stream: &mut Stream, bound: u64) -> u64 {
     ((u128::from(stream.next_u64()) * u128::from(bound)) >> 64) as u64
 }
@@ -115,7 +118,8 @@ fn exponential_ns(stream: &mut Stream, mean_ns: u64) -> u64 {
             }
             (last, run) = (next, run + 1);
         }
-        // A falling run of odd length ends the trial with probability 1 - 1/e; its first number is the fraction.
+        // A falling run of odd length ends the trial with probability 1 - 1/e; its first number is
+        // the fraction.
         if run % 2 == 1 {
             let fraction_ns = (u128::from(first) * u128::from(mean_ns)) >> 64;
             return whole * mean_ns + fraction_ns as u64;

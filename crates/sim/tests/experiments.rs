@@ -7,14 +7,17 @@ use agewell_sim::config::Experiment;
 use agewell_sim::{Outcome, Places, RunError, run};
 use serde_json::{Value, json};
 
-/// Three requests: two that meet, one alone. `R/W buffer lbn blocks response_us think_us`: see the format's page.
+/// Three requests: two that meet, one alone. `R/W buffer lbn blocks response_us think_us`: see the
+/// format's page.
 const MEASURED: &str = "R Hit 100 2 5000 1000\nW Hit 5000 4 7000 2500\nR Hit 102 2 4000 0\n";
 
 /// The same kind of requests with arrival times: `ms device block blocks flags`, flag bit 0 = read.
 const ARRIVALS: &str = "0.0 0 100 2 1\n1.0 0 5000 4 0\n100.0 0 102 2 1\n";
 
 fn simple_device() -> Value {
-    json!({ "kind": "simple", "capacity": "9999872 B", "access_time": "10 ms", "bandwidth": "1 MB/s" })
+    json!({
+        "kind": "simple", "capacity": "9999872 B", "access_time": "10 ms", "bandwidth": "1 MB/s",
+    })
 }
 
 fn simulate(directory: &Path, config: &Value) -> Result<Outcome, RunError> {
@@ -32,7 +35,7 @@ fn directory_with(name: &str, text: &str) -> tempfile::TempDir {
 
 fn arrivals_config() -> Value {
     json!({
-        "workload": { "kind": "trace", "path": "arrivals.trace", "format": "disksim" },
+        "workload": { "kind": "trace", "path": "arrivals.trace", "format": "disksim-ascii" },
         "device": simple_device(),
     })
 }
@@ -147,7 +150,9 @@ fn shuffling_loses_no_request_and_serves_the_pieces_of_split_ones() {
 fn moves_in_idle_time_cost_the_disk_time_and_arrive_in_the_end() {
     let mut config = json!({
         "workload": { "kind": "poisson", "requests": 3000, "rate_per_s": 2.0 },
-        "remap": { "kind": "shuffle", "quantum": "block", "interval": "once", "first_after": "60 s" },
+        "remap": {
+            "kind": "shuffle", "quantum": "block", "interval": "once", "first_after": "60 s",
+        },
         "device": {
             "kind": "simple", "capacity": "16 MiB", "access_time": "1 ms", "bandwidth": "10 MB/s",
         },

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 const SECTORS: u64 = 1000;
 const SECTORS_PER_CYLINDER: u64 = 10;
 
-/// A device whose service time is plain arithmetic: 7 ns a cylinder moved, 3 a sector, 5 in any case.
+/// A device whose service time is plain arithmetic: 7 ns a cylinder moved, 3 a sector, 5 in any
+/// case.
 #[derive(Debug, Clone, Default)]
 struct Ruler {
     cylinder: u32,

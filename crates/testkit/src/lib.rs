@@ -1,7 +1,7 @@
 //! Slow, plain reference models for tests. A development dependency only.
 //!
-//! Each is written to be read rather than to run: one obvious step at a time, no cleverness shared with the code it
-//! checks.
+//! Each is written to be read rather than to run: one obvious step at a time, no cleverness shared
+//! with the code it checks.
 
 mod replay;
 

@@ -15,8 +15,9 @@ pub struct Served {
 
 /// Replays `requests` (in order of enqueue time) and returns them in order of service.
 ///
-/// `pick` chooses, from the indices that wait (in order of arrival), the position of the next one; `serve` says when a
-/// request given to the server at a time is finished. A completion at the instant of an arrival comes first.
+/// `pick` chooses, from the indices that wait (in order of arrival), the position of the next one;
+/// `serve` says when a request given to the server at a time is finished. A completion at the
+/// instant of an arrival comes first.
 pub fn reference_replay(
     requests: &[BlockRequest],
     mut pick: impl FnMut(&[usize]) -> usize,

@@ -1,5 +1,5 @@
-//! Reading one table of an experiment: every key is asked for by name and kind, and what nobody asked for is an error
-//! that names the nearest key somebody did ask for.
+//! Reading one table of an experiment: every key is asked for by name and kind, and what nobody
+//! asked for is an error that names the nearest key somebody did ask for.
 
 use agewell_core::{
     SimDuration, parse_bytes, parse_bytes_per_second, parse_duration, unknown_key_message,

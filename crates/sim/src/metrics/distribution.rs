@@ -1,8 +1,9 @@
 //! A distribution of times in log-linear buckets.
 //!
-//! Values below 256 have a bucket each; above, every power of two is divided into 128, so a bucket is at most 0.8 %
-//! wide. Counting is one shift and one increment; percentiles are the bucket's upper edge, never below the true value
-//! and at most 0.8 % above it. (The layout is that of HdrHistogram, Tene 2012.)
+//! Values below 256 have a bucket each; above, every power of two is divided into 128, so a bucket
+//! is at most 0.8 % wide. Counting is one shift and one increment; percentiles are the bucket's
+//! upper edge, never below the true value and at most 0.8 % above it. (The layout is that of
+//! HdrHistogram, Tene 2012.)
 
 /// Counts of values by bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +61,8 @@ impl Distribution {
         self.total
     }
 
-    /// The upper edge of the bucket that holds the value at `per_mille` of the sorted values (500 is the median), or
-    /// `None` without values.
+    /// The upper edge of the bucket that holds the value at `per_mille` of the sorted values (500
+    /// is the median), or `None` without values.
     ///
     /// # Panics
     /// If `per_mille` is above 1000.
@@ -71,7 +72,8 @@ impl Distribution {
         if self.total == 0 {
             return None;
         }
-        // Rank of the value that at least `per_mille` of all values do not exceed; widened against overflow.
+        // Rank of the value that at least `per_mille` of all values do not exceed; widened against
+        // overflow.
         let wide = (u128::from(self.total) * u128::from(per_mille)).div_ceil(1000);
         let rank = (wide as u64).max(1);
         let mut seen = 0;
@@ -110,7 +112,10 @@ mod tests {
         }
 
         #[test]
-        fn percentiles_agree_with_sorting(mut values in prop::collection::vec(0_u64..1 << 40, 1..200), per_mille in 0_u64..=1000) {
+        fn percentiles_agree_with_sorting(
+            mut values in prop::collection::vec(0_u64..1 << 40, 1..200),
+            per_mille in 0_u64..=1000,
+        ) {
             let mut distribution = Distribution::new();
             for value in &values {
                 distribution.record(*value);

@@ -1,4 +1,5 @@
-//! Counts by interval of the trace (an hour unless asked otherwise), keyed by the enqueue time of the request.
+//! Counts by interval of the trace (an hour unless asked otherwise), keyed by the enqueue time of
+//! the request.
 
 use agewell_core::{Operation, SimDuration};
 

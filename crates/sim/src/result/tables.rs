@@ -1,9 +1,10 @@
 //! The Parquet tables of a run.
 //!
-//! `series.parquet` has a row an interval with requests (with `baseline_` columns if both lanes share their intervals); `histograms.parquet` a row a filled bucket, in long form, so
-//! that one table holds every distribution: `lane` ("run" or "baseline"), `quantity` ("response_ns", "service_ns",
-//! "seek_cylinders"), `day` (of the trace, for seek distances; else null), `upper` (inclusive upper edge of the
-//! bucket; the distance itself for seeks) and `count`.
+//! `series.parquet` has a row an interval with requests (with `baseline_` columns if both lanes
+//! share their intervals); `histograms.parquet` a row a filled bucket, in long form, so that one
+//! table holds every distribution: `lane` ("run" or "baseline"), `quantity` ("response_ns",
+//! "service_ns", "seek_cylinders"), `day` (of the trace, for seek distances; else null), `upper`
+//! (inclusive upper edge of the bucket; the distance itself for seeks) and `count`.
 
 use std::io;
 use std::path::Path;
