@@ -60,7 +60,8 @@ def test_a_test_decides_and_can_fail(
 def test_the_reason_is_shown_only_when_a_test_fails() -> None:
     table = {"at_least": 5, "note": "remark", "differs": "reason"}
     assert judged(6.0, **table).why == "remark"
-    assert judged(4.0, **table).why == "reason"
+    row = judged(4.0, **table)
+    assert (row.verdict, row.why) == (Verdict.DIFFERS, "reason")
 
 
 def test_without_a_test_there_is_no_verdict_and_without_a_trace_no_run() -> None:

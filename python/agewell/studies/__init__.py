@@ -44,6 +44,8 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     """Ours lies within the stated tolerance of the paper's figure, or the stated effect is
     there."""
+    DIFFERS = "differs"
+    """It does not, for a reason that `expected.toml` states beforehand and `Row.why` repeats."""
     FAILS = "fails"
     """It does not. `Row.why` says why, as far as is known; the command exits 1."""
     INFORMATION = "information"

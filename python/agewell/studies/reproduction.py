@@ -30,6 +30,7 @@ from agewell.studies import (
 ROWS_SCHEMA_VERSION = 1
 _TONES = {
     Verdict.HOLDS: "good",
+    Verdict.DIFFERS: "bad",
     Verdict.FAILS: "bad",
     Verdict.INFORMATION: "quiet",
     Verdict.NOT_RUN: "quiet",
@@ -210,6 +211,7 @@ def _write_report(study: Study, reproduced: Sequence[Reproduced], folder: Path) 
         paragraphs=[study.citation],
         highlights=[
             Highlight(str(count(reproduced, Verdict.HOLDS)), "hold", tone="good"),
+            Highlight(str(count(reproduced, Verdict.DIFFERS)), "differ, and say why", tone="bad"),
             Highlight(str(count(reproduced, Verdict.FAILS)), "fail", tone="bad"),
             Highlight(str(count(reproduced, Verdict.INFORMATION)), "shown without a verdict"),
             Highlight(str(count(reproduced, Verdict.NOT_RUN)), "not run"),

@@ -10,10 +10,11 @@ decides:
     paper = 53                           # what the report prints; absent if it prints nothing
     factor = 3                           # ours / paper between 1/3 and 3
     below = "c2200a/unshuffled_cylinders"
-    differs = "..."                      # why, as far as is known; shown only if the test fails
+    differs = "..."                      # why ours is known to differ; shown if the test fails
 
 Tests: `factor`, `within_pct`, `same_sign`, `at_least`, `at_most`, and `above` or `below` another of
-our values. Several must all hold. A row without a test is shown without a verdict.
+our values. Several must all hold. A row without a test is shown without a verdict; one that fails a
+test and says why is `differs`, and does not fail the command.
 """
 
 from __future__ import annotations
@@ -68,8 +69,10 @@ def _row(table: Mapping[str, Any], values: Values, missing: Mapping[str, str]) -
     )
     if holds:
         return Row(what, paper, ours, unit, tolerance, Verdict.HOLDS, note)
-    why = str(table.get("differs", "")) or note
-    return Row(what, paper, ours, unit, tolerance, Verdict.FAILS, why)
+    if "differs" in table:
+        why = str(table["differs"])
+        return Row(what, paper, ours, unit, tolerance, Verdict.DIFFERS, why)
+    return Row(what, paper, ours, unit, tolerance, Verdict.FAILS, note)
 
 
 def _operand(given: object, values: Values) -> float:
