@@ -1,4 +1,5 @@
-//! What every fuzz target promises: a typed one-line error or a whole result, never a panic, a hang or unbounded memory.
+//! What every fuzz target promises: a typed one-line error or a whole result, never a panic, a hang
+//! or unbounded memory.
 
 use std::io::{Cursor, Write as _};
 

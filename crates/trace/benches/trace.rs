@@ -1,7 +1,8 @@
 //! Bytes and requests a second of the readers and of the conversion to Parquet.
 //!
-//! Inputs are made in memory from a fixed seed, so that figures compare between machines; the work is bound by the
-//! parsing of fields (text), by copying (binary) and by the encoder's thread (Parquet).
+//! Inputs are made in memory from a fixed seed, so that figures compare between machines; the work
+//! is bound by the parsing of fields (text), by copying (binary) and by the encoder's thread
+//! (Parquet).
 
 use std::fmt::Write as _;
 use std::hint::black_box;

@@ -1,6 +1,7 @@
 //! Civil dates as nanoseconds since 1970, without time zones: the proleptic Gregorian calendar.
 
-/// Days from 1970-01-01 to a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`).
+/// Days from 1970-01-01 to a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
+/// `days_from_civil`).
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);

@@ -1,9 +1,11 @@
-//! The canonical records as Arrow columns, and the Parquet keys that carry what a trace says about itself.
+//! The canonical records as Arrow columns, and the Parquet keys that carry what a trace says about
+//! itself.
 //!
-//! Schema version 1 of a block trace: `enqueue_ns` u64, `start_ns` u64?, `finish_ns` u64?, `device` u32, `sector` u64,
-//! `sectors` u32, `operation` u8 (0 read, 1 write, 2 discard, 3 flush), `flags` u16, `client` u32; `?` columns hold null
-//! where the format does not carry that time. The key `agewell.metadata` holds [`crate::TraceMetadata`] as JSON,
-//! `agewell.kind` `block` or `file`, `agewell.schema_version` the version.
+//! Schema version 1 of a block trace: `enqueue_ns` u64, `start_ns` u64?, `finish_ns` u64?, `device`
+//! u32, `sector` u64, `sectors` u32, `operation` u8 (0 read, 1 write, 2 discard, 3 flush), `flags`
+//! u16, `client` u32; `?` columns hold null where the format does not carry that time. The key
+//! `agewell.metadata` holds [`crate::TraceMetadata`] as JSON, `agewell.kind` `block` or `file`,
+//! `agewell.schema_version` the version.
 
 use std::sync::Arc;
 

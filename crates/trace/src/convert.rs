@@ -42,8 +42,8 @@ pub struct Conversion {
     pub warnings: std::collections::BTreeMap<String, u64>,
 }
 
-/// Reads `inputs` (several are merged), filters, and writes `output`. `progress` is called between batches with the bytes
-/// and requests read so far and may stop the conversion with an error.
+/// Reads `inputs` (several are merged), filters, and writes `output`. `progress` is called between
+/// batches with the bytes and requests read so far and may stop the conversion with an error.
 ///
 /// # Errors
 /// The first thing wrong with an input, a filter or the output, or what `progress` returns. Nothing is left
@@ -145,7 +145,8 @@ fn looks_like_call(line: &[u8]) -> bool {
     pid && time && call
 }
 
-/// Converts strace text into a file-operation trace in Parquet. `options.below` keeps the files of one directory.
+/// Converts strace text into a file-operation trace in Parquet. `options.below` keeps the files of
+/// one directory.
 ///
 /// # Errors
 /// As [`convert`].

@@ -1,8 +1,9 @@
 //! What can go wrong with a trace, each with the values that find the place again.
 //!
-//! Four failures are kept apart: the device or file system failed (`Io`), the input is broken (`Record`, `Truncated`,
-//! `Empty`, `Header`), the input is not of a known or unique format (`UnknownFormat`, `Ambiguous`), and the request
-//! makes no sense (`Usage`). Our own bugs are assertions. A read error is never taken for the end of a trace.
+//! Four failures are kept apart: the device or file system failed (`Io`), the input is broken
+//! (`Record`, `Truncated`, `Empty`, `Header`), the input is not of a known or unique format
+//! (`UnknownFormat`, `Ambiguous`), and the request makes no sense (`Usage`). Our own bugs are
+//! assertions. A read error is never taken for the end of a trace.
 
 use std::fmt::{self, Write as _};
 
@@ -136,7 +137,8 @@ pub enum TraceError {
 }
 
 impl TraceError {
-    /// Whether the input or the request is at fault (exit code 2) rather than the run (exit code 1).
+    /// Whether the input or the request is at fault (exit code 2) rather than the run (exit code
+    /// 1).
     #[must_use]
     pub fn is_input_error(&self) -> bool {
         match self {
@@ -155,7 +157,8 @@ impl TraceError {
     }
 }
 
-/// What is wrong with one record, before its place is known. Boxed text: it costs nothing until it happens.
+/// What is wrong with one record, before its place is known. Boxed text: it costs nothing until it
+/// happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem(pub(crate) Box<str>);
 

@@ -102,8 +102,8 @@ pub(crate) fn integer32(field: &[u8], name: &str) -> Result<u32, Problem> {
     })
 }
 
-/// A decimal number times `10^digits` as a whole number, exactly; further digits are rounded to nearest.
-/// Accepts `12`, `12.5`, `.5`, `1.25e3`; refuses signs on the number, `nan`, `inf`.
+/// A decimal number times `10^digits` as a whole number, exactly; further digits are rounded to
+/// nearest. Accepts `12`, `12.5`, `.5`, `1.25e3`; refuses signs on the number, `nan`, `inf`.
 #[inline]
 pub(crate) fn try_scaled(field: &[u8], digits: u32) -> Option<u64> {
     let mut value: u64 = 0;
@@ -172,7 +172,8 @@ pub(crate) fn times(count: u64, unit_ns: u64, name: &str) -> Result<u64, Problem
         .ok_or_else(|| Problem::new(format!("{name} {count} is beyond 292 years")))
 }
 
-/// Sectors that cover `bytes` bytes from byte `first`, rounding both ends outward; and whether that changed anything.
+/// Sectors that cover `bytes` bytes from byte `first`, rounding both ends outward; and whether that
+/// changed anything.
 #[inline]
 pub(crate) fn covering(first: u64, bytes: u64) -> Result<(u64, u32, bool), Problem> {
     let end = first

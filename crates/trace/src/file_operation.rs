@@ -1,10 +1,11 @@
 //! The canonical file-operation record: what programs ask of a file system, above the block layer.
 //!
-//! A struct of arrays like [`crate::BlockBatch`]. Files and directories are numbered; [`PathTable`] gives each number its
-//! path. In Parquet (schema version 1, `agewell.kind` = `file`) the path stands beside the number in every row, where
-//! the dictionary encoding makes it nearly free: `time_ns` u64, `finish_ns` u64?, `client` u32, `operation` u8,
-//! `file` u32, `directory` u32, `offset` u64?, `length` u64?, `path` utf8, `new_path` utf8? (rename only).
-//! Invariants: columns have one length; times do not fall; every `file` has a path.
+//! A struct of arrays like [`crate::BlockBatch`]. Files and directories are numbered; [`PathTable`]
+//! gives each number its path. In Parquet (schema version 1, `agewell.kind` = `file`) the path
+//! stands beside the number in every row, where the dictionary encoding makes it nearly free:
+//! `time_ns` u64, `finish_ns` u64?, `client` u32, `operation` u8, `file` u32, `directory` u32,
+//! `offset` u64?, `length` u64?, `path` utf8, `new_path` utf8? (rename only). Invariants: columns
+//! have one length; times do not fall; every `file` has a path.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -113,8 +114,8 @@ impl FileOperation {
     }
 }
 
-/// Numbers of files and directories and their paths, numbered in the order of appearance. Numbers of deleted files
-/// are not used again; a path that is created anew is a new file.
+/// Numbers of files and directories and their paths, numbered in the order of appearance. Numbers
+/// of deleted files are not used again; a path that is created anew is a new file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathTable {
     paths: Vec<String>,

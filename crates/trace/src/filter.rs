@@ -12,8 +12,8 @@
 //! | `sample=1/10` | keeps a tenth of the address regions (1 MiB each; `sample=1/10@64 KiB` for others), all requests of each |
 //! | `scale-time=0.5` | multiplies the times between requests; queueing and service times stay |
 //!
-//! Sampling hashes device and region, not requests, so that re-use within a region survives (spatial sampling;
-//! Waldspurger et al. 2015, "Efficient MRC Construction with SHARDS").
+//! Sampling hashes device and region, not requests, so that re-use within a region survives
+//! (spatial sampling; Waldspurger et al. 2015, "Efficient MRC Construction with SHARDS").
 
 use agewell_core::{DailyWindow, Operation, SimTime, nearest, parse_bytes, parse_duration_ns};
 
@@ -23,7 +23,8 @@ use crate::record::{BlockBatch, TIME_MISSING};
 
 const NAMES: [&str; 9] =
     ["time", "op", "device", "sector", "drop-daily", "split", "rebase", "sample", "scale-time"];
-/// Default region of `sample=`, in sectors: 1 MiB, chosen by us as larger than nearly every request.
+/// Default region of `sample=`, in sectors: 1 MiB, chosen by us as larger than nearly every
+/// request.
 const SAMPLE_REGION_SECTORS: u64 = 2048;
 /// More pieces than any real request needs; beyond it a corrupt length would fill the memory.
 const PIECES_MAX: u64 = 1 << 20;
@@ -255,7 +256,8 @@ impl FilterPipe {
         self.filters.is_empty()
     }
 
-    /// Whether no later request can pass: the trace is past the end of every time filter that nothing rescales.
+    /// Whether no later request can pass: the trace is past the end of every time filter that
+    /// nothing rescales.
     #[must_use]
     pub fn is_past_end(&self, enqueue_ns: u64) -> bool {
         self.filters
@@ -302,7 +304,8 @@ impl FilterPipe {
                 self.keep.extend(batch.operation.iter().map(|&code| mask[usize::from(code)]));
             }
             Filter::Device(names) => {
-                // Devices appear while the trace is read, so names are looked up anew with each batch.
+                // Devices appear while the trace is read, so names are looked up anew with each
+                // batch.
                 let wanted: Vec<u32> = metadata
                     .devices
                     .iter()
@@ -383,7 +386,8 @@ fn moves_data(operation: u8) -> bool {
     Operation::from_code(operation).is_some_and(Operation::transfers_data)
 }
 
-/// Mixes device and region into 64 well-spread bits (the finalizer of SplitMix64; Steele, Lea & Flood 2014).
+/// Mixes device and region into 64 well-spread bits (the finalizer of SplitMix64; Steele, Lea &
+/// Flood 2014).
 fn region_hash(device: u32, region: u64) -> u64 {
     let mut bits = region
         .wrapping_add(u64::from(device).wrapping_mul(0xd1b5_4a32_d192_ed03))

@@ -1,7 +1,8 @@
 //! The formats: names, detection, and the two shapes a reader can take.
 //!
-//! Detection asks every format how well the first bytes fit. A magic number is certain; text is judged by how many of
-//! the first lines the format's own parser accepts. A tie is an error that names the candidates, never a guess.
+//! Detection asks every format how well the first bytes fit. A magic number is certain; text is
+//! judged by how many of the first lines the format's own parser accepts. A tie is an error that
+//! names the candidates, never a guess.
 
 use serde::Serialize;
 

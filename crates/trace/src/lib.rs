@@ -1,8 +1,9 @@
 //! Block and file-operation traces: one strict streaming reader per format, filters, writers.
 //!
-//! Every reader gives the same columns ([`BlockBatch`]): times in integer nanoseconds from the trace's start,
-//! addresses in 512-byte sectors. Memory is bounded whatever the length of the trace. A damaged input gives one
-//! error that names file, record, line and byte; a read error is never taken for the end.
+//! Every reader gives the same columns ([`BlockBatch`]): times in integer nanoseconds from the
+//! trace's start, addresses in 512-byte sectors. Memory is bounded whatever the length of the
+//! trace. A damaged input gives one error that names file, record, line and byte; a read error is
+//! never taken for the end.
 //!
 //! This crate knows neither disks nor simulations.
 

@@ -1,7 +1,7 @@
 //! Several traces as one, by enqueue time.
 //!
-//! Traces that all know their wall clock are placed by it; otherwise all start together, which is counted as a
-//! warning. Devices of the same name are one device. Ties go to the earlier input.
+//! Traces that all know their wall clock are placed by it; otherwise all start together, which is
+//! counted as a warning. Devices of the same name are one device. Ties go to the earlier input.
 
 use std::collections::BTreeMap;
 

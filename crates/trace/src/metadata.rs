@@ -12,7 +12,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// More devices than any trace has; a corrupt device column must not fill the memory. Chosen by us.
 const DEVICES_MAX: usize = 1 << 20;
 
-/// A drive as the SRT header describes it. Units are in the names; a field the header lacks is `None`.
+/// A drive as the SRT header describes it. Units are in the names; a field the header lacks is
+/// `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DriveDescription {
@@ -36,8 +37,8 @@ pub struct DriveDescription {
     pub sector_skew: Option<u32>,
     /// When a read may begin, for instance `oncrossing`.
     pub read_characteristic: Option<String>,
-    /// Seek curve: boundary in cylinders; then us and us per square root of a cylinder below it; then us and us per
-    /// cylinder above it; then as the header has it.
+    /// Seek curve: boundary in cylinders; then us and us per square root of a cylinder below it;
+    /// then us and us per cylinder above it; then as the header has it.
     pub seek_parameters: Vec<f64>,
     /// Whether writes are reported done from the buffer.
     pub immediate_report: Option<bool>,
@@ -77,8 +78,8 @@ pub struct DeviceDescription {
     pub partitions: Vec<Partition>,
 }
 
-/// What a trace says about itself. Complete only when the trace has been read to its end: devices and warnings are
-/// found on the way.
+/// What a trace says about itself. Complete only when the trace has been read to its end: devices
+/// and warnings are found on the way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TraceMetadata {
@@ -88,7 +89,8 @@ pub struct TraceMetadata {
     pub format: String,
     /// Compression the input came in.
     pub compression: Option<String>,
-    /// Civil time of the trace's start in `start_wall_zone`, ns since 1970-01-01 00:00 of that zone.
+    /// Civil time of the trace's start in `start_wall_zone`, ns since 1970-01-01 00:00 of that
+    /// zone.
     pub start_wall_ns: Option<i64>,
     /// `UTC`, an offset such as `-07:00`, or `local` where the trace does not say.
     pub start_wall_zone: Option<String>,

@@ -1,4 +1,5 @@
-//! Where a written trace goes: standard output, or a temporary file that takes its final name only when complete.
+//! Where a written trace goes: standard output, or a temporary file that takes its final name only
+//! when complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};

@@ -1,13 +1,18 @@
-//! From events to requests: the Linux block layer logs several events of one request, and this pairs them.
+//! From events to requests: the Linux block layer logs several events of one request, and this
+//! pairs them.
 //!
-//! `queue` (Q, `block_bio_queue`) gives the enqueue time, `issue` (D) the start, `complete` (C) the finish. Requests are
-//! those the device was given: what several queued pieces were merged into, or one was split into, found by sector.
+//! `queue` (Q, `block_bio_queue`) gives the enqueue time, `issue` (D) the start, `complete` (C) the
+//! finish. Requests are those the device was given: what several queued pieces were merged into, or
+//! one was split into, found by sector.
 //!
 //! * A piece without a queue event is enqueued when inserted, or when issued.
-//! * A device without issue events (device mapper, md) has requests that run from queue to complete.
-//! * An empty flush waits for the next flush that the device is given; flushes complete in the order of issue.
-//! * What never completes is kept, with the times it has; after [`OPEN_MAX`] requests or [`OPEN_ROWS_MAX`] rows it is
-//!   let go, so that memory stays bounded on traces that lack completions.
+//! * A device without issue events (device mapper, md) has requests that run from queue to
+//!   complete.
+//! * An empty flush waits for the next flush that the device is given; flushes complete in the
+//!   order of issue.
+//! * What never completes is kept, with the times it has; after [`OPEN_MAX`] requests or
+//!   [`OPEN_ROWS_MAX`] rows it is let go, so that memory stays bounded on traces that lack
+//!   completions.
 //!
 //! Rows are pushed as they complete; the scene's window puts them in order of enqueue time.
 
@@ -21,7 +26,8 @@ use crate::scene::{Scene, WINDOW_ROWS};
 
 /// More than any host keeps queued; chosen by us.
 const OPEN_MAX: usize = 16_384;
-/// An open request is let go after this many others completed: the scene's window must still be able to place it.
+/// An open request is let go after this many others completed: the scene's window must still be
+/// able to place it.
 const OPEN_ROWS_MAX: u64 = WINDOW_ROWS as u64 / 2;
 /// And after this time: what takes longer is lost, and the scene mends no step back beyond 600 s.
 const OPEN_NS_MAX: u64 = 300_000_000_000;
@@ -67,8 +73,9 @@ pub(crate) struct Event {
     pub(crate) client: u32,
 }
 
-/// Decodes letters such as `WS`, `RAM`, `FWFSM`, `FF`, `D` (kernel `blk_fill_rwbs`): an `F` before the operation is a
-/// flush before it, an `F` after it forced unit access; `A` read-ahead, `S` synchronous, `M` metadata.
+/// Decodes letters such as `WS`, `RAM`, `FWFSM`, `FF`, `D` (kernel `blk_fill_rwbs`): an `F` before
+/// the operation is a flush before it, an `F` after it forced unit access; `A` read-ahead, `S`
+/// synchronous, `M` metadata.
 pub(crate) fn letters(text: &[u8]) -> Option<Letters> {
     let mut rest = text;
     let mut flush = false;

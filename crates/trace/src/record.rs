@@ -1,12 +1,14 @@
 //! The canonical records, as columns.
 //!
-//! A batch is a struct of arrays: hot loops walk plain values, and the Arrow form at the boundary is a copy of the
-//! same columns under the same names. Invariant: every column of a batch has the same length.
+//! A batch is a struct of arrays: hot loops walk plain values, and the Arrow form at the boundary
+//! is a copy of the same columns under the same names. Invariant: every column of a batch has the
+//! same length.
 
 /// Stands in a time column where the format does not carry that time.
 pub const TIME_MISSING: u64 = u64::MAX;
 
-/// Rows that readers put into one batch: large enough to hide per-batch costs, small enough for the cache.
+/// Rows that readers put into one batch: large enough to hide per-batch costs, small enough for the
+/// cache.
 pub const BATCH_ROWS: usize = 8192;
 
 /// Flag bits of a block record.

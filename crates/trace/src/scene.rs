@@ -1,9 +1,10 @@
-//! Where readers put their rows: checks each one, orders them by enqueue time and moves the clock to the trace's
-//! start.
+//! Where readers put their rows: checks each one, orders them by enqueue time and moves the clock
+//! to the trace's start.
 //!
-//! Two policies. *Strict*: the format promises rising times, so a step back is an error. *Window*: the format logs at
-//! completion or gathers several clocks, so rows are sorted within a window of [`WINDOW_ROWS`]; a row later than the
-//! window can mend is an error. Invariant: rows leave in order of enqueue time, with ties in file order.
+//! Two policies. *Strict*: the format promises rising times, so a step back is an error. *Window*:
+//! the format logs at completion or gathers several clocks, so rows are sorted within a window of
+//! [`WINDOW_ROWS`]; a row later than the window can mend is an error. Invariant: rows leave in
+//! order of enqueue time, with ties in file order.
 
 use crate::error::Problem;
 use crate::metadata::{DeviceTable, TraceMetadata};
@@ -12,8 +13,8 @@ use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
 /// Rows held back to mend the order of formats that log out of order; chosen by us: about 6 MB.
 pub(crate) const WINDOW_ROWS: usize = 65_536;
 
-/// A step back further than this is no late completion but a broken clock; chosen by us, an order of magnitude above
-/// the longest command time-outs.
+/// A step back further than this is no late completion but a broken clock; chosen by us, an order
+/// of magnitude above the longest command time-outs.
 const STEP_BACK_NS_MAX: u64 = 600_000_000_000;
 
 /// What becomes time zero.

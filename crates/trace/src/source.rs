@@ -1,8 +1,8 @@
 //! The bytes of an input: a file or standard input, decompressed if its magic says so.
 //!
-//! One buffer is read into and handed out as slices; nothing is copied a field at a time. Offsets count in the
-//! decompressed stream. Compression is told by magic number, never by name; concatenated members are one stream; a
-//! truncated or damaged member is an error, never an end.
+//! One buffer is read into and handed out as slices; nothing is copied a field at a time. Offsets
+//! count in the decompressed stream. Compression is told by magic number, never by name;
+//! concatenated members are one stream; a truncated or damaged member is an error, never an end.
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
@@ -10,7 +10,8 @@ use std::path::Path;
 
 use crate::error::{Place, TraceError, printable};
 
-/// Bytes asked of the operating system at a time; chosen by us, a few times the size of a pipe buffer.
+/// Bytes asked of the operating system at a time; chosen by us, a few times the size of a pipe
+/// buffer.
 const READ_BYTES: usize = 256 * 1024;
 
 /// No line of any text format is near this; a longer one means the input is not text.
@@ -214,7 +215,8 @@ impl Source {
         }
     }
 
-    /// Up to `count` of the next bytes, without consuming them; fewer only at the end of the stream.
+    /// Up to `count` of the next bytes, without consuming them; fewer only at the end of the
+    /// stream.
     pub(crate) fn peek(&mut self, count: usize) -> Result<&[u8], TraceError> {
         while self.tail - self.head < count && self.fill()? {}
         let end = self.tail.min(self.head + count);
@@ -228,8 +230,8 @@ impl Source {
         self.offset += count as u64;
     }
 
-    /// Consumes and returns the next `count` bytes; `None` if the stream ends before the first of them.
-    /// A stream that ends in between gives the short slice.
+    /// Consumes and returns the next `count` bytes; `None` if the stream ends before the first of
+    /// them. A stream that ends in between gives the short slice.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<Option<&[u8]>, TraceError> {
         while self.tail - self.head < count {

@@ -1,8 +1,8 @@
 //! What a trace holds, in one pass and bounded memory.
 //!
-//! Quantiles come from histograms with bins 1 % wide (exact below 100). The footprint counts distinct 4 KiB blocks:
-//! exactly up to a million, beyond that by HyperLogLog (Flajolet et al. 2007) with 2^14 registers, standard error
-//! 0.8 %.
+//! Quantiles come from histograms with bins 1 % wide (exact below 100). The footprint counts
+//! distinct 4 KiB blocks: exactly up to a million, beyond that by HyperLogLog (Flajolet et al.
+//! 2007) with 2^14 registers, standard error 0.8 %.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,7 +17,8 @@ const SIZES_MAX: usize = 4096;
 const EXACT_BLOCKS_MAX: usize = 1 << 20;
 /// Sectors in a block of the footprint: 4 KiB.
 const BLOCK_SECTORS: u64 = 8;
-/// Blocks of one request that are looked at; a longer one (a discard of the whole device) counts by its length.
+/// Blocks of one request that are looked at; a longer one (a discard of the whole device) counts by
+/// its length.
 const BLOCKS_OF_REQUEST_MAX: u64 = 1 << 16;
 const REGISTER_BITS: u32 = 14;
 
@@ -229,7 +230,8 @@ impl Footprint {
         }
         let count = self.registers.len() as f64;
         let sum: f64 = self.registers.iter().map(|&rank| 2_f64.powi(-i32::from(rank))).sum();
-        // The bias constant for 2^14 registers; beyond a million blocks no small-range correction applies.
+        // The bias constant for 2^14 registers; beyond a million blocks no small-range correction
+        // applies.
         let alpha = 0.7213 / (1.0 + 1.079 / count);
         ((alpha * count * count / sum) as u64, true)
     }

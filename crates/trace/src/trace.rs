@@ -24,8 +24,8 @@ pub struct ReadOptions {
 
 /// Batches of block requests in order of enqueue time.
 pub trait BlockSource: Send {
-    /// Replaces the content of `batch` by the next requests, up to [`crate::BATCH_ROWS`]; `false` at the end,
-    /// with an empty batch.
+    /// Replaces the content of `batch` by the next requests, up to [`crate::BATCH_ROWS`]; `false`
+    /// at the end, with an empty batch.
     ///
     /// # Errors
     /// The first thing wrong with the trace.
@@ -61,8 +61,8 @@ pub fn open_block_trace(path: &Path, options: &ReadOptions) -> Result<BlockTrace
     BlockTrace::open(Source::open(path)?, path, *options)
 }
 
-/// Opens a trace held in memory or coming from anywhere; `name` stands for its path in messages. Formats of several
-/// files or with a footer need [`open_block_trace`].
+/// Opens a trace held in memory or coming from anywhere; `name` stands for its path in messages.
+/// Formats of several files or with a footer need [`open_block_trace`].
 ///
 /// # Errors
 /// As [`open_block_trace`].

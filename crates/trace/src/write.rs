@@ -107,7 +107,8 @@ pub trait BlockSink {
     fn finish(self: Box<Self>, metadata: &TraceMetadata) -> Result<Written, TraceError>;
 }
 
-/// Creates the output `path` (`-`: standard output). Nothing appears under that name before `finish`.
+/// Creates the output `path` (`-`: standard output). Nothing appears under that name before
+/// `finish`.
 ///
 /// # Errors
 /// If the output cannot be created.

@@ -1,4 +1,5 @@
-//! One test a format, each with the trap that the format sets: units, codes, origin of time, order of columns.
+//! One test a format, each with the trap that the format sets: units, codes, origin of time, order
+//! of columns.
 #![allow(clippy::format_push_string, reason = "samples are built for reading, not for speed")]
 
 mod samples;

@@ -1,4 +1,5 @@
-//! Mangled input of every format: a typed error or a whole trace, never a panic, a hang, or silently fewer records.
+//! Mangled input of every format: a typed error or a whole trace, never a panic, a hang, or
+//! silently fewer records.
 #![allow(clippy::format_push_string, reason = "samples are built for reading, not for speed")]
 
 mod samples;
@@ -48,7 +49,8 @@ fn a_record_cut_anywhere_is_an_error_or_counted() {
             let bytes = &sample.bytes[..cut];
             match count(bytes, Some(sample.format), false) {
                 Err(error) => check_message(sample.name, &error),
-                // Text that ends with a whole line, or within a last number, cannot be told from a shorter trace.
+                // Text that ends with a whole line, or within a last number, cannot be told from a
+                // shorter trace.
                 Ok((rows, _)) => assert!(rows <= sample.requests, "{} cut at {cut}", sample.name),
             }
             if !sample.is_text

@@ -1,4 +1,5 @@
-//! Known facts about real traces, published with them or measured by others. Skipped, saying so, where they are absent.
+//! Known facts about real traces, published with them or measured by others. Skipped, saying so,
+//! where they are absent.
 #![allow(clippy::print_stdout, reason = "a skipped test says why")]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! strace's text to file operations: descriptors, offsets, names, processes, and everything that can be wrong.
+//! strace's text to file operations: descriptors, offsets, names, processes, and everything that
+//! can be wrong.
 
 #![allow(clippy::format_push_string, reason = "text is built for reading, not for speed")]
 
@@ -298,7 +299,8 @@ const LINES: &str = r#"5 1.000000 openat(AT_FDCWD</mnt>, "a", O_RDWR|O_CREAT, 06
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever the bytes, the reader ends with rows or one error, never a panic, and its rows are in order.
+    /// Whatever the bytes, the reader ends with rows or one error, never a panic, and its rows are
+    /// in order.
     #[test]
     fn mangled_text_never_panics(
         edits in prop::collection::vec((0..LINES.len(), any::<u8>(), 0..3_u8), 1..8),

@@ -1,7 +1,9 @@
-//! blkparse text, in the default format `major,minor cpu sequence seconds.nanoseconds pid action letters ...`.
+//! blkparse text, in the default format `major,minor cpu sequence seconds.nanoseconds pid action
+//! letters ...`.
 //!
-//! Sectors are of 512 bytes and absolute. Q, I, D, C and R are paired into requests; all other actions say nothing
-//! about them that those do not. Pass-through commands carry no sectors. The per-CPU summary at the end is passed over.
+//! Sectors are of 512 bytes and absolute. Q, I, D, C and R are paired into requests; all other
+//! actions say nothing about them that those do not. Pass-through commands carry no sectors. The
+//! per-CPU summary at the end is passed over.
 
 use super::LineFormat;
 use crate::error::Problem;

@@ -1,9 +1,11 @@
-//! blktrace binary (kernel `include/uapi/linux/blktrace_api.h`): one file a CPU, `NAME.blktrace.N`, merged by time.
+//! blktrace binary (kernel `include/uapi/linux/blktrace_api.h`): one file a CPU, `NAME.blktrace.N`,
+//! merged by time.
 //!
-//! Records of 48 bytes in the byte order of the traced host, each followed by `pdu_len` bytes: u32 magic 0x65617400
-//! with version 7, u32 sequence, u64 time in ns, u64 sector, u32 bytes, u32 action, u32 pid, u32 device, u32 cpu,
-//! u16 error, u16 pdu_len. The low 16 bits of the action say what happened, the high 16 what kind of request. A
-//! notification carries the wall clock. Q, I, D, C and requeue are paired into requests.
+//! Records of 48 bytes in the byte order of the traced host, each followed by `pdu_len` bytes: u32
+//! magic 0x65617400 with version 7, u32 sequence, u64 time in ns, u64 sector, u32 bytes, u32
+//! action, u32 pid, u32 device, u32 cpu, u16 error, u16 pdu_len. The low 16 bits of the action say
+//! what happened, the high 16 what kind of request. A notification carries the wall clock. Q, I, D,
+//! C and requeue are paired into requests.
 
 use std::path::{Path, PathBuf};
 
@@ -111,7 +113,8 @@ fn files_of_set(path: &Path, base: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The first file of the set that `path` names without its `.blktrace.N` or `.N`, if `path` itself is no file.
+/// The first file of the set that `path` names without its `.blktrace.N` or `.N`, if `path` itself
+/// is no file.
 pub(crate) fn first_of_set(path: &Path) -> Option<PathBuf> {
     if path.exists() {
         return None;

@@ -1,8 +1,9 @@
 //! The block traces of two clouds, opposite in nearly everything.
 //!
-//! Alibaba 2020 (github.com/alibaba/block-traces): `device_id,opcode,offset,length,timestamp`: letters R and W, bytes,
-//! microseconds since 1970. Tencent CBS 2018 (SNIA IOTTA): `Timestamp,Offset,Size,IOType,VolumeID`: **0 is read** and
-//! 1 is write, sectors of 512 bytes, whole seconds since 1970. Both interleave many volumes and step back now and then.
+//! Alibaba 2020 (github.com/alibaba/block-traces): `device_id,opcode,offset,length,timestamp`:
+//! letters R and W, bytes, microseconds since 1970. Tencent CBS 2018 (SNIA IOTTA):
+//! `Timestamp,Offset,Size,IOType,VolumeID`: **0 is read** and 1 is write, sectors of 512 bytes,
+//! whole seconds since 1970. Both interleave many volumes and step back now and then.
 
 use agewell_core::Operation;
 

@@ -1,6 +1,8 @@
-//! `DiskSim` ASCII (`DiskSim` 4.0 manual, section 4.1.1): arrival in ms, device, block, size in blocks, flags.
+//! `DiskSim` ASCII (`DiskSim` 4.0 manual, section 4.1.1): arrival in ms, device, block, size in
+//! blocks, flags.
 //!
-//! Blocks are sectors of 512 bytes. The flags are hexadecimal; bit 0 set means **read**. Times must not go back.
+//! Blocks are sectors of 512 bytes. The flags are hexadecimal; bit 0 set means **read**. Times must
+//! not go back.
 
 use agewell_core::Operation;
 
@@ -16,8 +18,8 @@ const FLAG_READ: u64 = 1;
 #[derive(Default)]
 pub(crate) struct DisksimAscii;
 
-/// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but count whole ns;
-/// whole numbers alone are left to `MQSim` where they fit it.
+/// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but
+/// count whole ns; whole numbers alone are left to `MQSim` where they fit it.
 pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
     let fit = sample.fit_lines(&mut DisksimAscii);
     let fraction = sample

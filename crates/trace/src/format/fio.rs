@@ -1,9 +1,10 @@
 //! fio I/O logs (fio HOWTO, "Trace file format v2" and "v3").
 //!
-//! Version 2: `file action [offset length]`; there are no times but `wait` lines, in us, each relative to the one
-//! before, so a request's time is the sum of the waits before it. Version 3: `time file action [offset length]`, the
-//! time in us (the HOWTO gives no unit; fio writes microseconds since its start), counted from the first line's.
-//! Offsets and lengths are bytes. A file is a device; `sync` and `datasync` are flushes, `trim` a discard.
+//! Version 2: `file action [offset length]`; there are no times but `wait` lines, in us, each
+//! relative to the one before, so a request's time is the sum of the waits before it. Version 3:
+//! `time file action [offset length]`, the time in us (the HOWTO gives no unit; fio writes
+//! microseconds since its start), counted from the first line's. Offsets and lengths are bytes. A
+//! file is a device; `sync` and `datasync` are flushes, `trim` a discard.
 
 use agewell_core::Operation;
 

@@ -1,4 +1,5 @@
-//! `MQSim` ASCII traces: arrival time in **ns**, device, start sector, sectors, type; **0 is write**, 1 is read.
+//! `MQSim` ASCII traces: arrival time in **ns**, device, start sector, sectors, type; **0 is
+//! write**, 1 is read.
 //!
 //! `MQSim` itself ignores the device column; it is kept here, for `--filter device=` to use or not.
 

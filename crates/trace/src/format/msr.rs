@@ -1,7 +1,9 @@
-//! MSR Cambridge CSV (SNIA IOTTA 387): `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
+//! MSR Cambridge CSV (SNIA IOTTA 387):
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! Times are Windows FILETIME, 100 ns since 1601-01-01 UTC; offset and size are bytes; the response time is in 100 ns
-//! as well, and 0 means it was not measured. Records were written as requests completed, so the clock steps back.
+//! Times are Windows FILETIME, 100 ns since 1601-01-01 UTC; offset and size are bytes; the response
+//! time is in 100 ns as well, and 0 means it was not measured. Records were written as requests
+//! completed, so the clock steps back.
 
 use agewell_core::Operation;
 

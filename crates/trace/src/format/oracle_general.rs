@@ -1,11 +1,12 @@
-//! oracleGeneral (libCacheSim `oracleGeneralBin.h`), packed little-endian: u32 time in s, u64 object, u32 size in
-//! bytes, i64 next access (-1 or 2^63 - 1: none); the 27-byte form has u8 operation and u16 name space before the
-//! last.
+//! oracleGeneral (libCacheSim `oracleGeneralBin.h`), packed little-endian: u32 time in s, u64
+//! object, u32 size in bytes, i64 next access (-1 or 2^63 - 1: none); the 27-byte form has u8
+//! operation and u16 name space before the last.
 //!
-//! A cache format: there is **no address and no operation** in the 24-byte form. The object number stands in for the
-//! sector, which is right for the block traces that libCacheSim converted by block number and a mere label for others;
-//! every request is a read, except in the 27-byte form. Numbers beyond 2^54 (hashes) are folded so that an
-//! address in bytes still fits 64 bits, and counted. The name space becomes the client.
+//! A cache format: there is **no address and no operation** in the 24-byte form. The object number
+//! stands in for the sector, which is right for the block traces that libCacheSim converted by
+//! block number and a mere label for others; every request is a read, except in the 27-byte form.
+//! Numbers beyond 2^54 (hashes) are folded so that an address in bytes still fits 64 bits, and
+//! counted. The name space becomes the client.
 
 use agewell_core::Operation;
 
@@ -36,8 +37,8 @@ fn bytes_at<const N: usize>(record: &[u8], position: usize) -> [u8; N] {
     bytes
 }
 
-/// The codes of libCacheSim `req_op_e`: get, gets, read are reads; delete is a discard; whatever changes the object is a
-/// write.
+/// The codes of libCacheSim `req_op_e`: get, gets, read are reads; delete is a discard; whatever
+/// changes the object is a write.
 fn operation(code: u8) -> Result<Operation, Problem> {
     match code {
         0..=2 | 12 => Ok(Operation::Read),
@@ -47,7 +48,8 @@ fn operation(code: u8) -> Result<Operation, Problem> {
     }
 }
 
-/// Without a magic number, only sense can tell: times that rise, sizes above 0, next accesses in the future.
+/// Without a magic number, only sense can tell: times that rise, sizes above 0, next accesses in
+/// the future.
 pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Sureness {
     if sample.is_text() {
         return Sureness::No;

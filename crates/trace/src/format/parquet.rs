@@ -1,4 +1,5 @@
-//! agewell's own store: Parquet with the columns of [`crate::columns`]. Needs a file, since the footer stands at the end.
+//! agewell's own store: Parquet with the columns of [`crate::columns`]. Needs a file, since the
+//! footer stands at the end.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -42,8 +43,9 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls into the Parquet library, which panics on some damaged files instead of returning an error: such a panic
-/// becomes an error and prints nothing. Every other panic is reported as before.
+/// Calls into the Parquet library, which panics on some damaged files instead of returning an
+/// error: such a panic becomes an error and prints nothing. Every other panic is reported as
+/// before.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,7 +1,9 @@
-//! SPC-1 trace file format 1.0.1 (`UMass` Financial and `WebSearch` traces): `ASU,LBA,Size,Opcode,Timestamp[,...]`.
+//! SPC-1 trace file format 1.0.1 (`UMass` Financial and `WebSearch` traces):
+//! `ASU,LBA,Size,Opcode,Timestamp[,...]`.
 //!
-//! The address is in sectors of 512 bytes **within its ASU** (application storage unit), so every ASU is a device of
-//! its own; the size is in **bytes**; the time in seconds. Columns after the fifth are optional extras and ignored.
+//! The address is in sectors of 512 bytes **within its ASU** (application storage unit), so every
+//! ASU is a device of its own; the size is in **bytes**; the time in seconds. Columns after the
+//! fifth are optional extras and ignored.
 
 use agewell_core::Operation;
 

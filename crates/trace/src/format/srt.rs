@@ -1,16 +1,17 @@
 //! HP SRT: the traces of HP Laboratories (cello, snake, hplajw), taken in the HP-UX disk driver.
 //!
-//! A text header ends with a form feed; big-endian records of 32-bit words follow. Record version 4 (header 1.3),
-//! 56 bytes: size, version and type, enqueue s and us **from the trace date**, start and stop us **from enqueue**,
-//! bytes, sector, device, driver type, cylinder, flags, info, queue length. Version 7 (header 1.7), 88 bytes: the
-//! first seven words alike but with the time since 1970, device in word 8, flags in word 11, and a 64-bit **byte**
-//! address in words 16 and 17 (worked out from a real trace: every address is a whole number of sectors within 18 GB,
-//! 28 % of requests continue the previous one on their device, and 2003-05-18 18:04:04 UTC is the header's
+//! A text header ends with a form feed; big-endian records of 32-bit words follow. Record version 4
+//! (header 1.3), 56 bytes: size, version and type, enqueue s and us **from the trace date**, start
+//! and stop us **from enqueue**, bytes, sector, device, driver type, cylinder, flags, info, queue
+//! length. Version 7 (header 1.7), 88 bytes: the first seven words alike but with the time since
+//! 1970, device in word 8, flags in word 11, and a 64-bit **byte** address in words 16 and 17
+//! (worked out from a real trace: every address is a whole number of sectors within 18 GB, 28 % of
+//! requests continue the previous one on their device, and 2003-05-18 18:04:04 UTC is the header's
 //! 11:04:05 in California).
 //!
-//! Sectors of version 4 are of the drive's own size (256 bytes on HP-IB drives) and physical: the section offset is
-//! already in them. An odd one is rounded outward and counted. The device is the disk, bits 8 to 15 of the device word;
-//! the section, bits 0 to 7, stays in the metadata.
+//! Sectors of version 4 are of the drive's own size (256 bytes on HP-IB drives) and physical: the
+//! section offset is already in them. An odd one is rounded outward and counted. The device is the
+//! disk, bits 8 to 15 of the device word; the section, bits 0 to 7, stays in the metadata.
 
 use std::collections::BTreeMap;
 
@@ -208,7 +209,8 @@ impl Srt {
             return;
         }
         scene.set_origin_rule(Origin::FirstRecord);
-        // The header's date is local: its distance from UTC, to the quarter of an hour, is the zone.
+        // The header's date is local: its distance from UTC, to the quarter of an hour, is the
+        // zone.
         let utc_ns = i64::from(seconds) * 1_000_000_000;
         let quarter_ns = 900_000_000_000;
         let quarters = self

@@ -1,8 +1,9 @@
-//! The text header of HP SRT traces: the machine, its disks with geometry and seek parameters, their sections.
+//! The text header of HP SRT traces: the machine, its disks with geometry and seek parameters,
+//! their sections.
 //!
-//! `key = value;` at the top; values nest as `{ a, b }`, `( a b )` and `number -> { ... }`. What the header says is
-//! kept as metadata and never needed to decode a record, except the sector size; so a key that is absent or new is
-//! no error, while brackets that do not match are.
+//! `key = value;` at the top; values nest as `{ a, b }`, `( a b )` and `number -> { ... }`. What
+//! the header says is kept as metadata and never needed to decode a record, except the sector size;
+//! so a key that is absent or new is no error, while brackets that do not match are.
 
 use std::collections::BTreeMap;
 

@@ -1,20 +1,25 @@
 //! File operations out of strace: `strace -f -ttt -y -o FILE ...` to [`FileOperationBatch`].
 //!
-//! strace shows system calls; a file operation needs more: which file a descriptor means and where in it the program
-//! stands. So descriptors are followed through `open`, `dup`, `fork` and `close`, offsets through `read`, `write` and
-//! `lseek` (an offset belongs to the open file, which copies of a descriptor share), relative paths through `chdir`.
-//! A line of a child that comes before its parent's `fork` has returned waits for it.
+//! strace shows system calls; a file operation needs more: which file a descriptor means and where
+//! in it the program stands. So descriptors are followed through `open`, `dup`, `fork` and `close`,
+//! offsets through `read`, `write` and `lseek` (an offset belongs to the open file, which copies of
+//! a descriptor share), relative paths through `chdir`. A line of a child that comes before its
+//! parent's `fork` has returned waits for it.
 //!
 //! Choices where the text leaves one:
 //! * An `O_CREAT` open without `O_EXCL` makes a file if the path was not met before.
-//! * A hard link is a second name; removing the name that operations were told by is then a rename to the other.
+//! * A hard link is a second name; removing the name that operations were told by is then a rename
+//!   to the other.
 //! * A read at the end of a file moves nothing and is left out; so are failed calls.
-//! * Offsets are missing where the text cannot tell them: descriptors inherited from before the trace, appends to
-//!   files of unknown length.
-//! * A call that does not say how long it took (`-T`) has a finish time only if it was interrupted in the text.
-//! * Symbolic links are not followed in paths that strace does not resolve itself (those of unlink, rename, mkdir).
+//! * Offsets are missing where the text cannot tell them: descriptors inherited from before the
+//!   trace, appends to files of unknown length.
+//! * A call that does not say how long it took (`-T`) has a finish time only if it was interrupted
+//!   in the text.
+//! * Symbolic links are not followed in paths that strace does not resolve itself (those of unlink,
+//!   rename, mkdir).
 //!
-//! What is not seen at all: access through `mmap`, descriptors closed by `exec` or the end of a process.
+//! What is not seen at all: access through `mmap`, descriptors closed by `exec` or the end of a
+//! process.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -31,7 +36,8 @@ use crate::source::Source;
 /// Rows held back to put them in the order of their beginning; chosen by us as for blocks.
 const WINDOW_ROWS: usize = 65_536;
 
-/// Lines of one process that wait for its parent; chosen by us, far above what a child does before `exec`.
+/// Lines of one process that wait for its parent; chosen by us, far above what a child does before
+/// `exec`.
 const WAITING_LINES_MAX: usize = 10_000;
 
 const PASSED_OVER: &str = "calls that are no file operation were passed over";
@@ -138,7 +144,8 @@ impl StraceTrace {
         self.source.offset()
     }
 
-    /// Replaces the content of `batch` by the next operations, up to [`BATCH_ROWS`]; `false` at the end.
+    /// Replaces the content of `batch` by the next operations, up to [`BATCH_ROWS`]; `false` at the
+    /// end.
     ///
     /// # Errors
     /// The first thing wrong with the text.
@@ -173,7 +180,8 @@ impl StraceTrace {
             row.time_ns
         });
         if row.time_ns < self.latest_ns || row.time_ns < origin {
-            // Held back for WINDOW_ROWS rows and still late: the clock was set, or a call took very long.
+            // Held back for WINDOW_ROWS rows and still late: the clock was set, or a call took very
+            // long.
             let problem = Problem::new(format!(
                 "a {} that began {} ns before operations already passed on",
                 row.operation.name(),

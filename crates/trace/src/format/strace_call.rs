@@ -1,9 +1,11 @@
-//! The grammar of one line of strace: who, when, which call with which arguments, and what came of it.
+//! The grammar of one line of strace: who, when, which call with which arguments, and what came of
+//! it.
 //!
-//! `[pid] seconds.fraction name(argument, ...) = result [<duration>]`, as written by
-//! `strace -f -ttt -y -o FILE`. A call that another process interrupts is cut in two, `name(... <unfinished ...>` and
-//! `<... name resumed>...`, which are joined before they are parsed. With `-y` a descriptor is followed by what it
-//! stands for: `3</etc/passwd>`, `1<pipe:[42]>`, `AT_FDCWD</home>`.
+//! `[pid] seconds.fraction name(argument, ...) = result [<duration>]`, as written by `strace -f
+//! -ttt -y -o FILE`. A call that another process interrupts is cut in two, `name(... <unfinished
+//! ...>` and `<... name resumed>...`, which are joined before they are parsed. With `-y` a
+//! descriptor is followed by what it stands for: `3</etc/passwd>`, `1<pipe:[42]>`,
+//! `AT_FDCWD</home>`.
 
 use crate::error::Problem;
 use crate::fields::{scaled, try_integer};
@@ -154,8 +156,8 @@ fn quote_end(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// Position of the `>` that ends the annotation beginning at `at`. `<<` and `<` before a blank are operators of a
-/// flag expression, and `->` within a socket's description ends nothing.
+/// Position of the `>` that ends the annotation beginning at `at`. `<<` and `<` before a blank are
+/// operators of a flag expression, and `->` within a socket's description ends nothing.
 fn annotation_end(text: &[u8], at: usize) -> Option<usize> {
     if matches!(*text.get(at + 1)?, b'<' | b' ') {
         return Some(at + 1);

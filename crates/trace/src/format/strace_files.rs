@@ -1,8 +1,9 @@
 //! Processes, descriptors, offsets and names behind the calls that strace shows.
 //!
-//! Only descriptors of files that are asked for are kept; a descriptor without an entry means some other file. strace's
-//! own word (`3</path>`) wins over ours where they differ: then a descriptor was inherited or came by a call that was
-//! not traced, and its offset is unknown until a seek tells it.
+//! Only descriptors of files that are asked for are kept; a descriptor without an entry means some
+//! other file. strace's own word (`3</path>`) wins over ours where they differ: then a descriptor
+//! was inherited or came by a call that was not traced, and its offset is unknown until a seek
+//! tells it.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -433,7 +434,8 @@ impl Files {
             return Ok(Some(normal(&path)));
         }
         let known = self.processes.get(&self.process).and_then(|known| known.directory.clone());
-        // A descriptor as the directory is told by strace; only AT_FDCWD and nothing mean the working directory.
+        // A descriptor as the directory is told by strace; only AT_FDCWD and nothing mean the
+        // working directory.
         let own = before.first().is_none_or(|argument| argument.starts_with(b"AT_FDCWD"));
         if let Some(directory) = told.or(if own { known } else { None }) {
             Ok(Some(normal(&format!("{directory}/{path}"))))

@@ -1,12 +1,15 @@
-//! Linux block tracepoints as text: `/sys/kernel/tracing/trace`, `trace_pipe`, `trace-cmd report`, `perf script`.
+//! Linux block tracepoints as text: `/sys/kernel/tracing/trace`, `trace_pipe`, `trace-cmd report`,
+//! `perf script`.
 //!
-//! A line is `task-pid [cpu] flags seconds.fraction: event: major,minor letters [bytes (command)] sector + sectors ...`.
-//! The task may hold blanks and dashes; the flags may be absent. `block_bio_queue`, `block_rq_insert`, `block_rq_issue`,
-//! `block_rq_complete`, `block_rq_requeue` and `block_bio_complete` are paired into requests. A flush is issued with no
-//! sectors and completes at sector 2^64 - 1. `block_bio_remap` tells which partition belongs to which disk: a
+//! A line is `task-pid [cpu] flags seconds.fraction: event: major,minor letters [bytes (command)]
+//! sector + sectors ...`. The task may hold blanks and dashes; the flags may be absent.
+//! `block_bio_queue`, `block_rq_insert`, `block_rq_issue`, `block_rq_complete`, `block_rq_requeue`
+//! and `block_bio_complete` are paired into requests. A flush is issued with no sectors and
+//! completes at sector 2^64 - 1. `block_bio_remap` tells which partition belongs to which disk: a
 //! queued piece names the partition, the issued request the disk.
 //!
-//! Comment lines `# agewell KEY: VALUE` become metadata. Lost events, which the kernel's header tells, are counted.
+//! Comment lines `# agewell KEY: VALUE` become metadata. Lost events, which the kernel's header
+//! tells, are counted.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +67,8 @@ fn find_event(line: &[u8]) -> Option<Found<'_>> {
     })
 }
 
-/// Process number in `task-pid [cpu]`, `task-pid (tgid) [cpu]` or perf's `task pid [cpu]`; 0 if there is none.
+/// Process number in `task-pid [cpu]`, `task-pid (tgid) [cpu]` or perf's `task pid [cpu]`; 0 if
+/// there is none.
 fn process(before: &[u8]) -> u32 {
     let end = memchr::memrchr(b'[', before).unwrap_or(before.len());
     let mut task = before[..end].trim_ascii_end();
@@ -176,7 +180,8 @@ fn range(body: &[u8]) -> Result<(u64, u64), Problem> {
     Err(Problem::new("no 'SECTOR + SECTORS' in the event; the line is cut or of another kernel"))
 }
 
-/// A line without a block event: another subsystem's, or the kernel telling of loss; anything else is broken.
+/// A line without a block event: another subsystem's, or the kernel telling of loss; anything else
+/// is broken.
 fn other_line(line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
     if line.starts_with(b"CPU:")
         && let Some(lost) = memchr::memmem::find(line, b"[LOST ")

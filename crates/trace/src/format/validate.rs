@@ -1,9 +1,11 @@
-//! `DiskSim` validation traces: `R|W buffer block blocks response_us think_us`, measured on real drives.
+//! `DiskSim` validation traces: `R|W buffer block blocks response_us think_us`, measured on real
+//! drives.
 //!
-//! One request at a time, and no absolute times: each request is issued its predecessor's think time after its
-//! predecessor completed. On the trace's own time base the first is issued at 0, `start = enqueue` (there is no queue)
-//! and `finish = enqueue + response`, so that think = next enqueue - finish exactly. The last think time is dropped.
-//! The second column is what the drive's buffer did; only one of the published traces has true values there.
+//! One request at a time, and no absolute times: each request is issued its predecessor's think
+//! time after its predecessor completed. On the trace's own time base the first is issued at 0,
+//! `start = enqueue` (there is no queue) and `finish = enqueue + response`, so that think = next
+//! enqueue - finish exactly. The last think time is dropped. The second column is what the drive's
+//! buffer did; only one of the published traces has true values there.
 
 use agewell_core::Operation;
 

@@ -1,9 +1,9 @@
 //! `CloudPhysics` vscsi traces (libCacheSim `vscsi.h`), little-endian.
 //!
-//! Version 1, 32 bytes: u32 serial, length in bytes, scatter-gather entries; u16 SCSI command, version; u64 block of
-//! 512 bytes, time in us. Version 2, 40 bytes: u16 command, version; u32 serial, length, entries; u64 block, time in us,
-//! response time in us (0: not measured). The high byte of the version word is the version. Read or write is
-//! told **only by the SCSI opcode**.
+//! Version 1, 32 bytes: u32 serial, length in bytes, scatter-gather entries; u16 SCSI command,
+//! version; u64 block of 512 bytes, time in us. Version 2, 40 bytes: u16 command, version; u32
+//! serial, length, entries; u64 block, time in us, response time in us (0: not measured). The high
+//! byte of the version word is the version. Read or write is told **only by the SCSI opcode**.
 
 use agewell_core::Operation;
 
@@ -58,7 +58,8 @@ fn u64_at(bytes: &[u8], position: usize) -> u64 {
     u64::from(u32_at(bytes, position)) | u64::from(u32_at(bytes, position + 4)) << 32
 }
 
-/// What a SCSI opcode asks (SBC-3, table of commands); `None` for known commands that move no user data.
+/// What a SCSI opcode asks (SBC-3, table of commands); `None` for known commands that move no user
+/// data.
 fn operation(command: u16) -> Result<Option<Operation>, Problem> {
     match command {
         0x08 | 0x28 | 0xa8 | 0x88 => Ok(Some(Operation::Read)),
@@ -68,7 +69,8 @@ fn operation(command: u16) -> Result<Option<Operation>, Problem> {
         }
         0x42 => Ok(Some(Operation::Discard)),
         0x35 | 0x91 => Ok(Some(Operation::Flush)),
-        // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE, START STOP, READ CAPACITY, VERIFY, LOG SENSE, RESERVE, ...
+        // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE, START STOP, READ CAPACITY, VERIFY, LOG
+        // SENSE, RESERVE, ...
         0x00 | 0x03 | 0x12 | 0x15 | 0x16 | 0x17 | 0x1a | 0x1b | 0x1d | 0x1e | 0x25 | 0x2b
         | 0x2f | 0x34 | 0x37 | 0x4c | 0x4d | 0x55 | 0x56 | 0x57 | 0x5a | 0x5e | 0x5f | 0x83
         | 0x84 | 0x8f | 0x90 | 0x9e | 0xa0 | 0xa3 | 0xa4 | 0xaf => Ok(None),

@@ -1,5 +1,5 @@
-//! `DiskSim` ASCII: arrival in ms with six decimals (exact ns), device, sector, sectors, flags (1 read, 0 write).
-//! Discards and flushes do not exist there and are counted as left out.
+//! `DiskSim` ASCII: arrival in ms with six decimals (exact ns), device, sector, sectors, flags (1
+//! read, 0 write). Discards and flushes do not exist there and are counted as left out.
 
 use std::io::Write as _;
 

@@ -1,6 +1,6 @@
-//! fio I/O logs. Version 2 tells time by waits in us, each counted from the one before, so that rounding never adds
-//! up; version 3 by the time in us at the front of each line. A device is a file named after it, added and opened at
-//! its first request; offsets and lengths are bytes.
+//! fio I/O logs. Version 2 tells time by waits in us, each counted from the one before, so that
+//! rounding never adds up; version 3 by the time in us at the front of each line. A device is a
+//! file named after it, added and opened at its first request; offsets and lengths are bytes.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

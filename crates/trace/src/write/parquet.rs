@@ -1,5 +1,5 @@
-//! Parquet: encoded on a second thread while the first one parses. Order of rows, sizes of row groups and keys are fixed,
-//! so the same input gives the same bytes.
+//! Parquet: encoded on a second thread while the first one parses. Order of rows, sizes of row
+//! groups and keys are fixed, so the same input gives the same bytes.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;

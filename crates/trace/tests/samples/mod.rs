@@ -1,4 +1,5 @@
-//! Small valid traces of every format, made by hand: each has three requests or more, and its format's traps.
+//! Small valid traces of every format, made by hand: each has three requests or more, and its
+//! format's traps.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its share")]
 
 use agewell_trace::Format;
@@ -25,7 +26,8 @@ pub fn srt_v4() -> Vec<u8> {
         seekparms = {616, 3450, 597, 10840, 12, 2500}, sectorsize = 256,\n\
         sections = { 8 -> { \"/\", size = (904 231424) } } } };\n   3 \n\x0c"
             .to_vec();
-    // size, version 4 type 1, s, us, start us, stop us, bytes, sector, device, driver, cylinder, flags, info, queue
+    // size, version 4 type 1, s, us, start us, stop us, bytes, sector, device, driver, cylinder,
+    // flags, info, queue
     bytes.extend(big(&[56, 0x4_0001, 1, 5, 100, 2100, 1024, 1810, 0x0800_0108, 4, 2, 0x1b, 0, 1]));
     bytes.extend(big(&[56, 0x4_0001, 2, 0, 0, 1500, 512, 1811, 0x0800_0108, 4, 2, 0x10a, 0, 1]));
     bytes.extend(big(&[56, 0x4_0001, 2, 7, 0, 0, 8192, 4000, 0x0800_0107, 4, 4, 0x1b, 0, 1]));
