@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Callable
@@ -43,7 +44,9 @@ def test_every_request_is_served_with_and_without_shuffling(agewell: Agewell, na
     assert metrics["requests_without_transfer"] == (~moves).sum()
     assert baseline["split_requests"] == 0
     assert metrics["rearrangements"] >= 1
-    assert result["inputs"][0]["path"].endswith(f"{name}.parquet")
+    trace = EXAMPLES / "traces" / f"{name}.parquet"
+    digest = hashlib.sha256(trace.read_bytes()).hexdigest()
+    assert {"name": f"traces/{name}.parquet", "sha256": digest} in result["inputs"]
 
 
 @pytest.mark.parametrize("name", ["pgbench", "mail"])
