@@ -334,6 +334,32 @@ impl Geometry {
         Ok(first_block)
     }
 
+    /// Removes slips that outnumber the spares of their unit, the last ones first; returns how many.
+    ///
+    /// DiskSim accepts such files and hands out some places twice.
+    pub(crate) fn drop_unfitting_slips(parameters: &mut GeometryParameters) -> usize {
+        let mut dropped = 0;
+        for index in 0..parameters.zones.len() {
+            let built = Zone::new(parameters, &parameters.zones[index], 0);
+            if built.rule == SlipRule::ToEnd || built.unit_places == 0 {
+                continue;
+            }
+            let spare = (built.unit_places - built.unit_blocks) as usize;
+            let slips = &mut parameters.zones[index].slips;
+            let before = slips.len();
+            let (mut unit, mut kept) = (u64::MAX, 0);
+            slips.retain(|slip| {
+                if slip / built.unit_places != unit {
+                    (unit, kept) = (slip / built.unit_places, 0);
+                }
+                kept += 1;
+                kept <= spare
+            });
+            dropped += before - slips.len();
+        }
+        dropped
+    }
+
     /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks

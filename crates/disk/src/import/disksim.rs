@@ -40,7 +40,11 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
         ));
     }
     let mut notes = Vec::new();
-    let geometry = read_geometry(&model, &layout)?;
+    let mut geometry = read_geometry(&model, &layout)?;
+    let dropped = Geometry::drop_unfitting_slips(&mut geometry);
+    if dropped > 0 {
+        notes.push(format!("{dropped} slips outnumber the spares of their unit and are left out."));
+    }
     let held = Geometry::check(&geometry).map_err(|(key, message)| DeviceError::Inconsistent {
         file: layout.file.display().to_string(),
         key,

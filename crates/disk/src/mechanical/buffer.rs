@@ -77,8 +77,9 @@ impl Buffer {
     #[inline]
     pub(super) fn catch_up(&mut self, platter: &Platter, now: u64) {
         let Some(mut stream) = self.stream else { return };
-        let mut next = stream.next;
-        let mut reached = stream.position;
+        if stream.next >= stream.limit || stream.position.free >= now {
+            return;
+        }
         platter.sweep(
             stream.position,
             stream.next,
@@ -90,24 +91,18 @@ impl Buffer {
                 if passed == 0 {
                     return false;
                 }
-                let location = platter.geometry.locate(stretch.first);
-                next = stretch.first + passed;
-                reached = Position {
-                    cylinder: location.cylinder,
-                    head: location.head,
+                stream.next = stretch.first + passed;
+                stream.position = Position {
+                    cylinder: stretch.cylinder,
+                    head: stretch.head,
                     free: platter.passed(&stretch, passed),
                 };
                 passed == stretch.blocks
             },
         );
-        stream.next = next;
-        stream.position = reached;
-        self.grow(stream.segment, next);
-        self.stream = (next < stream.limit).then_some(stream);
-        if self.stream.is_none() {
-            // The heads stay where the read-ahead ended.
-            self.stream = Some(Stream { limit: next, ..stream });
-        }
+        self.grow(stream.segment, stream.next);
+        // A stream that has reached its limit stays, to say where the heads are.
+        self.stream = Some(stream);
     }
 
     /// Lets `segment` reach up to `end`, dropping its oldest blocks if it is full.

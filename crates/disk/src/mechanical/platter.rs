@@ -29,6 +29,9 @@ pub(super) struct Stretch {
     pub(super) end: u64,
     /// Rotation taken by one block.
     pub(super) width: Angle,
+    /// The track it lies on.
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
 }
 
 /// What the first positioning of a transfer cost.
@@ -141,6 +144,8 @@ impl Platter {
                 start,
                 end: start + turned.max(1),
                 width: location.width,
+                cylinder: location.cylinder,
+                head: location.head,
             };
             if block == first {
                 cost = Positioning {
