@@ -65,8 +65,8 @@ pub(crate) fn device_import(py: Python<'_>, path: PathBuf, name: Option<&str>) -
 
 /// Replays a measured trace through a device and reports the errors, as JSON text.
 ///
-/// `options` is a JSON object: `fit` (fit three overheads on the first half), `trace_device` (number of the device in
-/// the trace; all of them, each on its own drive, by default).
+/// `options` is a JSON object: `fit` (fit three overheads on the first half), `trace_device`
+/// (number of the device in the trace; all of them, each on its own drive, by default).
 #[pyfunction]
 #[pyo3(signature = (device, catalogue_dir, trace, options="{}"))]
 pub(crate) fn validate_device(
@@ -85,8 +85,9 @@ pub(crate) fn validate_device(
         let read = read_measured(&trace, options.trace_device, &mut raised).map_err(|why| {
             if why.is_input_error() { error::input(why) } else { error::run(why) }
         })?;
-        // A drive that had one request at a time can be replayed with think times, which keeps the platter where the
-        // simulation has put it; on the measured clock every error would also make the next request late.
+        // A drive that had one request at a time can be replayed with think times, which keeps the
+        // platter where the simulation has put it; on the measured clock every error would also
+        // make the next request late.
         let serial = read.drives.iter().all(Measured::is_serial);
         let primary = if serial { TimeBase::Closed } else { TimeBase::Trace };
         let report =

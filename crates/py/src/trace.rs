@@ -65,7 +65,11 @@ pub(crate) fn trace_info(
         Ok(json!({
             "format": detected.format.name(),
             "title": detected.format.description().title,
-            "sureness": if options.format.is_some() { json!("given") } else { json!(detected.sureness) },
+            "sureness": if options.format.is_some() {
+                json!("given")
+            } else {
+                json!(detected.sureness)
+            },
             "start_wall": trace.metadata.start_wall_ns.map(agewell_trace::civil_text),
             "metadata": trace.metadata,
             "summary": summary,
@@ -117,8 +121,9 @@ fn record(row: BlockRow) -> Value {
 
 /// Converts, merges and filters; returns what was done as JSON text.
 ///
-/// `filters` is a JSON list of texts such as `op=read`. `progress` is called between batches with bytes and requests read;
-/// an exception from it, or Ctrl-C, stops the conversion and nothing is written.
+/// `filters` is a JSON list of texts such as `op=read`. `progress` is called between batches with
+/// bytes and requests read; an exception from it, or Ctrl-C, stops the conversion and nothing is
+/// written.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, input_format, output_format, filters, skip_bad, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the parameters of one command")]
