@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SMALL_EXPERIMENT, Agewell
+from conftest import SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 BAD_USAGE = {
     "no-command": ["rum"],
@@ -101,6 +101,8 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment:
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
+        # A job in the background is started with interrupts ignored, and would pass that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 30
     # The folder is made just before the simulation begins.
@@ -108,7 +110,10 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment:
         time.sleep(0.02)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=30)
+    try:
+        _, complaint = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert complaint == "agewell: error: interrupted\n"
     assert process.returncode == 130
     assert list((tmp_path / "first").iterdir()) == []
