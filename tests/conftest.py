@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -54,6 +55,15 @@ bandwidth = "2 MB/s"
 """
 
 Agewell = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def heed_interrupts() -> None:
+    """For `preexec_fn`: let Ctrl-C reach a program even where the tests run in the background.
+
+    A shell without job control starts background jobs with the signal ignored, and a program
+    inherits that.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -101,8 +101,7 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment:
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        # A job in the background is started with interrupts ignored, and would pass that on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=heed_interrupts,
     )
     deadline = time.monotonic() + 30
     # The folder is made just before the simulation begins.

@@ -20,7 +20,7 @@ from agewell.configuration import Experiment
 from agewell.errors import InputError, RunError
 from agewell.sweeping import plan
 from agewell.workers import Job, Outcome, run_jobs
-from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
+from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 AXES = ("--over", "run.seed=1,2", "--over", "queue.discipline=fcfs,sstf")
 
@@ -135,7 +135,9 @@ def test_an_interrupted_sweep_goes_on_where_it_was(experiment: Path, tmp_path: P
     experiment.write_text(SMALL_EXPERIMENT.replace("requests = 2000", "requests = 300000"))
     command = [sys.executable, "-m", "agewell", "sweep", str(experiment), "--quiet", "--jobs", "2"]
     command += ["--over", f"run.seed={','.join(map(str, range(1, 13)))}", "--out", "sweep"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     folder = tmp_path / "sweep"
     deadline = time.monotonic() + 60
     while not results(folder) and time.monotonic() < deadline:
