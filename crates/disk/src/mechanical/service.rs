@@ -8,7 +8,8 @@ use super::{Blocks, Mechanical};
 use crate::Service;
 use crate::parameters::{FastWrite, KeepRequested, ReadAhead};
 
-/// Sectors by which the bus must stay ahead of the medium in a write.
+/// Sectors by which the bus must stay ahead of the medium in a write, where the device file does not say. From the HP
+/// C2247A: sequential writes of up to 8 sectors start once all are in, longer ones earlier (docs/concepts/disk-model.md).
 const WRITE_RESERVE_SECTORS: u64 = 8;
 
 /// The bus carrying a read's data to the host while the medium delivers them.
