@@ -18,7 +18,7 @@ from agewell.page import Cell, Highlight, Page, PageTable, Section, render
 from agewell.plot import Curve, Plot
 from agewell.report import names_of, page_of
 from agewell.simulation import Result
-from conftest import Agewell
+from conftest import REPOSITORY, Agewell
 
 SHUFFLED = {
     "device.model": "hp-97560",
@@ -177,6 +177,16 @@ def test_a_run_without_a_baseline_has_values_instead_of_changes(
     names = [plot.name for plot in page.sections[0].plots]
     assert "before-after" not in names
     assert "service-time" in names
+
+
+def test_two_replays_at_their_own_pace_have_one_curve_by_interval() -> None:
+    result = api.run(REPOSITORY / "examples" / "demo-build.toml")
+    assert result.config["workload"]["replay"] == "closed"
+    assert "baseline_mean_service_ms" not in result.series.column_names
+    plots = {plot.name: plot for plot in page_of([result], ["build"]).sections[0].plots}
+    assert [curve.label for curve in plots["service-time"].curves] == ["rearranged"]
+    assert "at their own pace" in plots["service-time"].caption
+    assert [curve.label for curve in plots["seek-cdf"].curves] == ["as it lies", "rearranged"]
 
 
 def test_the_series_of_a_plot_add_up_to_the_metrics(runs: list[Path]) -> None:

@@ -105,15 +105,20 @@ def _series_plot(
     result: Result, name: str, title: str, column: str, y_label: str, caption: str
 ) -> Plot:
     positions, unit, _, _ = _time_axis(result)
+    columns = {"run": column, "baseline": f"baseline_{column}"}
+    lanes = [lane for lane in _lanes(result) if columns[lane.lane] in result.series.column_names]
+    if len(lanes) < len(_lanes(result)):
+        # Under closed replay each replay has its own clock, so their intervals are not the same.
+        caption += f" Only {RUN_LABEL}: the two replays run at their own pace."
     curves = [
         Curve(
             lane.label,
             positions,
-            _held(_filled(result, f"baseline_{column}" if lane.lane == "baseline" else column)),
+            _held(_filled(result, columns[lane.lane])),
             style="steps",
             emphasis=lane.emphasis,
         )
-        for lane in _lanes(result)
+        for lane in lanes
     ]
     return Plot(
         name=name,

@@ -47,7 +47,7 @@ class Result:
             `read_requests`, `sectors`, `mean_service_ms`, `mean_response_ms`,
             `mean_seek_cylinders`,
             `zero_seek_fraction`, and the last four again with the prefix `baseline_` when a
-            baseline ran.
+            baseline ran and shares the intervals; under closed replay it does not.
         histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
             `service_ns`,
             `seek_cylinders`), `day` (of the trace, for seek distances), `upper` (inclusive upper
