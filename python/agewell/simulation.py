@@ -43,15 +43,13 @@ class Result:
     Attributes:
         document: The whole record, as in `result.json`.
         series: A row an interval of the trace (an hour unless set otherwise): `interval`,
-            `start_ns`, `requests`,
-            `read_requests`, `sectors`, `mean_service_ms`, `mean_response_ms`,
-            `mean_seek_cylinders`,
-            `zero_seek_fraction`, and the last four again with the prefix `baseline_` when a
-            baseline ran and shares the intervals; under closed replay it does not.
+            `start_ns`, `requests`, `read_requests`, `sectors`, `mean_service_ms`,
+            `mean_response_ms`, `mean_seek_cylinders`, `zero_seek_fraction`, and the last four again
+            with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
+            replay it does not.
         histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
-            `service_ns`,
-            `seek_cylinders`), `day` (of the trace, for seek distances), `upper` (inclusive upper
-            edge), `count`.
+            `service_ns`, `seek_cylinders`), `day` (of the trace, for seek distances), `upper`
+            (inclusive upper edge), `count`.
         directory: The folder that holds the record, or None if none was kept.
     """
 
