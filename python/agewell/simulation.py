@@ -13,14 +13,14 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell, catalogue, files
 from agewell.configuration import Configuration, Experiment, load, read_json, with_settings
 from agewell.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ProgressCallback = Callable[[int], None]
 """Called now and then with the number of requests read so far."""
@@ -186,6 +186,10 @@ def run_experiment(
 
 
 def _read_table(path: Path) -> pa.Table:
+    # Loading Arrow takes longer than a week's trace: a run that only prints its metrics does not.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as error:
