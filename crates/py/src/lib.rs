@@ -3,6 +3,15 @@
 //! Structured values cross as JSON text, bulk data as Parquet files; the Python package gives both
 //! their shape.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python are made for the call and belong to it"
+)]
+#![allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "a method of Python<'py> has one lifetime, where attach wants a function for any"
+)]
+
 mod disk;
 mod error;
 mod sim;

@@ -105,7 +105,8 @@ pub(crate) fn trace_head(
 
 fn record(row: BlockRow) -> Value {
     let time = |time_ns: u64| (time_ns != TIME_MISSING).then_some(time_ns);
-    let operation = agewell_core::Operation::from_code(row.operation).map(|code| code.name());
+    let operation =
+        agewell_core::Operation::from_code(row.operation).map(agewell_core::Operation::name);
     json!({
         "enqueue_ns": row.enqueue_ns,
         "start_ns": time(row.start_ns),
