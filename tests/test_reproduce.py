@@ -34,7 +34,8 @@ class MadeUp:
                 return self._service_time(context)
             case "figure-02":
                 row = Row("claim [in brackets]", "+5", -1.0, "%", "same sign", Verdict.FAILS, "why")
-                return FigureResult([row])
+                known = Row("explained", 1.0, 2.0, "", "same", Verdict.DIFFERS, "another trace")
+                return FigureResult([row, known])
             case _:
                 path = context.input("week.trace")
                 row = Row("bytes", None, float(path.stat().st_size), "B", "", Verdict.INFORMATION)

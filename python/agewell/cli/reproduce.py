@@ -24,7 +24,13 @@ app = typer.Typer()
 DATA_VARIABLE = "AGEWELL_DATA"
 """Folders to search for inputs, separated as in PATH, when --data is not given."""
 
-_STYLES = {"holds": "green", "fails": "bold red", "not run": "yellow", "information": "dim"}
+_STYLES = {
+    "holds": "green",
+    "differs": "magenta",
+    "fails": "bold red",
+    "not run": "yellow",
+    "information": "dim",
+}
 
 
 @app.command("reproduce")
@@ -62,7 +68,7 @@ def reproduce(
 ) -> None:
     """Compute published figures again and hold them against the paper's numbers.
 
-    Exit status 1 if a verdict fails.
+    Exit status 1 if a verdict fails; one that differs for a reason stated beforehand does not.
 
     Example: agewell reproduce ruemmler-wilkes-1991/figure-06 --data traces
     """
