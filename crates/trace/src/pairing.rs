@@ -203,14 +203,13 @@ impl Pairing {
     fn row(event: &Event, operation: Operation) -> BlockRow {
         BlockRow {
             enqueue_ns: event.time_ns,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device: event.device,
             sector: event.sector,
             sectors: event.sectors as u32,
             operation: operation as u8,
             flags: event.letters.flags,
             client: event.client,
+            ..BlockRow::default()
         }
     }
 

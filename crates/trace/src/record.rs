@@ -69,6 +69,24 @@ pub struct BlockRow {
     pub client: u32,
 }
 
+impl Default for BlockRow {
+    /// A row of which only the enqueue time, address and operation are still to be said: the other
+    /// times are missing, nothing is known of flags and client.
+    fn default() -> Self {
+        Self {
+            enqueue_ns: 0,
+            start_ns: TIME_MISSING,
+            finish_ns: TIME_MISSING,
+            device: 0,
+            sector: 0,
+            sectors: 0,
+            operation: 0,
+            flags: 0,
+            client: 0,
+        }
+    }
+}
+
 /// Applies one expression to every column of a batch.
 macro_rules! each_column {
     ($batch:expr, $column:ident => $action:expr) => {{

@@ -11,7 +11,7 @@ use super::LineFormat;
 use super::msr::UNALIGNED;
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, integer32, need, times};
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 pub(crate) struct Alibaba;
@@ -86,13 +86,10 @@ fn push(
     let device = scene.devices.numbered(volume, &mut scene.metadata)?;
     scene.push(BlockRow {
         enqueue_ns,
-        start_ns: TIME_MISSING,
-        finish_ns: TIME_MISSING,
         device,
         sector,
         sectors,
         operation: operation as u8,
-        flags: 0,
-        client: 0,
+        ..BlockRow::default()
     })
 }

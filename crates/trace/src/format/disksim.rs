@@ -9,7 +9,7 @@ use agewell_core::Operation;
 use super::{LineFormat, Sample, Sureness};
 use crate::error::Problem;
 use crate::fields::{Fields, integer, integer32, need, scaled};
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 /// Bit 0 of the flags: read (`disksim_reqflags.h`, READ).
@@ -53,14 +53,11 @@ impl LineFormat for DisksimAscii {
         let device = scene.devices.numbered(device, &mut scene.metadata)?;
         scene.push(BlockRow {
             enqueue_ns,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device,
             sector,
             sectors,
             operation,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })
     }
 }

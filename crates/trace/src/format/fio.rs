@@ -12,7 +12,7 @@ use super::msr::UNALIGNED;
 use super::{LineFormat, Sample, Sureness};
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, need, times};
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 #[derive(Default)]
@@ -102,14 +102,11 @@ impl LineFormat for FioIolog {
         let device = device(scene, file)?;
         scene.push(BlockRow {
             enqueue_ns: clock_ns,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })?;
         self.clock_ns = clock_ns;
         if !aligned {

@@ -8,7 +8,7 @@ use agewell_core::Operation;
 use super::{LineFormat, Sample, Sureness};
 use crate::error::Problem;
 use crate::fields::{Fields, integer, integer32, need, times};
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 #[derive(Default)]
@@ -37,14 +37,11 @@ impl LineFormat for Mqsim {
         let device = scene.devices.numbered(device, &mut scene.metadata)?;
         scene.push(BlockRow {
             enqueue_ns,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })
     }
 }

@@ -64,14 +64,12 @@ impl LineFormat for Msr {
         let device = device(scene, host, disk)?;
         scene.push(BlockRow {
             enqueue_ns,
-            start_ns: TIME_MISSING,
             finish_ns,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })?;
         if !aligned {
             scene.metadata.warn(UNALIGNED);

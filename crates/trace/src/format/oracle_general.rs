@@ -12,7 +12,7 @@ use agewell_core::Operation;
 
 use super::{RecordFormat, Sample, Sureness};
 use crate::error::Problem;
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 const OBJECT_NUMBERS: &str =
@@ -101,14 +101,12 @@ impl RecordFormat for OracleGeneral {
         let device = scene.devices.numbered(0, &mut scene.metadata)?;
         scene.push(BlockRow {
             enqueue_ns: u64::from(time_s) * 1_000_000_000,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
             client: u32::from(space),
+            ..BlockRow::default()
         })?;
         scene.metadata.warn(OBJECT_NUMBERS);
         if sector != object {

@@ -11,7 +11,7 @@ use super::LineFormat;
 use super::msr::UNALIGNED;
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, integer32, need, scaled};
-use crate::record::{BlockRow, TIME_MISSING};
+use crate::record::BlockRow;
 use crate::scene::Scene;
 
 #[derive(Default)]
@@ -41,14 +41,11 @@ impl LineFormat for Spc {
         let device = scene.devices.numbered(unit, &mut scene.metadata)?;
         scene.push(BlockRow {
             enqueue_ns,
-            start_ns: TIME_MISSING,
-            finish_ns: TIME_MISSING,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })?;
         if !aligned {
             scene.metadata.warn(UNALIGNED);

@@ -247,7 +247,7 @@ impl Srt {
             sectors,
             operation,
             flags,
-            client: 0,
+            ..BlockRow::default()
         };
         scene.push(row)?;
         *self.sections.entry((disk, section)).or_default() += 1;

@@ -54,7 +54,7 @@ impl LineFormat for Validate {
             sectors,
             operation: operation as u8,
             flags: flag::SYNCHRONOUS,
-            client: 0,
+            ..BlockRow::default()
         })?;
         self.next_issue_ns = next_issue_ns;
         Ok(())

@@ -128,14 +128,12 @@ impl RecordFormat for Vscsi {
         let device = scene.devices.numbered(0, &mut scene.metadata)?;
         scene.push(BlockRow {
             enqueue_ns,
-            start_ns: TIME_MISSING,
             finish_ns,
             device,
             sector,
             sectors,
             operation: operation as u8,
-            flags: 0,
-            client: 0,
+            ..BlockRow::default()
         })?;
         if !aligned {
             scene.metadata.warn(UNALIGNED);
