@@ -1,6 +1,7 @@
 //! An experiment, read strictly: one table a box of the flow, every default visible in
 //! [`Experiment::resolved`].
 
+mod remap;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -9,9 +10,11 @@ use agewell_core::{DailyWindow, DailyWindowError, SECTOR_BYTES, SimDuration};
 use agewell_disk::queue::Discipline;
 use serde_json::{Map, Value, json};
 
+pub use remap::RemapSetup;
 pub use table::Table;
 
-use crate::remap::RemapSetup;
+/// Most disks in one run; chosen by us: more are surely a device column misread.
+pub const DISKS_MAX: u32 = 4096;
 
 /// Why an experiment cannot be run: one line that names the table, the key and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -289,10 +292,8 @@ fn read_poisson(table: &mut Table) -> Result<PoissonWorkload, ConfigError> {
         request_bytes,
         disks: u32::try_from(table.whole("disks")?.unwrap_or(1)).unwrap_or(u32::MAX),
     };
-    if !(1..=crate::replay::DISKS_MAX).contains(&load.disks) {
-        return Err(
-            table.invalid("disks", format_args!("must be from 1 to {}", crate::replay::DISKS_MAX))
-        );
+    if !(1..=DISKS_MAX).contains(&load.disks) {
+        return Err(table.invalid("disks", format_args!("must be from 1 to {DISKS_MAX}")));
     }
     Ok(load)
 }

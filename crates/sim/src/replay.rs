@@ -15,9 +15,6 @@ use agewell_disk::{Device, Service};
 use crate::metrics::{Completed, Metrics, Physical};
 use crate::remap::Remapper;
 
-/// Most disks in one run; chosen by us: more are surely a device column misread.
-pub const DISKS_MAX: u32 = 4096;
-
 /// Which requests count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Accounting {

@@ -13,11 +13,13 @@ use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use serde_json::{Value, json};
 
-use crate::config::{BeyondCapacity, DeviceChoice, Experiment, Replay, Workload, resolve_path};
+use crate::config::{
+    BeyondCapacity, DISKS_MAX, DeviceChoice, Experiment, RemapSetup, Replay, Workload, resolve_path,
+};
 use crate::error::RunError;
 use crate::metrics::Metrics;
-use crate::remap::{RemapSetup, Remapper};
-use crate::replay::{Accounting, DISKS_MAX, Disk};
+use crate::remap::Remapper;
+use crate::replay::{Accounting, Disk};
 use crate::result::{
     RemapSummary, SCHEMA_VERSION, metrics_value, sha256_of_file, weighted_improvement_pct,
     write_tables, write_whole,
