@@ -47,6 +47,17 @@ impl ReservedRegion {
         if self.hidden && quantum >= self.first_slot { quantum + self.slots } else { quantum }
     }
 
+    /// The quantum whose home `slot` is, if there are so many; no quantum's home lies in a hidden
+    /// region.
+    #[must_use]
+    pub fn resident(&self, slot: u32) -> Option<u32> {
+        match slot {
+            _ if !self.hidden || slot < self.first_slot => Some(slot),
+            _ if self.contains(slot) => None,
+            _ => Some(slot - self.slots),
+        }
+    }
+
     /// The slot for the most accessed quantum.
     #[must_use]
     pub fn center(&self) -> u32 {
@@ -101,5 +112,22 @@ impl ReservedRegion {
             }
         }
         displaced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_home_has_its_resident_and_a_hidden_region_none() {
+        for hidden in [true, false] {
+            let region = ReservedRegion::centered(10, 4, hidden);
+            for quantum in 0..10 {
+                assert_eq!(region.resident(region.home(quantum)), Some(quantum));
+            }
+            let residents = (0..4).filter_map(|slot| region.resident(region.first_slot + slot));
+            assert_eq!(residents.count(), if hidden { 0 } else { 4 });
+        }
     }
 }

@@ -235,9 +235,15 @@ impl Shuffler {
     }
 
     /// A quantum that leaves its home is copied, and one that comes back is written back: either
-    /// way both agree.
+    /// way both agree. A home that another quantum is put aside in holds no copy any more.
     fn copied(&mut self, step: MoveStep) {
         let Some(region) = self.policy.reserved.filter(|region| region.hidden) else { return };
+        if let Place::Slot(slot) = step.to
+            && let Some(evicted) = region.resident(slot)
+            && let Some(updated) = self.updated.get_mut(evicted as usize)
+        {
+            *updated = true;
+        }
         let home = Place::Slot(region.home(step.quantum));
         if step.from == home || step.to == home {
             self.updated[step.quantum as usize] = false;
