@@ -87,7 +87,7 @@ test: test-rust test-python
 
 # The binding crate has no Rust tests of its own: tests/ exercises it from Python.
 test-rust:
-	cargo test --locked --workspace --exclude agewell-py
+	cargo test --locked --release --workspace --exclude agewell-py
 
 test-python: $(STAMPS)/extension $(STAMPS)/develop
 	$(BIN)/python -m pytest -n auto -m "not tidy"

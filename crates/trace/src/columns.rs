@@ -9,12 +9,12 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{
+    Array, ArrayRef, RecordBatch, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{
-    DataType, Field, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use crate::record::{BlockBatch, TIME_MISSING};
 
