@@ -3,7 +3,7 @@
 //! `synthetic` is the load of DiskSim 4.0's `synthopen` experiment in outline (three disks, open
 //! arrivals, two thirds reads), for which DiskSim itself reaches about 50,000 requests a second of
 //! processor time (gcc -O2). Bound: the mechanical model (address translation, seek table,
-//! rotation); accounting is about a tenth.
+//! rotation), then the queue.
 
 use std::hint::black_box;
 use std::path::Path;
