@@ -37,18 +37,26 @@ ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-core"},
+    "agewell-layout": {"agewell-core"},
     "agewell-shuffle": {"agewell-core"},
-    "agewell-sim": {"agewell-core", "agewell-trace", "agewell-disk", "agewell-shuffle"},
+    "agewell-sim": {
+        "agewell-core",
+        "agewell-trace",
+        "agewell-disk",
+        "agewell-layout",
+        "agewell-shuffle",
+    },
     "agewell-py": {
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
+        "agewell-layout",
         "agewell-shuffle",
         "agewell-sim",
     },
     "agewell-testkit": {"agewell-core"},
 }
-"""What each crate may use of the others: core <- {trace, disk, shuffle} <- sim <- py."""
+"""What each crate may use of the others: core <- {trace, disk, layout, shuffle} <- sim <- py."""
 
 VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
 

@@ -6,6 +6,7 @@
 
 mod address;
 mod daily_window;
+mod file_request;
 mod quantity;
 mod random;
 mod request;
@@ -14,10 +15,11 @@ mod time;
 
 pub use address::{SECTOR_BYTES, Sector, SectorCount};
 pub use daily_window::{DAY_NS, DailyWindow, DailyWindowError};
+pub use file_request::{FileAction, FileRequest};
 pub use quantity::{
     QuantityError, parse_bytes, parse_bytes_per_second, parse_duration, parse_duration_ns,
 };
-pub use random::{RandomStreams, Stream};
+pub use random::{RandomStreams, Stream, chance, mix, uniform_below};
 pub use request::{BlockRequest, Operation};
 pub use suggest::{nearest, unknown_key_message};
 pub use time::{SimDuration, SimTime};

@@ -5,6 +5,7 @@
 //! PCG XSL RR 128/64 (O'Neill 2014); the name selects its increment through FNV-1a, whose value is
 //! fixed by its specification on every platform.
 
+use rand_core::Rng;
 use rand_pcg::Pcg64;
 
 /// The generator behind every stream.
@@ -28,7 +29,7 @@ impl RandomStreams {
     pub fn stream(&self, name: &str) -> Stream {
         let increment = fnv1a(name.as_bytes());
         // The halves differ so that seeds 0 and 1 do not start in neighbouring states.
-        let state = (u128::from(splitmix(self.seed)) << 64) | u128::from(splitmix(!self.seed));
+        let state = (u128::from(mix(self.seed)) << 64) | u128::from(mix(!self.seed));
         Pcg64::new(state, u128::from(increment))
     }
 }
@@ -40,18 +41,33 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-fn splitmix(seed: u64) -> u64 {
-    // Finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-    let mut value = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+/// A hash of `value` that spreads every bit of it over all 64: the step and the finaliser of
+/// SplitMix64 (Steele, Lea, Flood 2014).
+#[must_use]
+pub fn mix(value: u64) -> u64 {
+    let mut value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
 
+/// A uniform number below `bound`, by widening multiplication (Lemire 2019); the bias is below
+/// `bound / 2^64`.
+#[must_use]
+pub fn uniform_below(stream: &mut Stream, bound: u64) -> u64 {
+    ((u128::from(stream.next_u64()) * u128::from(bound)) >> 64) as u64
+}
+
+/// True with probability `share`, to within 2^-53.
+#[must_use]
+pub fn chance(stream: &mut Stream, share: f64) -> bool {
+    // A product by a power of two is exact, so this comparison is the same everywhere.
+    let threshold = (share * 9_007_199_254_740_992.0) as u64;
+    (stream.next_u64() >> 11) < threshold
+}
+
 #[cfg(test)]
 mod tests {
-    use rand_core::Rng;
-
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@
 //! only integer comparisons: the same seed gives the same nanoseconds on every platform, which a
 //! logarithm would not promise.
 
-use agewell_core::{Operation, RandomStreams, SECTOR_BYTES, Stream};
+use agewell_core::{Operation, RandomStreams, SECTOR_BYTES, Stream, chance, uniform_below};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use rand_core::Rng;
 
@@ -72,11 +72,11 @@ impl Poisson {
         self.now_ns += exponential_ns(&mut self.arrivals, self.mean_gap_ns);
         self.issued += 1;
         let sectors = self.load.request_bytes / SECTOR_BYTES;
-        let disk = below(&mut self.addresses, u64::from(self.load.disks));
+        let disk = uniform_below(&mut self.addresses, u64::from(self.load.disks));
         let sequential = chance(&mut self.kinds, self.load.sequential_fraction);
         let read = chance(&mut self.kinds, self.load.read_fraction);
         // Random addresses are whole multiples of the request, as a file system aligns its blocks.
-        let random = below(&mut self.addresses, self.capacity_sectors / sectors) * sectors;
+        let random = uniform_below(&mut self.addresses, self.capacity_sectors / sectors) * sectors;
         let next = &mut self.next_sector[disk as usize];
         let sector =
             if sequential && *next + sectors <= self.capacity_sectors { *next } else { random };
@@ -91,19 +91,6 @@ impl Poisson {
         batch.flags.push(if read { flag::SYNCHRONOUS } else { flag::ASYNCHRONOUS });
         batch.client.push(0);
     }
-}
-
-/// A uniform number below `bound`, by widening multiplication (Lemire 2019); the bias is below
-/// `bound / 2^64`.
-fn below(stream: &mut Stream, bound: u64) -> u64 {
-    ((u128::from(stream.next_u64()) * u128::from(bound)) >> 64) as u64
-}
-
-/// True with probability `share`, to within 2^-53.
-fn chance(stream: &mut Stream, share: f64) -> bool {
-    // A product by a power of two is exact, so this comparison is the same everywhere.
-    let threshold = (share * 9_007_199_254_740_992.0) as u64;
-    (stream.next_u64() >> 11) < threshold
 }
 
 fn exponential_ns(stream: &mut Stream, mean_ns: u64) -> u64 {

@@ -15,7 +15,7 @@
 //! Sampling hashes device and region, not requests, so that re-use within a region survives
 //! (spatial sampling; Waldspurger et al. 2015, "Efficient MRC Construction with SHARDS").
 
-use agewell_core::{DailyWindow, Operation, SimTime, nearest, parse_bytes, parse_duration_ns};
+use agewell_core::{DailyWindow, Operation, SimTime, mix, nearest, parse_bytes, parse_duration_ns};
 
 use crate::error::TraceError;
 use crate::metadata::TraceMetadata;
@@ -386,15 +386,9 @@ fn moves_data(operation: u8) -> bool {
     Operation::from_code(operation).is_some_and(Operation::transfers_data)
 }
 
-/// Mixes device and region into 64 well-spread bits (the finalizer of SplitMix64; Steele, Lea &
-/// Flood 2014).
+/// Mixes device and region into 64 well-spread bits.
 fn region_hash(device: u32, region: u64) -> u64 {
-    let mut bits = region
-        .wrapping_add(u64::from(device).wrapping_mul(0xd1b5_4a32_d192_ed03))
-        .wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
+    mix(region.wrapping_add(u64::from(device).wrapping_mul(0xd1b5_4a32_d192_ed03)))
 }
 
 /// Keeps the rows marked in `keep`, in place.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use agewell_core::mix;
 use serde::Serialize;
 
 use crate::metadata::TraceMetadata;
@@ -213,12 +214,7 @@ impl Footprint {
     }
 
     fn register(&mut self, device: u32, block: u64) {
-        // The finalizer of SplitMix64 (Steele, Lea & Flood 2014).
-        let mut bits =
-            block.wrapping_add(u64::from(device) << 44).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^= bits >> 31;
+        let bits = mix(block.wrapping_add(u64::from(device) << 44));
         let index = (bits >> (64 - REGISTER_BITS)) as usize;
         let rank = ((bits << REGISTER_BITS).leading_zeros() + 1).min(64 - REGISTER_BITS + 1) as u8;
         self.registers[index] = self.registers[index].max(rank);

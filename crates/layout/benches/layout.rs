@@ -1,0 +1,3 @@
+//! Operations per second of the log.
+
+fn main() {}

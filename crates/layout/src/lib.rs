@@ -1,0 +1,6 @@
+//! Layouts: where a file system puts its blocks on the disk, and what it moves there later.
+//!
+//! A layout knows neither clock nor disk. It is told what is written, read and deleted, and answers
+//! with transfers of blocks; whoever drives it decides what those cost.
+
+pub mod lfs;
