@@ -3,6 +3,40 @@
 //! Blocks that die at about the same time should lie in the same segment, so that it empties by
 //! itself. A placement sees what is written and what is collected and answers with the number of an
 //! open log. Its clock is the count of user block writes, given with every call.
+//!
+//! | placement | idea | memory a block |
+//! |---|---|---|
+//! | [`NoSeparation`] | one log | none |
+//! | [`UserCollected`] | what the user writes apart from what is collected | none |
+//! | [`MultiLog`] | a log a level; collected blocks sink, early rewrites rise | 5 bytes |
+//! | [`Dac`] | a level up on each write, a level down on each move | 1 byte |
+//! | [`Sfs`] | hotness quantised by clustering the segments | 6 bytes |
+//! | [`Fadac`] | writes less moves, in powers of ten | 2 bytes |
+//! | [`SepBit`] | the last lifetime of what is new, the age of what is collected | 4 bytes |
+//! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
+//!
+//! Per-block state is indexed by block number; a placement is made for a number of blocks and must
+//! not be asked about others. Clocks are kept as their low 32 bits and compared by wrapping
+//! difference, so that an interval above 2^32 writes is taken for a short one: of no consequence,
+//! because it is one block's estimate.
+
+mod dac;
+mod fadac;
+mod multi_log;
+mod none;
+mod oracle;
+mod sepbit;
+mod sfs;
+mod user_collected;
+
+pub use dac::Dac;
+pub use fadac::Fadac;
+pub use multi_log::MultiLog;
+pub use none::NoSeparation;
+pub use oracle::{Oracle, death_clocks};
+pub use sepbit::SepBit;
+pub use sfs::Sfs;
+pub use user_collected::UserCollected;
 
 /// A segment as a placement sees it when the segment is collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +54,12 @@ pub struct CollectedSegment {
 }
 
 /// Decides which open log a block goes to.
+///
+/// For a write the log calls [`died`](Self::died) if the block was live, then
+/// [`place_new`](Self::place_new), then [`placed`](Self::placed). For a collection it calls
+/// [`place_collected`](Self::place_collected) and [`placed`](Self::placed) for each live block, then
+/// [`collected`](Self::collected). For a deletion it calls [`died`](Self::died), then
+/// [`deleted`](Self::deleted).
 pub trait Placement {
     /// Open logs in use, numbered from zero; at least one, at most 256.
     fn logs(&self) -> usize;
@@ -39,5 +79,22 @@ pub trait Placement {
     /// `block` has been deleted.
     fn deleted(&mut self, block: u32, clock: u64) {
         let _ = (block, clock);
+    }
+
+    /// `block` now lies in the segment with number `segment`, in the log that this placement chose.
+    /// Only what keeps sums a segment needs it; the segment it came from is free or forgotten.
+    fn placed(&mut self, block: u32, segment: u32) {
+        let _ = (block, segment);
+    }
+
+    /// The copy of `block` in segment `segment` is dead, because the block is written again or
+    /// deleted. Not called for copies that are left behind by a collection.
+    fn died(&mut self, block: u32, segment: u32) {
+        let _ = (block, segment);
+    }
+
+    /// Segment number `segment` is empty and will be written anew.
+    fn freed(&mut self, segment: u32) {
+        let _ = segment;
     }
 }
