@@ -24,6 +24,7 @@ mod scene;
 mod source;
 mod summary;
 mod trace;
+pub mod workload;
 mod write;
 
 pub use civil::civil_text;

@@ -1,0 +1,63 @@
+//! Requests per second of the workload generators and of the survey.
+//!
+//! Bound: a draw of the random stream and, for Zipf, one access to a table of 8 bytes a block; the
+//! request itself is 32 bytes written and read once.
+
+use std::hint::black_box;
+
+use agewell_core::RandomStreams;
+use agewell_trace::workload::{
+    FileWorkload, HotCold, HotColdParameters, RandomUpdate, Sequential, Surveyor, UpdateParameters,
+    Zipf, ZipfParameters,
+};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+
+/// The size of the placement studies: 2^18 blocks, ten updates each.
+const UPDATE: UpdateParameters = UpdateParameters {
+    blocks: 1 << 18,
+    updates_per_block: 10,
+    sync_every: 4,
+    interval: agewell_core::SimDuration::ZERO,
+    fill: agewell_trace::workload::Fill::Before,
+};
+
+/// Runs a workload to its end; a sum over all it asked, so that nothing is left out.
+fn drain(mut workload: impl FileWorkload) -> u64 {
+    let mut sum = 0_u64;
+    while let Some(request) = workload.next_request() {
+        sum = sum.wrapping_add(u64::from(request.block)).wrapping_add(request.time.0);
+    }
+    sum
+}
+
+fn measure<W: FileWorkload + Clone>(criterion: &mut Criterion, name: &str, workload: &W) {
+    let mut copy = workload.clone();
+    let mut surveyor = Surveyor::default();
+    let mut requests = 0;
+    while let Some(request) = copy.next_request() {
+        surveyor.note(&request);
+        requests += 1;
+    }
+    let mut group = criterion.benchmark_group("workload");
+    group.throughput(Throughput::Elements(requests)).sample_size(10);
+    group.bench_function(name, |bencher| bencher.iter(|| drain(black_box(workload.clone()))));
+    group.finish();
+}
+
+fn updates(criterion: &mut Criterion) {
+    let streams = RandomStreams::new(1);
+    let accepted = "the parameters are in range";
+    let random = RandomUpdate::new(&UPDATE, &streams).expect(accepted);
+    measure(criterion, "random-update", &random);
+    measure(criterion, "sequential", &Sequential::new(&UPDATE).expect(accepted));
+    let hot = HotColdParameters { update: UPDATE, ..HotColdParameters::default() };
+    measure(criterion, "hot-cold", &HotCold::new(&hot, &streams).expect(accepted));
+    let zipf = ZipfParameters { update: UPDATE, alpha: 1.0 };
+    measure(criterion, "zipf", &Zipf::new(&zipf, &streams).expect(accepted));
+    let update = UpdateParameters { blocks: 1 << 20, updates_per_block: 3, ..UPDATE };
+    let large = ZipfParameters { update, alpha: 1.0 };
+    measure(criterion, "zipf/1M-blocks", &Zipf::new(&large, &streams).expect(accepted));
+}
+
+criterion_group!(benches, updates);
+criterion_main!(benches);

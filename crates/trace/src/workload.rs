@@ -1,0 +1,76 @@
+//! Workloads of file requests: generators, and the survey of what was live before they begin.
+//!
+//! A workload is a stream of [`FileRequest`]s in the order of their times, made one at a time by
+//! [`FileWorkload::next_request`] so that its length costs no memory. What lies on the disk before
+//! the first request is not part of the stream: a generator knows it (`survey()` of each), and
+//! [`survey`] infers it for any other stream as Matthews 1999, §5.2.1.2 does.
+//!
+//! | generator | source |
+//! |---|---|
+//! | [`RandomUpdate`] | Matthews 1999, §5.2.1.1 |
+//! | [`HotCold`] | Rosenblum & Ousterhout 1992, §3.5 |
+//! | [`Zipf`] | ranks permuted over the addresses |
+//! | [`Sequential`] | the whole file again and again |
+//!
+//! Invariants: times never fall; a request of blocks names at least one; every number comes from
+//! named streams of one seed, so that a workload is the same on every machine.
+
+use agewell_core::FileRequest;
+
+mod alias_table;
+mod error;
+mod exact_power;
+mod hot_cold;
+mod random_update;
+mod sequential;
+mod survey;
+mod update;
+mod zipf;
+
+pub use alias_table::AliasTable;
+pub use error::WorkloadError;
+pub use hot_cold::{HotCold, HotColdChoice, HotColdParameters};
+pub use random_update::{RandomUpdate, UniformChoice};
+pub use sequential::{Sequential, SequentialChoice};
+pub use survey::{InitialFile, Survey, Surveyor, survey};
+pub use update::{BlockChoice, Fill, UpdateParameters, UpdateWorkload};
+pub use zipf::{Zipf, ZipfChoice, ZipfParameters};
+
+/// A stream of file requests.
+pub trait FileWorkload {
+    /// The next request, or none when the workload is over; none stays none.
+    fn next_request(&mut self) -> Option<FileRequest>;
+
+    /// Replaces the contents of `batch` by the next requests, at most `requests_max` of them, so
+    /// that a caller behind a pointer pays one indirect call a batch; empty when it is over.
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
+        batch.clear();
+        while batch.len() < requests_max {
+            let Some(request) = self.next_request() else { break };
+            batch.push(request);
+        }
+    }
+}
+
+impl<W: FileWorkload + ?Sized> FileWorkload for &mut W {
+    fn next_request(&mut self) -> Option<FileRequest> {
+        (**self).next_request()
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
+        (**self).next_batch(batch, requests_max);
+    }
+}
+
+impl<W: FileWorkload + ?Sized> FileWorkload for Box<W> {
+    fn next_request(&mut self) -> Option<FileRequest> {
+        (**self).next_request()
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
+        (**self).next_batch(batch, requests_max);
+    }
+}
+
+#[cfg(test)]
+mod tests;
