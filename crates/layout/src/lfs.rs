@@ -1,3 +1,32 @@
 //! Log-structured writing: segments, their collection, and the policies that decide about both.
+//!
+//! [`Log`] is the mechanism. It keeps which block lies where, turns writes into transfers of whole
+//! or partial segments, and makes room by the means its policies choose: cleaning (copy the live
+//! blocks of some segments to the end of the log), hole-plugging (copy them into the holes of other
+//! segments) or threading (write new data into the holes of a segment). It knows no clock and no
+//! disk: transfers go to a [`LogDevice`], which may price them ([`CostMeter`]), time them on a
+//! modelled disk, or carry them out.
 
+mod adaptive;
+mod age_order;
+mod buffer;
+mod collection;
+mod cost_meter;
+mod device;
+mod error;
+mod log;
 pub mod policy;
+mod segment_table;
+mod shape;
+mod threading;
+mod utilization_order;
+mod verify;
+mod victim_index;
+
+pub use adaptive::AdaptiveLog;
+pub use cost_meter::{CostMeter, Spent};
+pub use device::{LogDevice, Purpose, Transfer, Unpriced};
+pub use error::{LogError, ShapeError};
+pub use log::{Counts, Header, Log, LogSetting, Trigger, ZoneUse};
+pub use shape::{LogShape, Zone};
+pub use victim_index::Victim;

@@ -1,0 +1,353 @@
+//! Collecting segments: cleaning and hole-plugging.
+//!
+//! Cleaning reads victims whole, copies their live blocks to the end of the logs that the placement
+//! names, and goes on until it has freed as much as a segment, or has read as many as the batch
+//! allows. Plugging reads one victim and copies its live blocks into the holes of the fullest
+//! segments. Both write first, commit, and only then let go of what was there before.
+
+use super::buffer::Waiting;
+use super::log::{HEADER_BYTES, Header, Log, WAITING};
+use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
+use super::policy::placement::{CollectedSegment, Placement};
+use super::segment_table::{NONE, State};
+use super::{LogDevice, LogError, Purpose, Transfer};
+
+impl<P: Placement> Log<P> {
+    /// Makes room for new data of `log`.
+    pub(super) fn make_room(
+        &mut self,
+        log: usize,
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        let before = self.room(log);
+        match self.choose_mechanism() {
+            Mechanism::Plug if self.plug(device) => {}
+            _ => {
+                if !self.clean(self.setting.batch_segments, device)? {
+                    return Err(self.full());
+                }
+            }
+        }
+        // One victim of a small batch may free less than a segment; it leaves it open, or nearly
+        // free, and the next goes on from there. What frees nothing at all never will.
+        if self.room(log) <= before { Err(self.full()) } else { Ok(()) }
+    }
+
+    /// Collects one batch in the background if fewer than `free_wanted` segments are free; false if
+    /// there was nothing to do.
+    ///
+    /// # Errors
+    /// If collected blocks find no place.
+    pub fn collect_ahead(
+        &mut self,
+        free_wanted: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<bool, LogError> {
+        let wanted = self.setting.reserve_segments + free_wanted;
+        if self.free_segments(self.zones(false)) >= wanted {
+            return Ok(false);
+        }
+        match self.choose_mechanism() {
+            Mechanism::Plug if self.plug(device) => Ok(true),
+            Mechanism::Thread => Ok(false),
+            _ => self.clean(self.setting.batch_segments, device),
+        }
+    }
+
+    /// Slots that can be written without another collection.
+    fn room(&self, log: usize) -> u64 {
+        let open: u64 = self.open.iter().map(|open| u64::from(open.end - open.next)).sum();
+        let _ = log;
+        let free = (0..self.table.shape.zones()).map(|zone| {
+            let blocks = u64::from(self.table.shape.zone(zone).segment_blocks);
+            self.free[zone].len() as u64 * blocks
+        });
+        open + free.sum::<u64>()
+    }
+
+    fn full(&self) -> LogError {
+        LogError::Full { live: self.live_blocks, capacity: self.table.shape.capacity_blocks() }
+    }
+
+    /// Lets the index know what died since it last looked.
+    pub(super) fn refresh_index(&mut self) {
+        for segment in self.changed.drain(..) {
+            if self.table.state[segment as usize] == State::Changed {
+                self.table.state[segment as usize] = State::Sealed;
+                let zone = self.table.shape.zone_of(segment);
+                self.index.update(segment, zone, self.table.live[segment as usize]);
+            }
+        }
+    }
+
+    fn choose_mechanism(&mut self) -> Mechanism {
+        match self.setting.collect {
+            Collect::Always(mechanism) => mechanism,
+            Collect::Matthews1999 => {
+                self.refresh_index();
+                let (clean, plug) = (self.choose_victim(), self.choose_plug_victim());
+                match (clean, plug) {
+                    (Some(clean), Some(plug)) => choose_matthews_1999(
+                        &self.candidate(clean),
+                        &self.candidate(plug),
+                        &self.setting.disk,
+                        if self.setting.header == Header::Free { 0 } else { HEADER_BYTES },
+                    ),
+                    (None, Some(_)) => Mechanism::Plug,
+                    _ => Mechanism::Clean,
+                }
+            }
+        }
+    }
+
+    fn candidate(&self, segment: u32) -> Candidates {
+        Candidates {
+            segments: 1,
+            blocks: self.table.shape.segment_blocks(segment),
+            live: self.table.live[segment as usize],
+            cached: u32::from(self.index.is_cached(segment)),
+        }
+    }
+
+    fn choose_victim(&mut self) -> Option<u32> {
+        let zones = self.victim_zones();
+        let (shape, garbage) = (&self.table.shape, self.setting.eligible_garbage);
+        let live_max = |zone| {
+            let blocks = shape.zone(zone).segment_blocks;
+            (f64::from(blocks) * (1.0 - garbage)).floor().min(f64::from(blocks - 1)) as u32
+        };
+        self.index.choose(zones, live_max, self.clock, &mut self.setting.stream)
+    }
+
+    fn choose_plug_victim(&self) -> Option<u32> {
+        let shape = &self.table.shape;
+        self.index.emptiest(self.victim_zones(), |zone| shape.zone(zone).segment_blocks - 1)
+    }
+
+    /// Zones whose segments are to be collected now: those of collected data if they are short of
+    /// free segments, else those of new data.
+    fn victim_zones(&self) -> std::ops::Range<usize> {
+        let (new, collected) = (self.zones(false), self.zones(true));
+        let short = self.free_segments(collected.clone()) <= self.setting.reserve_segments;
+        if short { collected } else { new }
+    }
+
+    /// Cleans until a segment's worth of blocks is freed, or `batch` segments (if not 0) have been
+    /// read; false if there was no victim.
+    pub(super) fn clean(
+        &mut self,
+        batch: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<bool, LogError> {
+        let (mut freed, mut read) = (0, 0);
+        while read == 0 || (batch == 0 || read < batch) {
+            self.refresh_index();
+            let Some(victim) = self.choose_victim() else { break };
+            let blocks = self.table.shape.segment_blocks(victim);
+            freed += self.table.dead(victim);
+            read += 1;
+            self.gather(victim, device)?;
+            self.counts.segments_cleaned += 1;
+            // A policy that ignores utilization may meet full segments only; a round of all of them
+            // that frees nothing shows that nothing can be freed.
+            if freed >= blocks || read > self.table.shape.segments() {
+                break;
+            }
+        }
+        for log in 0..self.staged.len() {
+            self.write_staged(log, device)?;
+        }
+        Ok(read > 0)
+    }
+
+    /// Reads `victim` and stages its live blocks.
+    fn gather(&mut self, victim: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+        self.take_victim(victim, device);
+        let (first, end) = self.table.bounds(victim);
+        let view = CollectedSegment {
+            log: self.table.log[victim as usize],
+            blocks: end - first,
+            live: self.table.live[victim as usize],
+            opened: self.table.opened[victim as usize],
+            sealed: self.table.sealed[victim as usize],
+        };
+        let mut slot = first;
+        while let Some(live) = self.table.next_live(slot, end) {
+            let block = self.table.owner[live as usize];
+            let log = self.placement.place_collected(block, &view, self.clock) as usize;
+            self.staged[log].push((block, live));
+            // A full segment's worth is written at once, so that its sources can be let go.
+            if self.staged[log].len() as u32 >= self.staged_room(log) {
+                self.write_staged(log, device)?;
+            }
+            slot = live + 1;
+        }
+        self.placement.collected(&view, self.clock);
+        Ok(())
+    }
+
+    /// Takes `victim` out of the index and reads it.
+    fn take_victim(&mut self, victim: u32, device: &mut impl LogDevice) {
+        let zone = self.table.shape.zone_of(victim);
+        let (slot, end) = self.table.bounds(victim);
+        let (blocks, live) = (end - slot, self.table.live[victim as usize]);
+        self.index.remove(victim, zone);
+        self.table.state[victim as usize] = State::Collecting;
+        self.dead_sealed -= u64::from(blocks - live);
+        self.counts.victim_live_blocks += u64::from(live);
+        self.counts.victim_blocks += u64::from(blocks);
+        if self.index.is_cached(victim) {
+            self.counts.segments_from_cache += 1;
+            return;
+        }
+        self.counts.read_blocks += u64::from(blocks);
+        let purpose = Purpose::CollectRead;
+        let transfer = Transfer { purpose, slot, blocks, header_bytes: 0, further: false };
+        device.transfer(&transfer, &[]);
+    }
+
+    /// Blocks that `log` can take in one transfer.
+    fn staged_room(&self, log: usize) -> u32 {
+        let room = self.open[log].end - self.open[log].next;
+        if room > 0 { room } else { self.table.shape.zone(self.zones(true).start).segment_blocks }
+    }
+
+    fn write_staged(&mut self, log: usize, device: &mut impl LogDevice) -> Result<(), LogError> {
+        let mut staged = std::mem::take(&mut self.staged[log]);
+        let mut done = 0;
+        while done < staged.len() {
+            if self.open[log].next == self.open[log].end
+                && !self.open_segment(log, self.zones(true))
+                && !self.open_segment(log, 0..self.table.shape.zones())
+            {
+                return Err(self.full());
+            }
+            let room = (self.open[log].end - self.open[log].next) as usize;
+            let now = &staged[done..staged.len().min(done + room)];
+            self.append_collected(log, now, device);
+            done += now.len();
+        }
+        staged.clear();
+        self.staged[log] = staged;
+        Ok(())
+    }
+
+    fn append_collected(
+        &mut self,
+        log: usize,
+        blocks: &[(u32, u32)],
+        device: &mut impl LogDevice,
+    ) {
+        let super::log::Open { segment, next: first, .. } = self.open[log];
+        let mut youngest = self.table.youngest[segment as usize];
+        for (slot, (block, from)) in (first..).zip(blocks) {
+            self.table.fill(segment, slot, *block);
+            let source = self.table.shape.segment_of(*from);
+            youngest = youngest.max(self.table.youngest[source as usize]);
+        }
+        self.table.youngest[segment as usize] = youngest;
+        self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
+        self.counts.cleaned_blocks += blocks.len() as u64;
+        for (slot, (block, from)) in (first..).zip(blocks) {
+            self.moved(*block, *from, slot);
+        }
+    }
+
+    /// The data of `block` that was in `from` is in `slot` now.
+    fn moved(&mut self, block: u32, from: u32, slot: u32) {
+        let place = &mut self.map[block as usize];
+        if *place == from {
+            *place = slot;
+        } else {
+            assert!(*place != NONE && *place & WAITING != 0, "block {block} is in two places");
+            let Waiting { old, .. } = &mut self.buffers.entries[(*place & !WAITING) as usize];
+            assert_eq!(*old, from, "block {block} is in two places");
+            *old = slot;
+        }
+        self.kill(from);
+    }
+
+    /// Copies the live blocks of the least utilized segment into holes of the most utilized; false
+    /// if there are not enough holes.
+    fn plug(&mut self, device: &mut impl LogDevice) -> bool {
+        self.refresh_index();
+        let Some(victim) = self.choose_plug_victim() else { return false };
+        let live = self.table.live[victim as usize];
+        let holes = self.dead_sealed - u64::from(self.table.dead(victim));
+        if holes < u64::from(live) {
+            return false;
+        }
+        self.take_victim(victim, device);
+        self.counts.segments_plugged += 1;
+        self.counts.plugged_blocks += u64::from(live);
+        let mut moves = std::mem::take(&mut self.staged[0]);
+        let (first, end) = self.table.bounds(victim);
+        let mut slot = first;
+        while let Some(live) = self.table.next_live(slot, end) {
+            moves.push((self.table.owner[live as usize], live));
+            slot = live + 1;
+        }
+        let mut filled = Vec::with_capacity(moves.len());
+        while filled.len() < moves.len() {
+            // Holes were counted over all zones, so this finds one.
+            let found = self.index.fullest_with_hole(0..self.table.shape.zones());
+            let (segment, _) = found.expect("the holes that were counted are there");
+            let rest = &moves[filled.len()..];
+            let blocks = rest.iter().map(|moved| moved.0);
+            self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);
+        }
+        device.commit();
+        for ((block, from), slot) in moves.iter().zip(&filled) {
+            self.moved(*block, *from, *slot);
+        }
+        moves.clear();
+        self.staged[0] = moves;
+        true
+    }
+
+    /// Writes `blocks` into the holes of `segment`, as many as there are, in the order of the
+    /// slots, which it adds to `filled`. The map is the caller's to change.
+    pub(super) fn fill_holes(
+        &mut self,
+        segment: u32,
+        blocks: impl Iterator<Item = u32>,
+        purpose: Purpose,
+        filled: &mut Vec<u32>,
+        device: &mut impl LogDevice,
+    ) {
+        let (first, end) = self.table.bounds(segment);
+        let mut slot = first;
+        let begin = filled.len();
+        for block in blocks {
+            let Some(hole) = self.table.next_hole(slot, end) else { break };
+            self.table.fill(segment, hole, block);
+            filled.push(hole);
+            slot = hole + 1;
+        }
+        self.dead_sealed -= (filled.len() - begin) as u64;
+        let zone = self.table.shape.zone_of(segment);
+        self.index.update(segment, zone, self.table.live[segment as usize]);
+        self.transfer_filled(&filled[begin..], purpose, device);
+    }
+
+    fn transfer_filled(&self, slots: &[u32], purpose: Purpose, device: &mut impl LogDevice) {
+        let mut further = false;
+        let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
+            let transfer = Transfer { purpose, slot, blocks, header_bytes, further };
+            let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
+            device.transfer(&transfer, contents);
+            further = true;
+        };
+        if self.setting.header == Header::Segment {
+            send(Purpose::HeaderRead, slots[0], 0, HEADER_BYTES);
+        }
+        let per_block = if self.setting.header == Header::Block { HEADER_BYTES } else { 0 };
+        let joined = |one: &u32, next: &u32| self.setting.join_holes && one + 1 == *next;
+        for run in slots.chunk_by(joined) {
+            send(purpose, run[0], run.len() as u32, per_block * run.len() as u32);
+        }
+        if self.setting.header == Header::Segment {
+            send(Purpose::HeaderWrite, slots[0], 0, HEADER_BYTES);
+        }
+    }
+}

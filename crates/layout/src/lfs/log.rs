@@ -1,0 +1,696 @@
+//! The log: the map from blocks to slots, open segments, write buffers, and the order of events.
+//!
+//! A block is written to a buffer, or straight to the disk if buffers hold one block. Flushed
+//! blocks are appended to the open segment of the log that the placement names. When that is full a
+//! free segment is opened; when no more than the reserve is free, room is made first.
+//!
+//! Events come in an order that keeps the log atomic (Matthews 1999, §5.4.1): data is written to
+//! slots that the map on disk does not name; then the map changes ([`LogDevice::commit`]); then the
+//! slots it named before are dead, and segments in which nothing is live become free. Deletions
+//! take effect in the map at once, as all metadata here does without disk traffic.
+//!
+//! Invariants: [`Log::verify`].
+//!
+//! Memory: 4 bytes a block (its place), 4 bytes and a bit a slot (its owner), some 60 bytes a
+//! segment, and what the placement keeps.
+//!
+//! What bounds it: a user write touches the map twice and the segment of the old version once, all
+//! at random; a collected block costs one random write to the map.
+
+use agewell_core::Stream;
+
+use super::buffer::{Buffers, Waiting};
+use super::policy::cost::CostModel;
+use super::policy::mechanism::{Collect, Mechanism};
+use super::policy::placement::Placement;
+use super::segment_table::{NONE, SegmentTable, State};
+use super::shape::SLOTS_MAX;
+use super::victim_index::{Victim, VictimIndex};
+use super::{LogDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
+
+/// Set in a block's place while it waits in a buffer; the rest is the entry's number.
+pub(crate) const WAITING: u32 = SLOTS_MAX as u32;
+
+/// Bytes of a block's or a segment's header (Matthews 1999, §5.4.1: 512 bytes).
+pub(crate) const HEADER_BYTES: u32 = 512;
+
+/// When collection begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Trigger {
+    /// When no segment beyond the reserve is free and one is needed.
+    NoFreeSegment,
+    /// After each write, while more than this share of the blocks on disk are dead in full segments
+    /// (the rule of the SepBIT simulator); one segment a collection.
+    GarbageShare(f64),
+}
+
+/// Where the information about the blocks of a segment is kept, which filling a hole must update
+/// (Matthews 1999, §5.4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Header {
+    /// Its cost is left out.
+    Free,
+    /// 512 bytes beside every block that fills a hole.
+    Block,
+    /// One header a segment, read before and written after its holes are filled.
+    Segment,
+}
+
+/// Which zones new and collected data go to, if the log has several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZoneUse {
+    /// Any data to any zone; the zone with the largest free share is used first.
+    Any,
+    /// New data to the first zone, collected data to the last.
+    NewFirstCollectedLast,
+}
+
+/// Everything about a log but its content.
+#[derive(Debug, Clone)]
+pub struct LogSetting {
+    /// Division of the disk.
+    pub shape: LogShape,
+    /// Blocks there may be, numbered from zero; [`Log::ensure_blocks`] raises it.
+    pub blocks: u32,
+    /// Clients, each with a write buffer.
+    pub clients: u32,
+    /// Blocks in a write buffer; 1 sends every write to the disk at once.
+    pub buffer_blocks: u32,
+    /// Which segments are collected.
+    pub victim: Victim,
+    /// How.
+    pub collect: Collect,
+    /// When.
+    pub trigger: Trigger,
+    /// Most segments that one cleaning reads; 0 for as many as free one segment.
+    pub batch_segments: u32,
+    /// Segments kept free for collected blocks to go to; at least one for each log they may go to.
+    pub reserve_segments: u32,
+    /// Share of a segment that must be dead for age-aware and greedy policies to choose it.
+    pub eligible_garbage: f64,
+    /// Headers.
+    pub header: Header,
+    /// Whether neighbouring holes are filled by one transfer.
+    pub join_holes: bool,
+    /// Use of zones.
+    pub zone_use: ZoneUse,
+    /// Whether it is known which blocks are in the host's cache.
+    pub tracks_cache: bool,
+    /// The disk as policies estimate it.
+    pub disk: CostModel,
+    /// Draws of random victim policies.
+    pub stream: Stream,
+}
+
+impl LogSetting {
+    /// Whether `live` blocks leave the log enough to work with.
+    ///
+    /// # Errors
+    /// If they do not.
+    pub fn check_fits(&self, live: u64, logs: usize) -> Result<(), ShapeError> {
+        let spare = self.reserve_segments + logs as u32;
+        let kept = u64::from(spare) * u64::from(self.shape.segment_blocks_max());
+        let capacity = self.shape.capacity_blocks();
+        if live + kept > capacity || spare >= self.shape.segments() {
+            let segments = self.shape.segments();
+            return Err(ShapeError::TooFull { live, capacity, segments, spare });
+        }
+        Ok(())
+    }
+}
+
+/// What a log has done so far, in blocks and segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Blocks written by users.
+    pub user_blocks: u64,
+    /// Of those, absorbed in a buffer by a later write or a deletion.
+    pub absorbed_blocks: u64,
+    /// New data blocks sent to the disk.
+    pub new_blocks: u64,
+    /// Blocks of segments read by collections.
+    pub read_blocks: u64,
+    /// Live blocks that collections copied to the end of a log.
+    pub cleaned_blocks: u64,
+    /// Live blocks that collections copied into holes.
+    pub plugged_blocks: u64,
+    /// New blocks threaded into holes.
+    pub threaded_blocks: u64,
+    /// Segments cleaned.
+    pub segments_cleaned: u64,
+    /// Segments whose blocks went into holes elsewhere.
+    pub segments_plugged: u64,
+    /// Times that new data was threaded into a segment.
+    pub segments_threaded: u64,
+    /// Segments that emptied by themselves.
+    pub segments_emptied: u64,
+    /// Segments collected without reading them, because they were in the cache.
+    pub segments_from_cache: u64,
+    /// Live blocks of all segments collected; over their blocks it is their mean utilization.
+    pub victim_live_blocks: u64,
+    /// Blocks of all segments collected.
+    pub victim_blocks: u64,
+}
+
+impl Counts {
+    /// Blocks written to the disk over blocks sent to it as new data; `None` if there are none.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.new_blocks + self.cleaned_blocks + self.plugged_blocks;
+        (self.new_blocks > 0).then(|| written as f64 / self.new_blocks as f64)
+    }
+
+    /// Counts since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Counts) -> Counts {
+        Counts {
+            user_blocks: self.user_blocks - before.user_blocks,
+            absorbed_blocks: self.absorbed_blocks - before.absorbed_blocks,
+            new_blocks: self.new_blocks - before.new_blocks,
+            read_blocks: self.read_blocks - before.read_blocks,
+            cleaned_blocks: self.cleaned_blocks - before.cleaned_blocks,
+            plugged_blocks: self.plugged_blocks - before.plugged_blocks,
+            threaded_blocks: self.threaded_blocks - before.threaded_blocks,
+            segments_cleaned: self.segments_cleaned - before.segments_cleaned,
+            segments_plugged: self.segments_plugged - before.segments_plugged,
+            segments_threaded: self.segments_threaded - before.segments_threaded,
+            segments_emptied: self.segments_emptied - before.segments_emptied,
+            segments_from_cache: self.segments_from_cache - before.segments_from_cache,
+            victim_live_blocks: self.victim_live_blocks - before.victim_live_blocks,
+            victim_blocks: self.victim_blocks - before.victim_blocks,
+        }
+    }
+}
+
+/// A segment that takes blocks: the next slot and the one after the last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open {
+    pub(crate) segment: u32,
+    pub(crate) next: u32,
+    pub(crate) end: u32,
+}
+
+const CLOSED: Open = Open { segment: NONE, next: 0, end: 0 };
+
+/// A log-structured layout. See the module.
+#[derive(Debug, Clone)]
+pub struct Log<P> {
+    pub(crate) setting: LogSetting,
+    pub(crate) table: SegmentTable,
+    pub(crate) map: Vec<u32>,
+    pub(crate) free: Vec<std::collections::VecDeque<u32>>,
+    pub(crate) open: Vec<Open>,
+    pub(crate) buffers: Buffers,
+    pub(crate) index: VictimIndex,
+    /// Segments whose live count the index does not know yet.
+    pub(crate) changed: Vec<u32>,
+    pub(crate) placement: P,
+    pub(crate) counts: Counts,
+    /// New blocks placed so far.
+    pub(crate) clock: u64,
+    pub(crate) live_blocks: u64,
+    /// Slots written in open and full segments, and those of them dead in full segments.
+    pub(crate) written_slots: u64,
+    pub(crate) dead_sealed: u64,
+    /// Which blocks the host has in its cache, a bit each; nothing unless asked for.
+    resident: Vec<u64>,
+    /// Collected blocks that wait to be written, log by log, with the slot they come from.
+    pub(crate) staged: Vec<Vec<(u32, u32)>>,
+    /// Buffer entries to write, log by log.
+    outgoing: Vec<Vec<u32>>,
+}
+
+impl<P: Placement> Log<P> {
+    /// An empty log.
+    ///
+    /// # Errors
+    /// If the reserve leaves nothing.
+    pub fn new(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
+        setting.check_fits(0, placement.logs())?;
+        let shape = setting.shape.clone();
+        let logs = placement.logs();
+        let free = (0..shape.zones()).map(|zone| shape.segments_of_zone(zone).collect()).collect();
+        let resident = if setting.tracks_cache { (setting.blocks as usize).div_ceil(64) } else { 0 };
+        Ok(Self {
+            map: vec![NONE; setting.blocks as usize],
+            free,
+            open: vec![CLOSED; logs],
+            buffers: Buffers::new(setting.clients, setting.buffer_blocks),
+            index: VictimIndex::new(setting.victim, &shape),
+            table: SegmentTable::new(shape),
+            changed: Vec::new(),
+            placement,
+            counts: Counts::default(),
+            clock: 0,
+            live_blocks: 0,
+            written_slots: 0,
+            dead_sealed: 0,
+            resident: vec![0; resident],
+            staged: vec![Vec::new(); logs],
+            outgoing: vec![Vec::new(); logs],
+            setting,
+        })
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Blocks that exist, in buffers or on disk.
+    #[must_use]
+    pub fn live_blocks(&self) -> u64 {
+        self.live_blocks
+    }
+
+    /// How the disk is divided.
+    #[must_use]
+    pub fn shape(&self) -> &LogShape {
+        &self.table.shape
+    }
+
+    /// The placement.
+    #[must_use]
+    pub fn placement(&self) -> &P {
+        &self.placement
+    }
+
+    /// The slot of `block`, unless it does not exist or waits in a buffer.
+    #[must_use]
+    pub fn slot_of(&self, block: u32) -> Option<u32> {
+        self.map.get(block as usize).copied().filter(|place| *place < WAITING)
+    }
+
+    /// Whether `block` exists.
+    #[must_use]
+    pub fn holds(&self, block: u32) -> bool {
+        self.map.get(block as usize).is_some_and(|place| *place != NONE)
+    }
+
+    /// Changes the mechanism from the next opportunity on.
+    pub fn set_collect(&mut self, collect: Collect) {
+        self.setting.collect = collect;
+    }
+
+    /// Who decides on the mechanism now.
+    #[must_use]
+    pub fn collect_rule(&self) -> Collect {
+        self.setting.collect
+    }
+
+    /// Lets blocks be numbered up to `blocks`.
+    pub fn ensure_blocks(&mut self, blocks: u32) {
+        if blocks as usize > self.map.len() {
+            self.map.resize(blocks as usize, NONE);
+            if self.setting.tracks_cache {
+                self.resident.resize((blocks as usize).div_ceil(64), 0);
+            }
+        }
+    }
+
+    /// The user writes `block`.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    #[inline]
+    pub fn write(
+        &mut self,
+        block: u32,
+        client: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        self.counts.user_blocks += 1;
+        if self.setting.buffer_blocks <= 1 {
+            self.write_through(block, device)?;
+        } else {
+            self.write_buffered(block, client, device)?;
+        }
+        if let Trigger::GarbageShare(share) = self.setting.trigger {
+            while self.dead_sealed as f64 > share * self.written_slots as f64 {
+                if !self.clean(1, device)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Straight to the disk: the fast path of everything that has no buffers.
+    #[inline]
+    fn write_through(
+        &mut self,
+        block: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        self.clock += 1;
+        let overwrites = self.map[block as usize] != NONE;
+        let log = self.placement.place_new(block, overwrites, self.clock) as usize;
+        while self.open[log].next == self.open[log].end {
+            if self.open_for_new_data(log, device)? {
+                break;
+            }
+            if self.thread_one(block, device) {
+                return Ok(());
+            }
+        }
+        let slot = self.append_one(log, block, self.clock, device);
+        device.commit();
+        let old = std::mem::replace(&mut self.map[block as usize], slot);
+        if old == NONE {
+            self.live_blocks += 1;
+        } else {
+            self.kill(old);
+        }
+        Ok(())
+    }
+
+    fn append_one(
+        &mut self,
+        log: usize,
+        block: u32,
+        youngest: u64,
+        device: &mut impl LogDevice,
+    ) -> u32 {
+        let Open { segment, next: slot, .. } = self.open[log];
+        self.open[log].next += 1;
+        self.written_slots += 1;
+        self.counts.new_blocks += 1;
+        self.table.fill(segment, slot, block);
+        self.table.youngest[segment as usize] = youngest;
+        let transfer = Transfer {
+            purpose: Purpose::NewData,
+            slot,
+            blocks: 1,
+            header_bytes: 0,
+            further: false,
+        };
+        device.transfer(&transfer, &[block]);
+        if self.open[log].next == self.open[log].end {
+            self.seal(log);
+        }
+        slot
+    }
+
+    fn write_buffered(
+        &mut self,
+        block: u32,
+        client: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        let place = self.map[block as usize];
+        if place != NONE && place & WAITING != 0 {
+            self.counts.absorbed_blocks += 1;
+            return Ok(());
+        }
+        if place == NONE {
+            self.live_blocks += 1;
+        }
+        let entry = self.buffers.push(client, Waiting { block, old: place });
+        self.map[block as usize] = WAITING | entry;
+        if self.buffers.is_full(client) {
+            self.sync(client, device)?;
+        }
+        Ok(())
+    }
+
+    /// `block` is deleted.
+    pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
+        let Some(place) = self.map.get(block as usize).copied().filter(|place| *place != NONE)
+        else {
+            return;
+        };
+        self.live_blocks -= 1;
+        self.map[block as usize] = NONE;
+        let slot = if place & WAITING == 0 {
+            place
+        } else {
+            self.counts.absorbed_blocks += 1;
+            let waiting = &mut self.buffers.entries[(place & !WAITING) as usize];
+            waiting.block = NONE;
+            waiting.old
+        };
+        device.commit();
+        if slot != NONE {
+            self.kill(slot);
+        }
+        self.placement.deleted(block, self.clock);
+    }
+
+    /// Sends what `client` has written to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    pub fn sync(&mut self, client: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+        if self.setting.buffer_blocks <= 1 {
+            return Ok(());
+        }
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        for entry in self.buffers.range(client) {
+            let Waiting { block, old } = self.buffers.entries[entry as usize];
+            if block != NONE {
+                self.clock += 1;
+                let log = self.placement.place_new(block, old != NONE, self.clock);
+                outgoing[log as usize].push(entry);
+            }
+        }
+        let mut written = Ok(());
+        for (log, entries) in outgoing.iter_mut().enumerate() {
+            if written.is_ok() {
+                written = self.write_out(log, entries, device);
+            }
+            entries.clear();
+        }
+        self.outgoing = outgoing;
+        written?;
+        self.buffers.empty(client);
+        Ok(())
+    }
+
+    /// Sends everything to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    pub fn sync_all(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
+        for client in 0..self.buffers.clients() {
+            self.sync(client, device)?;
+        }
+        Ok(())
+    }
+
+    fn write_out(
+        &mut self,
+        log: usize,
+        entries: &[u32],
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        let mut rest = entries;
+        while !rest.is_empty() {
+            let mut room = (self.open[log].end - self.open[log].next) as usize;
+            if room == 0 {
+                if !self.open_for_new_data(log, device)? {
+                    let threaded = self.thread(rest, device);
+                    rest = &rest[threaded..];
+                    continue;
+                }
+                room = (self.open[log].end - self.open[log].next) as usize;
+            }
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            self.append_new(log, now, device);
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn append_new(&mut self, log: usize, entries: &[u32], device: &mut impl LogDevice) {
+        let Open { segment, next: first, .. } = self.open[log];
+        for (slot, entry) in (first..).zip(entries) {
+            let block = self.buffers.entries[*entry as usize].block;
+            self.table.fill(segment, slot, block);
+        }
+        self.table.youngest[segment as usize] = self.clock;
+        self.appended(log, entries.len() as u32, Purpose::NewData, device);
+        self.counts.new_blocks += entries.len() as u64;
+        for (slot, entry) in (first..).zip(entries) {
+            self.settle(*entry, slot);
+        }
+    }
+
+    /// The next `blocks` slots of an open segment have been filled: transfers and commits them, and
+    /// seals the segment if it is full.
+    pub(crate) fn appended(
+        &mut self,
+        log: usize,
+        blocks: u32,
+        purpose: Purpose,
+        device: &mut impl LogDevice,
+    ) {
+        let slot = self.open[log].next;
+        let transfer = Transfer { purpose, slot, blocks, header_bytes: 0, further: false };
+        let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
+        device.transfer(&transfer, contents);
+        device.commit();
+        self.written_slots += u64::from(blocks);
+        self.open[log].next += blocks;
+        if self.open[log].next == self.open[log].end {
+            self.seal(log);
+        }
+    }
+
+    /// What waited as `entry` lies in `slot` now.
+    pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
+        let Waiting { block, old } = self.buffers.entries[entry as usize];
+        debug_assert_eq!(self.map[block as usize], WAITING | entry);
+        self.map[block as usize] = slot;
+        if old != NONE {
+            self.kill(old);
+        }
+    }
+
+    /// The data in `slot` is not needed any more.
+    #[inline]
+    pub(crate) fn kill(&mut self, slot: u32) {
+        let segment = self.table.shape.segment_of(slot);
+        self.table.clear(segment, slot);
+        let empty = self.table.live[segment as usize] == 0;
+        match self.table.state[segment as usize] {
+            State::Sealed => {
+                self.dead_sealed += 1;
+                if empty {
+                    self.release_emptied(segment);
+                } else {
+                    self.table.state[segment as usize] = State::Changed;
+                    self.changed.push(segment);
+                }
+            }
+            State::Changed => {
+                self.dead_sealed += 1;
+                if empty {
+                    self.release_emptied(segment);
+                }
+            }
+            State::Collecting if empty => self.release(segment),
+            State::Collecting | State::Open => {}
+            State::Free => unreachable!("a block died in a free segment"),
+        }
+    }
+
+    fn release_emptied(&mut self, segment: u32) {
+        let zone = self.table.shape.zone_of(segment);
+        self.index.remove(segment, zone);
+        self.dead_sealed -= u64::from(self.table.dead(segment));
+        self.counts.segments_emptied += 1;
+        self.release(segment);
+    }
+
+    pub(crate) fn release(&mut self, segment: u32) {
+        self.written_slots -= u64::from(self.table.shape.segment_blocks(segment));
+        self.table.state[segment as usize] = State::Free;
+        self.free[self.table.shape.zone_of(segment)].push_back(segment);
+    }
+
+    fn seal(&mut self, log: usize) {
+        let segment = self.open[log].segment;
+        self.open[log] = CLOSED;
+        self.table.sealed[segment as usize] = self.clock;
+        if self.table.live[segment as usize] == 0 {
+            self.counts.segments_emptied += 1;
+            self.release(segment);
+            return;
+        }
+        self.table.state[segment as usize] = State::Sealed;
+        self.dead_sealed += u64::from(self.table.dead(segment));
+        let zone = self.table.shape.zone_of(segment);
+        let (live, time) =
+            (self.table.live[segment as usize], self.table.youngest[segment as usize]);
+        self.index.insert(segment, zone, live, time, self.is_resident(segment));
+    }
+
+    /// Zones that new data or collected data goes to.
+    pub(crate) fn zones(&self, collected: bool) -> std::ops::Range<usize> {
+        let zones = self.table.shape.zones();
+        match (self.setting.zone_use, collected) {
+            (ZoneUse::Any, _) => 0..zones,
+            (ZoneUse::NewFirstCollectedLast, false) => 0..1,
+            (ZoneUse::NewFirstCollectedLast, true) => zones - 1..zones,
+        }
+    }
+
+    /// Free segments of `zones`.
+    pub(crate) fn free_segments(&self, zones: std::ops::Range<usize>) -> u32 {
+        self.free[zones].iter().map(|free| free.len() as u32).sum()
+    }
+
+    /// Opens a free segment of `zones` for `log`; false if there is none.
+    pub(crate) fn open_segment(&mut self, log: usize, zones: std::ops::Range<usize>) -> bool {
+        let share = |zone: &usize| {
+            let all = self.table.shape.segments_of_zone(*zone).len() as f64;
+            self.free[*zone].len() as f64 / all
+        };
+        let fullest = zones.max_by(|one, other| share(one).total_cmp(&share(other)));
+        let Some(segment) = fullest.and_then(|zone| self.free[zone].pop_front()) else {
+            return false;
+        };
+        let (next, end) = self.table.bounds(segment);
+        self.open[log] = Open { segment, next, end };
+        self.table.state[segment as usize] = State::Open;
+        self.table.log[segment as usize] = log as u8;
+        self.table.opened[segment as usize] = self.clock;
+        self.table.youngest[segment as usize] = 0;
+        true
+    }
+
+    /// Gives `log` an open segment with room, collecting first if need be; false if new data is to
+    /// be threaded instead.
+    fn open_for_new_data(
+        &mut self,
+        log: usize,
+        device: &mut impl LogDevice,
+    ) -> Result<bool, LogError> {
+        loop {
+            // A collection may have left its last segment open on the same log.
+            if self.open[log].next < self.open[log].end {
+                return Ok(true);
+            }
+            let zones = self.zones(false);
+            if self.free_segments(zones.clone()) > self.setting.reserve_segments {
+                self.open_segment(log, zones);
+                return Ok(true);
+            }
+            if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
+                return Ok(false);
+            }
+            self.make_room(log, device)?;
+        }
+    }
+
+    /// The host has `block` in its cache, or has dropped it.
+    pub fn set_resident(&mut self, block: u32, resident: bool) {
+        if !self.setting.tracks_cache {
+            return;
+        }
+        let (word, bit) = ((block / 64) as usize, 1_u64 << (block % 64));
+        if resident {
+            self.resident[word] |= bit;
+            return;
+        }
+        self.resident[word] &= !bit;
+        if let Some(slot) = self.slot_of(block) {
+            let segment = self.table.shape.segment_of(slot);
+            let zone = self.table.shape.zone_of(segment);
+            self.index.uncache(segment, zone, self.table.youngest[segment as usize]);
+        }
+    }
+
+    /// Whether every live block of `segment` is in the host's cache.
+    fn is_resident(&self, segment: u32) -> bool {
+        if !self.setting.tracks_cache {
+            return false;
+        }
+        let (first, end) = self.table.bounds(segment);
+        (first..end).filter(|slot| self.table.is_live(*slot)).all(|slot| {
+            let block = self.table.owner[slot as usize];
+            self.resident[(block / 64) as usize] >> (block % 64) & 1 == 1
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! What lies where: the owner and the live bit of every slot, and the state of every segment.
+//!
+//! Invariants: a slot's live bit is set from when data is written to it until the map on disk names
+//! another place for that data; `live[s]` counts the bits of segment `s`; a free segment has none.
+
+use super::LogShape;
+
+/// No block, no slot, no segment.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// What a segment is being used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Holds nothing that anyone needs.
+    Free,
+    /// Takes blocks.
+    Open,
+    /// Full; the index of victims knows how many of its blocks are live.
+    Sealed,
+    /// Full; its count has changed since the index looked.
+    Changed,
+    /// Taken out of the index; free as soon as its last live block has moved.
+    Collecting,
+}
+
+/// Slots and segments.
+#[derive(Debug, Clone)]
+pub(crate) struct SegmentTable {
+    pub(crate) shape: LogShape,
+    /// The block last written to each slot.
+    pub(crate) owner: Vec<u32>,
+    live_bits: Vec<u64>,
+    /// Live blocks of each segment.
+    pub(crate) live: Vec<u32>,
+    /// State of each segment.
+    pub(crate) state: Vec<State>,
+    /// The log that wrote each segment.
+    pub(crate) log: Vec<u8>,
+    /// Clock when each segment's first block was written.
+    pub(crate) opened: Vec<u64>,
+    /// Clock when each segment was full.
+    pub(crate) sealed: Vec<u64>,
+    /// Clock when the youngest data of each segment was new.
+    pub(crate) youngest: Vec<u64>,
+}
+
+impl SegmentTable {
+    pub(crate) fn new(shape: LogShape) -> Self {
+        let (segments, slots) = (shape.segments() as usize, shape.slots() as usize);
+        Self {
+            shape,
+            owner: vec![NONE; slots],
+            live_bits: vec![0; slots.div_ceil(64)],
+            live: vec![0; segments],
+            state: vec![State::Free; segments],
+            log: vec![0; segments],
+            opened: vec![0; segments],
+            sealed: vec![0; segments],
+            youngest: vec![0; segments],
+        }
+    }
+
+    /// Whether the block in `slot` is live.
+    #[inline]
+    pub(crate) fn is_live(&self, slot: u32) -> bool {
+        self.live_bits[(slot / 64) as usize] >> (slot % 64) & 1 == 1
+    }
+
+    /// Puts `block` into `slot` of `segment`.
+    #[inline]
+    pub(crate) fn fill(&mut self, segment: u32, slot: u32, block: u32) {
+        debug_assert!(!self.is_live(slot), "slot {slot} is live already");
+        self.owner[slot as usize] = block;
+        self.live_bits[(slot / 64) as usize] |= 1 << (slot % 64);
+        self.live[segment as usize] += 1;
+    }
+
+    /// The block in `slot` of `segment` is dead.
+    #[inline]
+    pub(crate) fn clear(&mut self, segment: u32, slot: u32) {
+        debug_assert!(self.is_live(slot), "slot {slot} is dead already");
+        self.live_bits[(slot / 64) as usize] &= !(1 << (slot % 64));
+        self.live[segment as usize] -= 1;
+    }
+
+    /// The first live slot from `slot` on, before `end`.
+    #[inline]
+    pub(crate) fn next_live(&self, slot: u32, end: u32) -> Option<u32> {
+        self.next_bit(slot, end, 0)
+    }
+
+    /// The first hole from `slot` on, before `end`.
+    #[inline]
+    pub(crate) fn next_hole(&self, slot: u32, end: u32) -> Option<u32> {
+        self.next_bit(slot, end, u64::MAX)
+    }
+
+    #[inline]
+    fn next_bit(&self, slot: u32, end: u32, flip: u64) -> Option<u32> {
+        let mut word = slot / 64;
+        let mut bits = match self.live_bits.get(word as usize) {
+            Some(bits) => (bits ^ flip) & (u64::MAX << (slot % 64)),
+            None => return None,
+        };
+        while bits == 0 {
+            word += 1;
+            if word * 64 >= end {
+                return None;
+            }
+            bits = self.live_bits[word as usize] ^ flip;
+        }
+        let found = word * 64 + bits.trailing_zeros();
+        (found < end).then_some(found)
+    }
+
+    /// First slot and the one after the last of `segment`.
+    #[inline]
+    pub(crate) fn bounds(&self, segment: u32) -> (u32, u32) {
+        let first = self.shape.first_slot(segment);
+        (first, first + self.shape.segment_blocks(segment))
+    }
+
+    /// Dead blocks of a full segment.
+    #[inline]
+    pub(crate) fn dead(&self, segment: u32) -> u32 {
+        self.shape.segment_blocks(segment) - self.live[segment as usize]
+    }
+}

@@ -1,0 +1,64 @@
+//! Threaded logging: new data goes straight into the holes of a segment, and nothing is collected.
+//!
+//! The least utilized segment has the most holes, so that one seek serves the most blocks; they are
+//! written in the order of their slots. F2FS does the same when free sections run out (Lee et al.
+//! 2015, §2.6), by a threshold rather than by cost.
+
+use super::log::Log;
+use super::policy::placement::Placement;
+use super::segment_table::NONE;
+use super::{LogDevice, Purpose};
+
+impl<P: Placement> Log<P> {
+    /// Whether a full segment has a dead block.
+    pub(super) fn has_hole(&self) -> bool {
+        self.dead_sealed > 0
+    }
+
+    /// Writes buffer entries into the holes of one segment; as many as it has holes.
+    pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl LogDevice) -> usize {
+        let Some(segment) = self.choose_thread_segment() else { return 0 };
+        let mut filled = Vec::with_capacity(entries.len());
+        let blocks: Vec<u32> = entries
+            .iter()
+            .map(|entry| self.buffers.entries[*entry as usize].block)
+            .collect();
+        self.fill_holes(segment, blocks.into_iter(), Purpose::Thread, &mut filled, device);
+        self.threaded(segment, filled.len(), device);
+        for (entry, slot) in entries.iter().zip(&filled) {
+            self.settle(*entry, *slot);
+        }
+        filled.len()
+    }
+
+    /// Writes one block, which waits in no buffer, into a hole; false if there is none.
+    pub(super) fn thread_one(&mut self, block: u32, device: &mut impl LogDevice) -> bool {
+        let Some(segment) = self.choose_thread_segment() else { return false };
+        let mut filled = Vec::with_capacity(1);
+        self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
+        self.threaded(segment, 1, device);
+        let old = std::mem::replace(&mut self.map[block as usize], filled[0]);
+        if old == NONE {
+            self.live_blocks += 1;
+        } else {
+            self.kill(old);
+        }
+        true
+    }
+
+    fn choose_thread_segment(&mut self) -> Option<u32> {
+        self.refresh_index();
+        let shape = &self.table.shape;
+        self.index.emptiest(0..shape.zones(), |zone| shape.zone(zone).segment_blocks - 1)
+    }
+
+    fn threaded(&mut self, segment: u32, blocks: usize, device: &mut impl LogDevice) {
+        device.commit();
+        // The segment holds young data again; that the index still ranks it by its old age only
+        // matters to policies by age, which see the new one when it is next sealed.
+        self.table.youngest[segment as usize] = self.clock;
+        self.counts.segments_threaded += 1;
+        self.counts.threaded_blocks += blocks as u64;
+        self.counts.new_blocks += blocks as u64;
+    }
+}

@@ -1,0 +1,268 @@
+//! Finds the segment that a victim policy wants without looking at all segments.
+//!
+//! Sealed segments stand in an order by live blocks, one a zone; age-aware policies also have an
+//! order by age within every count, one a zone and apart for segments that are wholly cached;
+//! policies by sealing have a list in that order. Deaths only mark a segment as changed; the orders
+//! follow when a choice is made.
+
+use agewell_core::{Stream, uniform_below};
+
+use super::LogShape;
+use super::age_order::AgeOrder;
+pub use super::policy::victim::Victim;
+use super::segment_table::NONE;
+use super::utilization_order::UtilizationOrder;
+
+/// The index.
+#[derive(Debug, Clone)]
+pub(crate) struct VictimIndex {
+    victim: Victim,
+    /// By live blocks, one a zone.
+    pub(crate) utilization: Vec<UtilizationOrder>,
+    /// By age, zone by zone, cached ones last; nothing unless the policy looks at ages.
+    ages: Vec<AgeOrder>,
+    /// Which segments are in the cache as a whole.
+    cached: Vec<bool>,
+    sealed: SealOrder,
+}
+
+impl VictimIndex {
+    pub(crate) fn new(victim: Victim, shape: &LogShape) -> Self {
+        let zones = 0..shape.zones();
+        let by_zone = |zone| {
+            UtilizationOrder::new(shape.segments_of_zone(zone), shape.zone(zone).segment_blocks)
+        };
+        let age_orders = if victim.by_age() { 2 } else { 0 };
+        let ages = (0..age_orders).flat_map(|_| {
+            zones.clone().map(|z| AgeOrder::new(shape.segments(), shape.zone(z).segment_blocks))
+        });
+        Self {
+            victim,
+            utilization: zones.clone().map(by_zone).collect(),
+            ages: ages.collect(),
+            cached: vec![false; shape.segments() as usize],
+            sealed: SealOrder::new(if victim.by_seal_order() { shape.segments() } else { 0 }),
+        }
+    }
+
+    fn age_order(&self, zone: usize, cached: bool) -> usize {
+        zone + if cached { self.utilization.len() } else { 0 }
+    }
+
+    /// `segment` of `zone` is full and may be collected from now on.
+    pub(crate) fn insert(&mut self, segment: u32, zone: usize, live: u32, time: u64, cached: bool) {
+        self.utilization[zone].insert(segment, live);
+        self.cached[segment as usize] = cached;
+        if !self.ages.is_empty() {
+            let order = self.age_order(zone, cached);
+            self.ages[order].insert(segment, live, time);
+        }
+        self.sealed.push(segment);
+    }
+
+    /// `segment` is not to be chosen any more.
+    pub(crate) fn remove(&mut self, segment: u32, zone: usize) {
+        self.utilization[zone].remove(segment);
+        if !self.ages.is_empty() {
+            let order = self.age_order(zone, self.cached[segment as usize]);
+            self.ages[order].remove(segment);
+        }
+        self.sealed.remove(segment);
+    }
+
+    /// `segment` has `live` blocks now.
+    pub(crate) fn update(&mut self, segment: u32, zone: usize, live: u32) {
+        self.utilization[zone].update(segment, live);
+        if !self.ages.is_empty() {
+            let order = self.age_order(zone, self.cached[segment as usize]);
+            self.ages[order].update(segment, live);
+        }
+    }
+
+    /// A block of `segment` has left the cache; `time` is the segment's age key.
+    pub(crate) fn uncache(&mut self, segment: u32, zone: usize, time: u64) {
+        if !self.cached[segment as usize] {
+            return;
+        }
+        self.cached[segment as usize] = false;
+        let (cached, plain) = (self.age_order(zone, true), self.age_order(zone, false));
+        if !self.ages.is_empty() && self.ages[cached].contains(segment) {
+            self.ages[cached].remove(segment);
+            self.ages[plain].insert(segment, self.utilization[zone].live(segment), time);
+        }
+    }
+
+    /// Whether every block of `segment` is in the cache.
+    pub(crate) fn is_cached(&self, segment: u32) -> bool {
+        self.cached[segment as usize]
+    }
+
+    /// The victim among segments of `zones` with at most `live_max` (of the zone) live blocks, if
+    /// the policy finds one.
+    pub(crate) fn choose(
+        &self,
+        zones: std::ops::Range<usize>,
+        live_max: impl Fn(usize) -> u32,
+        clock: u64,
+        stream: &mut Stream,
+    ) -> Option<u32> {
+        match self.victim {
+            Victim::Greedy => self.emptiest(zones, live_max),
+            Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge => {
+                self.best_by_age(zones, live_max, clock)
+            }
+            // The oldest is collected however full it is: that is the policy.
+            Victim::Fifo => self.sealed.iter().find(|segment| self.is_in(&zones, *segment)),
+            Victim::RandomGreedy { choices } => {
+                self.emptiest_of_some(&zones, choices, stream)
+                    .or_else(|| self.emptiest(zones, live_max))
+            }
+            Victim::WindowedGreedy { window } => self
+                .sealed
+                .iter()
+                .filter(|segment| self.is_in(&zones, *segment))
+                .take(window.max(1) as usize)
+                .min_by_key(|segment| self.live_in(&zones, *segment)),
+        }
+    }
+
+    /// The least utilized segment of `zones` with at most `live_max` live blocks.
+    pub(crate) fn emptiest(
+        &self,
+        zones: std::ops::Range<usize>,
+        live_max: impl Fn(usize) -> u32,
+    ) -> Option<u32> {
+        let found = zones.filter_map(|zone| {
+            let (segment, live) = self.utilization[zone].emptiest()?;
+            (live <= live_max(zone)).then(|| (segment, self.share(zone, live)))
+        });
+        found.min_by(|one, other| one.1.total_cmp(&other.1)).map(|found| found.0)
+    }
+
+    /// The most utilized segment of `zones` that has a hole.
+    pub(crate) fn fullest_with_hole(&self, zones: std::ops::Range<usize>) -> Option<(u32, usize)> {
+        let found = zones.filter_map(|zone| {
+            let segment = self.utilization[zone].fullest_with_hole()?;
+            Some((segment, zone, self.share(zone, self.utilization[zone].live(segment))))
+        });
+        found.max_by(|one, other| one.2.total_cmp(&other.2)).map(|found| (found.0, found.1))
+    }
+
+    fn best_by_age(
+        &self,
+        zones: std::ops::Range<usize>,
+        live_max: impl Fn(usize) -> u32,
+        clock: u64,
+    ) -> Option<u32> {
+        let (mut best, mut most) = (None, f64::NEG_INFINITY);
+        for zone in zones {
+            let blocks = self.utilization[zone].segment_blocks();
+            for cached in [false, true] {
+                for (segment, live, time) in
+                    self.ages[self.age_order(zone, cached)].oldest(live_max(zone))
+                {
+                    let worth = self.victim.worth(live, blocks, clock - time, cached);
+                    if worth > most {
+                        (best, most) = (Some(segment), worth);
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    fn emptiest_of_some(
+        &self,
+        zones: &std::ops::Range<usize>,
+        choices: u32,
+        stream: &mut Stream,
+    ) -> Option<u32> {
+        let total: usize = zones.clone().map(|zone| self.utilization[zone].len()).sum();
+        if total == 0 {
+            return None;
+        }
+        let draw = |_| {
+            let mut place = uniform_below(stream, total as u64) as usize;
+            let mut zone = zones.start;
+            while place >= self.utilization[zone].len() {
+                place -= self.utilization[zone].len();
+                zone += 1;
+            }
+            let segment = self.utilization[zone].at(place);
+            (segment, self.share(zone, self.utilization[zone].live(segment)))
+        };
+        let drawn = (0..choices.max(1)).map(draw);
+        let least = drawn.min_by(|one, other| one.1.total_cmp(&other.1));
+        // A full one frees nothing: then the least utilized of all is taken instead.
+        least.filter(|found| found.1 < 1.0).map(|found| found.0)
+    }
+
+    fn share(&self, zone: usize, live: u32) -> f64 {
+        f64::from(live) / f64::from(self.utilization[zone].segment_blocks())
+    }
+
+    fn is_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> bool {
+        zones.clone().any(|zone| self.utilization[zone].contains(segment))
+    }
+
+    fn live_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> u32 {
+        let zone = zones.clone().find(|zone| self.utilization[*zone].contains(segment));
+        zone.map_or(u32::MAX, |zone| self.utilization[zone].live(segment))
+    }
+
+    /// Checks the invariants of every order.
+    pub(crate) fn verify(&self) {
+        self.utilization.iter().for_each(UtilizationOrder::verify);
+        self.ages.iter().for_each(AgeOrder::verify);
+    }
+}
+
+/// A list of segments, longest sealed first.
+#[derive(Debug, Clone)]
+struct SealOrder {
+    /// Neighbours of each segment, before and after; the last entry is the end of the ring.
+    links: Vec<[u32; 2]>,
+}
+
+const BEFORE: usize = 0;
+const AFTER: usize = 1;
+
+impl SealOrder {
+    fn new(segments: u32) -> Self {
+        let mut links = vec![[NONE; 2]; segments as usize + 1];
+        links[segments as usize] = [segments; 2];
+        Self { links }
+    }
+
+    fn end(&self) -> u32 {
+        self.links.len() as u32 - 1
+    }
+
+    fn push(&mut self, segment: u32) {
+        let end = self.end();
+        if end == 0 {
+            return;
+        }
+        let last = self.links[end as usize][BEFORE];
+        self.links[segment as usize] = [last, end];
+        self.links[last as usize][AFTER] = segment;
+        self.links[end as usize][BEFORE] = segment;
+    }
+
+    fn remove(&mut self, segment: u32) {
+        if self.end() == 0 {
+            return;
+        }
+        let [before, after] = self.links[segment as usize];
+        self.links[before as usize][AFTER] = after;
+        self.links[after as usize][BEFORE] = before;
+        self.links[segment as usize] = [NONE; 2];
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        let end = self.end();
+        let first = self.links[end as usize][AFTER];
+        std::iter::successors(Some(first), |segment| Some(self.links[*segment as usize][AFTER]))
+            .take_while(move |segment| *segment != end)
+    }
+}
