@@ -294,8 +294,8 @@ const MEASURED: [(Eviction, f64); 5] = [
 ];
 
 /// How far our ratio, on another draw of the same distribution, may be from the measured one,
-/// relative to it. Chosen by us: two draws of 20 million differ by 0.1 % and four digits round by
-/// 0.03 %; the two versions of S3-FIFO, one of which fills main before small is full, by 0.3 %.
+/// relative to it. Chosen by us: two draws of 20 million differ by about 0.1 %, four digits round
+/// by 0.03 %, and libCacheSim's own two versions of S3-FIFO differ by 0.3 %.
 const RATIO_TOLERANCE: f64 = 0.005;
 
 #[test]

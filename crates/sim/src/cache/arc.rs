@@ -96,7 +96,6 @@ impl Arc {
             seen_once > 0 && (seen_once > self.target || (in_b2 && seen_once == self.target));
         let (list, ghosts) = if from_t1 { (T1, B1) } else { (T2, B2) };
         let slot = self.blocks.oldest(list);
-        debug_assert!(slot >= LISTS);
         self.transfer(slot, ghosts);
         self.blocks.key(slot)
     }

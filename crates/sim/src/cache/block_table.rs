@@ -97,10 +97,12 @@ impl BlockTable {
         self.marks[slot as usize] = mark;
     }
 
-    /// The oldest slot of `list`, or `list` itself if it is empty.
+    /// The oldest slot of `list`, which is not empty.
     #[inline]
     pub(super) fn oldest(&self, list: u32) -> u32 {
-        self.slots[list as usize].newer
+        let slot = self.slots[list as usize].newer;
+        assert!(slot != list, "list {list} has a block");
+        slot
     }
 
     /// The neighbour of `slot` towards the newest end; the list's own number beyond it.

@@ -112,9 +112,13 @@ impl KeyIndex {
     /// Notes that `key`, which has no slot, is in `slot`.
     #[inline]
     pub(super) fn insert(&mut self, key: u32, slot: u32) {
-        debug_assert_ne!(slot, ABSENT);
+        assert!(slot != ABSENT, "block {key} goes to a slot");
         match self {
-            KeyIndex::Dense(slots) => slots[key as usize] = slot,
+            KeyIndex::Dense(slots) => {
+                let entry = &mut slots[key as usize];
+                assert!(*entry == ABSENT, "block {key} had no slot");
+                *entry = slot;
+            }
             KeyIndex::Hashed(hashed) => hashed.insert(key, slot),
         }
     }
@@ -194,7 +198,7 @@ impl Hashed {
             self.double();
         }
         let place = self.place(key);
-        debug_assert_eq!(self.entries[place].slot, ABSENT);
+        assert!(self.entries[place].slot == ABSENT, "block {key} had no slot");
         self.entries[place] = Entry { key, slot };
         self.length += 1;
     }
@@ -213,7 +217,7 @@ impl Hashed {
     #[inline]
     fn remove(&mut self, key: u32) {
         let mut hole = self.place(key);
-        debug_assert_ne!(self.entries[hole].slot, ABSENT);
+        assert!(self.entries[hole].slot != ABSENT, "block {key} had a slot");
         let mask = self.mask();
         let mut place = hole;
         loop {

@@ -6,7 +6,7 @@
 //! new block enters small, or main if the ghost queue remembers it. When room is needed, small
 //! gives it if it has its share or more, else main:
 //! * the oldest of small goes to **main if its counter is above 1** (two hits since it entered),
-//!   with the counter cleared, and otherwise leaves and is remembered;
+//!   with the counter cleared, and otherwise leaves and is remembered by the ghost queue;
 //! * the oldest of main goes round again with its counter less one, or leaves if that is 0.
 //!
 //! Invariants: small and main hold the resident blocks and are no longer than the capacity

@@ -1,9 +1,10 @@
 //! SIEVE: a queue in order of entry, a bit for each block that was hit, and a hand.
 //!
-//! Source: Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU", NSDI 2024, algorithm
-//! 1. A hit sets the block's bit. To evict, the hand goes from old to new, clearing bits, and takes
-//! the first block without one; it stays there for the next time and turns back to the oldest at
-//! the newest end. Blocks keep their places, unlike those of a clock, so new ones are sifted soon.
+//! Source: Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU", NSDI 2024, first
+//! algorithm. A hit sets the block's bit. To evict, the hand goes from old to new, clearing bits,
+//! and takes the first block without one; it stays there for the next time and turns back to the
+//! oldest at the newest end. Blocks keep their places, unlike those of a clock, so that new ones
+//! are sifted soon.
 //!
 //! Invariants: the queue holds every resident block, `length` of them; the hand is at one of them
 //! or rests at the sentinel, which means the oldest; a mark is 0 or 1.
