@@ -5,10 +5,10 @@
 
 use std::hint::black_box;
 
-use agewell_core::RandomStreams;
+use agewell_core::{RandomStreams, SimDuration};
 use agewell_trace::workload::{
-    FileWorkload, HotCold, HotColdParameters, RandomUpdate, Sequential, Surveyor, UpdateParameters,
-    Zipf, ZipfParameters,
+    AuspexLike, AuspexParameters, FileWorkload, Fill, HotCold, HotColdParameters, RandomUpdate,
+    Sequential, Surveyor, Tpcb, TpcbParameters, UpdateParameters, Zipf, ZipfParameters, survey,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -17,8 +17,8 @@ const UPDATE: UpdateParameters = UpdateParameters {
     blocks: 1 << 18,
     updates_per_block: 10,
     sync_every: 4,
-    interval: agewell_core::SimDuration::ZERO,
-    fill: agewell_trace::workload::Fill::Before,
+    interval: SimDuration::ZERO,
+    fill: Fill::Before,
 };
 
 /// Runs a workload to its end; a sum over all it asked, so that nothing is left out.
@@ -31,13 +31,7 @@ fn drain(mut workload: impl FileWorkload) -> u64 {
 }
 
 fn measure<W: FileWorkload + Clone>(criterion: &mut Criterion, name: &str, workload: &W) {
-    let mut copy = workload.clone();
-    let mut surveyor = Surveyor::default();
-    let mut requests = 0;
-    while let Some(request) = copy.next_request() {
-        surveyor.note(&request);
-        requests += 1;
-    }
+    let requests = survey(&mut workload.clone()).requests;
     let mut group = criterion.benchmark_group("workload");
     group.throughput(Throughput::Elements(requests)).sample_size(10);
     group.bench_function(name, |bencher| bencher.iter(|| drain(black_box(workload.clone()))));
@@ -59,5 +53,28 @@ fn updates(criterion: &mut Criterion) {
     measure(criterion, "zipf/1M-blocks", &Zipf::new(&large, &streams).expect(accepted));
 }
 
-criterion_group!(benches, updates);
+fn systems(criterion: &mut Criterion) {
+    let streams = RandomStreams::new(1);
+    let accepted = "the parameters are in range";
+    let tpcb = Tpcb::new(&TpcbParameters::default(), &streams).expect(accepted);
+    measure(criterion, "tpcb", &tpcb);
+    let auspex = AuspexLike::new(&AuspexParameters::default(), &streams).expect(accepted);
+    measure(criterion, "auspex-like", &auspex);
+    let requests: Vec<_> = {
+        let mut copy = auspex.clone();
+        std::iter::from_fn(|| copy.next_request()).collect()
+    };
+    let mut group = criterion.benchmark_group("survey");
+    group.throughput(Throughput::Elements(requests.len() as u64)).sample_size(10);
+    group.bench_function("auspex-like", |bencher| {
+        bencher.iter(|| {
+            let mut surveyor = Surveyor::default();
+            black_box(&requests).iter().for_each(|request| surveyor.note(request));
+            surveyor.finish().peak_live_blocks
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, updates, systems);
 criterion_main!(benches);

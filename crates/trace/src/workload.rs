@@ -11,6 +11,8 @@
 //! | [`HotCold`] | Rosenblum & Ousterhout 1992, §3.5 |
 //! | [`Zipf`] | ranks permuted over the addresses |
 //! | [`Sequential`] | the whole file again and again |
+//! | [`Tpcb`] | Seltzer 1995, §3 |
+//! | [`AuspexLike`] | the facts in Matthews 1999, §5.2.1.2 |
 //!
 //! Invariants: times never fall; a request of blocks names at least one; every number comes from
 //! named streams of one seed, so that a workload is the same on every machine.
@@ -18,21 +20,25 @@
 use agewell_core::FileRequest;
 
 mod alias_table;
+mod auspex;
 mod error;
 mod exact_power;
 mod hot_cold;
 mod random_update;
 mod sequential;
 mod survey;
+mod tpcb;
 mod update;
 mod zipf;
 
 pub use alias_table::AliasTable;
+pub use auspex::{AuspexLike, AuspexParameters};
 pub use error::WorkloadError;
 pub use hot_cold::{HotCold, HotColdChoice, HotColdParameters};
 pub use random_update::{RandomUpdate, UniformChoice};
 pub use sequential::{Sequential, SequentialChoice};
 pub use survey::{InitialFile, Survey, Surveyor, survey};
+pub use tpcb::{Tpcb, TpcbParameters};
 pub use update::{BlockChoice, Fill, UpdateParameters, UpdateWorkload};
 pub use zipf::{Zipf, ZipfChoice, ZipfParameters};
 

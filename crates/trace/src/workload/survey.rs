@@ -266,3 +266,6 @@ impl Surveyor {
 fn end_of(block: u32, blocks: u32) -> u32 {
     block.checked_add(blocks).expect("a file ends at block 2^32 - 1")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The published facts for several seeds and any knob, and that every request makes sense.
+
+use agewell_core::SimDuration;
+use proptest::prelude::*;
+
+use super::*;
+
+/// What a load did, counted request by request with a length and a state for every file.
+#[derive(Debug, Default)]
+struct Tally {
+    reads: u64,
+    writes: u64,
+    deletes: u64,
+    syncs: u64,
+    clients: Vec<bool>,
+    last_ns: u64,
+}
+
+/// Runs a load to its end and checks every request on the way.
+fn tally(load: &AuspexLike) -> Tally {
+    let mut load = load.clone();
+    let parameters = *load.parameters();
+    let mut lengths: Vec<u32> = load.initial().iter().map(|file| file.blocks).collect();
+    let mut deleted = vec![false; lengths.len()];
+    let mut tally = Tally { clients: vec![false; parameters.clients as usize], ..Tally::default() };
+    let mut dirty = vec![None; parameters.clients as usize];
+    while let Some(request) = load.next_request() {
+        let FileRequest { time, client, file, block, blocks, action } = request;
+        assert!(time.0 >= tally.last_ns, "time falls at {request:?}");
+        tally.last_ns = time.0;
+        tally.clients[client as usize] = true;
+        if action == FileAction::Sync {
+            let since: Option<u64> = dirty[client as usize].take();
+            let since = since.expect("a sync of what was written");
+            assert_eq!(time.0 % parameters.sync_interval.0, 0);
+            assert!(time.0 - since <= parameters.sync_interval.0, "synced in time");
+            tally.syncs += 1;
+            continue;
+        }
+        if file as usize >= lengths.len() {
+            assert_eq!(action, FileAction::Write, "a file begins with a write: {request:?}");
+            lengths.resize(file as usize + 1, 0);
+            deleted.resize(file as usize + 1, false);
+        }
+        let length = &mut lengths[file as usize];
+        assert!(!deleted[file as usize], "after its delete: {request:?}");
+        match action {
+            FileAction::Read => {
+                assert!(block < *length, "beyond the end: {request:?}");
+                tally.reads += u64::from(blocks);
+            }
+            FileAction::Write => {
+                assert!(block <= *length, "leaves a hole: {request:?}");
+                *length = (*length).max(block + 1);
+                tally.writes += u64::from(blocks);
+                dirty[client as usize].get_or_insert(time.0);
+            }
+            FileAction::Delete => {
+                assert!(*length > 0, "an empty file: {request:?}");
+                deleted[file as usize] = true;
+                tally.deletes += 1;
+            }
+            _ => panic!("not made by this load: {request:?}"),
+        }
+    }
+    assert!(dirty.iter().all(Option::is_none) || parameters.sync_interval.0 == 0);
+    assert_eq!(load.next_request(), None, "none stays none");
+    tally
+}
+
+/// Live blocks at the end of those written since the beginning.
+fn written_and_live(load: &AuspexLike) -> u64 {
+    struct Writes(AuspexLike);
+    impl FileWorkload for Writes {
+        fn next_request(&mut self) -> Option<FileRequest> {
+            // Without reads, and with every file known to be absent, all begins empty.
+            loop {
+                let request = self.0.next_request()?;
+                let kept = [FileAction::Write, FileAction::Delete].contains(&request.action);
+                let old = request.file < self.0.initial_files;
+                if kept && !(old && request.action == FileAction::Delete) {
+                    return Some(request);
+                }
+            }
+        }
+    }
+    let survey = survey(&mut Writes(load.clone()));
+    assert_eq!(survey.initial_blocks, 0);
+    survey.final_live_blocks
+}
+
+fn auspex(locality: f64, seed: u64) -> AuspexLike {
+    let parameters = AuspexParameters { locality, ..AuspexParameters::default() };
+    AuspexLike::new(&parameters, &RandomStreams::new(seed)).unwrap()
+}
+
+#[test]
+fn the_published_facts_hold_for_any_seed_and_knob() {
+    for (locality, seed) in [(0.9, 1), (0.0, 2), (1.0, 3)] {
+        let load = auspex(locality, seed);
+        let tally = tally(&load);
+        assert_eq!((tally.reads, tally.writes, tally.deletes), (4_000_000, 1_000_000, 40_000));
+        assert!(tally.clients.iter().all(|seen| *seen));
+        let days = tally.last_ns as f64 / 86_400e9;
+        assert!((days - 7.0).abs() < 0.02 * 7.0, "{days} days");
+        let survey = load.survey();
+        assert_eq!((survey.initial_blocks, survey.final_live_blocks), (324_707, 384_521));
+        assert_eq!(survey.initial, load.initial(), "the survey's rule finds the old files");
+        assert_eq!(survey.requests, 5_040_000 + tally.syncs);
+        // The disk is chosen for the peak, which is the end but for temporary files.
+        let above = survey.peak_live_blocks as f64 / 384_521.0;
+        assert!(above < 1.02, "peak {above} of the end");
+        assert_eq!(written_and_live(&load), 146_484);
+    }
+}
+
+#[test]
+fn the_reads_reach_beyond_a_gigabyte_of_cache() {
+    let mut load = auspex(0.9, 1);
+    let mut last = vec![0_u32; load.initial_files as usize];
+    let (mut day, mut seen) = (0, [0_u64; 7]);
+    // Distinct blocks of old data read in each day: a cache of 1 GB holds 122,070.
+    while let Some(request) = load.next_request() {
+        day = day.max((request.time.0 / 86_400_000_000_000).min(6) as u32);
+        let old = request.file < load.initial_files && request.action == FileAction::Read;
+        if old && request.block == 0 && last[request.file as usize] != day + 1 {
+            last[request.file as usize] = day + 1;
+            seen[day as usize] += u64::from(load.catalogue.blocks_of(request.file));
+        }
+    }
+    assert!(seen[..5].iter().all(|blocks| *blocks > 122_070), "{seen:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn small_loads_keep_their_budgets(
+        seed: u64,
+        clients in 1_u32..20,
+        initial_blocks in 1_u64..3000,
+        growth in 0_u64..500,
+        overwritten in 0.0..1.0,
+        deletes in 0_u64..300,
+        rewrites in 0_u64..3000,
+        repeated_reads in 0_u64..5000,
+        locality in 0.0..=1.0,
+        seconds in prop_oneof![Just(0), 1_u64..700_000],
+    ) {
+        let written_live_blocks = growth + 1 + (overwritten * (initial_blocks - 1) as f64) as u64;
+        let parameters = AuspexParameters {
+            clients,
+            duration: SimDuration(seconds * 1_000_000_000),
+            reads: initial_blocks + repeated_reads,
+            writes: written_live_blocks + deletes + rewrites,
+            deletes,
+            initial_blocks,
+            final_blocks: initial_blocks + growth,
+            written_live_blocks,
+            locality,
+            ..AuspexParameters::default()
+        };
+        let load = AuspexLike::new(&parameters, &RandomStreams::new(seed)).unwrap();
+        let tally = tally(&load);
+        prop_assert_eq!(
+            (tally.reads, tally.writes, tally.deletes),
+            (parameters.reads, parameters.writes, deletes)
+        );
+        let survey = load.survey();
+        prop_assert_eq!(&survey.initial, &load.initial());
+        prop_assert_eq!(survey.final_live_blocks, parameters.final_blocks);
+    }
+}
+
+#[test]
+fn a_seed_fixes_the_load_and_the_knob_moves_rewrites() {
+    let start = |locality, seed| {
+        let mut load = auspex(locality, seed);
+        std::iter::from_fn(move || load.next_request()).take(100_000).collect::<Vec<_>>()
+    };
+    assert_eq!(start(0.9, 1), start(0.9, 1));
+    assert_ne!(start(0.9, 1), start(0.9, 2));
+    assert_ne!(start(0.9, 1), start(0.2, 1));
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let fine = AuspexParameters::default();
+    let refused = |parameters: AuspexParameters| {
+        AuspexLike::new(&parameters, &RandomStreams::new(1)).unwrap_err().key
+    };
+    assert_eq!(refused(AuspexParameters { clients: 0, ..fine }), "clients");
+    assert_eq!(refused(AuspexParameters { reads: 324_706, ..fine }), "reads");
+    assert_eq!(refused(AuspexParameters { writes: 186_483, ..fine }), "writes");
+    assert_eq!(refused(AuspexParameters { deletes: 1 << 40, ..fine }), "deletes");
+    assert_eq!(refused(AuspexParameters { initial_blocks: 0, ..fine }), "initial_blocks");
+    assert_eq!(refused(AuspexParameters { final_blocks: 1000, ..fine }), "final_blocks");
+    let written_live_blocks = 59_813;
+    assert_eq!(refused(AuspexParameters { written_live_blocks, ..fine }), "written_live_blocks");
+    assert_eq!(refused(AuspexParameters { locality: f64::NAN, ..fine }), "locality");
+    let duration = SimDuration(u64::MAX);
+    assert_eq!(refused(AuspexParameters { duration, ..fine }), "duration");
+}

@@ -1,0 +1,270 @@
+//! TPC-B as the file system sees it: an account block in, a dirty one out, and a little history.
+//!
+//! Each transaction updates a random account record. The block that holds it is in the user's own
+//! cache, or is read, for which the block used longest ago is written to the file system, always
+//! dirty, because every block in the cache was updated when it came. Branch and teller records and
+//! the internal pages of the B-tree stay in memory and cause no requests. The history grows by a
+//! record a transaction and is written a block at a time. The log of the transactions lies on
+//! another disk, so that nothing here is synced.
+//!
+//! With `metadata`, every write of a block is followed by writes of the blocks that hold its
+//! address: the indirect block, the double indirect block where it hangs below one, and the block
+//! of inodes, all of one metadata file. A log's buffer absorbs the repeats.
+//!
+//! Source: Seltzer 1995, §3 and table 2 (237 MB in 4 KB blocks; read as 10^6 bytes the account file
+//! has exactly the 58 indirect blocks of the text). Differences: records are spread evenly over
+//! the whole account file, as if it had no internal pages (they would be under 1 % of it); the
+//! text takes all 58 indirect blocks for dirty after 115 writes, where 115 uniform writes dirty
+//! about 50 of them. Chosen by us: the cache starts full of dirty blocks, as it is after a while,
+//! and the history starts empty.
+//!
+//! Invariants: a request asks for one block; the cache holds as many blocks as it may.
+//! Cost: O(1) a transaction; 4 bytes an account block and 12 a cached block.
+
+use agewell_core::{
+    FileAction, FileRequest, RandomStreams, SimDuration, SimTime, Stream, uniform_below,
+};
+
+use super::error::require;
+use super::{FileWorkload, InitialFile, Survey, WorkloadError};
+
+mod indirect;
+mod recency_list;
+
+use indirect::{IndirectPath, POINTERS_PER_BLOCK, indirect_blocks, indirect_path};
+use recency_list::RecencyList;
+
+const NAME: &str = "tpcb";
+/// Size of a block; Seltzer 1995, §3.
+const BLOCK_BYTES: u64 = 4096;
+/// The longest history: what the direct, single and double indirect blocks reach.
+const FILE_BLOCKS_MAX: u64 = 12 + POINTERS_PER_BLOCK + POINTERS_PER_BLOCK * POINTERS_PER_BLOCK;
+
+const ACCOUNT: u32 = 0;
+const BRANCH: u32 = 1;
+const TELLER: u32 = 2;
+const HISTORY: u32 = 3;
+const METADATA: u32 = 4;
+
+/// What the TPC-B workload takes; blocks are of 4 KiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TpcbParameters {
+    /// Transactions of the stream; 100,000 unless told (chosen by us).
+    pub transactions: u64,
+    /// Account records; 1,000,000 unless told (Seltzer 1995, table 2, as the rest).
+    pub accounts: u32,
+    /// Blocks of the account file; 57,861 unless told: 237 MB.
+    pub account_blocks: u32,
+    /// Blocks of the branch file; 11 unless told: 44 KB.
+    pub branch_blocks: u32,
+    /// Blocks of the teller file; 11 unless told: 44 KB.
+    pub teller_blocks: u32,
+    /// Blocks in the user's cache; 1,024 unless told: 4 MB.
+    pub cache_blocks: u32,
+    /// Bytes of a history record; 50 unless told.
+    pub history_record_bytes: u32,
+    /// Whether writes of indirect blocks and inodes are part of the stream; they are unless told.
+    pub metadata: bool,
+    /// Time from one transaction to the next; zero unless told: as fast as the host can.
+    pub interval: SimDuration,
+}
+
+impl Default for TpcbParameters {
+    fn default() -> Self {
+        Self {
+            transactions: 100_000,
+            accounts: 1_000_000,
+            account_blocks: 57_861,
+            branch_blocks: 11,
+            teller_blocks: 11,
+            cache_blocks: 1_024,
+            history_record_bytes: 50,
+            metadata: true,
+            interval: SimDuration::ZERO,
+        }
+    }
+}
+
+impl TpcbParameters {
+    fn validate(&self) -> Result<(), WorkloadError> {
+        let Self { accounts, account_blocks, cache_blocks, history_record_bytes, .. } = *self;
+        require(cache_blocks > 0, NAME, "cache_blocks", cache_blocks, "at least 1")?;
+        let need = "above cache_blocks, or nothing would ever be read, and below 1,049,612 blocks";
+        let fits = account_blocks > cache_blocks && u64::from(account_blocks) < FILE_BLOCKS_MAX;
+        require(fits, NAME, "account_blocks", account_blocks, need)?;
+        let need = "at least one a block of the account file";
+        require(accounts >= account_blocks, NAME, "accounts", accounts, need)?;
+        let need = "at most a block";
+        let small = u64::from(history_record_bytes) <= BLOCK_BYTES;
+        require(small, NAME, "history_record_bytes", history_record_bytes, need)?;
+        let bytes = u128::from(self.transactions) * u128::from(history_record_bytes);
+        let need = "so few that the history stays below 1,049,612 blocks";
+        let short = bytes / u128::from(BLOCK_BYTES) < u128::from(FILE_BLOCKS_MAX);
+        require(short, NAME, "transactions", self.transactions, need)?;
+        let last_ns = u128::from(self.transactions) * u128::from(self.interval.0);
+        let interval = format!("{} ns", self.interval.0);
+        let need = "short enough that the last transaction comes within 2^63 ns (292 years)";
+        require(last_ns < 1 << 63, NAME, "interval", interval, need)
+    }
+
+    /// Blocks of history at the end.
+    fn history_blocks(&self) -> u32 {
+        (self.transactions * u64::from(self.history_record_bytes) / BLOCK_BYTES) as u32
+    }
+}
+
+/// Requests that one transaction can make: a read, and two data writes with up to three of
+/// metadata each.
+const REQUESTS_MAX: usize = 9;
+
+/// The TPC-B workload.
+#[derive(Debug, Clone)]
+pub struct Tpcb {
+    parameters: TpcbParameters,
+    stream: Stream,
+    cache: RecencyList,
+    started: u64,
+    history_bytes: u64,
+    /// Requests of the current transaction; those before `next` have been handed out.
+    pending: [FileRequest; REQUESTS_MAX],
+    pending_count: usize,
+    next: usize,
+}
+
+impl Tpcb {
+    /// The workload that `parameters` describe.
+    ///
+    /// # Errors
+    /// When a parameter is out of range.
+    pub fn new(
+        parameters: &TpcbParameters,
+        streams: &RandomStreams,
+    ) -> Result<Self, WorkloadError> {
+        parameters.validate()?;
+        let nothing = FileRequest {
+            time: SimTime::ZERO,
+            client: 0,
+            file: 0,
+            block: 0,
+            blocks: 0,
+            action: FileAction::Sync,
+        };
+        let mut workload = Self {
+            parameters: *parameters,
+            stream: streams.stream("workload/tpcb"),
+            cache: RecencyList::new(parameters.account_blocks, parameters.cache_blocks),
+            started: 0,
+            history_bytes: 0,
+            pending: [nothing; REQUESTS_MAX],
+            pending_count: 0,
+            next: 0,
+        };
+        while !workload.cache.is_full() {
+            let block = workload.random_account_block();
+            let _ = workload.cache.touch(block);
+        }
+        Ok(workload)
+    }
+
+    /// Transactions whose requests have all been handed out.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.started - u64::from(self.next < self.pending_count)
+    }
+
+    /// What is live before the stream, and its sizes. The number of requests is counted on a copy,
+    /// which takes the time of the stream; the rest is known by construction.
+    #[must_use]
+    pub fn survey(&self) -> Survey {
+        let parameters = &self.parameters;
+        let mut initial = vec![
+            InitialFile { file: ACCOUNT, blocks: parameters.account_blocks },
+            InitialFile { file: BRANCH, blocks: parameters.branch_blocks },
+            InitialFile { file: TELLER, blocks: parameters.teller_blocks },
+        ];
+        initial.retain(|file| file.blocks > 0);
+        let history_blocks = parameters.history_blocks();
+        let mut grown = u64::from(history_blocks);
+        if parameters.metadata {
+            initial.push(InitialFile { file: METADATA, blocks: self.inode_block() + 1 });
+            grown += u64::from(indirect_blocks(history_blocks));
+        }
+        let initial_blocks = initial.iter().map(|file| u64::from(file.blocks)).sum();
+        let mut copy = self.clone();
+        let requests = std::iter::from_fn(|| copy.next_request()).count() as u64;
+        Survey {
+            initial,
+            initial_blocks,
+            peak_live_blocks: initial_blocks + grown,
+            final_live_blocks: initial_blocks + grown,
+            files: if parameters.metadata { METADATA } else { HISTORY } + 1,
+            clients: 1,
+            requests,
+        }
+    }
+
+    /// Where the metadata file holds the inodes: behind the account file's indirect blocks and
+    /// before those of the history, which grows.
+    fn inode_block(&self) -> u32 {
+        indirect_blocks(self.parameters.account_blocks)
+    }
+
+    fn random_account_block(&mut self) -> u32 {
+        let accounts = u64::from(self.parameters.accounts);
+        let record = uniform_below(&mut self.stream, accounts);
+        (record * u64::from(self.parameters.account_blocks) / accounts) as u32
+    }
+
+    fn push(&mut self, action: FileAction, file: u32, block: u32) {
+        let time = SimTime((self.started - 1) * self.parameters.interval.0);
+        self.pending[self.pending_count] =
+            FileRequest { time, client: 0, file, block, blocks: 1, action };
+        self.pending_count += 1;
+    }
+
+    /// A write of a block of data and of the metadata that says where it is; `first` is where the
+    /// metadata file holds the first indirect block of `file`.
+    fn push_write(&mut self, file: u32, block: u32, first: u32) {
+        self.push(FileAction::Write, file, block);
+        if !self.parameters.metadata {
+            return;
+        }
+        let IndirectPath { root, leaf } = indirect_path(block);
+        // The root was made before its leaves, so the metadata file grows block by block.
+        for indirect in [root, leaf].into_iter().flatten() {
+            self.push(FileAction::Write, METADATA, first + indirect);
+        }
+        self.push(FileAction::Write, METADATA, self.inode_block());
+    }
+
+    fn transact(&mut self) {
+        self.started += 1;
+        (self.pending_count, self.next) = (0, 0);
+        let block = self.random_account_block();
+        if let Some(evicted) = self.cache.touch(block) {
+            self.push(FileAction::Read, ACCOUNT, block);
+            self.push_write(ACCOUNT, evicted, 0);
+        }
+        let block = self.history_bytes / BLOCK_BYTES;
+        self.history_bytes += u64::from(self.parameters.history_record_bytes);
+        if self.history_bytes / BLOCK_BYTES > block {
+            self.push_write(HISTORY, block as u32, self.inode_block() + 1);
+        }
+    }
+}
+
+impl FileWorkload for Tpcb {
+    fn next_request(&mut self) -> Option<FileRequest> {
+        while self.next == self.pending_count {
+            if self.started == self.parameters.transactions {
+                return None;
+            }
+            self.transact();
+        }
+        self.next += 1;
+        Some(self.pending[self.next - 1])
+    }
+}
+
+#[cfg(test)]
+mod tests;
