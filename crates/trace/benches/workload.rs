@@ -69,7 +69,9 @@ fn systems(criterion: &mut Criterion) {
     group.bench_function("auspex-like", |bencher| {
         bencher.iter(|| {
             let mut surveyor = Surveyor::default();
-            black_box(&requests).iter().for_each(|request| surveyor.note(request));
+            for request in black_box(&requests) {
+                surveyor.note(request);
+            }
             surveyor.finish().peak_live_blocks
         });
     });

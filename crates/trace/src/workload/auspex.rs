@@ -12,7 +12,7 @@
 //! | most new data dies within minutes, most live data is old (Matthews 1999, §4.2.7) | lifetimes |
 //! | files are read and written in sequence and as a whole (Baker et al. 1991) | every access |
 //!
-//! The last of the first three rows leaves little freedom. Of 1,000,000 blocks written, 146,484 are
+//! The third row leaves little freedom. Of 1,000,000 blocks written, 146,484 are
 //! live at the end; growth and the replacement of deleted files take about 65,000 of those, so
 //! about 80,000 blocks that were live before are overwritten, and three quarters of the old data is
 //! never written at all: it only fills the disk. All other writes replace data written in the
@@ -24,11 +24,19 @@
 //! later), *remove* (an old group, read before). Each kind has its share of the work, and the one
 //! furthest behind its share is next, so that all keep step with the week and end with it.
 //!
-//! Chosen by us: groups of four files in the mean; half of the rewrites and repeated reads take one
+//! Rewrites walk through the history of writes of groups. With probability `locality`, the one knob,
+//! a rewrite takes the group written right after the one it took before: what was written together
+//! is overwritten together, as when a build, a simulation or a mail run is repeated. Otherwise it
+//! starts anew at the d-th last write with probability falling as 1/d, up to 8,191 writes back;
+//! what has sunk below is not written again. The more locality, the more of the log dies in one
+//! piece.
+//!
+//! Chosen by us: groups of four files in the mean; eight neighbouring groups belong to one client,
+//! who creates, first overwrites or removes them in one session; half of the rewrites and repeated reads take one
 //! file of the group; lifetimes of temporary files from 1 s to 36 h, each doubling equally likely
 //! (median 6 minutes), cut at the end of the week; 5 % of the deletes are of old files; a quarter of
 //! the repeated reads follow recent writes, the others Zipf's law over the old groups with exponent
-//! 0.8; three quarters of the reads are made by the group's owner. `locality` is the one knob.
+//! 0.8; three quarters of the reads are made by the group's owner.
 //!
 //! Invariants: budgets are never overdrawn and all are zero at the end, so the counts hold for
 //! every seed. Cost: O(1) a request, but for the logarithm of the temporary files alive at their
@@ -65,6 +73,10 @@ const HISTORY_SLOTS: usize = 1 << HISTORY_DOUBLINGS;
 const LIFETIME_DOUBLINGS: u64 = 17;
 const SECOND_NS: u64 = 1_000_000_000;
 
+/// Groups that lie side by side and belong to one client, who creates, first overwrites and removes
+/// them in one session.
+const NEIGHBOURS: u32 = 8;
+
 /// What a client is doing: the blocks of consecutive files, or the files themselves.
 #[derive(Debug, Clone, Copy)]
 struct Job {
@@ -89,8 +101,12 @@ pub struct AuspexLike {
     /// Groups in the order of their writes, the last ones in a ring.
     history: Vec<u32>,
     history_writes: u64,
-    /// Every group written in the trace, once.
-    written_groups: Vec<u32>,
+    /// Place in the history of the group rewritten last.
+    rewritten: u64,
+    /// The kind of the session, its jobs still to come, and who creates in it.
+    session: JobKind,
+    session_left: u32,
+    session_client: u32,
     job: Option<Job>,
     /// What follows the current job, whose reason it is.
     job_after: Option<Job>,
@@ -121,8 +137,13 @@ impl AuspexLike {
         let mut catalogue = Catalogue::new(files, parameters.clients);
         let mut left = parameters.initial_blocks;
         while left > 0 {
-            let group = catalogue.add_group(left);
-            left -= u64::from(catalogue.group(group).blocks);
+            let client = catalogue.any_client();
+            for _ in 0..NEIGHBOURS {
+                if left > 0 {
+                    let group = catalogue.add_group(client, left);
+                    left -= u64::from(catalogue.group(group).blocks);
+                }
+            }
         }
         let mut order = streams.stream("workload/auspex-like/order");
         let plan = Plan::new(parameters, catalogue.groups(), &mut order);
@@ -142,7 +163,10 @@ impl AuspexLike {
             popularity: AliasTable::new(&weights),
             history: vec![0; HISTORY_SLOTS],
             history_writes: 0,
-            written_groups: Vec::new(),
+            rewritten: 0,
+            session: JobKind::Read,
+            session_left: 0,
+            session_client: 0,
             job: None,
             job_after: None,
             deaths: BinaryHeap::new(),
@@ -180,16 +204,13 @@ impl AuspexLike {
 
     /// Begins the job that is furthest behind; false when all work is done.
     fn begin_job(&mut self) -> bool {
-        let Some(kind) = self.plan.furthest_behind(self.history_writes > 0) else {
-            return false;
-        };
+        let Some(kind) = self.next_kind() else { return false };
         match kind {
             JobKind::Read => self.begin_read(),
             JobKind::Create => {
-                let group = self.catalogue.add_group(self.plan.left(kind));
+                let group = self.catalogue.add_group(self.session_client, self.plan.left(kind));
                 let blocks = self.catalogue.group(group).blocks;
                 self.plan.take(kind, u64::from(blocks));
-                self.written_groups.push(group);
                 self.begin_write(group);
             }
             JobKind::Overwrite => {
@@ -201,7 +222,6 @@ impl AuspexLike {
                 // A group cut to the budget must not be rewritten: that would write all of it.
                 let whole = blocks == u64::from(self.catalogue.group(group).blocks);
                 if whole || self.history_writes == 0 {
-                    self.written_groups.push(group);
                     self.remember(group);
                 }
                 self.after_first_read(group, write);
@@ -217,6 +237,22 @@ impl AuspexLike {
             }
         }
         true
+    }
+
+    /// The kind of the next job: that of the session, or the one furthest behind.
+    fn next_kind(&mut self) -> Option<JobKind> {
+        if self.session_left > 0 && self.plan.left(self.session) > 0 {
+            self.session_left -= 1;
+            return Some(self.session);
+        }
+        let kind = self.plan.furthest_behind(self.history_writes > 0)?;
+        self.session = kind;
+        self.session_left = 0;
+        if matches!(kind, JobKind::Create | JobKind::Overwrite | JobKind::Remove) {
+            self.session_left = NEIGHBOURS - 1;
+            self.session_client = self.catalogue.any_client();
+        }
+        Some(kind)
     }
 
     fn whole_group(&self, action: FileAction, group: u32, requests: u64) -> Job {
@@ -266,22 +302,34 @@ impl AuspexLike {
         }
     }
 
-    /// A group written lately: the d-th last write with probability about 1/d.
-    fn recently_written(&mut self) -> u32 {
+    /// A place in the history of writes: the d-th last with probability about 1/d.
+    fn recent_write(&mut self) -> u64 {
         let doubling = uniform_below(&mut self.stream, HISTORY_DOUBLINGS);
         let distance = (1 << doubling) + uniform_below(&mut self.stream, 1 << doubling);
         // Before the history is that long, what it has.
         let distance = (distance - 1) % self.history_writes + 1;
-        self.history[((self.history_writes - distance) % HISTORY_SLOTS as u64) as usize]
+        self.history_writes - distance
+    }
+
+    fn written_at(&self, place: u64) -> u32 {
+        self.history[(place % HISTORY_SLOTS as u64) as usize]
+    }
+
+    /// The place in the history that is rewritten next: the one behind the last, or any recent one.
+    fn next_rewritten(&mut self) -> u64 {
+        let following = self.rewritten + 1;
+        let kept = following < self.history_writes
+            && self.history_writes - following < HISTORY_SLOTS as u64;
+        if chance(&mut self.stream, self.parameters.locality) && kept {
+            following
+        } else {
+            self.recent_write()
+        }
     }
 
     fn begin_rewrite(&mut self) {
-        let group = if chance(&mut self.stream, self.parameters.locality) {
-            self.recently_written()
-        } else {
-            let any = uniform_below(&mut self.stream, self.written_groups.len() as u64);
-            self.written_groups[any as usize]
-        };
+        self.rewritten = self.next_rewritten();
+        let group = self.written_at(self.rewritten);
         let blocks_max = self.plan.left(JobKind::Rewrite);
         let job = self.part_of_group(FileAction::Write, group, blocks_max);
         self.plan.take(JobKind::Rewrite, job.requests_left);
@@ -309,7 +357,8 @@ impl AuspexLike {
         let group = if repeated_max == 0 {
             self.plan.next_unread()
         } else if self.history_writes > 0 && chance(&mut self.stream, 0.25) {
-            Some(self.recently_written())
+            let place = self.recent_write();
+            Some(self.written_at(place))
         } else if self.plan.first_reads_behind() {
             self.plan.next_unread()
         } else {

@@ -72,10 +72,9 @@ impl Catalogue {
         file
     }
 
-    /// A new group of at most `blocks_max` >= 1 blocks; its number.
-    pub(super) fn add_group(&mut self, blocks_max: u64) -> u32 {
+    /// A new group of `client` of at most `blocks_max` >= 1 blocks; its number.
+    pub(super) fn add_group(&mut self, client: u32, blocks_max: u64) -> u32 {
         let first_file = self.file_blocks.len() as u32;
-        let client = self.any_client();
         let (mut files, mut blocks) = (0, 0);
         loop {
             let file = self.add_file(blocks_max - blocks);

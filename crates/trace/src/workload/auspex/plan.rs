@@ -6,6 +6,7 @@
 
 use agewell_core::Stream;
 
+use super::NEIGHBOURS;
 use super::catalogue::Group;
 use super::parameters::AuspexParameters;
 use crate::workload::zipf::permutation;
@@ -108,7 +109,7 @@ impl Plan {
         let blocks_max = parameters.written_live_blocks - growth;
         let (mut removed, mut overwritten) = (Vec::new(), Vec::new());
         let (mut files, mut blocks) = (0, 0);
-        for number in permutation(groups.len() as u32, stream) {
+        for number in neighbourhoods(groups.len() as u32, stream) {
             let group = groups[number as usize];
             let (more_files, more_blocks) = (u64::from(group.files), u64::from(group.blocks));
             let fits = files + more_files <= files_max && blocks + more_blocks <= blocks_max;
@@ -210,4 +211,13 @@ impl Plan {
     pub(super) fn is_removed(&self, group: u32) -> bool {
         self.is_removed[group as usize]
     }
+}
+
+/// All groups, those of a neighbourhood one after another, the neighbourhoods in random order.
+fn neighbourhoods(groups: u32, stream: &mut Stream) -> impl Iterator<Item = u32> {
+    let order = permutation(groups.div_ceil(NEIGHBOURS), stream);
+    order.into_iter().flat_map(move |place| {
+        let first = place * NEIGHBOURS;
+        first..groups.min(first + NEIGHBOURS)
+    })
 }

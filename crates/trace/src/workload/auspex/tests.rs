@@ -1,5 +1,7 @@
 //! The published facts for several seeds and any knob, and that every request makes sense.
 
+use std::collections::BTreeMap;
+
 use agewell_core::SimDuration;
 use proptest::prelude::*;
 
@@ -96,7 +98,7 @@ fn auspex(locality: f64, seed: u64) -> AuspexLike {
 
 #[test]
 fn the_published_facts_hold_for_any_seed_and_knob() {
-    for (locality, seed) in [(0.9, 1), (0.0, 2), (1.0, 3)] {
+    for (locality, seed) in [(0.8, 1), (0.0, 2), (1.0, 3)] {
         let load = auspex(locality, seed);
         let tally = tally(&load);
         assert_eq!((tally.reads, tally.writes, tally.deletes), (4_000_000, 1_000_000, 40_000));
@@ -115,8 +117,61 @@ fn the_published_facts_hold_for_any_seed_and_knob() {
 }
 
 #[test]
+fn more_locality_overwrites_more_of_the_log_in_one_piece() {
+    // The log in writes of 32 blocks: how many of them have nothing live left at the end.
+    let emptied = |locality| {
+        let mut load = auspex(locality, 1);
+        let (mut place, mut writes): (BTreeMap<(u32, u32), u32>, u32) = (BTreeMap::new(), 0);
+        let mut live: Vec<u32> = vec![0; 1_000_000_usize.div_ceil(32)];
+        while let Some(request) = load.next_request() {
+            let key = (request.file, request.block);
+            match request.action {
+                FileAction::Write => {
+                    live[writes as usize / 32] += 1;
+                    if let Some(last) = place.insert(key, writes / 32) {
+                        live[last as usize] -= 1;
+                    }
+                    writes += 1;
+                }
+                FileAction::Delete => {
+                    for block in 0..load.catalogue.blocks_of(request.file) {
+                        if let Some(last) = place.remove(&(request.file, block)) {
+                            live[last as usize] -= 1;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        live.iter().filter(|live| **live == 0).count()
+    };
+    let (none, half, most) = (emptied(0.0), emptied(0.5), emptied(0.95));
+    assert!(none < half && half < most, "{none}, {half}, {most} of 31,250");
+    assert!(none > 31_250 / 2, "{none} even without");
+}
+
+#[test]
+fn an_eighth_of_the_writes_is_absorbed_by_a_write_buffer() {
+    let mut load = auspex(AuspexParameters::default().locality, 1);
+    let (mut buffer, mut absorbed) = (Vec::new(), 0);
+    while let Some(request) = load.next_request() {
+        let key = (request.file, request.block);
+        match request.action {
+            FileAction::Write if buffer.contains(&key) => absorbed += 1,
+            FileAction::Write => buffer.push(key),
+            FileAction::Sync => buffer.clear(),
+            _ => {}
+        }
+        if buffer.len() == 32 {
+            buffer.clear();
+        }
+    }
+    assert!((110_000..140_000).contains(&absorbed), "{absorbed} of 1,000,000");
+}
+
+#[test]
 fn the_reads_reach_beyond_a_gigabyte_of_cache() {
-    let mut load = auspex(0.9, 1);
+    let mut load = auspex(0.8, 1);
     let mut last = vec![0_u32; load.initial_files as usize];
     let (mut day, mut seen) = (0, [0_u64; 7]);
     // Distinct blocks of old data read in each day: a cache of 1 GB holds 122,070.
@@ -177,9 +232,9 @@ fn a_seed_fixes_the_load_and_the_knob_moves_rewrites() {
         let mut load = auspex(locality, seed);
         std::iter::from_fn(move || load.next_request()).take(100_000).collect::<Vec<_>>()
     };
-    assert_eq!(start(0.9, 1), start(0.9, 1));
-    assert_ne!(start(0.9, 1), start(0.9, 2));
-    assert_ne!(start(0.9, 1), start(0.2, 1));
+    assert_eq!(start(0.8, 1), start(0.8, 1));
+    assert_ne!(start(0.8, 1), start(0.8, 2));
+    assert_ne!(start(0.8, 1), start(0.2, 1));
 }
 
 #[test]
