@@ -140,7 +140,19 @@ macro_rules! dispatch {
     };
 }
 
-/// A cache of at most `capacity` blocks.
+/// A cache of at most `capacity_blocks` blocks.
+///
+/// ```
+/// use agewell_sim::cache::{Access, Cache, Eviction};
+///
+/// let mut cache = Cache::new(Eviction::Lru, 2, 10);
+/// assert_eq!(cache.insert(3), None);
+/// assert_eq!(cache.reference(4), Access::Miss { evicted: None });
+/// assert_eq!(cache.reference(3), Access::Hit);
+/// assert_eq!(cache.reference(5), Access::Miss { evicted: Some(4) });
+/// assert!(cache.remove(3));
+/// assert_eq!(cache.len(), 1);
+/// ```
 ///
 /// Every method that takes a key panics when the key is not below the bound.
 #[derive(Debug, Clone)]
