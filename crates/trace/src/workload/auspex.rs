@@ -1,7 +1,9 @@
 //! An NFS load like the Berkeley Auspex trace: what a file server sees behind client caches.
 //!
 //! The trace itself is not at hand; this load has its published facts and, for the rest, what was
-//! published of file systems of the time. It is not fitted to any result of the paper.
+//! published of file systems of the time. No curve of the paper was fitted; but sessions and
+//! repeated runs (below) are here because without them the segments of a log would not empty by
+//! themselves at 60 % use, and those of the trace did (§5.4.2).
 //!
 //! | published | here |
 //! |---|---|
@@ -10,33 +12,34 @@
 //! | 1.2 GB live at the end from an empty disk (ibid.) | exact: so much is written and stays |
 //! | sizes of files (Irlam 1993) | drawn from that survey |
 //! | most new data dies within minutes, most live data is old (Matthews 1999, §4.2.7) | lifetimes |
-//! | files are read and written in sequence and as a whole (Baker et al. 1991) | every access |
+//! | files are used in sequence and as a whole (Baker et al. 1991, as quoted ibid.) | all jobs |
 //!
-//! The third row leaves little freedom. Of 1,000,000 blocks written, 146,484 are
-//! live at the end; growth and the replacement of deleted files take about 65,000 of those, so
-//! about 80,000 blocks that were live before are overwritten, and three quarters of the old data is
-//! never written at all: it only fills the disk. All other writes replace data written in the
-//! trace, or are files deleted again.
+//! The third row leaves little freedom. Of 1,000,000 blocks written, 146,484 are live at the end;
+//! growth and the replacement of deleted files take about 65,000 of those, so about 80,000 blocks
+//! that were live before are overwritten, and three quarters of the old data is never written at
+//! all: it only fills the disk. All other writes replace data written in the trace, or are files
+//! deleted again.
 //!
 //! Work comes in jobs, one after another, each of one client: *read* (a group of files or one of
-//! them), *create* (a group that stays), *overwrite* (an old group for the first time, read before),
-//! *rewrite* (a group or a file of one written before), *temporary* (a file that is deleted
-//! later), *remove* (an old group, read before). Each kind has its share of the work, and the one
-//! furthest behind its share is next, so that all keep step with the week and end with it.
+//! them), *create* (a group that stays), *overwrite* (an old group for the first time, read
+//! before), *rewrite* (a group or a file of one written before), *temporary* (a file that is
+//! deleted later), *remove* (an old group, read before). Each kind has its share of the work, and
+//! the one furthest behind its share is next, so that all keep step with the week and end with it.
 //!
-//! Rewrites walk through the history of writes of groups. With probability `locality`, the one knob,
-//! a rewrite takes the group written right after the one it took before: what was written together
-//! is overwritten together, as when a build, a simulation or a mail run is repeated. Otherwise it
-//! starts anew at the d-th last write with probability falling as 1/d, up to 8,191 writes back;
-//! what has sunk below is not written again. The more locality, the more of the log dies in one
-//! piece.
+//! Rewrites walk through the history of writes of groups. With probability `locality`, the one
+//! knob, a rewrite takes the group written right after the one it took before: what was written
+//! together is overwritten together, as when a build, a simulation or a mail run is repeated.
+//! Otherwise it starts anew at the d-th last write with probability falling as 1/d, up to 8,191
+//! writes back; what has sunk below is not written again. The more locality, the more of the log
+//! dies in one piece.
 //!
 //! Chosen by us: groups of four files in the mean; eight neighbouring groups belong to one client,
-//! who creates, first overwrites or removes them in one session; half of the rewrites and repeated reads take one
-//! file of the group; lifetimes of temporary files from 1 s to 36 h, each doubling equally likely
-//! (median 6 minutes), cut at the end of the week; 5 % of the deletes are of old files; a quarter of
-//! the repeated reads follow recent writes, the others Zipf's law over the old groups with exponent
-//! 0.8; three quarters of the reads are made by the group's owner.
+//! who creates, first overwrites or removes them in one session; half of the rewrites and of the
+//! repeated reads take one file of the group; temporary files live from 1 s to 36 h, each doubling
+//! equally likely (median 6 minutes), cut at the end of the week; 5 % of the deletes are of old
+//! files; a quarter of the repeated reads follow recent writes, the others Zipf's law over the old
+//! groups with exponent 0.8; three quarters of the reads are made by the group's owner. Jobs of
+//! different clients never interleave: at 8 requests a second in the mean they seldom would.
 //!
 //! Invariants: budgets are never overdrawn and all are zero at the end, so the counts hold for
 //! every seed. Cost: O(1) a request, but for the logarithm of the temporary files alive at their

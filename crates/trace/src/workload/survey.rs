@@ -135,6 +135,8 @@ impl Fragments {
 impl Surveyor {
     /// Takes the next request of the stream.
     ///
+    /// Files are numbered densely: memory goes with the highest number.
+    ///
     /// # Panics
     /// If a read or write ends beyond block 2^32 - 1.
     pub fn note(&mut self, request: &FileRequest) {

@@ -1,8 +1,8 @@
 //! How much of each kind of work is to be done, and which old groups it falls on.
 //!
-//! Budgets follow from the published counts (see [`Plan::new`]). Invariants: no budget is overdrawn;
-//! what is left of the reads is at least the blocks of the old groups nobody has read; an old group
-//! is either removed, or overwritten, or neither.
+//! Budgets follow from the published counts (see [`Plan::new`]). Invariants: no budget is
+//! overdrawn; what is left of the reads is at least the blocks of the old groups nobody has read;
+//! an old group is removed, or overwritten, or neither. Cost: 7 bytes an old group; O(1) a job.
 
 use agewell_core::Stream;
 

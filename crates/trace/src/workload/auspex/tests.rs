@@ -1,7 +1,5 @@
 //! The published facts for several seeds and any knob, and that every request makes sense.
 
-use std::collections::BTreeMap;
-
 use agewell_core::SimDuration;
 use proptest::prelude::*;
 
@@ -116,38 +114,58 @@ fn the_published_facts_hold_for_any_seed_and_knob() {
     }
 }
 
-#[test]
-fn more_locality_overwrites_more_of_the_log_in_one_piece() {
-    // The log in writes of 32 blocks: how many of them have nothing live left at the end.
-    let emptied = |locality| {
-        let mut load = auspex(locality, 1);
-        let (mut place, mut writes): (BTreeMap<(u32, u32), u32>, u32) = (BTreeMap::new(), 0);
-        let mut live: Vec<u32> = vec![0; 1_000_000_usize.div_ceil(32)];
-        while let Some(request) = load.next_request() {
-            let key = (request.file, request.block);
-            match request.action {
-                FileAction::Write => {
-                    live[writes as usize / 32] += 1;
-                    if let Some(last) = place.insert(key, writes / 32) {
-                        live[last as usize] -= 1;
-                    }
-                    writes += 1;
-                }
-                FileAction::Delete => {
-                    for block in 0..load.catalogue.blocks_of(request.file) {
-                        if let Some(last) = place.remove(&(request.file, block)) {
-                            live[last as usize] -= 1;
-                        }
-                    }
-                }
-                _ => {}
-            }
-        }
-        live.iter().filter(|live| **live == 0).count()
+/// The most segments of 32 blocks with something live in them, when the old files lie side by side
+/// and every write goes to the end of an endless log.
+fn segments_in_use_max(load: &AuspexLike) -> usize {
+    const NOWHERE: usize = usize::MAX;
+    let mut load = load.clone();
+    let (mut live, mut places): (Vec<u32>, Vec<Vec<usize>>) = (Vec::new(), Vec::new());
+    let (mut end, mut in_use, mut in_use_max) = (0, 0, 0);
+    let mut append = |live: &mut Vec<u32>, in_use: &mut usize| {
+        live.resize(live.len().max(end / 32 + 1), 0);
+        *in_use += usize::from(live[end / 32] == 0);
+        live[end / 32] += 1;
+        end += 1;
+        (end - 1) / 32
     };
-    let (none, half, most) = (emptied(0.0), emptied(0.5), emptied(0.95));
-    assert!(none < half && half < most, "{none}, {half}, {most} of 31,250");
-    assert!(none > 31_250 / 2, "{none} even without");
+    for file in load.initial() {
+        places.push((0..file.blocks).map(|_| append(&mut live, &mut in_use)).collect());
+    }
+    while let Some(FileRequest { file, block, action, .. }) = load.next_request() {
+        let (file, block) = (file as usize, block as usize);
+        places.resize(places.len().max(file + 1), Vec::new());
+        let gone = match action {
+            FileAction::Write => {
+                let blocks = &mut places[file];
+                blocks.resize(blocks.len().max(block + 1), NOWHERE);
+                vec![std::mem::replace(&mut blocks[block], append(&mut live, &mut in_use))]
+            }
+            FileAction::Delete => std::mem::take(&mut places[file]),
+            _ => continue,
+        };
+        for segment in gone.into_iter().filter(|segment| *segment != NOWHERE) {
+            live[segment] -= 1;
+            in_use -= usize::from(live[segment] == 0);
+        }
+        in_use_max = in_use_max.max(in_use);
+    }
+    in_use_max
+}
+
+#[test]
+fn segments_empty_by_themselves_below_60_percent_use() {
+    for seed in 1..4 {
+        let load = auspex(AuspexParameters::default().locality, seed);
+        let segments = load.survey().peak_live_blocks as f64 / 0.6 / 32.0;
+        let in_use = segments_in_use_max(&load) as f64;
+        assert!(in_use < segments, "{in_use} of {segments} segments at 60 % use");
+    }
+}
+
+#[test]
+fn more_locality_lets_more_segments_empty() {
+    let in_use = [0.0, 0.5, 0.95].map(|locality| segments_in_use_max(&auspex(locality, 1)));
+    assert!(in_use[0] > in_use[1] && in_use[1] > in_use[2], "{in_use:?} segments");
 }
 
 #[test]
