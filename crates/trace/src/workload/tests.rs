@@ -98,6 +98,22 @@ fn the_survey_by_construction_is_the_one_inferred() {
 }
 
 #[test]
+fn batches_are_the_same_stream() {
+    let random = RandomUpdate::new(&parameters(70, Fill::InStream), &streams()).unwrap();
+    let mut boxed: Box<dyn FileWorkload> = Box::new(random.clone());
+    let (mut batch, mut all) = (Vec::new(), Vec::new());
+    loop {
+        boxed.next_batch(&mut batch, 64);
+        if batch.is_empty() {
+            break;
+        }
+        assert!(batch.len() == 64 || boxed.next_request().is_none());
+        all.append(&mut batch);
+    }
+    assert_eq!(all, collect(random));
+}
+
+#[test]
 fn a_seed_fixes_the_stream_and_another_changes_it() {
     let made = |seed| {
         let streams = RandomStreams::new(seed);

@@ -4,7 +4,7 @@
 //! place; `alpha` 0 is uniform. The permutation is part of the table of weights and costs a draw
 //! nothing. Weights are whole numbers computed by arithmetic that IEEE 754 fixes to the bit, so the
 //! stream is the same on every platform.
-//! Cost: 8 bytes a block, one draw and one access to memory an update; building takes 32 bytes a
+//! Cost: 8 bytes a block, one draw and one access to memory an update; building takes 40 bytes a
 //! block for a moment.
 
 use agewell_core::{RandomStreams, Stream, uniform_below};

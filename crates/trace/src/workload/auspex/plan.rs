@@ -2,7 +2,7 @@
 //!
 //! Budgets follow from the published counts (see [`Plan::new`]). Invariants: no budget is
 //! overdrawn; what is left of the reads is at least the blocks of the old groups nobody has read;
-//! an old group is removed, or overwritten, or neither. Cost: 7 bytes an old group; O(1) a job.
+//! an old group is removed, or overwritten, or neither. Cost: 14 bytes an old group; O(1) a job.
 
 use agewell_core::Stream;
 
