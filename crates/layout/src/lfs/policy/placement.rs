@@ -13,7 +13,11 @@
 //! | [`Sfs`] | hotness quantised by clustering the segments | 6 bytes |
 //! | [`Fadac`] | writes less moves, in powers of ten | 2 bytes |
 //! | [`SepBit`] | the last lifetime of what is new, the age of what is collected | 4 bytes |
+//! | [`LifeTable`] | measured death rates by count and age, divided at least cost; ours | 6 bytes |
 //! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
+//!
+//! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment and
+//! the clocks of its opening and sealing, and learns from victims.
 //!
 //! Per-block state is indexed by block number; a placement is made for a number of blocks and must
 //! not be asked about others. Clocks are kept as their low 32 bits and compared by wrapping
@@ -22,18 +26,22 @@
 
 mod dac;
 mod fadac;
+mod life_table;
 mod multi_log;
 mod none;
 mod oracle;
+mod renewal;
 mod sepbit;
 mod sfs;
 mod user_collected;
 
 pub use dac::Dac;
 pub use fadac::Fadac;
+pub use life_table::LifeTable;
 pub use multi_log::MultiLog;
 pub use none::NoSeparation;
 pub use oracle::{Oracle, death_clocks};
+pub use renewal::Renewal;
 pub use sepbit::SepBit;
 pub use sfs::Sfs;
 pub use user_collected::UserCollected;

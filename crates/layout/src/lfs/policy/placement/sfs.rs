@@ -7,7 +7,7 @@
 //! collection by three rounds of k-means over all full segments; a block goes to the log whose centre
 //! is nearest. A new block counts as infinitely hot.
 //!
-//! Differences: centres move after a collection, not just before it; writes a block saturate at
+//! Differences: writes a block saturate at
 //! 65,535; segments without a live block have no hotness and are left out; above 4,096 segments an
 //! evenly spaced sample of them is clustered, so that a collection costs a bounded time.
 //!
@@ -42,6 +42,8 @@ pub struct Sfs {
     /// Sum of hotness and number of segments nearest to each centre.
     groups: Vec<(f64, u32)>,
     clock: u64,
+    /// Whether the centres have been moved for the collection at hand.
+    moved: bool,
 }
 
 impl Sfs {
@@ -61,6 +63,7 @@ impl Sfs {
             centres: vec![0.0; logs],
             groups: vec![(0.0, 0); logs],
             clock: 0,
+            moved: false,
         }
     }
 
@@ -86,6 +89,18 @@ impl Sfs {
     fn last_clock(&self, block: u32) -> u64 {
         let elapsed = (self.clock as u32).wrapping_sub(self.last_write[block as usize]);
         self.clock - u64::from(elapsed)
+    }
+
+    /// Moves the centres, once a collection: before its first block is placed.
+    fn move_centres(&mut self) {
+        for _ in 0..ROUNDS {
+            self.gather();
+            for (centre, (sum, segments)) in self.centres.iter_mut().zip(&self.groups) {
+                *centre = if *segments == 0 { 0.0 } else { sum / f64::from(*segments) };
+            }
+        }
+        self.centres.sort_unstable_by(|one, other| other.total_cmp(one));
+        self.moved = true;
     }
 
     fn gather(&mut self) {
@@ -135,18 +150,18 @@ impl Placement for Sfs {
     #[inline]
     fn place_collected(&mut self, block: u32, _segment: &CollectedSegment, clock: u64) -> u8 {
         self.clock = clock;
+        if !self.moved {
+            self.move_centres();
+        }
         self.log(self.hotness(block))
     }
 
     fn collected(&mut self, _segment: &CollectedSegment, clock: u64) {
         self.clock = clock;
-        for _ in 0..ROUNDS {
-            self.gather();
-            for (centre, (sum, segments)) in self.centres.iter_mut().zip(&self.groups) {
-                *centre = if *segments == 0 { 0.0 } else { sum / f64::from(*segments) };
-            }
+        if !self.moved {
+            self.move_centres();
         }
-        self.centres.sort_unstable_by(|one, other| other.total_cmp(one));
+        self.moved = false;
     }
 
     #[inline]

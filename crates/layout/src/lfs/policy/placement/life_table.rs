@@ -1,0 +1,224 @@
+//! Life table: logs by death rates that are measured, not assumed.
+//!
+//! Idea: what is known of a block at small cost - how often it was written of late, and when last -
+//! makes its state. The death rate of each state is measured while the log runs
+//! (`life_table/mortality.rs`), and states are divided among the logs so that the predicted cost of
+//! collection is least (`life_table/division.rs`). No rate, boundary or threshold is built in: where
+//! counts tell more than ages (a fixed skew) counts decide; where ages do (a hot set that moves,
+//! blocks that live equally long) ages decide; where nothing tells anything all states have the same
+//! rate and one log takes all.
+//!
+//! The price of space, which the division needs, is what victims show: a victim with a share u live
+//! from a log of death rate r was worth collecting at r / ((1 - u) / u + ln u)
+//! (see [`Renewal`](super::Renewal), which suits this placement best).
+//!
+//! Forgetting: a hand goes round all blocks, two a user write. It takes the census and lets counts
+//! decay, to 1/e in sixteen rounds of live blocks.
+//!
+//! Differences from what is known: DAC, FADaC, SFS and multi-log rank blocks by counts with built-in
+//! steps; SepBIT by the last lifetime or the age with steps of a measured threshold. Here both are
+//! used, and the steps follow from measured rates and cost.
+//!
+//! Cost: six bytes a block; a user write touches its block's state and those of two neighbours in
+//! turn. A new division sixteen times a round takes below a millisecond. Nothing is allocated after
+//! construction. Logarithms and exponentials decide placements, so that results are the same
+//! wherever the platform's mathematical functions are.
+
+mod division;
+mod mortality;
+
+use division::Division;
+use mortality::{COUNT_UNIT, Mortality};
+
+use super::{CollectedSegment, Placement};
+
+/// Blocks that the hand visits each user write; chosen by us: one to four change results by less
+/// than 1 %.
+const VISITS: usize = 2;
+/// Rounds in which counts decay to 1/e; chosen by us. A thousand are 1 % better where nothing
+/// changes, four where everything changes every other round.
+const FORGET_ROUNDS: f64 = 16.0;
+/// New divisions a round; chosen by us.
+const DIVISIONS_PER_ROUND: u64 = 16;
+/// Fewest user writes between divisions, so that a small log does not spend its time dividing.
+const LEAST_PERIOD: u64 = 2_048;
+/// Share of a round that must have been seen, in deaths and in the census, before the first
+/// division; chosen by us.
+const FIRST_SHARE: f64 = 0.05;
+/// Price of all live blocks' space for a round, in block writes, until victims show it. At 85 %
+/// utilization and uniform updates victims show 16, with skew 2 to 16; chosen between.
+const FIRST_PRICE: f64 = 6.0;
+/// Where the price may go; beyond, the ladder of ages would end.
+const PRICE_BOUNDS: (f64, f64) = (0.5, 200.0);
+/// Weight of the newest victim in the price; chosen by us: about 500 victims are remembered.
+const PRICE_WEIGHT: f64 = 0.002;
+/// Step of the rounding sequence: 2^16 over the golden ratio, odd, so that sixteen bits are met
+/// evenly (Weyl).
+const ROUNDING_STEP: u16 = 40_503;
+
+/// Logs by measured death rates.
+#[derive(Debug, Clone)]
+pub struct LifeTable {
+    logs: usize,
+    open_log_blocks: f64,
+    /// One more than the sixteenths of writes of late; zero for a block that is not live.
+    count: Vec<u16>,
+    last_write: Vec<u32>,
+    live_blocks: u64,
+    mortality: Mortality,
+    division: Division,
+    /// The log of each state.
+    log: Box<[u8]>,
+    divided: bool,
+    /// Logarithm of the price.
+    log_price: f64,
+    /// Clock of the last attempt to divide, and of the next.
+    last_period: u64,
+    next_period: u64,
+    hand: usize,
+    /// Share of a count that a visit takes, in 1/65,536.
+    decay: u32,
+    rounding: u16,
+}
+
+impl LifeTable {
+    /// For `blocks` blocks and at most `logs` logs.
+    ///
+    /// # Panics
+    ///
+    /// If `logs` is zero or above 64.
+    #[must_use]
+    pub fn new(blocks: usize, logs: usize) -> Self {
+        assert!((1..=64).contains(&logs), "between 1 and 64 logs");
+        Self {
+            logs,
+            open_log_blocks: 0.0,
+            count: vec![0; blocks],
+            last_write: vec![0; blocks],
+            live_blocks: 0,
+            mortality: Mortality::new(),
+            division: Division::new(logs),
+            log: Box::new(Mortality::table(0)),
+            divided: false,
+            log_price: FIRST_PRICE.ln(),
+            last_period: 0,
+            next_period: LEAST_PERIOD,
+            hand: 0,
+            decay: 0,
+            rounding: 0,
+        }
+    }
+
+    /// The same, where each log in use costs the space of so many blocks: half a segment where open
+    /// segments come out of the spare space. A log is then used only if it saves more.
+    #[must_use]
+    pub fn with_open_log_cost(mut self, blocks: f64) -> Self {
+        self.open_log_blocks = blocks;
+        self
+    }
+
+    #[inline]
+    fn state(&self, block: usize, clock: u64) -> usize {
+        let age = (clock as u32).wrapping_sub(self.last_write[block]);
+        self.mortality.state(self.count[block] - 1, age)
+    }
+
+    /// Counts the next block in the census, and lets its count decay.
+    #[inline]
+    fn visit(&mut self, clock: u64) {
+        let block = self.hand;
+        self.hand = if block + 1 == self.count.len() { 0 } else { block + 1 };
+        if self.count[block] == 0 {
+            return;
+        }
+        let state = self.state(block, clock);
+        self.mortality.met(state);
+        let sixteenths = self.count[block] - 1;
+        self.rounding = self.rounding.wrapping_add(ROUNDING_STEP);
+        let lost = (u32::from(sixteenths) * self.decay + u32::from(self.rounding)) >> 16;
+        self.count[block] = sixteenths - lost as u16 + 1;
+    }
+
+    /// Takes in what was counted and divides anew.
+    fn end_period(&mut self, clock: u64) {
+        let round = self.live_blocks.max(1);
+        let (deaths, living) = self.mortality.take_in(clock - self.last_period);
+        self.last_period = clock;
+        self.next_period = clock + (round / DIVISIONS_PER_ROUND).max(LEAST_PERIOD);
+        let enough = FIRST_SHARE * round as f64;
+        if deaths.min(living) >= enough.max(1.0) {
+            self.divide();
+        }
+        self.mortality.set_round(round);
+        // The hand comes by once in blocks / VISITS writes.
+        let rounds = self.count.len() as f64 / VISITS as f64 / round as f64;
+        let lost = -(-rounds / FORGET_ROUNDS).exp_m1();
+        self.decay = (lost * 65_536.0) as u32;
+    }
+
+    fn divide(&mut self) {
+        let price = self.log_price.exp();
+        self.mortality.compute_rates(price);
+        self.division.clear();
+        for (share, rate) in self.mortality.states() {
+            if share > 0.0 {
+                self.division.count(share, rate);
+            }
+        }
+        self.division.divide(price, self.open_log_blocks / self.live_blocks.max(1) as f64);
+        for (log, (_, rate)) in self.log.iter_mut().zip(self.mortality.states()) {
+            *log = self.division.log_of(rate);
+        }
+        self.divided = true;
+    }
+}
+
+impl Placement for LifeTable {
+    fn logs(&self) -> usize {
+        self.logs
+    }
+
+    #[inline]
+    fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
+        for _ in 0..VISITS {
+            self.visit(clock);
+        }
+        if clock >= self.next_period {
+            self.end_period(clock);
+        }
+        let index = block as usize;
+        if overwrites {
+            let state = self.state(index, clock);
+            self.mortality.died(state);
+            self.count[index] = self.count[index].saturating_add(COUNT_UNIT);
+        } else {
+            self.count[index] = 1;
+            self.live_blocks += 1;
+        }
+        self.last_write[index] = clock as u32;
+        self.log[self.mortality.state(self.count[index] - 1, 0)]
+    }
+
+    #[inline]
+    fn place_collected(&mut self, block: u32, _segment: &CollectedSegment, clock: u64) -> u8 {
+        self.log[self.state(block as usize, clock)]
+    }
+
+    fn collected(&mut self, segment: &CollectedSegment, _clock: u64) {
+        let share = f64::from(segment.live) / f64::from(segment.blocks);
+        let gain = (1.0 - share) / share + share.ln();
+        let rate = self.division.relative_rate(segment.log);
+        let (true, Some(rate)) = (self.divided && gain.is_finite() && gain > 0.0, rate) else {
+            return;
+        };
+        let shown = (rate / gain).ln();
+        let (least, most) = (PRICE_BOUNDS.0.ln(), PRICE_BOUNDS.1.ln());
+        self.log_price += PRICE_WEIGHT * (shown - self.log_price);
+        self.log_price = self.log_price.clamp(least, most);
+    }
+
+    fn deleted(&mut self, block: u32, _clock: u64) {
+        self.count[block as usize] = 0;
+        self.live_blocks -= 1;
+    }
+}
