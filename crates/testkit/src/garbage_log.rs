@@ -307,6 +307,11 @@ impl<P: ReferencePolicy> ReferenceLog<P> {
         &self.policy
     }
 
+    /// The policy, when the log has done its work.
+    pub fn into_policy(self) -> P {
+        self.policy
+    }
+
     /// Checks that every live block is in one place, that counts are exact, and that each log has one
     /// open segment with room.
     ///

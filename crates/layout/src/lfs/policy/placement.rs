@@ -31,6 +31,8 @@ mod multi_log;
 mod none;
 mod oracle;
 mod renewal;
+#[cfg(test)]
+mod rows;
 mod sepbit;
 mod sfs;
 mod user_collected;

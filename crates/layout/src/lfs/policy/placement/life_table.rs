@@ -72,9 +72,9 @@ pub struct LifeTable {
     divided: bool,
     /// Logarithm of the price.
     log_price: f64,
-    /// Clock of the last attempt to divide, and of the next.
-    last_period: u64,
-    next_period: u64,
+    /// User writes since the last attempt to divide, and how many are due before the next.
+    period_writes: u64,
+    period: u64,
     hand: usize,
     /// Share of a count that a visit takes, in 1/65,536.
     decay: u32,
@@ -101,8 +101,8 @@ impl LifeTable {
             log: Box::new(Mortality::table(0)),
             divided: false,
             log_price: FIRST_PRICE.ln(),
-            last_period: 0,
-            next_period: LEAST_PERIOD,
+            period_writes: 0,
+            period: LEAST_PERIOD,
             hand: 0,
             decay: 0,
             rounding: 0,
@@ -115,6 +115,15 @@ impl LifeTable {
     pub fn with_open_log_cost(mut self, blocks: f64) -> Self {
         self.open_log_blocks = blocks;
         self
+    }
+
+    /// Checks that the live blocks are those with a count, and that every log exists.
+    #[cfg(test)]
+    pub(super) fn verify(&self) {
+        let live = self.count.iter().filter(|count| **count > 0).count();
+        assert_eq!(live as u64, self.live_blocks, "live blocks");
+        assert!(self.log.iter().all(|log| usize::from(*log) < self.logs), "logs in use");
+        assert!(self.log_price.is_finite(), "the price is a number");
     }
 
     #[inline]
@@ -140,11 +149,11 @@ impl LifeTable {
     }
 
     /// Takes in what was counted and divides anew.
-    fn end_period(&mut self, clock: u64) {
+    fn end_period(&mut self) {
         let round = self.live_blocks.max(1);
-        let (deaths, living) = self.mortality.take_in(clock - self.last_period);
-        self.last_period = clock;
-        self.next_period = clock + (round / DIVISIONS_PER_ROUND).max(LEAST_PERIOD);
+        let (deaths, living) = self.mortality.take_in(self.period_writes);
+        self.period_writes = 0;
+        self.period = (round / DIVISIONS_PER_ROUND).max(LEAST_PERIOD);
         let enough = FIRST_SHARE * round as f64;
         if deaths.min(living) >= enough.max(1.0) {
             self.divide();
@@ -183,8 +192,9 @@ impl Placement for LifeTable {
         for _ in 0..VISITS {
             self.visit(clock);
         }
-        if clock >= self.next_period {
-            self.end_period(clock);
+        self.period_writes += 1;
+        if self.period_writes >= self.period {
+            self.end_period();
         }
         let index = block as usize;
         if overwrites {

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn victim(live: u32, age: u64) -> CollectedSegment {
-        CollectedSegment { log: 0, blocks: 512, live, opened: 0, sealed: 0 + 1_000_000 - age }
+        CollectedSegment { log: 0, blocks: 512, live, opened: 0, sealed: 1_000_000 - age }
     }
 
     #[test]

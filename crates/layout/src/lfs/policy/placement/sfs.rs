@@ -103,6 +103,19 @@ impl Sfs {
         self.moved = true;
     }
 
+    /// Checks that the sums of live blocks are those of the blocks' own counts.
+    #[cfg(test)]
+    pub(super) fn verify(&self) {
+        let written: u64 = self.segments.iter().map(|sum| sum.writes).sum();
+        let live: u64 = self.segments.iter().map(|sum| u64::from(sum.live)).sum();
+        let known: u64 = self.writes.iter().map(|writes| u64::from(*writes)).sum();
+        assert!(written <= known, "live blocks have no more writes than all");
+        assert!(live <= self.writes.len() as u64, "no block counts twice");
+        for sum in self.segments.iter().filter(|sum| sum.live == 0) {
+            assert_eq!((sum.clocks, sum.writes), (0, 0), "dead blocks leave nothing behind");
+        }
+    }
+
     fn gather(&mut self) {
         let stride = self.segments.len().div_ceil(SAMPLED_SEGMENTS).max(1);
         self.groups.fill((0.0, 0));

@@ -147,12 +147,13 @@ impl Division {
             let (fewer, more) = self.best.split_at_mut(logs);
             let (fewer, more) = (&fewer[logs - 1], &mut more[0]);
             more.fill(f64::INFINITY);
-            for end in 1..=BANDS {
-                for first in 0..end {
-                    let cost = fewer[first] + self.run[first][end];
-                    if cost < more[end] {
-                        more[end] = cost;
-                        self.start[logs][end] = first as u8;
+            let starts = &mut self.start[logs];
+            for (end, (least, start)) in more.iter_mut().zip(starts).enumerate().skip(1) {
+                for (first, (cost, run)) in fewer.iter().zip(&self.run).take(end).enumerate() {
+                    let cost = cost + run[end];
+                    if cost < *least {
+                        *least = cost;
+                        *start = first as u8;
                     }
                 }
             }
