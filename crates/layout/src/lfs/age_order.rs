@@ -98,7 +98,8 @@ impl AgeOrder {
 
     fn descend(&mut self, live: usize, mut place: usize) {
         loop {
-            let children = (2 * place + 1..2 * place + 3).take_while(|c| *c < self.heaps[live].len());
+            let children =
+                (2 * place + 1..2 * place + 3).take_while(|c| *c < self.heaps[live].len());
             let Some(least) = children.min_by_key(|child| self.key(live, *child)) else { break };
             if self.key(live, place) <= self.key(live, least) {
                 break;

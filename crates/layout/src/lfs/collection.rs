@@ -13,13 +13,9 @@ use super::segment_table::{NONE, State};
 use super::{LogDevice, LogError, Purpose, Transfer};
 
 impl<P: Placement> Log<P> {
-    /// Makes room for new data of `log`.
-    pub(super) fn make_room(
-        &mut self,
-        log: usize,
-        device: &mut impl LogDevice,
-    ) -> Result<(), LogError> {
-        let before = self.room(log);
+    /// Makes room for new data.
+    pub(super) fn make_room(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
+        let before = self.room();
         match self.choose_mechanism() {
             Mechanism::Plug if self.plug(device) => {}
             _ => {
@@ -30,7 +26,7 @@ impl<P: Placement> Log<P> {
         }
         // One victim of a small batch may free less than a segment; it leaves it open, or nearly
         // free, and the next goes on from there. What frees nothing at all never will.
-        if self.room(log) <= before { Err(self.full()) } else { Ok(()) }
+        if self.room() <= before { Err(self.full()) } else { Ok(()) }
     }
 
     /// Collects one batch in the background if fewer than `free_wanted` segments are free; false if
@@ -55,9 +51,8 @@ impl<P: Placement> Log<P> {
     }
 
     /// Slots that can be written without another collection.
-    fn room(&self, log: usize) -> u64 {
+    fn room(&self) -> u64 {
         let open: u64 = self.open.iter().map(|open| u64::from(open.end - open.next)).sum();
-        let _ = log;
         let free = (0..self.table.shape.zones()).map(|zone| {
             let blocks = u64::from(self.table.shape.zone(zone).segment_blocks);
             self.free[zone].len() as u64 * blocks
@@ -183,6 +178,7 @@ impl<P: Placement> Log<P> {
             slot = live + 1;
         }
         self.placement.collected(&view, self.clock);
+        self.index.collected(&view, self.clock);
         Ok(())
     }
 
@@ -232,16 +228,12 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    fn append_collected(
-        &mut self,
-        log: usize,
-        blocks: &[(u32, u32)],
-        device: &mut impl LogDevice,
-    ) {
+    fn append_collected(&mut self, log: usize, blocks: &[(u32, u32)], device: &mut impl LogDevice) {
         let super::log::Open { segment, next: first, .. } = self.open[log];
         let mut youngest = self.table.youngest[segment as usize];
         for (slot, (block, from)) in (first..).zip(blocks) {
             self.table.fill(segment, slot, *block);
+            self.placement.placed(*block, segment);
             let source = self.table.shape.segment_of(*from);
             youngest = youngest.max(self.table.youngest[source as usize]);
         }
@@ -321,6 +313,7 @@ impl<P: Placement> Log<P> {
         for block in blocks {
             let Some(hole) = self.table.next_hole(slot, end) else { break };
             self.table.fill(segment, hole, block);
+            self.placement.placed(block, segment);
             filled.push(hole);
             slot = hole + 1;
         }

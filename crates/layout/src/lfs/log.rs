@@ -230,7 +230,8 @@ impl<P: Placement> Log<P> {
         let shape = setting.shape.clone();
         let logs = placement.logs();
         let free = (0..shape.zones()).map(|zone| shape.segments_of_zone(zone).collect()).collect();
-        let resident = if setting.tracks_cache { (setting.blocks as usize).div_ceil(64) } else { 0 };
+        let resident =
+            if setting.tracks_cache { (setting.blocks as usize).div_ceil(64) } else { 0 };
         Ok(Self {
             map: vec![NONE; setting.blocks as usize],
             free,
@@ -338,14 +339,13 @@ impl<P: Placement> Log<P> {
 
     /// Straight to the disk: the fast path of everything that has no buffers.
     #[inline]
-    fn write_through(
-        &mut self,
-        block: u32,
-        device: &mut impl LogDevice,
-    ) -> Result<(), LogError> {
+    fn write_through(&mut self, block: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
         self.clock += 1;
-        let overwrites = self.map[block as usize] != NONE;
-        let log = self.placement.place_new(block, overwrites, self.clock) as usize;
+        let old = self.map[block as usize];
+        if old != NONE {
+            self.placement.died(block, self.table.shape.segment_of(old));
+        }
+        let log = self.placement.place_new(block, old != NONE, self.clock) as usize;
         while self.open[log].next == self.open[log].end {
             if self.open_for_new_data(log, device)? {
                 break;
@@ -378,6 +378,7 @@ impl<P: Placement> Log<P> {
         self.counts.new_blocks += 1;
         self.table.fill(segment, slot, block);
         self.table.youngest[segment as usize] = youngest;
+        self.placement.placed(block, segment);
         let transfer = Transfer {
             purpose: Purpose::NewData,
             slot,
@@ -432,6 +433,7 @@ impl<P: Placement> Log<P> {
         };
         device.commit();
         if slot != NONE {
+            self.placement.died(block, self.table.shape.segment_of(slot));
             self.kill(slot);
         }
         self.placement.deleted(block, self.clock);
@@ -450,6 +452,9 @@ impl<P: Placement> Log<P> {
             let Waiting { block, old } = self.buffers.entries[entry as usize];
             if block != NONE {
                 self.clock += 1;
+                if old != NONE {
+                    self.placement.died(block, self.table.shape.segment_of(old));
+                }
                 let log = self.placement.place_new(block, old != NONE, self.clock);
                 outgoing[log as usize].push(entry);
             }
@@ -507,6 +512,7 @@ impl<P: Placement> Log<P> {
         for (slot, entry) in (first..).zip(entries) {
             let block = self.buffers.entries[*entry as usize].block;
             self.table.fill(segment, slot, block);
+            self.placement.placed(block, segment);
         }
         self.table.youngest[segment as usize] = self.clock;
         self.appended(log, entries.len() as u32, Purpose::NewData, device);
@@ -586,6 +592,7 @@ impl<P: Placement> Log<P> {
     pub(crate) fn release(&mut self, segment: u32) {
         self.written_slots -= u64::from(self.table.shape.segment_blocks(segment));
         self.table.state[segment as usize] = State::Free;
+        self.placement.freed(segment);
         self.free[self.table.shape.zone_of(segment)].push_back(segment);
     }
 
@@ -601,9 +608,15 @@ impl<P: Placement> Log<P> {
         self.table.state[segment as usize] = State::Sealed;
         self.dead_sealed += u64::from(self.table.dead(segment));
         let zone = self.table.shape.zone_of(segment);
-        let (live, time) =
-            (self.table.live[segment as usize], self.table.youngest[segment as usize]);
-        self.index.insert(segment, zone, live, time, self.is_resident(segment));
+        let live = self.table.live[segment as usize];
+        self.index.insert(segment, zone, live, self.time_of(segment), self.is_resident(segment));
+    }
+
+    /// What the victim policy takes for the time of a segment's data.
+    fn time_of(&self, segment: u32) -> u64 {
+        let segment = segment as usize;
+        let table = &self.table;
+        self.index.time_of(table.opened[segment], table.sealed[segment], table.youngest[segment])
     }
 
     /// Zones that new data or collected data goes to.
@@ -660,7 +673,7 @@ impl<P: Placement> Log<P> {
             if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
                 return Ok(false);
             }
-            self.make_room(log, device)?;
+            self.make_room(device)?;
         }
     }
 
@@ -678,7 +691,8 @@ impl<P: Placement> Log<P> {
         if let Some(slot) = self.slot_of(block) {
             let segment = self.table.shape.segment_of(slot);
             let zone = self.table.shape.zone_of(segment);
-            self.index.uncache(segment, zone, self.table.youngest[segment as usize]);
+            let time = self.time_of(segment);
+            self.index.uncache(segment, zone, time);
         }
     }
 

@@ -19,10 +19,8 @@ impl<P: Placement> Log<P> {
     pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl LogDevice) -> usize {
         let Some(segment) = self.choose_thread_segment() else { return 0 };
         let mut filled = Vec::with_capacity(entries.len());
-        let blocks: Vec<u32> = entries
-            .iter()
-            .map(|entry| self.buffers.entries[*entry as usize].block)
-            .collect();
+        let blocks: Vec<u32> =
+            entries.iter().map(|entry| self.buffers.entries[*entry as usize].block).collect();
         self.fill_holes(segment, blocks.into_iter(), Purpose::Thread, &mut filled, device);
         self.threaded(segment, filled.len(), device);
         for (entry, slot) in entries.iter().zip(&filled) {

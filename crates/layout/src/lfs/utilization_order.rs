@@ -61,7 +61,6 @@ impl UtilizationOrder {
         full.checked_sub(1).map(|place| self.order[place])
     }
 
-
     /// Whether `segment` is in the order.
     pub(crate) fn contains(&self, segment: u32) -> bool {
         let index = segment.wrapping_sub(self.first_segment) as usize;

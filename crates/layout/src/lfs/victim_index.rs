@@ -9,6 +9,7 @@ use agewell_core::{Stream, uniform_below};
 
 use super::LogShape;
 use super::age_order::AgeOrder;
+use super::policy::placement::{CollectedSegment, Renewal};
 pub use super::policy::victim::Victim;
 use super::segment_table::NONE;
 use super::utilization_order::UtilizationOrder;
@@ -24,6 +25,7 @@ pub(crate) struct VictimIndex {
     /// Which segments are in the cache as a whole.
     cached: Vec<bool>,
     sealed: SealOrder,
+    renewal: Renewal,
 }
 
 impl VictimIndex {
@@ -42,6 +44,7 @@ impl VictimIndex {
             ages: ages.collect(),
             cached: vec![false; shape.segments() as usize],
             sealed: SealOrder::new(if victim.by_seal_order() { shape.segments() } else { 0 }),
+            renewal: Renewal::new(),
         }
     }
 
@@ -79,6 +82,23 @@ impl VictimIndex {
         }
     }
 
+    /// What the policy takes for the time of a segment's data.
+    pub(crate) fn time_of(&self, opened: u64, sealed: u64, youngest: u64) -> u64 {
+        match self.victim {
+            Victim::Renewal => Renewal::written_at(opened, sealed),
+            // The SepBIT simulator counts a segment's age from when it was full.
+            Victim::BenefitRootAge => sealed,
+            _ => youngest,
+        }
+    }
+
+    /// `segment` has been chosen and is collected at `clock`.
+    pub(crate) fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
+        if self.victim == Victim::Renewal {
+            self.renewal.collected(segment, clock);
+        }
+    }
+
     /// A block of `segment` has left the cache; `time` is the segment's age key.
     pub(crate) fn uncache(&mut self, segment: u32, zone: usize, time: u64) {
         if !self.cached[segment as usize] {
@@ -108,15 +128,14 @@ impl VictimIndex {
     ) -> Option<u32> {
         match self.victim {
             Victim::Greedy => self.emptiest(zones, live_max),
-            Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge => {
+            Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge | Victim::Renewal => {
                 self.best_by_age(zones, live_max, clock)
             }
             // The oldest is collected however full it is: that is the policy.
             Victim::Fifo => self.sealed.iter().find(|segment| self.is_in(&zones, *segment)),
-            Victim::RandomGreedy { choices } => {
-                self.emptiest_of_some(&zones, choices, stream)
-                    .or_else(|| self.emptiest(zones, live_max))
-            }
+            Victim::RandomGreedy { choices } => self
+                .emptiest_of_some(&zones, choices, stream)
+                .or_else(|| self.emptiest(zones, live_max)),
             Victim::WindowedGreedy { window } => self
                 .sealed
                 .iter()
@@ -161,7 +180,11 @@ impl VictimIndex {
                 for (segment, live, time) in
                     self.ages[self.age_order(zone, cached)].oldest(live_max(zone))
                 {
-                    let worth = self.victim.worth(live, blocks, clock - time, cached);
+                    let age = clock - time;
+                    let worth = match self.victim {
+                        Victim::Renewal => self.renewal.worth(live, blocks, age),
+                        victim => victim.worth(live, blocks, age, cached),
+                    };
                     if worth > most {
                         (best, most) = (Some(segment), worth);
                     }

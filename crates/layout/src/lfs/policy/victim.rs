@@ -17,6 +17,9 @@ pub enum Victim {
     CostAgeCache,
     /// The most (1 - u) / u times the square root of age, as the SepBIT simulator scores it.
     BenefitRootAge,
+    /// The segment whose collection costs least in the long run, judged by how segments have been
+    /// seen to empty ([`Renewal`](super::placement::Renewal)).
+    Renewal,
     /// The segment sealed longest ago.
     Fifo,
     /// The least utilized of some drawn at random (Van Houdt 2013).
@@ -35,7 +38,10 @@ impl Victim {
     /// Whether the choice looks at ages within equally full segments.
     #[must_use]
     pub fn by_age(self) -> bool {
-        matches!(self, Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge)
+        matches!(
+            self,
+            Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge | Victim::Renewal
+        )
     }
 
     /// Whether the choice needs the order in which segments were sealed.
@@ -58,7 +64,9 @@ impl Victim {
                 age * (1.0 - utilization) / (read + utilization)
             }
             Victim::BenefitRootAge => (1.0 - utilization) / utilization * age.sqrt(),
-            Victim::Greedy
+            // What renewal has learned is not here: it scores by itself.
+            Victim::Renewal
+            | Victim::Greedy
             | Victim::Fifo
             | Victim::RandomGreedy { .. }
             | Victim::WindowedGreedy { .. } => 1.0 - utilization,
@@ -77,10 +85,7 @@ mod tests {
         let cached = Victim::CostAgeCache.worth(24, 32, 100, true);
         assert!((1.0 / plain - 1.75 / (100.0 * 0.25)).abs() < 1e-12);
         assert!((1.0 / plain - 1.0 / cached - 1.0 / (100.0 * 0.25)).abs() < 1e-12);
-        assert_eq!(
-            plain.to_bits(),
-            Victim::CostAge.worth(24, 32, 100, true).to_bits()
-        );
+        assert_eq!(plain.to_bits(), Victim::CostAge.worth(24, 32, 100, true).to_bits());
     }
 
     #[test]
