@@ -16,6 +16,7 @@ mod device;
 mod error;
 mod log;
 pub mod policy;
+mod preload;
 mod segment_table;
 mod shape;
 mod threading;

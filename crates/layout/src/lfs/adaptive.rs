@@ -132,6 +132,19 @@ impl<P: Placement> AdaptiveLog<P> {
         self.log.set_collect(Collect::Always(chosen));
     }
 
+    /// Lays out `block` as it was before the first request: see [`Log::preload`].
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    pub fn preload(&mut self, block: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+        if let Some(shadowed) = self.sample.of(block) {
+            for shadow in &mut self.shadows {
+                shadow.preload(shadowed);
+            }
+        }
+        self.log.preload(block, device)
+    }
+
     /// `block` is deleted.
     pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
         if let Some(shadowed) = self.sample.of(block) {
@@ -301,6 +314,12 @@ impl<P: Placement> Shadow<P> {
             Zone { segments, segment_blocks }
         });
         LogShape::zoned(&zones.collect::<Vec<_>>())
+    }
+
+    fn preload(&mut self, block: u32) {
+        if !self.failed {
+            self.failed = self.log.preload(block, &mut self.meter).is_err();
+        }
     }
 
     fn write(&mut self, block: u32, client: u32) {

@@ -365,7 +365,7 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    fn append_one(
+    pub(super) fn append_one(
         &mut self,
         log: usize,
         block: u32,

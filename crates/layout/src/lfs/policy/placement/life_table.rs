@@ -8,9 +8,9 @@
 //! blocks that live equally long) ages decide; where nothing tells anything all states have the same
 //! rate and one log takes all.
 //!
-//! The price of space, which the division needs, is what victims show: a victim with a share u live
-//! from a log of death rate r was worth collecting at r / ((1 - u) / u + ln u)
-//! (see [`Renewal`](super::Renewal), which suits this placement best).
+//! The price of space, which the division needs, is what victims show: one of age T with a share u
+//! live was worth collecting at a price of (-ln u / T) / ((1 - u) / u + ln u), the rate of its deaths
+//! over the gain (see [`Renewal`], which suits this placement best).
 //!
 //! Forgetting: a hand goes round all blocks, two a user write. It takes the census and lets counts
 //! decay, to 1/e in sixteen rounds of live blocks.
@@ -30,7 +30,7 @@ mod mortality;
 use division::Division;
 use mortality::{COUNT_UNIT, Mortality};
 
-use super::{CollectedSegment, Placement};
+use super::{CollectedSegment, Placement, Renewal};
 
 /// Blocks that the hand visits each user write; chosen by us: one to four change results by less
 /// than 1 %.
@@ -48,8 +48,8 @@ const FIRST_SHARE: f64 = 0.05;
 /// Price of all live blocks' space for a round, in block writes, until victims show it. At 85 %
 /// utilization and uniform updates victims show 16, with skew 2 to 16; chosen between.
 const FIRST_PRICE: f64 = 6.0;
-/// Where the price may go; beyond, the ladder of ages would end.
-const PRICE_BOUNDS: (f64, f64) = (0.5, 200.0);
+/// Where the price may go: uniform updates show 0.007 at 20 % utilization and 20,000 at 99.5 %.
+const PRICE_BOUNDS: (f64, f64) = (1e-3, 1e5);
 /// Weight of the newest victim in the price; chosen by us: about 500 victims are remembered.
 const PRICE_WEIGHT: f64 = 0.002;
 /// Step of the rounding sequence: 2^16 over the golden ratio, odd, so that sixteen bits are met
@@ -69,7 +69,6 @@ pub struct LifeTable {
     division: Division,
     /// The log of each state.
     log: Box<[u8]>,
-    divided: bool,
     /// Logarithm of the price.
     log_price: f64,
     /// User writes since the last attempt to divide, and how many are due before the next.
@@ -99,7 +98,6 @@ impl LifeTable {
             mortality: Mortality::new(),
             division: Division::new(logs),
             log: Box::new(Mortality::table(0)),
-            divided: false,
             log_price: FIRST_PRICE.ln(),
             period_writes: 0,
             period: LEAST_PERIOD,
@@ -178,7 +176,6 @@ impl LifeTable {
         for (log, (_, rate)) in self.log.iter_mut().zip(self.mortality.states()) {
             *log = self.division.log_of(rate);
         }
-        self.divided = true;
     }
 }
 
@@ -214,17 +211,17 @@ impl Placement for LifeTable {
         self.log[self.state(block as usize, clock)]
     }
 
-    fn collected(&mut self, segment: &CollectedSegment, _clock: u64) {
+    fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
         let share = f64::from(segment.live) / f64::from(segment.blocks);
         let gain = (1.0 - share) / share + share.ln();
-        let rate = self.division.relative_rate(segment.log);
-        let (true, Some(rate)) = (self.divided && gain.is_finite() && gain > 0.0, rate) else {
+        if !(gain.is_finite() && gain > 0.0) {
             return;
-        };
-        let shown = (rate / gain).ln();
-        let (least, most) = (PRICE_BOUNDS.0.ln(), PRICE_BOUNDS.1.ln());
+        }
+        let age = clock + 1 - Renewal::written_at(segment.opened, segment.sealed);
+        let rate_a_round = -share.ln() / age as f64 * self.live_blocks as f64;
+        let shown = (rate_a_round / gain).max(PRICE_BOUNDS.0).ln();
         self.log_price += PRICE_WEIGHT * (shown - self.log_price);
-        self.log_price = self.log_price.clamp(least, most);
+        self.log_price = self.log_price.clamp(PRICE_BOUNDS.0.ln(), PRICE_BOUNDS.1.ln());
     }
 
     fn deleted(&mut self, block: u32, _clock: u64) {

@@ -18,7 +18,7 @@ use super::{CollectedSegment, Placement};
 
 /// Segments of log 0 whose lifetime is averaged (Wang et al. 2022, algorithm 1).
 const AVERAGED_SEGMENTS: u32 = 16;
-/// Ratio of neighbouring age limits of collected blocks (Wang et al. 2022, §3.4: 4 and 16).
+/// Ratio of neighbouring age limits of collected blocks (4 and 16 thresholds in Wang et al. 2022).
 const AGE_STEP: f64 = 4.0;
 
 /// The last lifetime of what is new, the age of what is collected.

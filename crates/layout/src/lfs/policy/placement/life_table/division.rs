@@ -78,16 +78,6 @@ impl Division {
         self.log[Self::band(relative_rate)]
     }
 
-    /// Deaths a block and write in `log`, in units of one death in as many writes as there are live
-    /// blocks; none for a log without blocks.
-    pub(super) fn relative_rate(&self, log: u8) -> Option<f64> {
-        let bands = (0..BANDS).filter(|band| self.log[*band] == log);
-        let (blocks, deaths) = bands.fold((0.0, 0.0), |(blocks, deaths), band| {
-            (blocks + self.blocks[band], deaths + self.deaths[band])
-        });
-        (blocks > 0.0 && deaths > 0.0).then(|| deaths / blocks)
-    }
-
     /// Forgets the blocks counted so far.
     pub(super) fn clear(&mut self) {
         self.blocks.fill(0.0);
@@ -233,8 +223,6 @@ mod tests {
         division.count(1.0, 1.0);
         division.divide(10.0, 0.0);
         assert!((-20..20).all(|octave| division.log_of(f64::from(octave).exp2()) == 0));
-        assert_eq!(division.relative_rate(0), Some(1.0));
-        assert_eq!(division.relative_rate(1), None);
     }
 
     #[test]
