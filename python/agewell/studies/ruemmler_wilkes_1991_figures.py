@@ -13,7 +13,7 @@ from agewell import catalogue
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
 from agewell.studies import Context, FigureResult
-from agewell.studies.ruemmler_wilkes_1991_claims import rows
+from agewell.studies.claims import rows
 from agewell.studies.ruemmler_wilkes_1991_recorded import recorded
 from agewell.studies.ruemmler_wilkes_1991_workloads import (
     DAY_HOURS,

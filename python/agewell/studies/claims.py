@@ -1,4 +1,4 @@
-"""The report's numbers and the tests that ours must pass, from `expected.toml`.
+"""A paper's numbers and the tests that ours must pass, from `expected.toml`.
 
 A row of that file names one of our values by its key and says what was printed and which test
 decides:
@@ -7,7 +7,7 @@ decides:
     key = "c2200a/shuffled_cylinders"    # our value
     what = "mean seek distance, hplajw on the C2200A, shuffled daily"
     unit = "cylinders"
-    paper = 53                           # what the report prints; absent if it prints nothing
+    paper = 53                           # what the paper prints; absent if it prints nothing
     factor = 3                           # ours / paper between 1/3 and 3
     below = "c2200a/unshuffled_cylinders"
     differs = "..."                      # why ours is known to differ; shown if the test fails
