@@ -19,8 +19,8 @@
 //! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment and
 //! the clocks of its opening and sealing, and learns from victims.
 //!
-//! Per-block state is indexed by block number; a placement is made for a number of blocks and must
-//! not be asked about others. Clocks are kept as their low 32 bits and compared by wrapping
+//! Per-block state is indexed by block number; a placement is made for a number of blocks, which may
+//! be raised, and must not be asked about others. Clocks are kept as their low 32 bits and compared by wrapping
 //! difference, so that an interval above 2^32 writes is taken for a short one: of no consequence,
 //! because it is one block's estimate.
 
@@ -74,6 +74,12 @@ pub trait Placement {
     /// Open logs in use, numbered from zero; at least one, at most 256.
     fn logs(&self) -> usize;
 
+    /// There are at least so many blocks, numbered from zero; called before any above what the
+    /// placement was made for is placed.
+    fn ensure_blocks(&mut self, blocks: usize) {
+        let _ = blocks;
+    }
+
     /// The log for `block`, which the user writes as number `clock` (counted from 1) of all user
     /// block writes. `overwrites` says whether the block was live before.
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8;
@@ -86,7 +92,7 @@ pub trait Placement {
         let _ = (segment, clock);
     }
 
-    /// `block` has been deleted.
+    /// `block` has been deleted; it need not have been placed.
     fn deleted(&mut self, block: u32, clock: u64) {
         let _ = (block, clock);
     }

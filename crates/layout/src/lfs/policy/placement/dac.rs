@@ -38,6 +38,12 @@ impl Placement for Dac {
         usize::from(self.hottest) + 1
     }
 
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.level.len() {
+            self.level.resize(blocks, 0);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, _clock: u64) -> u8 {
         let level = &mut self.level[block as usize];

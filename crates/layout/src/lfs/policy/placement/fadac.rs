@@ -50,6 +50,12 @@ impl Placement for Fadac {
         usize::from(self.hottest) + 1
     }
 
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.count.len() {
+            self.count.resize(blocks, 0);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, _clock: u64) -> u8 {
         let count = &mut self.count[block as usize];

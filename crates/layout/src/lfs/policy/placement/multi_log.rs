@@ -15,6 +15,9 @@ use agewell_core::{RandomStreams, chance};
 
 use super::{CollectedSegment, Placement};
 
+/// Level of a block that is not live.
+const ABSENT: u8 = u8::MAX;
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     live: u64,
@@ -42,7 +45,7 @@ impl MultiLog {
     pub fn new(blocks: usize, logs: usize, streams: &RandomStreams) -> Self {
         assert!((1..=255).contains(&logs), "between 1 and 255 logs");
         Self {
-            level: vec![0; blocks],
+            level: vec![ABSENT; blocks],
             last_write: vec![0; blocks],
             levels: vec![Level::default(); logs],
             coldest: 0,
@@ -64,6 +67,13 @@ impl MultiLog {
 impl Placement for MultiLog {
     fn logs(&self) -> usize {
         self.levels.len()
+    }
+
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.level.len() {
+            self.level.resize(blocks, ABSENT);
+            self.last_write.resize(blocks, 0);
+        }
     }
 
     #[inline]
@@ -108,6 +118,9 @@ impl Placement for MultiLog {
     }
 
     fn deleted(&mut self, block: u32, _clock: u64) {
-        self.levels[usize::from(self.level[block as usize])].live -= 1;
+        let level = std::mem::replace(&mut self.level[block as usize], ABSENT);
+        if level != ABSENT {
+            self.levels[usize::from(level)].live -= 1;
+        }
     }
 }

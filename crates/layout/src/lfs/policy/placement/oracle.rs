@@ -68,6 +68,12 @@ impl Placement for Oracle {
         usize::from(self.furthest) + 1
     }
 
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.death.len() {
+            self.death.resize(blocks, NEVER);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, _overwrites: bool, clock: u64) -> u8 {
         self.death[block as usize] = self.deaths[clock as usize - 1];

@@ -408,6 +408,31 @@ impl<P> Late<P> {
     }
 }
 
+/// A placement made for one block; the others are added before the first write.
+fn grown<P: Placement>(mut placement: P, blocks: usize) -> P {
+    placement.ensure_blocks(blocks);
+    placement.ensure_blocks(1);
+    placement
+}
+
+#[test]
+fn a_placement_may_grow() {
+    fn same<P: Placement>(made: impl Fn(usize) -> P, writes: &[u32]) {
+        let (blocks, _) = shape(writes);
+        let at_once = amplification(made(blocks), CostBenefit, writes);
+        let in_steps = amplification(grown(made(1), blocks), CostBenefit, writes);
+        assert_eq!(at_once.to_bits(), in_steps.to_bits());
+    }
+    let writes = zipf(0.8, FEW_BLOCKS / 4);
+    same(|blocks| MultiLog::new(blocks, LOGS, &RandomStreams::new(1)), &writes);
+    same(|blocks| Dac::new(blocks, LOGS), &writes);
+    same(|blocks| Sfs::new(blocks, 8, LOGS), &writes);
+    same(|blocks| Fadac::new(blocks, LOGS), &writes);
+    same(|blocks| SepBit::new(blocks, LOGS), &writes);
+    same(|blocks| LifeTable::new(blocks, LOGS), &writes);
+    same(|blocks| Oracle::new(death_clocks(&writes, FEW_BLOCKS), blocks, 8, LOGS), &writes);
+}
+
 #[test]
 fn clocks_may_pass_the_end_of_their_32_bits() {
     let writes = zipf(0.8, FEW_BLOCKS);

@@ -71,6 +71,12 @@ impl Placement for SepBit {
         usize::from(self.logs)
     }
 
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.last_write.len() {
+            self.last_write.resize(blocks, 0);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
         let last_write = &mut self.last_write[block as usize];
@@ -112,6 +118,7 @@ impl Placement for SepBit {
     }
 
     fn deleted(&mut self, _block: u32, _clock: u64) {
-        self.live_blocks -= 1;
+        // One that was never placed may be deleted too; this is only a limit to a length.
+        self.live_blocks = self.live_blocks.saturating_sub(1);
     }
 }

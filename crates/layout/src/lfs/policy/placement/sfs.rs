@@ -144,6 +144,13 @@ impl Placement for Sfs {
         self.centres.len()
     }
 
+    fn ensure_blocks(&mut self, blocks: usize) {
+        if blocks > self.writes.len() {
+            self.writes.resize(blocks, 0);
+            self.last_write.resize(blocks, 0);
+        }
+    }
+
     #[inline]
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
         let index = block as usize;

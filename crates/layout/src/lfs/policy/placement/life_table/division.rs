@@ -16,7 +16,7 @@
 //! Source: derived here; the closed form is Menon 1995's and Desnoyers 2012's. Stoica and Ailamaki
 //! (VLDB 2013) divide the spare space by the same closed form without mixtures.
 //!
-//! Cost: bands^2 (ages + logs) / 2 steps, some 0.3 ms; nothing is allocated after construction.
+//! Cost: bands^2 (ages + logs) / 2 steps, some 0.1 ms; nothing is allocated after construction.
 
 /// Bands of rates.
 const BANDS: usize = 80;
