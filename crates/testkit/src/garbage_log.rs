@@ -12,8 +12,8 @@
 //! Difference: that simulator collects at most one segment a write; what is left over follows with
 //! the next writes.
 //!
-//! Every choice looks at all segments, every segment keeps all its blocks, and only two sums are kept
-//! up to date; [`ReferenceLog::verify`] recounts them and everything else.
+//! Every choice looks at all segments, every segment keeps all its blocks, and only two sums are
+//! kept up to date; [`ReferenceLog::verify`] recounts them and everything else.
 
 /// A segment as policies see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,8 +312,8 @@ impl<P: ReferencePolicy> ReferenceLog<P> {
         self.policy
     }
 
-    /// Checks that every live block is in one place, that counts are exact, and that each log has one
-    /// open segment with room.
+    /// Checks that every live block is in one place, that counts are exact, and that each log has
+    /// one open segment with room.
     ///
     /// # Panics
     ///

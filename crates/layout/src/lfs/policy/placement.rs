@@ -16,13 +16,13 @@
 //! | [`LifeTable`] | measured death rates by count and age, divided at least cost; ours | 6 bytes |
 //! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
 //!
-//! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment and
-//! the clocks of its opening and sealing, and learns from victims.
+//! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment
+//! and the clocks of its opening and sealing, and learns from victims.
 //!
-//! Per-block state is indexed by block number; a placement is made for a number of blocks, which may
-//! be raised, and must not be asked about others. Clocks are kept as their low 32 bits and compared by wrapping
-//! difference, so that an interval above 2^32 writes is taken for a short one: of no consequence,
-//! because it is one block's estimate.
+//! Per-block state is indexed by block number; a placement is made for a number of blocks, which
+//! may be raised, and must not be asked about others. Clocks are kept as their low 32 bits and
+//! compared by wrapping difference, so that an interval above 2^32 writes is taken for a short one:
+//! of no consequence, because it is one block's estimate.
 
 mod dac;
 mod fadac;
@@ -67,8 +67,8 @@ pub struct CollectedSegment {
 ///
 /// For a write the log calls [`died`](Self::died) if the block was live, then
 /// [`place_new`](Self::place_new), then [`placed`](Self::placed). For a collection it calls
-/// [`place_collected`](Self::place_collected) and [`placed`](Self::placed) for each live block, then
-/// [`collected`](Self::collected). For a deletion it calls [`died`](Self::died), then
+/// [`place_collected`](Self::place_collected) and [`placed`](Self::placed) for each live block,
+/// then [`collected`](Self::collected). For a deletion it calls [`died`](Self::died), then
 /// [`deleted`](Self::deleted).
 pub trait Placement {
     /// Open logs in use, numbered from zero; at least one, at most 256.

@@ -3,21 +3,21 @@
 //! Idea: what is known of a block at small cost - how often it was written of late, and when last -
 //! makes its state. The death rate of each state is measured while the log runs
 //! (`life_table/mortality.rs`), and states are divided among the logs so that the predicted cost of
-//! collection is least (`life_table/division.rs`). No rate, boundary or threshold is built in: where
-//! counts tell more than ages (a fixed skew) counts decide; where ages do (a hot set that moves,
-//! blocks that live equally long) ages decide; where nothing tells anything all states have the same
-//! rate and one log takes all.
+//! collection is least (`life_table/division.rs`). No rate, boundary or threshold is built in:
+//! where counts tell more than ages (a fixed skew) counts decide; where ages do (a hot set that
+//! moves, blocks that live equally long) ages decide; where nothing tells anything all states have
+//! the same rate and one log takes all.
 //!
 //! The price of space, which the division needs, is what victims show: one of age T with a share u
-//! live was worth collecting at a price of (-ln u / T) / ((1 - u) / u + ln u), the rate of its deaths
-//! over the gain (see [`Renewal`], which suits this placement best).
+//! live was worth collecting at a price of (-ln u / T) / ((1 - u) / u + ln u), the rate of its
+//! deaths over the gain (see [`Renewal`], which suits this placement best).
 //!
 //! Forgetting: a hand goes round all blocks, two a user write. It takes the census and lets counts
 //! decay, to 1/e in sixteen rounds of live blocks.
 //!
-//! Differences from what is known: DAC, FADaC, SFS and multi-log rank blocks by counts with built-in
-//! steps; SepBIT by the last lifetime or the age with steps of a measured threshold. Here both are
-//! used, and the steps follow from measured rates and cost.
+//! Differences from what is known: DAC, FADaC, SFS and multi-log rank blocks by counts with
+//! built-in steps; SepBIT by the last lifetime or the age with steps of a measured threshold. Here
+//! both are used, and the steps follow from measured rates and cost.
 //!
 //! Cost: six bytes a block; a user write touches its block's state and those of two neighbours in
 //! turn. A new division sixteen times a round takes some 0.1 ms. Nothing is allocated after

@@ -1,11 +1,11 @@
 //! Multi-log: levels by update frequency.
 //!
-//! Source: Stoica and Ailamaki, "Improving flash write performance by using update frequency",
-//! VLDB 2013, in the form of the simulator of Wang et al. (FAST 2022). A new block starts in log 0,
-//! the hottest. A collected block sinks one log; the coldest log in use opens another once it holds
-//! a segment's worth of live blocks. A rewritten block rises one log with a chance of
-//! 1 - lifetime / expected lifetime where that is positive, and a log's expected lifetime is half its
-//! live blocks times the live share of what was collected from it so far.
+//! Source: Stoica and Ailamaki, "Improving flash write performance by using update frequency", VLDB
+//! 2013, in the form of the simulator of Wang et al. (FAST 2022). A new block starts in log 0, the
+//! hottest. A collected block sinks one log; the coldest log in use opens another once it holds a
+//! segment's worth of live blocks. A rewritten block rises one log with a chance of 1 - lifetime /
+//! expected lifetime where that is positive, and a log's expected lifetime is half its live blocks
+//! times the live share of what was collected from it so far.
 //!
 //! Difference: a log's live blocks fall one by one during a collection, not all before it.
 //!

@@ -1,4 +1,5 @@
-//! An oracle that knows when each block dies: the lower bound that a real placement is held against.
+//! An oracle that knows when each block dies: the lower bound that a real placement is held
+//! against.
 //!
 //! Log = segments' worth of user writes until the block's death, capped at the last log ("FK",
 //! future knowledge, in the simulator of Wang et al., FAST 2022). With few logs it only tells the

@@ -2,19 +2,19 @@
 //!
 //! Idea: the blocks of a segment die independently at rate r. Collected when a share u is live, a
 //! segment costs u copies, and it held its space for -ln u / r. Balancing copies against space at a
-//! price w a block and write, the best moment is where (1 - u) / u + ln u = r / w (the derivative of
-//! [1 + w T] r / (1 - e^(-r T)) over the age T): the hotter a segment, the emptier it is let become.
-//! So segments are ordered by ((1 - u) / u + ln u) / r, which needs no price.
+//! price w a block and write, the best moment is where (1 - u) / u + ln u = r / w (the derivative
+//! of [1 + w T] r / (1 - e^(-r T)) over the age T): the hotter a segment, the emptier it is let
+//! become. So segments are ordered by ((1 - u) / u + ln u) / r, which needs no price.
 //!
 //! The rate is the deaths in the segment over the time that its blocks lived, shrunk towards the
-//! rate of all victims by a gamma prior of k deaths. k is fitted to the victims of late: it is their
-//! mean deaths over the dispersion of deaths about what one common rate would give (variance over
-//! mean), less that of chance alone. Where all blocks are alike, k is large, rates are equal and the
-//! choice is greedy, which is best then; where they differ k vanishes and age tells.
+//! rate of all victims by a gamma prior of k deaths. k is fitted to the victims of late: it is
+//! their mean deaths over the dispersion of deaths about what one common rate would give (variance
+//! over mean), less that of chance alone. Where all blocks are alike, k is large, rates are equal
+//! and the choice is greedy, which is best then; where they differ k vanishes and age tells.
 //!
-//! Source: derived here. Menon and Stockmeyer ("An age-threshold algorithm for garbage collection in
-//! log-structured arrays and file systems", 1998) argue for age in the same way.
-//! Rosenblum and Ousterhout's (1 - u) age / (1 + u) is a guess at the same trade.
+//! Source: derived here. Menon and Stockmeyer ("An age-threshold algorithm for garbage collection
+//! in log-structured arrays and file systems", 1998) argue for age in the same way. Rosenblum and
+//! Ousterhout's (1 - u) age / (1 + u) is a guess at the same trade.
 //!
 //! Invariant: of two equally full segments the older is worth more, so that only the oldest segment
 //! of each live count need be looked at.

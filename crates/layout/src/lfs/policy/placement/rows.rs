@@ -1,9 +1,9 @@
 //! Placements against the figures of the SepBIT simulator (fallfish/sepbit 1e4b664), against each
 //! other, and against what they must not do.
 //!
-//! The load of the figures: 262,144 blocks written once in order, then ten times as many updates with
-//! Zipf frequencies; segments of 512 blocks; collection while more than 15 % of what is written is
-//! dead. Write amplification counts everything, the first writes included.
+//! The load of the figures: 262,144 blocks written once in order, then ten times as many updates
+//! with Zipf frequencies; segments of 512 blocks; collection while more than 15 % of what is
+//! written is dead. Write amplification counts everything, the first writes included.
 
 #![allow(clippy::print_stdout, reason = "tests say what they measured and skipped")]
 

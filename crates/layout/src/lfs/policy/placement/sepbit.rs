@@ -7,10 +7,10 @@
 //! collected blocks by age, in steps of four times the threshold, to log 3 and up. The threshold is
 //! the mean time from opening to collection of the last 16 segments of log 0.
 //!
-//! The original finds lifetimes in a queue of recent writes, which covers no more than the smaller of
-//! the live blocks and the threshold (it shrinks by one write at a time). We have the clock of the
-//! last write of each block anyway and keep only the length of that queue. Difference: the original
-//! counts blocks that died in open segments as live; we do not.
+//! The original finds lifetimes in a queue of recent writes, which covers no more than the smaller
+//! of the live blocks and the threshold (it shrinks by one write at a time). We have the clock of
+//! the last write of each block anyway and keep only the length of that queue. Difference: the
+//! original counts blocks that died in open segments as live; we do not.
 //!
 //! Four bytes a block.
 

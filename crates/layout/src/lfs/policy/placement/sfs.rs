@@ -1,11 +1,11 @@
 //! SFS: hotness groups found by clustering the segments.
 //!
 //! Source: Min et al., "SFS: random write considered harmful in solid state drives", FAST 2012, in
-//! the form of the simulator of Wang et al. (FAST 2022). The hotness of a block is its writes divided
-//! by the time since the last; that of a segment the sum of its live blocks' writes divided by the
-//! sum of those times. Centres of hotness, one a log and hottest first, are moved after each
-//! collection by three rounds of k-means over all full segments; a block goes to the log whose centre
-//! is nearest. A new block counts as infinitely hot.
+//! the form of the simulator of Wang et al. (FAST 2022). The hotness of a block is its writes
+//! divided by the time since the last; that of a segment the sum of its live blocks' writes divided
+//! by the sum of those times. Centres of hotness, one a log and hottest first, are moved after each
+//! collection by three rounds of k-means over all full segments; a block goes to the log whose
+//! centre is nearest. A new block counts as infinitely hot.
 //!
 //! Differences: writes a block saturate at
 //! 65,535; segments without a live block have no hotness and are left out; above 4,096 segments an

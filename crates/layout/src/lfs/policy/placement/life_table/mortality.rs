@@ -36,7 +36,8 @@ const STATES: usize = COUNT_GROUPS * AGE_GROUPS;
 /// Share of what was counted that is kept when new counts are taken in, sixteen times a round;
 /// chosen by us: rates are of the last 0.6 rounds.
 const REMEMBERED: f64 = 0.9;
-/// Deaths by which a state is drawn to its count group, and a count group to the mean; chosen by us.
+/// Deaths by which a state is drawn to its count group, and a count group to the mean; chosen by
+/// us.
 const STATE_PRIOR: f64 = 2.0;
 const GROUP_PRIOR: f64 = 1.0;
 
