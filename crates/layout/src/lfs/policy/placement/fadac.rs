@@ -6,12 +6,15 @@
 //! that the count exceeds. That average fades over as many requests as there are live blocks;
 //! where every request is one block, as here, it is one.
 //!
-//! Difference: counts saturate at 65,535, above the limit of log 5 (10,000), so that more than six
-//! logs stop at that count; a block hotter than that reaches it again within its next moves.
+//! Difference: counts saturate at 65,535, which is above the limit of the sixth log (10,000). More
+//! than six logs are not used.
 //!
 //! Two bytes a block.
 
 use super::{CollectedSegment, Placement};
+
+/// As many logs as counts of 16 bits tell apart; more are not opened.
+const USEFUL_LOGS: usize = 6;
 
 /// Writes less moves, in powers of ten.
 #[derive(Debug, Clone)]
@@ -25,11 +28,11 @@ impl Fadac {
     ///
     /// # Panics
     ///
-    /// If `logs` is zero or above 6, the most that counts of 16 bits tell apart.
+    /// If `logs` is zero or above 256.
     #[must_use]
     pub fn new(blocks: usize, logs: usize) -> Self {
-        assert!((1..=6).contains(&logs), "between 1 and 6 logs");
-        Self { count: vec![0; blocks], hottest: (logs - 1) as u8 }
+        assert!((1..=256).contains(&logs), "between 1 and 256 logs");
+        Self { count: vec![0; blocks], hottest: (logs.min(USEFUL_LOGS) - 1) as u8 }
     }
 
     fn log(&self, count: u16) -> u8 {

@@ -40,14 +40,14 @@ impl MultiLog {
     ///
     /// # Panics
     ///
-    /// If `logs` is zero or above 255.
+    /// If `logs` is zero or above 256.
     #[must_use]
     pub fn new(blocks: usize, logs: usize, streams: &RandomStreams) -> Self {
-        assert!((1..=255).contains(&logs), "between 1 and 255 logs");
+        assert!((1..=256).contains(&logs), "between 1 and 256 logs");
         Self {
             level: vec![ABSENT; blocks],
             last_write: vec![0; blocks],
-            levels: vec![Level::default(); logs],
+            levels: vec![Level::default(); logs.min(usize::from(ABSENT))],
             coldest: 0,
             coins: streams.stream("multi-log"),
         }

@@ -474,7 +474,7 @@ proptest! {
     fn no_sequence_of_operations_upsets_a_placement(
         blocks in 1_u32..200,
         steps in prop::collection::vec((any::<u32>(), prop::bool::weighted(0.2)), 1..4_000),
-        logs in 4_usize..7,
+        logs in prop_oneof![1_usize..8, Just(256)],
     ) {
         let count = blocks as usize;
         exercise(NoSeparation, blocks, &steps);

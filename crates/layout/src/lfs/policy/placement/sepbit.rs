@@ -25,7 +25,7 @@ const AGE_STEP: f64 = 4.0;
 #[derive(Debug, Clone)]
 pub struct SepBit {
     last_write: Vec<u32>,
-    logs: u8,
+    last_log: u8,
     live_blocks: u64,
     queue_blocks: u64,
     threshold: f64,
@@ -34,17 +34,18 @@ pub struct SepBit {
 }
 
 impl SepBit {
-    /// For `blocks` blocks and `logs` logs.
+    /// For `blocks` blocks and `logs` logs: six in the source; with fewer the last ones fall
+    /// together.
     ///
     /// # Panics
     ///
-    /// If `logs` is below 4 or above 255.
+    /// If `logs` is zero or above 256.
     #[must_use]
     pub fn new(blocks: usize, logs: usize) -> Self {
-        assert!((4..=255).contains(&logs), "between 4 and 255 logs");
+        assert!((1..=256).contains(&logs), "between 1 and 256 logs");
         Self {
             last_write: vec![0; blocks],
-            logs: logs as u8,
+            last_log: (logs - 1) as u8,
             live_blocks: 0,
             queue_blocks: 0,
             threshold: f64::INFINITY,
@@ -68,7 +69,7 @@ impl SepBit {
 
 impl Placement for SepBit {
     fn logs(&self) -> usize {
-        usize::from(self.logs)
+        usize::from(self.last_log) + 1
     }
 
     fn ensure_blocks(&mut self, blocks: usize) {
@@ -86,18 +87,18 @@ impl Placement for SepBit {
         let short = overwrites && f64::from(lifetime) < limit;
         self.lengthen_queue();
         self.live_blocks += u64::from(!overwrites);
-        u8::from(!short)
+        u8::from(!short).min(self.last_log)
     }
 
     #[inline]
     fn place_collected(&mut self, block: u32, segment: &CollectedSegment, clock: u64) -> u8 {
         if segment.log == 0 {
-            return 2;
+            return self.last_log.min(2);
         }
         let age = f64::from((clock as u32).wrapping_sub(self.last_write[block as usize]));
-        let mut log = 3;
+        let mut log = self.last_log.min(3);
         let mut limit = self.threshold * AGE_STEP;
-        while age >= limit && log < self.logs - 1 {
+        while age >= limit && log < self.last_log {
             limit *= AGE_STEP;
             log += 1;
         }

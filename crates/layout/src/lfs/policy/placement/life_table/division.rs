@@ -52,8 +52,9 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Everything in log 0 of `logs`.
+    /// Everything in log 0 of `logs`, of which no more are used than there are bands.
     pub(super) fn new(logs: usize) -> Self {
+        let logs = logs.min(BANDS);
         Self {
             logs,
             blocks: [0.0; BANDS],
