@@ -13,8 +13,8 @@ import pytest
 from agewell import catalogue
 from agewell.errors import InputError
 from agewell.studies import Context, Row, Verdict, find_input
-from agewell.studies.ruemmler_wilkes_1991 import STUDY
 from agewell.studies.claims import rows
+from agewell.studies.ruemmler_wilkes_1991 import STUDY
 from agewell.studies.ruemmler_wilkes_1991_workloads import (
     HPLAJW_FILE,
     Series,

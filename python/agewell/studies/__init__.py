@@ -35,7 +35,11 @@ from typing import Any, Protocol, runtime_checkable
 from agewell.errors import InputError
 from agewell.plot import Plot
 
-_MODULES = ("agewell.studies.ruemmler_wilkes_1991",)
+_MODULES = (
+    "agewell.studies.ruemmler_wilkes_1991",
+    "agewell.studies.matthews_1999",
+    "agewell.studies.seltzer_1995",
+)
 
 
 class Verdict(StrEnum):

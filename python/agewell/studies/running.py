@@ -7,10 +7,10 @@ command has made before is taken from the cache of the context.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from agewell import catalogue
 from agewell.configuration import Experiment, canonical_json, load, read_json, with_settings
@@ -21,7 +21,8 @@ from agewell.workers import Job, Outcome, run_jobs
 if TYPE_CHECKING:
     from agewell.studies import Context
 
-Label = TypeVar("Label", bound=Hashable)
+Label = tuple[str | float, ...]
+"""What tells a run apart from the others of its figure: `("clean", 95)`."""
 
 _KEY_CHARACTERS = 12
 """48 bits of the hash: a study makes hundreds of runs, so two of the same name do not occur."""
@@ -87,7 +88,7 @@ def run_many_for_study(
         label, question = work[index]
         if outcome.error is not None:
             kind = InputError if outcome.is_input_error else RunError
-            raise kind(f"{label}: {outcome.error}")
+            raise kind(f"{', '.join(map(str, label))}: {outcome.error}")
         directory = _directory(context, question)
         document = read_json(directory / RESULT_FILE, "a result of agewell run")
         context.cache[question.key] = {**document, "directory": directory}

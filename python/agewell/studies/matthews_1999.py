@@ -1,0 +1,60 @@
+"""The study of log-structured writing in Matthews 1999, chapter 5.
+
+J. N. Matthews, *Improving File System Performance With Adaptive Methods*, dissertation, University
+of California at Berkeley, 1999.
+
+Figures 5-1 to 5-10 with the numbers of their text and captions, and two comparisons that the
+chapter lacks. The numbers and tests lie in `experiments/matthews-1999/<figure>/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agewell.errors import InputError
+from agewell.studies import Context, Figure, FigureResult
+from agewell.studies import matthews_1999_beyond as beyond
+from agewell.studies import matthews_1999_collection as collection
+from agewell.studies import matthews_1999_segments as segments
+
+_FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
+    ("figure-5-1", "Segment size, Auspex-like load", segments.figure_5_1),
+    ("figure-5-2", "Segment size and disks, Auspex-like load", segments.figure_5_2),
+    ("figure-5-3", "Segment size, random update", segments.figure_5_3),
+    ("figure-5-4", "Cleaning and plugging, random update", collection.figure_5_4),
+    ("figure-5-5", "Cleaning and plugging, Auspex-like load", collection.figure_5_5),
+    ("figure-5-6", "Adaptive collection, random update", collection.figure_5_6),
+    ("figure-5-7", "Adaptive collection, Auspex-like load", collection.figure_5_7),
+    ("figure-5-8", "Two disks, random update", collection.figure_5_8),
+    ("figure-5-9", "Cleaning from the server's cache", collection.figure_5_9),
+    ("figure-5-10", "Original and modified, both workloads", collection.figure_5_10),
+    ("beyond-adaptive", "Beyond the paper: never the wrong choice", beyond.beyond_adaptive),
+    ("beyond-placement", "Beyond the paper: placement of data", beyond.beyond_placement),
+)
+
+
+class Matthews1999:
+    """Log-structured writing: see the module."""
+
+    name = "matthews-1999"
+    title = "Adaptive methods for log-structured writing"
+    citation = (
+        "J. N. Matthews, Improving File System Performance With Adaptive Methods, "
+        "dissertation, University of California at Berkeley, 1999, chapter 5"
+    )
+    figures = tuple(Figure(name, title) for name, title, _ in _FIGURES)
+
+    def run(self, figure: str, context: Context) -> FigureResult:
+        """Compute one figure.
+
+        Raises:
+            InputError: The figure is not known, or an input is bad.
+            RunError: A simulation failed.
+        """
+        for name, _, compute in _FIGURES:
+            if name == figure:
+                return compute(context)
+        raise InputError(f"'{figure}' is not a figure of {self.name}")
+
+
+STUDY = Matthews1999()

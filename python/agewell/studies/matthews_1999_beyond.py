@@ -1,0 +1,187 @@
+"""Beyond Matthews 1999: a third mechanism, a choice that is never the wrong one, and placement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agewell.configuration import read_toml
+from agewell.plot import Curve, Plot
+from agewell.studies import Context, FigureResult
+from agewell.studies.matthews_1999_runs import (
+    Metrics,
+    Settings,
+    column,
+    costs,
+    key,
+    line,
+    reduction_pct,
+    result,
+    run_curves,
+    utilizations,
+)
+from agewell.studies.running import Label
+
+SINGLE = ("clean", "plug", "thread")
+"""The mechanisms that can be used alone."""
+COLLECT = (*SINGLE, "matthews-1999", "adaptive")
+UTILIZATIONS = utilizations(50, 70, 80, 85, 90, 95, 97, 99)
+
+_TRACES = ("pgbench", "mail", "build")
+
+ALPHAS = (0.0, 0.6, 1.0)
+PLACEMENTS = ("none", "user-collected", "sepbit", "dac", "sfs", "fadac")
+VICTIMS: Mapping[str, str] = {"greedy": "greedy", "root": "benefit-root-age"}
+_OURS: Settings = {
+    "layout.placement": "life-table",
+    "layout.victim": "renewal",
+    "layout.logs": 12,
+}
+_ORACLE: Settings = {"layout.placement": "oracle", "layout.logs": 256}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A workload of the comparison.
+
+    Attributes:
+        key: Prefix of its values.
+        title: Words for its plot.
+        workload: The table `workload` of its experiment.
+        host: The table `host`.
+    """
+
+    key: str
+    title: str
+    workload: Mapping[str, Any]
+    host: Mapping[str, Any]
+
+
+_SATURATED: Settings = {"sync_every": 4}
+"""Host of loads without a clock: a sync after every fourth write (§5.2.1.1)."""
+_TIMED: Settings = {"sync_every": 0, "flush_interval": "30 s"}
+"""Host of loads with a clock of their own, and with syncs of their own if they have any."""
+
+
+def _synthetic(key: str, title: str, kind: str, **workload: float) -> Load:
+    table = {"kind": kind, "blocks": 80_000, "updates_per_block": 10, **workload}
+    return Load(key, title, table, _SATURATED)
+
+
+_LOADS = (
+    _synthetic("random", "random update", "random-update"),
+    _synthetic("hot", "hot-and-cold, 90 % to 10 %", "hot-cold"),
+    _synthetic("zipf", "Zipf, alpha 1.0", "zipf", alpha=1.0),
+    _synthetic("sequential", "sequential", "sequential"),
+    Load("auspex", "the Auspex-like load", {"kind": "auspex-like", "locality": 0.8}, _TIMED),
+)
+
+
+def beyond_adaptive(context: Context) -> FigureResult:
+    """Five ways to collect on every workload."""
+    loads, missing = _loads(context)
+    tables = read_toml(context.experiment("beyond-adaptive"))
+    values: dict[str, float | None] = {}
+    plots: list[Plot] = []
+    curves: dict[str, Settings] = {name: {"layout.collect": name} for name in COLLECT}
+    for load in loads:
+        experiment = {**tables, "workload": dict(load.workload), "host": dict(load.host)}
+        found = run_curves(context, experiment, curves, "workload.utilization", UTILIZATIONS)
+        values.update(costs(load.key, found))
+        values.update(_against_the_best(load.key, found))
+        plots.append(_collect_plot(load, found))
+    return result(context, "beyond-adaptive", values, plots, missing)
+
+
+def _loads(context: Context) -> tuple[list[Load], dict[str, str]]:
+    """The workloads that can be run, and why the others cannot."""
+    loads = list(_LOADS)
+    missing: dict[str, str] = {}
+    for name in _TRACES:
+        path = context.examples / "traces" / f"{name}.parquet"
+        if path.is_file():
+            table = {"kind": "trace", "path": str(path.resolve())}
+            loads.append(Load(name, f"recorded: {name}", table, _TIMED))
+        else:
+            missing[name] = f"{path} is missing; examples/record makes it"
+    return loads, missing
+
+
+def _against_the_best(workload: str, found: Mapping[Label, Metrics]) -> dict[str, float]:
+    """The adaptive choices over the best single mechanism, and the gain over the paper's two."""
+    values: dict[str, float] = {}
+    points, _ = column(found, "clean")
+    single = [column(found, name)[1] for name in SINGLE]
+    best = [min(each) for each in zip(*single, strict=True)]
+    of_the_paper = [min(each) for each in zip(*single[:2], strict=True)]
+    for name, short in (("adaptive", "adaptive"), ("matthews-1999", "matthews")):
+        _, cost = column(found, name)
+        ratios = [ours / least for ours, least in zip(cost, best, strict=True)]
+        values[key(workload, f"{short}_most_over_best")] = max(ratios)
+        for at, ratio in zip(points, ratios, strict=True):
+            values[key(workload, f"{short}_over_best", at)] = ratio
+    _, ours = column(found, "adaptive")
+    for at, before, after in zip(points, of_the_paper, ours, strict=True):
+        values[key(workload, "gain_pct", at)] = reduction_pct(before, after)
+    return values
+
+
+def _collect_plot(load: Load, found: Mapping[Label, Metrics]) -> Plot:
+    labels = {"matthews-1999": "adaptive, eqs. 7-8", "adaptive": "adaptive, ours"}
+    return Plot(
+        name=f"beyond-adaptive-{load.key}",
+        title=f"Five ways to collect, {load.title}",
+        x_label="disk utilization, %",
+        y_label="overall write cost",
+        curves=[line(found, name, labels.get(name, name)) for name in COLLECT],
+        caption="Seek 9.5 ms, rotation 11 ms, 5 MB/s; holes in one segment share a seek.",
+        y_scale="log",
+    )
+
+
+def beyond_placement(context: Context) -> FigureResult:
+    """Write amplification of placements under three skews."""
+    curves = {
+        f"{placement}_{short}": {"layout.placement": placement, "layout.victim": victim}
+        for placement in PLACEMENTS
+        for short, victim in VICTIMS.items()
+    }
+    curves["oracle_greedy"] = {**_ORACLE, "layout.victim": "greedy"}
+    curves["life_table_renewal"] = dict(_OURS)
+    points = {float(round(100 * alpha)): alpha for alpha in ALPHAS}
+    found = run_curves(context, "beyond-placement", curves, "workload.alpha", points)
+    values: dict[str, float | None] = {
+        key("zipf", *label): run["write_amplification"] for label, run in found.items()
+    }
+    for at in points:
+        values[key("zipf", "best_published", at)] = min(
+            found[curve, at]["write_amplification"]
+            for curve in curves
+            if curve not in {"oracle_greedy", "life_table_renewal"}
+        )
+    plot = Plot(
+        name="beyond-placement",
+        title="Placement of data by expected lifetime",
+        x_label="exponent of the Zipf updates",
+        y_label="write amplification, first writes included",
+        curves=[
+            _bars(found, curve, label, points)
+            for curve, label in (
+                ("none_greedy", "none, greedy"),
+                ("sepbit_root", "SepBIT"),
+                ("dac_root", "DAC"),
+                ("fadac_root", "FADaC"),
+                ("life_table_renewal", "life table (ours)"),
+                ("oracle_greedy", "oracle, 256 logs"),
+            )
+        ],
+        categories=[f"{alpha:g}" for alpha in ALPHAS],
+        caption="SepBIT, DAC and FADaC with (1-u)/u x sqrt(age); 15 % of what is written is dead.",
+    )
+    return result(context, "beyond-placement", values, [plot])
+
+
+def _bars(found: Mapping[Label, Metrics], curve: str, label: str, points: Iterable[float]) -> Curve:
+    heights = [found[curve, at]["write_amplification"] for at in points]
+    return Curve(label, list(range(len(heights))), heights, style="bars")

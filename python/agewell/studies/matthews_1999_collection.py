@@ -1,0 +1,316 @@
+"""Figures 5-4 to 5-10 of Matthews 1999: cleaning, plugging, the choice between them, the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agewell.plot import Curve, Plot
+from agewell.studies import Context, FigureResult
+from agewell.studies.matthews_1999_runs import (
+    Metrics,
+    Settings,
+    column,
+    costs,
+    crossing_pct,
+    key,
+    line,
+    printed,
+    reduction_pct,
+    result,
+    run_cases,
+    run_curves,
+    utilizations,
+)
+from agewell.studies.running import Label
+
+RANDOM = utilizations(50, 60, 70, 80, 85, 90, 95, 98, 99)
+AUSPEX = utilizations(50, 60, 70, 80, 85, 90, 95, 97, 99, 99.5)
+"""Utilizations in per cent. The axes of the paper's figures are not readable; its text names 50,
+60, 80, 85, 90, 95 and 99."""
+
+CLEAN: Settings = {"layout.collect": "clean"}
+PLUG: Settings = {"layout.collect": "plug"}
+ADAPTIVE: Settings = {"layout.collect": "matthews-1999"}
+_WITHOUT_HEADER: Settings = {"layout.header": "none"}
+
+_CACHES_MB = (16, 32, 64, 128, 256, 512, 1024)
+_CACHE_UTILIZATIONS = utilizations(60, 85, 95)
+_PAPER_AT_99 = 64.5
+"""Cleaning random updates at 99 %: the caption of figure 5-4."""
+
+
+def figure_5_4(context: Context) -> FigureResult:
+    """Random updates: cleaning, and plugging with two kinds of headers."""
+    curves = {
+        "clean": CLEAN,
+        "plug": PLUG,
+        "plug_segment_header": {**PLUG, "layout.header": "segment"},
+    }
+    found = run_curves(context, "figure-5-4", curves, "workload.utilization", RANDOM)
+    values = costs("random", found)
+    plot = _utilization_plot(
+        "figure-5-4",
+        "Cleaning and plugging, random update",
+        [
+            line(found, "clean", "cleaning, greedy"),
+            line(found, "plug", "plugging, block headers"),
+            line(found, "plug_segment_header", "plugging, segment headers"),
+            printed("cleaning, paper", 99, _PAPER_AT_99),
+        ],
+    )
+    return result(context, "figure-5-4", values, [plot])
+
+
+def figure_5_5(context: Context) -> FigureResult:
+    """The Auspex-like load: cleaning and plugging."""
+    curves = {"clean": CLEAN, "plug": PLUG}
+    found = run_curves(context, "figure-5-5", curves, "workload.utilization", AUSPEX)
+    values = costs("auspex", found)
+    points, clean = column(found, "clean")
+    _, plug = column(found, "plug")
+    up_to_99 = [(c / p) for at, c, p in zip(points, clean, plug, strict=True) if at <= 99]  # noqa: PLR2004
+    values["auspex/most_clean_over_plug"] = max(up_to_99)
+    plot = _utilization_plot(
+        "figure-5-5",
+        "Cleaning and plugging, Auspex-like load",
+        [line(found, "clean", "cleaning, cost-age"), line(found, "plug", "plugging")],
+    )
+    return result(context, "figure-5-5", values, [plot])
+
+
+def figure_5_6(context: Context) -> FigureResult:
+    """Random updates: the adaptive choice, cost-age cleaning, and the independent simulation."""
+    curves = {
+        "clean": CLEAN,
+        "plug": PLUG,
+        "adaptive": ADAPTIVE,
+        "cost_age": {**CLEAN, "layout.victim": "cost-age"},
+        "plain_plug": {**PLUG, **_WITHOUT_HEADER},
+        "plain_adaptive": {**ADAPTIVE, **_WITHOUT_HEADER},
+    }
+    found = run_curves(context, "figure-5-6", curves, "workload.utilization", RANDOM)
+    values = costs("random", found)
+    values.update(_against_the_better("random", found))
+    independent = context.expected("figure-5-6")["independent"]
+    plots = [
+        _utilization_plot(
+            "figure-5-6",
+            "Adaptive collection, random update",
+            [
+                line(found, "clean", "cleaning, greedy"),
+                line(found, "cost_age", "cleaning, cost-age"),
+                line(found, "plug", "plugging"),
+                line(found, "adaptive", "adaptive, eqs. 7-8"),
+                printed("cleaning, paper", 99, _PAPER_AT_99),
+            ],
+        ),
+        _utilization_plot(
+            "figure-5-6-independent",
+            "Two simulations of random update",
+            [
+                line(found, "clean", "cleaning, ours"),
+                line(found, "plain_plug", "plugging, ours"),
+                Curve(
+                    "the other simulation",
+                    [*independent["utilization_pct"], *independent["utilization_pct"]],
+                    [*independent["clean"], *independent["plug"]],
+                    style="points",
+                    emphasis=False,
+                ),
+            ],
+        ),
+    ]
+    return result(context, "figure-5-6", values, plots)
+
+
+def figure_5_7(context: Context) -> FigureResult:
+    """The Auspex-like load: the adaptive choice."""
+    curves = {"clean": CLEAN, "plug": PLUG, "adaptive": ADAPTIVE}
+    found = run_curves(context, "figure-5-7", curves, "workload.utilization", AUSPEX)
+    values = costs("auspex", found)
+    values.update(_against_the_better("auspex", found))
+    for (curve, at), run in found.items():
+        collected = run["segments_cleaned"] + run["segments_plugged"]
+        values[key("auspex", curve, at, "collected")] = float(collected)
+    plot = Plot(
+        name="figure-5-7",
+        title="Adaptive collection, Auspex-like load",
+        x_label="1 / (1 - utilization): 2 is 50 %, 10 is 90 %, 100 is 99 %",
+        y_label="overall write cost",
+        curves=[
+            _towards_full(found, "clean", "cleaning, cost-age"),
+            _towards_full(found, "plug", "plugging"),
+            _towards_full(found, "adaptive", "adaptive, eqs. 7-8"),
+        ],
+        caption="The horizontal axis is the paper's reverse logarithmic one.",
+        x_scale="log",
+    )
+    return result(context, "figure-5-7", values, [plot])
+
+
+def figure_5_8(context: Context) -> FigureResult:
+    """Random updates on the slow and on the fast disk."""
+    fast = {"device.access_time": "10 ms", "device.bandwidth": "15 MB/s"}
+    curves = {
+        "clean": CLEAN,
+        "plug": PLUG,
+        "adaptive": ADAPTIVE,
+        "fast_clean": {**CLEAN, **fast},
+        "fast_plug": {**PLUG, **fast},
+        "fast_adaptive": {**ADAPTIVE, **fast},
+    }
+    found = run_curves(context, "figure-5-8", curves, "workload.utilization", RANDOM)
+    values = costs("random", found)
+    for disk, prefix in (("slow", ""), ("fast", "fast_")):
+        points, clean = column(found, f"{prefix}clean")
+        _, plug = column(found, f"{prefix}plug")
+        values[key("random", disk, "crossing_pct")] = crossing_pct(points, clean, plug)
+        for at, cleaned, plugged in zip(points, clean, plug, strict=True):
+            values[key("random", disk, "gap", at)] = plugged - cleaned
+    plot = _utilization_plot(
+        "figure-5-8",
+        "Cleaning and plugging on two disks, random update",
+        [
+            line(found, "fast_clean", "cleaning, 10 ms, 15 MB/s"),
+            line(found, "fast_plug", "plugging, 10 ms, 15 MB/s"),
+            line(found, "fast_adaptive", "adaptive, 10 ms, 15 MB/s"),
+            line(found, "clean", "cleaning, 15 ms, 5 MB/s"),
+            line(found, "plug", "plugging, 15 ms, 5 MB/s"),
+            line(found, "adaptive", "adaptive, 15 ms, 5 MB/s"),
+        ],
+    )
+    return result(context, "figure-5-8", values, [plot])
+
+
+def figure_5_9(context: Context) -> FigureResult:
+    """The Auspex-like load: cleaning from the server's cache."""
+    victims = {"age": "cost-age", "cache": "cost-age-cache"}
+    cases: dict[Label, Settings] = {
+        (f"{name}_{at:g}", float(size_mb)): {
+            "layout.victim": victim,
+            "workload.utilization": utilization,
+            "host.server_cache": f"{size_mb} MB",
+        }
+        for name, victim in victims.items()
+        for at, utilization in _CACHE_UTILIZATIONS.items()
+        for size_mb in _CACHES_MB
+    }
+    found = run_cases(context, "figure-5-9", cases)
+    values = costs("auspex", found)
+    for at in _CACHE_UTILIZATIONS:
+        _, age = column(found, f"age_{at:g}")
+        values[key("auspex", "age_spread_pct", at)] = 100 * (max(age) / min(age) - 1)
+        for size_mb in _CACHES_MB:
+            plain = found[f"age_{at:g}", float(size_mb)]
+            cached = found[f"cache_{at:g}", float(size_mb)]
+            for what, metric in (("overall", "overall_write_cost"), ("collection", "cleaner_cost")):
+                gain = reduction_pct(plain[metric], cached[metric]) if plain[metric] else 0.0
+                values[key("auspex", f"{what}_gain_pct", at, float(size_mb))] = gain
+    plot = Plot(
+        name="figure-5-9",
+        title="Cleaning from the server's cache, Auspex-like load",
+        x_label="server cache, MB",
+        y_label="overall write cost",
+        curves=[
+            line(found, f"{name}_{at:g}", f"{victims[name]}, {at:g} %")
+            for at in reversed(_CACHE_UTILIZATIONS)
+            for name in victims
+        ],
+        caption="Segments that are wholly cached since they were written need not be read.",
+        x_scale="log",
+    )
+    return result(context, "figure-5-9", values, [plot])
+
+
+def figure_5_10(context: Context) -> FigureResult:
+    """Both workloads: original against modified."""
+    original: Settings = {**CLEAN, "layout.victim": "cost-age"}
+    cached: Settings = {**ADAPTIVE, "layout.victim": "cost-age-cache"}
+    auspex = run_curves(
+        context,
+        "figure-5-10",
+        {"original": original, "modified": cached},
+        "workload.utilization",
+        AUSPEX,
+    )
+    random = run_curves(
+        context,
+        "figure-5-6",
+        {
+            "original": CLEAN,
+            "modified": ADAPTIVE,
+            "modified_cache": {**cached, "host.server_cache": "128 MB"},
+        },
+        "workload.utilization",
+        RANDOM,
+    )
+    values: dict[str, float | None] = {}
+    for workload, found, modified in (
+        ("auspex", auspex, "modified"),
+        ("random", random, "modified"),
+        ("random", random, "modified_cache"),
+    ):
+        values.update(costs(workload, found))
+        values.update(_gains(workload, found, modified))
+    plot = Plot(
+        name="figure-5-10",
+        title="Original and modified, both workloads",
+        x_label="1 / (1 - utilization): 2 is 50 %, 10 is 90 %, 100 is 99 %",
+        y_label="overall write cost",
+        curves=[
+            _towards_full(random, "original", "random update, original"),
+            _towards_full(random, "modified", "random update, modified"),
+            _towards_full(auspex, "original", "Auspex-like, original"),
+            _towards_full(auspex, "modified", "Auspex-like, modified"),
+        ],
+        caption="Modified: the adaptive choice, and for the Auspex-like load cleaning from cache.",
+        x_scale="log",
+        y_scale="log",
+    )
+    return result(context, "figure-5-10", values, [plot])
+
+
+def _gains(workload: str, found: Mapping[Label, Metrics], modified: str) -> dict[str, float]:
+    """The most that the modified log saves at any utilization, and where."""
+    values: dict[str, float] = {}
+    points, _ = column(found, "original")
+    for what, metric in (("overall", "overall_write_cost"), ("collection", "cleaner_cost")):
+        _, before = column(found, "original", metric)
+        _, after = column(found, modified, metric)
+        factors = [(b / a, at) for at, b, a in zip(points, before, after, strict=True) if a > 0]
+        most, at = max(factors)
+        values[key(workload, f"{modified}_{what}_factor")] = most
+        values[key(workload, f"{modified}_{what}_gain_pct")] = 100 * (1 - 1 / most)
+        values[key(workload, f"{modified}_{what}_gain_at_pct")] = at
+    return values
+
+
+def _against_the_better(workload: str, found: Mapping[Label, Metrics]) -> dict[str, float]:
+    """The adaptive choice over the better of cleaning and plugging, at each utilization."""
+    points, clean = column(found, "clean")
+    _, plug = column(found, "plug")
+    _, adaptive = column(found, "adaptive")
+    ratios = [a / min(c, p) for a, c, p in zip(adaptive, clean, plug, strict=True)]
+    values = {
+        key(workload, "over_better", at): ratio for at, ratio in zip(points, ratios, strict=True)
+    }
+    values[key(workload, "most_over_better")] = max(ratios)
+    values[key(workload, "least_over_better")] = min(ratios)
+    return values
+
+
+def _utilization_plot(name: str, title: str, curves: Sequence[Curve]) -> Plot:
+    return Plot(
+        name=name,
+        title=title,
+        x_label="disk utilization, %",
+        y_label="overall write cost",
+        curves=curves,
+        caption="Segments of 256 KiB, blocks of 8 KiB; new data is part of the cost.",
+        y_scale="log",
+    )
+
+
+def _towards_full(found: Mapping[Label, Metrics], curve: str, label: str) -> Curve:
+    points, values = column(found, curve)
+    return Curve(label, [100 / (100 - at) for at in points], values)
