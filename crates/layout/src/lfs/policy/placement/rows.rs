@@ -234,8 +234,11 @@ const FIGURES: [(&str, [(f64, f64); 3]); 7] = [
     ("fadac", [(3.242, 3.245), (3.242, 3.041), (2.334, 1.842)]),
 ];
 const ORACLE_FIGURES: [f64; 3] = [f64::NAN, 1.479, 1.308];
-/// What ours has to stay within: the best of all placements above, or better.
+/// What ours has to stay within: the best of all placements above, or better. With six logs the
+/// last is out of reach: even known frequencies, once the first writes have mixed all blocks, leave
+/// 1.66, and counts alone 1.73.
 const OWN_LIMITS: [f64; 3] = [3.242, 2.95, 1.70];
+const OWN_LIMITS_OF_SIX: [f64; 3] = [3.242, 2.95, 1.76];
 
 /// Checks the figures of column `column`, all or those of the table's placements of most interest.
 fn check_figures(column: usize, writes: &[u32], all: bool) {
@@ -266,6 +269,9 @@ fn check_figures(column: usize, writes: &[u32], all: bool) {
 fn check_own(column: usize, writes: &[u32]) {
     let own = by_name("life-table", ByPolicy, writes);
     assert!(own <= OWN_LIMITS[column], "{own} above {}", OWN_LIMITS[column]);
+    let six = by_name("life-table-6", ByPolicy, writes);
+    let limit = OWN_LIMITS_OF_SIX[column];
+    assert!(six <= limit, "six logs: {six} above {limit}");
     let own = [Greedy, CostBenefit].map(|victim| by_name("life-table", victim, writes));
     for (name, figures) in FIGURES {
         let (greedy, cost_benefit) = figures[column];
