@@ -1,0 +1,58 @@
+"""The study of TPC-B: its files fit together, and the log is faster than writing in place."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from agewell import catalogue
+from agewell.errors import InputError
+from agewell.studies import Context
+from agewell.studies.matthews_1999_runs import Settings, run_cases
+from agewell.studies.running import Label
+from agewell.studies.seltzer_1995 import FIGURE, STUDY, ffs_transactions_per_s
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(
+        experiments=catalogue.experiments() / STUDY.name,
+        out=tmp_path,
+        examples=tmp_path,
+        data=[],
+        progress=lambda _fraction, _words: None,
+        jobs=2,
+    )
+
+
+def test_the_figure_has_its_folder() -> None:
+    folder = catalogue.experiments() / STUDY.name
+    assert {path.name for path in folder.iterdir()} == {FIGURE}
+    assert (folder / FIGURE / "README.md").is_file()
+    for row in tomllib.loads((folder / FIGURE / "expected.toml").read_text())["row"]:
+        assert set(row) >= {"key", "what", "unit"}
+
+
+def test_an_unknown_figure_is_an_error(context: Context) -> None:
+    with pytest.raises(InputError, match="'figure-05' is not a figure"):
+        STUDY.run("figure-05", context)
+
+
+def test_in_place_is_the_arithmetic_of_the_paper() -> None:
+    # Section 3: 17.5 ms a random I/O, two a transaction, 28.6 transactions a second.
+    assert ffs_transactions_per_s() == pytest.approx(28.6, abs=0.05)
+
+
+def test_the_log_is_faster_until_it_is_cleaned(context: Context) -> None:
+    cases: dict[Label, Settings] = {
+        ("lfs", 5.0): {"workload.utilization": 0.05, "workload.transactions": 20_000},
+        ("lfs", 80.0): {"workload.utilization": 0.80, "workload.transactions": 100_000},
+    }
+    found = run_cases(context, FIGURE, cases)
+    alone, cleaned = found["lfs", 5.0], found["lfs", 80.0]
+    assert alone["segments_cleaned"] == 0
+    assert cleaned["segments_cleaned"] > 0
+    assert alone["transactions_per_s"] == pytest.approx(42.6, rel=0.05)
+    assert cleaned["transactions_per_s"] < alone["transactions_per_s"]
