@@ -11,7 +11,7 @@ use super::segment_table::NONE;
 /// A block that waits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waiting {
-    /// The block; none if it was deleted while it waited.
+    /// The block; none if it was deleted while it waited, or has been written.
     pub(crate) block: u32,
     /// Where its last version lies on disk.
     pub(crate) old: u32,

@@ -6,7 +6,7 @@
 //! segments. Both write first, commit, and only then let go of what was there before.
 
 use super::buffer::Waiting;
-use super::log::{HEADER_BYTES, Header, Log, WAITING};
+use super::log::{HEADER_BYTES, Header, Log, Trigger, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
@@ -16,17 +16,26 @@ impl<P: Placement> Log<P> {
     /// Makes room for new data.
     pub(super) fn make_room(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
         let before = self.room();
-        match self.choose_mechanism() {
-            Mechanism::Plug if self.plug(device) => {}
-            _ => {
-                if !self.clean(self.setting.batch_segments, device)? {
-                    return Err(self.full());
+        // A policy by age of sealing may meet segments without garbage; a round of all of them
+        // that frees nothing shows that nothing can be freed.
+        let by_seal_order = self.setting.victim.by_seal_order();
+        let rounds = if by_seal_order { self.table.shape.segments() } else { 1 };
+        for _ in 0..rounds {
+            match self.choose_mechanism() {
+                Mechanism::Plug if self.plug(device) => {}
+                _ => {
+                    if !self.clean(self.setting.batch_segments, device)? {
+                        return Err(self.full());
+                    }
                 }
             }
+            // One victim of a small batch may free less than a segment; it leaves it open, or
+            // nearly free, and the next goes on from there.
+            if self.room() > before {
+                return Ok(());
+            }
         }
-        // One victim of a small batch may free less than a segment; it leaves it open, or nearly
-        // free, and the next goes on from there. What frees nothing at all never will.
-        if self.room() <= before { Err(self.full()) } else { Ok(()) }
+        Err(self.full())
     }
 
     /// Collects one batch in the background if fewer than `free_wanted` segments are free; false if
@@ -123,6 +132,12 @@ impl<P: Placement> Log<P> {
     /// free segments, else those of new data.
     fn victim_zones(&self) -> std::ops::Range<usize> {
         let (new, collected) = (self.zones(false), self.zones(true));
+        if matches!(self.setting.trigger, Trigger::GarbageShare(_))
+            && self.free_segments(new.clone()) > self.setting.reserve_segments
+        {
+            // Not for want of room, so wherever the garbage is.
+            return 0..self.table.shape.zones();
+        }
         let short = self.free_segments(collected.clone()) <= self.setting.reserve_segments;
         if short { collected } else { new }
     }
@@ -134,6 +149,25 @@ impl<P: Placement> Log<P> {
         batch: u32,
         device: &mut impl LogDevice,
     ) -> Result<bool, LogError> {
+        let cleaned = self.clean_batch(batch, device);
+        if cleaned.is_err() {
+            self.abandon_collection();
+        }
+        cleaned
+    }
+
+    /// What could not be moved stays where it is.
+    #[cold]
+    fn abandon_collection(&mut self) {
+        self.staged.iter_mut().for_each(Vec::clear);
+        for segment in 0..self.table.shape.segments() {
+            if self.table.state[segment as usize] == State::Collecting {
+                self.enter_index(segment);
+            }
+        }
+    }
+
+    fn clean_batch(&mut self, batch: u32, device: &mut impl LogDevice) -> Result<bool, LogError> {
         let (mut freed, mut read) = (0, 0);
         while read == 0 || (batch == 0 || read < batch) {
             self.refresh_index();
@@ -252,9 +286,13 @@ impl<P: Placement> Log<P> {
             *place = slot;
         } else {
             assert!(*place != NONE && *place & WAITING != 0, "block {block} is in two places");
-            let Waiting { old, .. } = &mut self.buffers.entries[(*place & !WAITING) as usize];
+            let entry = *place & !WAITING;
+            let Waiting { old, .. } = &mut self.buffers.entries[entry as usize];
             assert_eq!(*old, from, "block {block} is in two places");
             *old = slot;
+            if self.sending.contains(&entry) {
+                self.placement.died(block, self.table.shape.segment_of(slot));
+            }
         }
         self.kill(from);
     }

@@ -218,6 +218,8 @@ pub struct Log<P> {
     pub(crate) staged: Vec<Vec<(u32, u32)>>,
     /// Buffer entries to write, log by log.
     outgoing: Vec<Vec<u32>>,
+    /// Buffer entries being written: the placement has been told that their old copies are dead.
+    pub(crate) sending: std::ops::Range<u32>,
 }
 
 impl<P: Placement> Log<P> {
@@ -249,6 +251,7 @@ impl<P: Placement> Log<P> {
             resident: vec![0; resident],
             staged: vec![Vec::new(); logs],
             outgoing: vec![Vec::new(); logs],
+            sending: 0..0,
             setting,
         })
     }
@@ -304,6 +307,7 @@ impl<P: Placement> Log<P> {
     pub fn ensure_blocks(&mut self, blocks: u32) {
         if blocks as usize > self.map.len() {
             self.map.resize(blocks as usize, NONE);
+            self.placement.ensure_blocks(blocks as usize);
             if self.setting.tracks_cache {
                 self.resident.resize((blocks as usize).div_ceil(64), 0);
             }
@@ -328,10 +332,18 @@ impl<P: Placement> Log<P> {
             self.write_buffered(block, client, device)?;
         }
         if let Trigger::GarbageShare(share) = self.setting.trigger {
-            while self.dead_sealed as f64 > share * self.written_slots as f64 {
-                if !self.clean(1, device)? {
-                    break;
-                }
+            self.collect_garbage(share, device)?;
+        }
+        Ok(())
+    }
+
+    fn collect_garbage(&mut self, share: f64, device: &mut impl LogDevice) -> Result<(), LogError> {
+        // A policy that ignores utilization may meet full segments, but not in all of a round.
+        let mut left = self.table.shape.segments();
+        while self.dead_sealed as f64 > share * self.written_slots as f64 && left > 0 {
+            left -= 1;
+            if !self.clean(1, device)? {
+                break;
             }
         }
         Ok(())
@@ -346,13 +358,10 @@ impl<P: Placement> Log<P> {
             self.placement.died(block, self.table.shape.segment_of(old));
         }
         let log = self.placement.place_new(block, old != NONE, self.clock) as usize;
-        while self.open[log].next == self.open[log].end {
-            if self.open_for_new_data(log, device)? {
-                break;
-            }
-            if self.thread_one(block, device) {
-                return Ok(());
-            }
+        if self.open[log].next == self.open[log].end
+            && self.place_where_room_is(log, block, device)?
+        {
+            return Ok(());
         }
         let slot = self.append_one(log, block, self.clock, device);
         device.commit();
@@ -363,6 +372,38 @@ impl<P: Placement> Log<P> {
             self.kill(old);
         }
         Ok(())
+    }
+
+    /// Makes room for `block` in `log`, or threads it into a hole, which it says.
+    #[cold]
+    fn place_where_room_is(
+        &mut self,
+        log: usize,
+        block: u32,
+        device: &mut impl LogDevice,
+    ) -> Result<bool, LogError> {
+        let old = self.map[block as usize];
+        let mut threaded = false;
+        while self.open[log].next == self.open[log].end && !threaded {
+            match self.open_for_new_data(log, device) {
+                Ok(true) => {}
+                Ok(false) => threaded = self.thread_one(block, device),
+                Err(full) => {
+                    // The placement has been told that the old copy is dead, and it is not.
+                    let place = self.map[block as usize];
+                    if place == old && old != NONE {
+                        self.placement.placed(block, self.table.shape.segment_of(old));
+                    }
+                    return Err(full);
+                }
+            }
+        }
+        let place = self.map[block as usize];
+        if place != old && !threaded {
+            // A collection has moved the old copy after the placement heard of its death.
+            self.placement.died(block, self.table.shape.segment_of(place));
+        }
+        Ok(threaded)
     }
 
     pub(super) fn append_one(
@@ -404,6 +445,12 @@ impl<P: Placement> Log<P> {
             self.counts.absorbed_blocks += 1;
             return Ok(());
         }
+        if self.buffers.is_full(client) {
+            // It could not be sent when it became full.
+            self.sync(client, device)?;
+        }
+        // A collection may have moved it meanwhile.
+        let place = self.map[block as usize];
         if place == NONE {
             self.live_blocks += 1;
         }
@@ -448,7 +495,8 @@ impl<P: Placement> Log<P> {
             return Ok(());
         }
         let mut outgoing = std::mem::take(&mut self.outgoing);
-        for entry in self.buffers.range(client) {
+        self.sending = self.buffers.range(client);
+        for entry in self.sending.clone() {
             let Waiting { block, old } = self.buffers.entries[entry as usize];
             if block != NONE {
                 self.clock += 1;
@@ -467,9 +515,25 @@ impl<P: Placement> Log<P> {
             entries.clear();
         }
         self.outgoing = outgoing;
-        written?;
+        let sent = std::mem::take(&mut self.sending);
+        if written.is_err() {
+            self.keep_waiting(sent);
+            return written;
+        }
         self.buffers.empty(client);
         Ok(())
+    }
+
+    /// Tells the placement that what it took for dead is not, because what was to replace it could
+    /// not be written.
+    #[cold]
+    fn keep_waiting(&mut self, entries: std::ops::Range<u32>) {
+        for entry in entries {
+            let Waiting { block, old } = self.buffers.entries[entry as usize];
+            if block != NONE && old != NONE {
+                self.placement.placed(block, self.table.shape.segment_of(old));
+            }
+        }
     }
 
     /// Sends everything to the disk.
@@ -545,7 +609,9 @@ impl<P: Placement> Log<P> {
 
     /// What waited as `entry` lies in `slot` now.
     pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
-        let Waiting { block, old } = self.buffers.entries[entry as usize];
+        let waiting = &mut self.buffers.entries[entry as usize];
+        let Waiting { block, old } = *waiting;
+        waiting.block = NONE;
         debug_assert_eq!(self.map[block as usize], WAITING | entry);
         self.map[block as usize] = slot;
         if old != NONE {
@@ -605,6 +671,11 @@ impl<P: Placement> Log<P> {
             self.release(segment);
             return;
         }
+        self.enter_index(segment);
+    }
+
+    /// `segment` is full and may be collected from now on.
+    pub(crate) fn enter_index(&mut self, segment: u32) {
         self.table.state[segment as usize] = State::Sealed;
         self.dead_sealed += u64::from(self.table.dead(segment));
         let zone = self.table.shape.zone_of(segment);
@@ -661,12 +732,15 @@ impl<P: Placement> Log<P> {
         device: &mut impl LogDevice,
     ) -> Result<bool, LogError> {
         loop {
-            // A collection may have left its last segment open on the same log.
-            if self.open[log].next < self.open[log].end {
+            let zones = self.zones(false);
+            let free = self.free_segments(zones.clone());
+            // A collection may have left its last segment open on the same log. New data may have
+            // the rest of it only when the reserve is whole again: the next collection needs both.
+            let has_rest = self.open[log].next < self.open[log].end;
+            if has_rest && free >= self.setting.reserve_segments {
                 return Ok(true);
             }
-            let zones = self.zones(false);
-            if self.free_segments(zones.clone()) > self.setting.reserve_segments {
+            if !has_rest && free > self.setting.reserve_segments {
                 self.open_segment(log, zones);
                 return Ok(true);
             }
@@ -690,9 +764,12 @@ impl<P: Placement> Log<P> {
         self.resident[word] &= !bit;
         if let Some(slot) = self.slot_of(block) {
             let segment = self.table.shape.segment_of(slot);
-            let zone = self.table.shape.zone_of(segment);
-            let time = self.time_of(segment);
-            self.index.uncache(segment, zone, time);
+            // An open segment has no age yet, and is looked at again when it is sealed.
+            if matches!(self.table.state[segment as usize], State::Sealed | State::Changed) {
+                let zone = self.table.shape.zone_of(segment);
+                let time = self.time_of(segment);
+                self.index.uncache(segment, zone, time);
+            }
         }
     }
 

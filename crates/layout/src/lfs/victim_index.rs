@@ -141,7 +141,9 @@ impl VictimIndex {
                 .iter()
                 .filter(|segment| self.is_in(&zones, *segment))
                 .take(window.max(1) as usize)
-                .min_by_key(|segment| self.live_in(&zones, *segment)),
+                .map(|segment| (segment, self.share_in(&zones, segment)))
+                .min_by(|one, other| one.1.total_cmp(&other.1))
+                .map(|found| found.0),
         }
     }
 
@@ -228,9 +230,9 @@ impl VictimIndex {
         zones.clone().any(|zone| self.utilization[zone].contains(segment))
     }
 
-    fn live_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> u32 {
+    fn share_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> f64 {
         let zone = zones.clone().find(|zone| self.utilization[*zone].contains(segment));
-        zone.map_or(u32::MAX, |zone| self.utilization[zone].live(segment))
+        zone.map_or(1.0, |zone| self.share(zone, self.utilization[zone].live(segment)))
     }
 
     /// Checks the invariants of every order.

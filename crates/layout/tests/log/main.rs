@@ -1,0 +1,5 @@
+//! The log held against slow models, crashes, published formulas and itself.
+
+mod case;
+mod operations;
+mod recorder;
