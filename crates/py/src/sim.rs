@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use agewell_sim::config::Experiment;
-use agewell_sim::{Outcome, Places, RunError};
+use agewell_sim::{AnyExperiment, Outcome, Places, RunError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -42,14 +41,14 @@ pub(crate) fn resolve_experiment(config: &str) -> PyResult<String> {
     Ok(read_experiment(config)?.resolved().to_string())
 }
 
-fn read_experiment(config: &str) -> PyResult<Experiment> {
+fn read_experiment(config: &str) -> PyResult<AnyExperiment> {
     let value: Value = serde_json::from_str(config)
         .map_err(|why| error::input(format!("the experiment is not JSON: {why}")))?;
-    Experiment::from_value(value).map_err(error::input)
+    AnyExperiment::from_value(value).map_err(error::input)
 }
 
 fn run_and_write(
-    experiment: &Experiment,
+    experiment: &AnyExperiment,
     places: Places,
     out_dir: Option<PathBuf>,
     progress: Option<Py<PyAny>>,

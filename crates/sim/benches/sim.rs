@@ -8,7 +8,7 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use agewell_sim::config::Experiment;
+use agewell_sim::AnyExperiment;
 use agewell_sim::{Outcome, Places, run};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn synthetic(remap: &Value) -> Value {
 
 fn simulate(config: &Value) -> Outcome {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let experiment = Experiment::from_value(config.clone()).expect("a well-formed experiment");
+    let experiment = AnyExperiment::from_value(config.clone()).expect("a well-formed experiment");
     let places = Places { base: root, catalogue: &root.join("devices") };
     run(&experiment, places, &mut |_| true).expect("the run succeeds")
 }

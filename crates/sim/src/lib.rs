@@ -1,10 +1,12 @@
-//! Simulation: the only crate that joins traces, remapping, queues and devices.
+//! Simulation: the only crate that joins workloads, caches, layouts, remapping, queues and devices.
 //!
-//! [`config::Experiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
+//! [`AnyExperiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
 //! The event loop is in [`replay`], what it counts in [`metrics`].
 
+pub mod cache;
 pub mod config;
 mod error;
+pub mod log;
 pub mod metrics;
 pub mod remap;
 pub mod replay;
@@ -14,4 +16,4 @@ mod source;
 pub mod synthetic;
 
 pub use error::RunError;
-pub use run::{Outcome, Places, run};
+pub use run::{AnyExperiment, Outcome, Places, run};

@@ -14,8 +14,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::config::resolve_path;
+use crate::error::RunError;
 use crate::metrics::{Interval, Metrics, Sums};
+use crate::run::Places;
 
+pub(crate) use tables::write_table;
 pub use tables::write_tables;
 
 /// Version of the layout of `result.json` and of the tables beside it.
@@ -147,6 +151,29 @@ pub fn weighted_improvement_pct(run: &Metrics, baseline: &Metrics, from_ns: u64)
         requests += ours.requests;
     }
     (requests > 0).then(|| 100.0 * weighted / requests as f64)
+}
+
+/// The files that a result depends on, a trace and a device by the names that the experiment gives
+/// them, with their hashes.
+pub(crate) fn inputs(
+    (trace, device): (Option<&str>, Option<&str>),
+    places: Places,
+) -> Result<Value, RunError> {
+    let trace = trace.map(|name| (name, resolve_path(places.base, name)));
+    let device = device.map(|name| {
+        let beside = resolve_path(places.base, name);
+        let catalogued = || places.catalogue.join(format!("{name}.toml"));
+        (name, if beside.is_file() { beside } else { catalogued() })
+    });
+    trace
+        .into_iter()
+        .chain(device)
+        .map(|(name, path)| {
+            let sha256 = sha256_of_file(&path)
+                .map_err(|source| RunError::Io { path: path.clone(), source })?;
+            Ok(json!({ "name": name, "sha256": sha256 }))
+        })
+        .collect()
 }
 
 /// The SHA-256 of a file, in hexadecimal.

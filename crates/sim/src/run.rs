@@ -1,7 +1,7 @@
 //! One experiment from its configuration to its result document.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use agewell_core::{
     BlockRequest, DAY_NS, Operation, RandomStreams, SECTOR_BYTES, Sector, SectorCount, SimDuration,
@@ -14,15 +14,17 @@ use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use serde_json::{Value, json};
 
 use crate::config::{
-    BeyondCapacity, DISKS_MAX, DeviceChoice, Experiment, RemapSetup, Replay, Workload, resolve_path,
+    BeyondCapacity, ConfigError, DISKS_MAX, DeviceChoice, Experiment, RemapSetup, Replay, Workload,
+    resolve_path,
 };
 use crate::error::RunError;
+use crate::log::{self, LogExperiment, LogSeries};
 use crate::metrics::Metrics;
 use crate::remap::Remapper;
 use crate::replay::{Accounting, Disk};
 use crate::result::{
-    RemapSummary, SCHEMA_VERSION, metrics_value, sha256_of_file, weighted_improvement_pct,
-    write_tables, write_whole,
+    RemapSummary, SCHEMA_VERSION, inputs, metrics_value, weighted_improvement_pct, write_tables,
+    write_whole,
 };
 use crate::source::Source;
 
@@ -40,34 +42,98 @@ pub struct Places<'a> {
 pub struct Outcome {
     /// The result document, as written to `result.json`.
     pub document: Value,
-    /// What the run counted.
-    pub metrics: Metrics,
-    /// What the same requests cost without remapping, if asked for.
-    pub baseline: Option<Metrics>,
+    pub(crate) tables: Tables,
+}
+
+/// What goes into the tables beside the document.
+#[derive(Debug)]
+pub(crate) enum Tables {
+    /// What block requests cost, and what they would have cost without remapping, if asked for.
+    Blocks { metrics: Box<Metrics>, baseline: Option<Box<Metrics>> },
+    /// How a log went on.
+    Log(LogSeries),
 }
 
 impl Outcome {
-    /// Writes `result.json`, `series.parquet` and `histograms.parquet` into `directory`, which is
-    /// made if absent. The document comes last: where it stands, the tables do too.
+    /// What block requests cost, and what they would have cost without remapping, if asked for;
+    /// nothing for a log.
+    #[must_use]
+    pub fn block_metrics(&self) -> Option<(&Metrics, Option<&Metrics>)> {
+        match &self.tables {
+            Tables::Blocks { metrics, baseline } => Some((metrics, baseline.as_deref())),
+            Tables::Log(_) => None,
+        }
+    }
+
+    /// Writes `result.json`, `series.parquet` and, for block requests, `histograms.parquet` into
+    /// `directory`, which is made if absent. The document comes last: where it stands, the tables do too.
     ///
     /// # Errors
     /// If the directory cannot be made or written to.
     pub fn write(&self, directory: &Path) -> Result<(), RunError> {
         let failed = |source| RunError::Io { path: directory.to_owned(), source };
         std::fs::create_dir_all(directory).map_err(failed)?;
-        write_tables(directory, &self.metrics, self.baseline.as_ref()).map_err(failed)?;
+        match &self.tables {
+            Tables::Blocks { metrics, baseline } => {
+                write_tables(directory, metrics, baseline.as_deref()).map_err(failed)?;
+            }
+            Tables::Log(series) => series.write(directory).map_err(failed)?,
+        }
         let text = format!("{:#}\n", self.document);
         write_whole(directory, "result.json", text.as_bytes()).map_err(failed)?;
         Ok(())
     }
 }
 
-/// Runs `experiment`. `progress` is told the number of requests read so far, now and then; if it
+/// Runs `experiment`, whichever layers it has. `progress` is told the number of requests read so far, now and then; if it
 /// answers false the run stops with [`RunError::Interrupted`].
 ///
 /// # Errors
 /// If a file is missing, damaged or inconsistent, or a request does not fit the device.
 pub fn run(
+    experiment: &AnyExperiment,
+    places: Places,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Outcome, RunError> {
+    match experiment {
+        AnyExperiment::Blocks(experiment) => run_blocks(experiment, places, progress),
+        AnyExperiment::Log(experiment) => log::run(experiment, places, progress),
+    }
+}
+
+/// An experiment, by the layers that it has.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyExperiment {
+    /// Block requests through remapping and queue.
+    Blocks(Experiment),
+    /// File requests through the host into a log.
+    Log(LogExperiment),
+}
+
+impl AnyExperiment {
+    /// An experiment from `value` (the TOML file as JSON): with a table `[layout]` it is a log.
+    ///
+    /// # Errors
+    /// Names the table and key.
+    pub fn from_value(value: Value) -> Result<Self, ConfigError> {
+        if LogExperiment::is_asked_for(&value) {
+            LogExperiment::from_value(value).map(AnyExperiment::Log)
+        } else {
+            Experiment::from_value(value).map(AnyExperiment::Blocks)
+        }
+    }
+
+    /// The experiment with every default filled in.
+    #[must_use]
+    pub fn resolved(&self) -> Value {
+        match self {
+            AnyExperiment::Blocks(experiment) => experiment.resolved(),
+            AnyExperiment::Log(experiment) => experiment.resolved(),
+        }
+    }
+}
+
+fn run_blocks(
     experiment: &Experiment,
     places: Places,
     progress: &mut dyn FnMut(u64) -> bool,
@@ -124,18 +190,25 @@ fn heads(parameters: &DeviceParameters) -> u32 {
     }
 }
 
+/// The model of a device by its catalogue name or the path of its file.
+pub(crate) fn load_model(name: &str, places: Places) -> Result<DeviceModel, RunError> {
+    Ok(DeviceModel::new(&load_named(name, places)?))
+}
+
+fn load_named(name: &str, places: Places) -> Result<DeviceParameters, RunError> {
+    let beside = resolve_path(places.base, name);
+    let found = if beside.is_file() {
+        DeviceParameters::load(&beside)
+    } else {
+        DeviceParameters::find(name, places.catalogue)
+    };
+    found.map_err(RunError::Device)
+}
+
 /// Device parameters as the experiment chooses them.
 fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParameters, RunError> {
     match choice {
-        DeviceChoice::Model(name) => {
-            let beside = resolve_path(places.base, name);
-            let found = if beside.is_file() {
-                DeviceParameters::load(&beside)
-            } else {
-                DeviceParameters::find(name, places.catalogue)
-            };
-            found.map_err(RunError::Device)
-        }
+        DeviceChoice::Model(name) => load_named(name, places),
         DeviceChoice::Simple(simple) => Ok(DeviceParameters {
             name: "simple".into(),
             title: "a disk of access time and bandwidth".into(),
@@ -447,35 +520,25 @@ fn finish(
         "agewell_version": env!("CARGO_PKG_VERSION"),
         "config": experiment.resolved(),
         "seed": experiment.run.seed,
-        "inputs": inputs(experiment, places)?,
+        "inputs": inputs(input_files(experiment), places)?,
         "disks": intake.disks.len(),
         "metrics": values,
         "baseline_metrics": baseline.as_ref().map(|metrics| metrics_value(metrics, None)),
         "warnings": warnings,
     });
-    Ok(Outcome { document, metrics: run, baseline })
+    let (metrics, baseline) = (Box::new(run), baseline.map(Box::new));
+    Ok(Outcome { document, tables: Tables::Blocks { metrics, baseline } })
 }
 
-/// Every file that the result depends on, as the experiment names it, with its hash.
-fn inputs(experiment: &Experiment, places: Places) -> Result<Value, RunError> {
-    let mut files: Vec<(String, PathBuf)> = Vec::new();
-    if let Workload::Trace(trace) = &experiment.workload
-        && trace.path != "-"
-    {
-        files.push((trace.path.clone(), resolve_path(places.base, &trace.path)));
-    }
-    if let DeviceChoice::Model(name) = &experiment.device {
-        let beside = resolve_path(places.base, name);
-        let path =
-            if beside.is_file() { beside } else { places.catalogue.join(format!("{name}.toml")) };
-        files.push((name.clone(), path));
-    }
-    files
-        .into_iter()
-        .map(|(name, path)| {
-            let sha256 = sha256_of_file(&path)
-                .map_err(|source| RunError::Io { path: path.clone(), source })?;
-            Ok(json!({ "name": name, "sha256": sha256 }))
-        })
-        .collect()
+/// The trace and the device file that the result depends on, as the experiment names them.
+fn input_files(experiment: &Experiment) -> (Option<&str>, Option<&str>) {
+    let trace = match &experiment.workload {
+        Workload::Trace(trace) if trace.path != "-" => Some(trace.path.as_str()),
+        _ => None,
+    };
+    let device = match &experiment.device {
+        DeviceChoice::Model(name) => Some(name.as_str()),
+        _ => None,
+    };
+    (trace, device)
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use agewell_sim::config::Experiment;
+use agewell_sim::AnyExperiment;
 use agewell_sim::{Outcome, Places, RunError, run};
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ fn simple_device() -> Value {
 }
 
 fn simulate(directory: &Path, config: &Value) -> Result<Outcome, RunError> {
-    let experiment = Experiment::from_value(config.clone())?;
-    let again = Experiment::from_value(experiment.resolved())?;
+    let experiment = AnyExperiment::from_value(config.clone())?;
+    let again = AnyExperiment::from_value(experiment.resolved())?;
     assert_eq!(again, experiment, "the resolved configuration is the experiment");
     run(&experiment, Places { base: directory, catalogue: directory }, &mut |_| true)
 }
@@ -63,8 +63,8 @@ fn closed_replay_issues_after_the_simulated_completion() {
     });
     let outcome = simulate(directory.path(), &config).unwrap();
     // 11.024 + think 1.0 + 12.048 + think 2.5 + 11.024: nothing ever waits.
-    assert_eq!(outcome.metrics.last_finish.0, 37_596_000);
-    let all = outcome.metrics.all();
+    assert_eq!(outcome.block_metrics().unwrap().0.last_finish.0, 37_596_000);
+    let all = outcome.block_metrics().unwrap().0.all();
     assert_eq!(all.response_ns, all.service_ns);
 }
 
@@ -136,11 +136,11 @@ fn shuffling_loses_no_request_and_serves_the_pieces_of_split_ones() {
     });
     let directory = tempfile::tempdir().unwrap();
     let outcome = simulate(directory.path(), &config).unwrap();
-    let baseline = outcome.baseline.expect("a comparison by default");
-    assert_eq!(outcome.metrics.all().requests, baseline.all().requests);
-    assert_eq!(outcome.metrics.all().sectors, baseline.all().sectors);
-    assert!(outcome.metrics.split_requests > 0);
-    assert!(outcome.metrics.physical > baseline.physical);
+    let baseline = outcome.block_metrics().unwrap().1.expect("a comparison by default");
+    assert_eq!(outcome.block_metrics().unwrap().0.all().requests, baseline.all().requests);
+    assert_eq!(outcome.block_metrics().unwrap().0.all().sectors, baseline.all().sectors);
+    assert!(outcome.block_metrics().unwrap().0.split_requests > 0);
+    assert!(outcome.block_metrics().unwrap().0.physical > baseline.physical);
     assert_eq!(baseline.physical, 4000);
     // On a device without an arm every split costs an access more, so shuffling can only lose.
     assert!(outcome.document["metrics"]["weighted_improvement_pct"].as_f64().unwrap() < 0.0);
@@ -183,7 +183,7 @@ fn mistakes_in_the_configuration_are_one_helpful_line() {
     let wrong = |table: &str, value: Value| {
         let mut config = arrivals_config();
         config[table] = value;
-        Experiment::from_value(config).unwrap_err().to_string()
+        AnyExperiment::from_value(config).unwrap_err().to_string()
     };
     assert_eq!(
         wrong("queue", json!({ "dicipline": "fcfs" })),
@@ -201,7 +201,7 @@ fn mistakes_in_the_configuration_are_one_helpful_line() {
 #[test]
 fn a_run_stops_when_asked_to() {
     let directory = directory_with("arrivals.trace", ARRIVALS);
-    let experiment = Experiment::from_value(arrivals_config()).unwrap();
+    let experiment = AnyExperiment::from_value(arrivals_config()).unwrap();
     let places = Places { base: directory.path(), catalogue: directory.path() };
     assert!(matches!(run(&experiment, places, &mut |_| false), Err(RunError::Interrupted)));
 }

@@ -29,7 +29,11 @@ pub fn write_tables(directory: &Path, run: &Metrics, baseline: Option<&Metrics>)
     write_table(directory, "histograms.parquet", &histogram_table(run, baseline)?)
 }
 
-fn write_table(directory: &Path, name: &str, table: &RecordBatch) -> io::Result<()> {
+/// Writes `table` as `directory/name`.
+///
+/// # Errors
+/// If the directory cannot be written to.
+pub(crate) fn write_table(directory: &Path, name: &str, table: &RecordBatch) -> io::Result<()> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .build();

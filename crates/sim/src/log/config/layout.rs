@@ -1,0 +1,284 @@
+//! The `[layout]` table of a log-structured layout.
+
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::{Header, Victim};
+use serde_json::{Value, json};
+
+use super::{positive, small};
+use crate::config::{ConfigError, Table};
+
+/// The log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    /// Bytes of a segment.
+    pub segment_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Which segments are collected.
+    pub victim: Victim,
+    /// How.
+    pub collect: Collecting,
+    /// When.
+    pub trigger: LogTrigger,
+    /// What filling a hole moves beside the block.
+    pub header: Header,
+    /// Whether neighbouring holes are filled by one transfer.
+    pub join_holes: bool,
+    /// Most segments that one cleaning reads; 0 for as many as free one.
+    pub batch_segments: u32,
+    /// Segments kept free.
+    pub reserve_segments: u32,
+    /// Which open log a block goes to.
+    pub placement: PlacementChoice,
+    /// Open logs of the placement.
+    pub logs: u32,
+    /// Segments of another size for collected data, if any.
+    pub two_sizes: Option<TwoSizes>,
+}
+
+/// Who decides on the mechanism.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Collecting {
+    /// One mechanism, or the rule of Matthews 1999.
+    Fixed(Collect),
+    /// Whichever of these costs least, as shadows of the log show.
+    Adaptive(Vec<Mechanism>),
+}
+
+/// When collection begins.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LogTrigger {
+    /// When no segment beyond the reserve is free and one is needed.
+    NoFreeSegment,
+    /// While more than this share of the written blocks is dead; the disk is as large as it takes.
+    Garbage(f64),
+}
+
+/// A placement by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlacementChoice {
+    /// One log.
+    None,
+    /// New and collected data apart.
+    UserCollected,
+    /// Levels by age.
+    MultiLog,
+    /// Dynamic data clustering.
+    Dac,
+    /// Hotness of segments.
+    Sfs,
+    /// Fading average.
+    Fadac,
+    /// Inferred lifetimes.
+    SepBit,
+    /// Measured death rates; ours.
+    LifeTable,
+    /// The known time of each block's death.
+    Oracle,
+}
+
+/// Large segments for collected data beside the small ones for new data (Matthews 1999, §5.3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TwoSizes {
+    /// Bytes of a segment for collected data.
+    pub collected_segment_bytes: u64,
+    /// Share of the disk for collected data.
+    pub collected_share: f64,
+}
+
+const PLACEMENTS: &[(&str, PlacementChoice)] = &[
+    ("none", PlacementChoice::None),
+    ("user-collected", PlacementChoice::UserCollected),
+    ("multi-log", PlacementChoice::MultiLog),
+    ("dac", PlacementChoice::Dac),
+    ("sfs", PlacementChoice::Sfs),
+    ("fadac", PlacementChoice::Fadac),
+    ("sepbit", PlacementChoice::SepBit),
+    ("life-table", PlacementChoice::LifeTable),
+    ("oracle", PlacementChoice::Oracle),
+];
+
+const HEADERS: &[(&str, Header)] =
+    &[("none", Header::Free), ("block", Header::Block), ("segment", Header::Segment)];
+
+impl PlacementChoice {
+    fn name(self) -> &'static str {
+        let found = PLACEMENTS.iter().find(|(_, choice)| *choice == self);
+        found.expect("every placement stands in its table of names").0
+    }
+}
+
+impl Layout {
+    pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("[layout]", value)?;
+        table.choice("kind", &[("lfs", ())], None)?;
+        let block_bytes = table.bytes("block_size")?.unwrap_or(8192);
+        if block_bytes == 0 || !block_bytes.is_multiple_of(512) {
+            return Err(table.invalid("block_size", "must be a whole number of 512-byte sectors"));
+        }
+        let segment_bytes = table.bytes("segment_size")?.unwrap_or(256 << 10);
+        Self::check_segment(&table, "segment_size", segment_bytes, block_bytes)?;
+        let layout = Self {
+            segment_bytes,
+            block_bytes,
+            victim: Self::read_victim(&mut table)?,
+            collect: Self::read_collect(&mut table)?,
+            trigger: Self::read_trigger(&mut table)?,
+            header: table.choice("header", HEADERS, Some(Header::Free))?,
+            join_holes: table.boolean("join_holes")?.unwrap_or(true),
+            batch_segments: small(&mut table, "batch_segments", 0)?,
+            reserve_segments: positive(&mut table, "reserve_segments", 1)?,
+            placement: table.choice("placement", PLACEMENTS, Some(PlacementChoice::None))?,
+            logs: positive(&mut table, "logs", 6)?,
+            two_sizes: Self::read_two_sizes(&mut table, block_bytes)?,
+        };
+        if !(2..=256).contains(&layout.logs) {
+            return Err(table.invalid("logs", "must be from 2 to 256"));
+        }
+        if matches!(layout.collect, Collecting::Adaptive(_))
+            && layout.placement == PlacementChoice::Oracle
+        {
+            return Err(table.invalid(
+                "placement",
+                "an oracle knows one log's writes, not its shadows'; use collect = \"clean\"",
+            ));
+        }
+        table.finish()?;
+        Ok(layout)
+    }
+
+    fn check_segment(
+        table: &Table,
+        key: &str,
+        segment_bytes: u64,
+        block_bytes: u64,
+    ) -> Result<(), ConfigError> {
+        let blocks = segment_bytes / block_bytes;
+        if blocks == 0 || !segment_bytes.is_multiple_of(block_bytes) || blocks > 1 << 24 {
+            return Err(table.invalid(key, "must be from 1 to 2^24 whole blocks"));
+        }
+        Ok(())
+    }
+
+    fn read_victim(table: &mut Table) -> Result<Victim, ConfigError> {
+        let choices = positive(table, "choices", 10)?;
+        let window = positive(table, "window", 100)?;
+        let victims = [
+            ("greedy", Victim::Greedy),
+            ("cost-age", Victim::CostAge),
+            ("cost-age-cache", Victim::CostAgeCache),
+            ("benefit-root-age", Victim::BenefitRootAge),
+            ("renewal", Victim::Renewal),
+            ("fifo", Victim::Fifo),
+            ("random-greedy", Victim::RandomGreedy { choices }),
+            ("windowed-greedy", Victim::WindowedGreedy { window }),
+        ];
+        table.choice("victim", &victims, Some(Victim::Greedy))
+    }
+
+    fn read_collect(table: &mut Table) -> Result<Collecting, ConfigError> {
+        #[derive(Clone, Copy)]
+        enum Rule {
+            Fixed(Collect),
+            Adaptive,
+        }
+        let rules = [
+            ("clean", Rule::Fixed(Collect::Always(Mechanism::Clean))),
+            ("plug", Rule::Fixed(Collect::Always(Mechanism::Plug))),
+            ("thread", Rule::Fixed(Collect::Always(Mechanism::Thread))),
+            ("matthews-1999", Rule::Fixed(Collect::Matthews1999)),
+            ("adaptive", Rule::Adaptive),
+        ];
+        let rule = table.choice("collect", &rules, Some(Rule::Adaptive))?;
+        let names = table.strings("mechanisms")?;
+        match rule {
+            Rule::Fixed(collect) => Ok(Collecting::Fixed(collect)),
+            Rule::Adaptive => {
+                let all = || Mechanism::ALL.map(|mechanism| mechanism.name().to_owned()).to_vec();
+                let mut mechanisms = Vec::new();
+                for name in names.unwrap_or_else(all) {
+                    let found = Mechanism::ALL.into_iter().find(|known| known.name() == name);
+                    mechanisms.push(found.ok_or_else(|| {
+                        table.invalid("mechanisms", "are some of \"clean\", \"plug\", \"thread\"")
+                    })?);
+                }
+                if mechanisms.is_empty() {
+                    return Err(table.invalid("mechanisms", "must name at least one"));
+                }
+                Ok(Collecting::Adaptive(mechanisms))
+            }
+        }
+    }
+
+    fn read_trigger(table: &mut Table) -> Result<LogTrigger, ConfigError> {
+        let share = table.number("garbage", 0.001, 0.999)?.unwrap_or(0.15);
+        let triggers = [
+            ("no-free-segment", LogTrigger::NoFreeSegment),
+            ("garbage", LogTrigger::Garbage(share)),
+        ];
+        table.choice("trigger", &triggers, Some(LogTrigger::NoFreeSegment))
+    }
+
+    fn read_two_sizes(
+        table: &mut Table,
+        block_bytes: u64,
+    ) -> Result<Option<TwoSizes>, ConfigError> {
+        let collected_share = table.number("collected_share", 0.01, 0.99)?.unwrap_or(0.5);
+        let Some(collected_segment_bytes) = table.bytes("collected_segment_size")? else {
+            return Ok(None);
+        };
+        let key = "collected_segment_size";
+        Self::check_segment(table, key, collected_segment_bytes, block_bytes)?;
+        Ok(Some(TwoSizes { collected_segment_bytes, collected_share }))
+    }
+
+    /// Blocks of a segment for new data.
+    #[must_use]
+    pub fn segment_blocks(&self) -> u32 {
+        (self.segment_bytes / self.block_bytes) as u32
+    }
+
+    pub(super) fn resolved(&self) -> Value {
+        let (collect, mechanisms) = match &self.collect {
+            Collecting::Fixed(Collect::Always(mechanism)) => (mechanism.name(), None),
+            Collecting::Fixed(Collect::Matthews1999) => ("matthews-1999", None),
+            Collecting::Adaptive(mechanisms) => ("adaptive", Some(mechanisms)),
+        };
+        let header = HEADERS.iter().find(|(_, header)| *header == self.header);
+        let mut table = json!({
+            "kind": "lfs",
+            "segment_size": format!("{} B", self.segment_bytes),
+            "block_size": format!("{} B", self.block_bytes),
+            "victim": self.victim.name(),
+            "collect": collect,
+            "header": header.expect("every header stands in its table of names").0,
+            "join_holes": self.join_holes,
+            "batch_segments": self.batch_segments,
+            "reserve_segments": self.reserve_segments,
+            "placement": self.placement.name(),
+            "logs": self.logs,
+        });
+        match self.victim {
+            Victim::RandomGreedy { choices } => table["choices"] = json!(choices),
+            Victim::WindowedGreedy { window } => table["window"] = json!(window),
+            _ => {}
+        }
+        if let Some(mechanisms) = mechanisms {
+            let names: Vec<&str> = mechanisms.iter().map(|mechanism| mechanism.name()).collect();
+            table["mechanisms"] = json!(names);
+        }
+        match self.trigger {
+            LogTrigger::NoFreeSegment => table["trigger"] = json!("no-free-segment"),
+            LogTrigger::Garbage(share) => {
+                table["trigger"] = json!("garbage");
+                table["garbage"] = json!(share);
+            }
+        }
+        if let Some(sizes) = self.two_sizes {
+            let size = format!("{} B", sizes.collected_segment_bytes);
+            table["collected_segment_size"] = json!(size);
+            table["collected_share"] = json!(sizes.collected_share);
+        }
+        table
+    }
+}

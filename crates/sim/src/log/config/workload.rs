@@ -1,0 +1,211 @@
+//! The `[workload]` table of a log-structured run.
+
+use agewell_core::SimDuration;
+use agewell_trace::workload::{
+    AuspexParameters, Fill, HotColdParameters, TpcbParameters, UpdateParameters, ZipfParameters,
+};
+use serde_json::{Value, json};
+
+use super::{positive, small};
+use crate::config::{ConfigError, Table};
+
+/// File requests, and how full the disk is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogWorkload {
+    /// Which requests.
+    pub kind: LogWorkloadKind,
+    /// Live data at its peak over the capacity of the log (Matthews 1999, §5.2.1.2).
+    pub utilization: f64,
+}
+
+/// Which requests.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LogWorkloadKind {
+    /// Uniform updates.
+    RandomUpdate(UpdateParameters),
+    /// Most updates to few blocks.
+    HotCold(HotColdParameters),
+    /// Updates by rank.
+    Zipf(ZipfParameters),
+    /// The whole file again and again.
+    Sequential(UpdateParameters),
+    /// Transactions.
+    Tpcb(TpcbParameters),
+    /// A file server's week.
+    AuspexLike(AuspexParameters),
+    /// A block trace, taken as one large file a device.
+    BlockTrace {
+        /// Path as the experiment gives it.
+        path: String,
+        /// Format by name, or detected.
+        format: Option<String>,
+        /// Filters in order.
+        filters: Vec<String>,
+        /// Count and skip bad records rather than fail.
+        skip_bad: bool,
+    },
+    /// A file-operation trace.
+    FileTrace {
+        /// Path as the experiment gives it.
+        path: String,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    RandomUpdate,
+    HotCold,
+    Zipf,
+    Sequential,
+    Tpcb,
+    AuspexLike,
+    BlockTrace,
+    FileTrace,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("random-update", Kind::RandomUpdate),
+    ("hot-cold", Kind::HotCold),
+    ("zipf", Kind::Zipf),
+    ("sequential", Kind::Sequential),
+    ("tpcb", Kind::Tpcb),
+    ("auspex-like", Kind::AuspexLike),
+    ("trace", Kind::BlockTrace),
+    ("file-trace", Kind::FileTrace),
+];
+
+const FILLS: &[(&str, Fill)] = &[("before", Fill::Before), ("measured", Fill::InStream)];
+
+impl LogWorkload {
+    pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("[workload]", value)?;
+        let kind = match table.choice("kind", KINDS, None)? {
+            Kind::RandomUpdate => LogWorkloadKind::RandomUpdate(read_update(&mut table)?),
+            Kind::Sequential => LogWorkloadKind::Sequential(read_update(&mut table)?),
+            Kind::HotCold => LogWorkloadKind::HotCold(HotColdParameters {
+                update: read_update(&mut table)?,
+                hot_fraction: table.number("hot_fraction", 0.0, 1.0)?.unwrap_or(0.1),
+                hot_share: table.number("hot_share", 0.0, 1.0)?.unwrap_or(0.9),
+                shift_every: table.whole("shift_every")?.unwrap_or(0),
+            }),
+            Kind::Zipf => LogWorkloadKind::Zipf(ZipfParameters {
+                update: read_update(&mut table)?,
+                alpha: table.number("alpha", 0.0, 10.0)?.unwrap_or(1.0),
+            }),
+            Kind::Tpcb => LogWorkloadKind::Tpcb(read_tpcb(&mut table)?),
+            Kind::AuspexLike => LogWorkloadKind::AuspexLike(read_auspex(&mut table)?),
+            Kind::BlockTrace => LogWorkloadKind::BlockTrace {
+                path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
+                format: table.string("format")?,
+                filters: table.strings("filters")?.unwrap_or_default(),
+                skip_bad: table.boolean("skip_bad")?.unwrap_or(false),
+            },
+            Kind::FileTrace => LogWorkloadKind::FileTrace {
+                path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
+            },
+        };
+        let utilization = table.number("utilization", 0.0, 1.0)?.unwrap_or(0.85);
+        if utilization <= 0.0 || utilization >= 1.0 {
+            return Err(table.invalid(
+                "utilization",
+                "must lie between 0 and 1: a log that is full has no room to write to",
+            ));
+        }
+        table.finish()?;
+        Ok(Self { kind, utilization })
+    }
+
+    pub(super) fn resolved(&self) -> Value {
+        let mut table = match &self.kind {
+            LogWorkloadKind::RandomUpdate(update) => update_table("random-update", update),
+            LogWorkloadKind::Sequential(update) => update_table("sequential", update),
+            LogWorkloadKind::HotCold(hot) => {
+                let mut table = update_table("hot-cold", &hot.update);
+                table["hot_fraction"] = json!(hot.hot_fraction);
+                table["hot_share"] = json!(hot.hot_share);
+                table["shift_every"] = json!(hot.shift_every);
+                table
+            }
+            LogWorkloadKind::Zipf(zipf) => {
+                let mut table = update_table("zipf", &zipf.update);
+                table["alpha"] = json!(zipf.alpha);
+                table
+            }
+            LogWorkloadKind::Tpcb(tpcb) => json!({
+                "kind": "tpcb",
+                "transactions": tpcb.transactions,
+                "accounts": tpcb.accounts,
+                "account_blocks": tpcb.account_blocks,
+                "cache_blocks": tpcb.cache_blocks,
+                "metadata": tpcb.metadata,
+                "interval": format!("{} ns", tpcb.interval.0),
+            }),
+            LogWorkloadKind::AuspexLike(auspex) => json!({
+                "kind": "auspex-like",
+                "reads": auspex.reads,
+                "writes": auspex.writes,
+                "deletes": auspex.deletes,
+                "locality": auspex.locality,
+            }),
+            LogWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
+                let mut table = json!({
+                    "kind": "trace", "path": path, "filters": filters, "skip_bad": skip_bad,
+                });
+                if let Some(format) = format {
+                    table["format"] = json!(format);
+                }
+                table
+            }
+            LogWorkloadKind::FileTrace { path } => json!({ "kind": "file-trace", "path": path }),
+        };
+        table["utilization"] = json!(self.utilization);
+        table
+    }
+}
+
+fn read_update(table: &mut Table) -> Result<UpdateParameters, ConfigError> {
+    let default = UpdateParameters::default();
+    Ok(UpdateParameters {
+        blocks: positive(table, "blocks", default.blocks)?,
+        updates_per_block: positive(table, "updates_per_block", default.updates_per_block)?,
+        // Syncs by count are the host's: [host] sync_every.
+        sync_every: 0,
+        interval: table.duration("interval")?.unwrap_or(SimDuration::ZERO),
+        fill: table.choice("fill", FILLS, Some(Fill::Before))?,
+    })
+}
+
+fn read_tpcb(table: &mut Table) -> Result<TpcbParameters, ConfigError> {
+    let default = TpcbParameters::default();
+    Ok(TpcbParameters {
+        transactions: table.whole("transactions")?.unwrap_or(default.transactions),
+        accounts: positive(table, "accounts", default.accounts)?,
+        account_blocks: positive(table, "account_blocks", default.account_blocks)?,
+        cache_blocks: small(table, "cache_blocks", default.cache_blocks)?,
+        metadata: table.boolean("metadata")?.unwrap_or(default.metadata),
+        interval: table.duration("interval")?.unwrap_or(default.interval),
+        ..default
+    })
+}
+
+fn read_auspex(table: &mut Table) -> Result<AuspexParameters, ConfigError> {
+    let default = AuspexParameters::default();
+    Ok(AuspexParameters {
+        reads: table.whole("reads")?.unwrap_or(default.reads),
+        writes: table.whole("writes")?.unwrap_or(default.writes),
+        deletes: table.whole("deletes")?.unwrap_or(default.deletes),
+        locality: table.number("locality", 0.0, 1.0)?.unwrap_or(default.locality),
+        ..default
+    })
+}
+
+fn update_table(kind: &str, update: &UpdateParameters) -> Value {
+    let fill = FILLS.iter().find(|(_, fill)| *fill == update.fill);
+    json!({
+        "kind": kind,
+        "blocks": update.blocks,
+        "updates_per_block": update.updates_per_block,
+        "interval": format!("{} ns", update.interval.0),
+        "fill": fill.expect("every fill stands in its table of names").0,
+    })
+}

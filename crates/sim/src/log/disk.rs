@@ -1,0 +1,215 @@
+//! The disk under a log: transfers priced by a cost model, or timed on a mechanical model.
+//!
+//! The disk does one thing after another, and the host waits for it: foreground work, as in
+//! Matthews 1999, §5.2.2. Its clock is the simulated time of everything in the run.
+
+use agewell_core::{
+    BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
+};
+use agewell_disk::{Device, DeviceModel};
+use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_layout::lfs::{CostMeter, LogDevice, LogShape, Spent, Transfer};
+
+use super::config::SimpleDisk;
+
+/// A disk with a clock and accounts.
+pub(crate) struct TimedDisk {
+    meter: CostMeter,
+    reads: Spent,
+    now_ns: u64,
+    timing: Timing,
+}
+
+enum Timing {
+    Simple { read: CostModel, write: CostModel },
+    Mechanical { device: Box<DeviceModel>, shape: LogShape, block_sectors: u64 },
+}
+
+impl TimedDisk {
+    /// A disk without mechanics.
+    pub(crate) fn simple(disk: &SimpleDisk, block_bytes: u64) -> Self {
+        let model = |bandwidth_bytes_per_s| CostModel {
+            access_ns: disk.access_time.0,
+            further_ns: disk.further_time.0,
+            bandwidth_bytes_per_s,
+            block_bytes,
+        };
+        let write = model(disk.write_bandwidth_bytes_per_s);
+        let read = model(disk.bandwidth_bytes_per_s);
+        Self::new(write, Timing::Simple { read, write })
+    }
+
+    /// A modelled drive that holds a log of `shape` from its first sector on; `estimate` is what
+    /// policies take it for.
+    pub(crate) fn mechanical(
+        device: DeviceModel,
+        shape: LogShape,
+        block_bytes: u64,
+        estimate: CostModel,
+    ) -> Self {
+        let block_sectors = block_bytes / SECTOR_BYTES;
+        Self::new(estimate, Timing::Mechanical { device: Box::new(device), shape, block_sectors })
+    }
+
+    fn new(estimate: CostModel, timing: Timing) -> Self {
+        Self { meter: CostMeter::new(estimate), reads: Spent::default(), now_ns: 0, timing }
+    }
+
+    /// The cost model that policies estimate by, which also gives the full bandwidth.
+    pub(crate) fn estimate(&self) -> CostModel {
+        *self.meter.model()
+    }
+
+    /// What the log's transfers took, by purpose.
+    pub(crate) fn meter(&self) -> &CostMeter {
+        &self.meter
+    }
+
+    /// What reads of users took.
+    pub(crate) fn reads(&self) -> Spent {
+        self.reads
+    }
+
+    /// Forgets what was spent so far; the clock and the arm stay where they are.
+    pub(crate) fn begin_measuring(&mut self) {
+        self.meter = CostMeter::new(*self.meter.model());
+        self.reads = Spent::default();
+    }
+
+    /// When the disk has done everything it was asked.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Nothing happens before `time`.
+    pub(crate) fn wait_until(&mut self, time_ns: u64) {
+        self.now_ns = self.now_ns.max(time_ns);
+    }
+
+    /// The host is busy for so long.
+    pub(crate) fn host_busy(&mut self, ns: u64) {
+        self.now_ns += ns;
+    }
+
+    /// A user reads `blocks` that lie side by side from `slot` on.
+    pub(crate) fn read(&mut self, slot: u32, blocks: u32) {
+        let time_ns = match &mut self.timing {
+            Timing::Simple { read, .. } => {
+                read.transfer_ns(false, u64::from(blocks) * read.block_bytes)
+            }
+            Timing::Mechanical { device, shape, block_sectors } => {
+                let sector = shape.address_blocks(slot) * *block_sectors;
+                let sectors = u64::from(blocks) * *block_sectors;
+                serve(device, self.now_ns, sector, sectors, Operation::Read)
+            }
+        };
+        self.reads.transfers += 1;
+        self.reads.blocks += u64::from(blocks);
+        self.reads.time_ns += time_ns;
+        self.now_ns += time_ns;
+    }
+}
+
+impl LogDevice for TimedDisk {
+    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
+        let time_ns = match &mut self.timing {
+            Timing::Simple { read, write } => {
+                let model = if transfer.purpose.writes() { write } else { read };
+                let bytes = u64::from(transfer.blocks) * model.block_bytes
+                    + u64::from(transfer.header_bytes);
+                model.transfer_ns(transfer.further, bytes)
+            }
+            Timing::Mechanical { device, shape, block_sectors } => {
+                let sector = shape.address_blocks(transfer.slot) * *block_sectors;
+                let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
+                let sectors = u64::from(transfer.blocks) * *block_sectors + headers;
+                // Headers have no place of their own: they are taken to lie beside the blocks, and
+                // at the very end of the disk before them.
+                let sector = sector.min(device.capacity().0 - sectors);
+                let operation =
+                    if transfer.purpose.writes() { Operation::Write } else { Operation::Read };
+                serve(device, self.now_ns, sector, sectors, operation)
+            }
+        };
+        self.meter.add(transfer, time_ns);
+        self.now_ns += time_ns;
+    }
+}
+
+/// Has `device` serve a request at `now_ns`; how long it takes.
+fn serve(
+    device: &mut DeviceModel,
+    now_ns: u64,
+    sector: u64,
+    sectors: u64,
+    operation: Operation,
+) -> u64 {
+    let issue = SimTime(now_ns);
+    let request = BlockRequest {
+        enqueue: issue,
+        sector: Sector(sector),
+        sectors: SectorCount(sectors),
+        operation,
+        synchronous: true,
+    };
+    device.serve(issue, &request).finish.0 - now_ns
+}
+
+/// Requests that each figure of a measurement averages over; chosen by us: the mean of that many
+/// access times is known to a percent.
+const MEASURED_REQUESTS: u32 = 2000;
+
+/// Bytes of the long transfers that give the bandwidth; chosen by us: far above the half-power point
+/// of any disk in the catalogue.
+const MEASURED_BYTES: u64 = 8 << 20;
+
+/// Near is within so many bytes: a segment; chosen by us.
+const NEAR_BYTES: u64 = 256 << 10;
+
+/// What `device` is to a policy, measured on its first `span_sectors`: the mean time for one block
+/// anywhere, for one near the one before, and the rate of long writes.
+pub(crate) fn measure(
+    device: &DeviceModel,
+    span_sectors: u64,
+    block_bytes: u64,
+    stream: &mut Stream,
+) -> CostModel {
+    let mut device = device.clone();
+    let block_sectors = block_bytes / SECTOR_BYTES;
+    let mut now_ns = 0;
+    let mut serve_at = |sector: u64, sectors: u64, wait_ns: u64| {
+        now_ns += wait_ns;
+        let time_ns = serve(&mut device, now_ns, sector, sectors, Operation::Write);
+        now_ns += time_ns;
+        time_ns
+    };
+    let long = (MEASURED_BYTES / SECTOR_BYTES).min(span_sectors);
+    let long_ns: u64 =
+        (0..16).map(|place| serve_at((span_sectors - long) * place / 15, long, 0)).sum();
+    let bandwidth =
+        16 * u128::from(long * SECTOR_BYTES) * 1_000_000_000 / u128::from(long_ns.max(1));
+    let model = CostModel {
+        access_ns: 0,
+        further_ns: 0,
+        bandwidth_bytes_per_s: u64::try_from(bandwidth).unwrap_or(u64::MAX).max(1),
+        block_bytes,
+    };
+    let streaming_ns = model.streaming_ns(block_bytes);
+    let near = (NEAR_BYTES / SECTOR_BYTES).min(span_sectors).max(block_sectors + 1);
+    let mut mean_ns = |is_near: bool| {
+        let mut total_ns = 0;
+        for _ in 0..MEASURED_REQUESTS {
+            let base = uniform_below(stream, span_sectors - near + 1);
+            let first = base + uniform_below(stream, near - block_sectors);
+            // Rests of random length keep the platter's place random.
+            let rest_ns = uniform_below(stream, 20_000_000);
+            let elsewhere_ns = serve_at(first, block_sectors, rest_ns);
+            let beside = base + uniform_below(stream, near - block_sectors);
+            total_ns += if is_near { serve_at(beside, block_sectors, 0) } else { elsewhere_ns };
+        }
+        (total_ns / u64::from(MEASURED_REQUESTS)).saturating_sub(streaming_ns)
+    };
+    let access_ns = mean_ns(false);
+    let further_ns = mean_ns(true).min(access_ns);
+    CostModel { access_ns, further_ns, ..model }
+}

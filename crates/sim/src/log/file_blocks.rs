@@ -1,0 +1,88 @@
+//! Which block of the log is which block of a file.
+//!
+//! Blocks of the log are numbered densely; a number is used again after its block was deleted.
+
+use agewell_trace::workload::InitialFile;
+
+const NONE: u32 = u32::MAX;
+
+/// Files and their blocks.
+#[derive(Debug, Default)]
+pub(crate) struct FileBlocks {
+    files: Vec<Vec<u32>>,
+    free: Vec<u32>,
+    numbered: u32,
+}
+
+impl FileBlocks {
+    /// The block of the log behind `block` of `file`, if it exists.
+    pub(crate) fn find(&self, file: u32, block: u32) -> Option<u32> {
+        let number = *self.files.get(file as usize)?.get(block as usize)?;
+        (number != NONE).then_some(number)
+    }
+
+    /// The same, made if it does not exist.
+    pub(crate) fn make(&mut self, file: u32, block: u32) -> u32 {
+        let (file, block) = (file as usize, block as usize);
+        if file >= self.files.len() {
+            self.files.resize(file + 1, Vec::new());
+        }
+        let blocks = &mut self.files[file];
+        if block >= blocks.len() {
+            blocks.resize(block + 1, NONE);
+        }
+        if blocks[block] == NONE {
+            blocks[block] = self.free.pop().unwrap_or_else(|| {
+                self.numbered += 1;
+                self.numbered - 1
+            });
+        }
+        blocks[block]
+    }
+
+    /// All blocks of a file that lies on the disk before the first request.
+    pub(crate) fn lay_out(&mut self, initial: &InitialFile) -> impl Iterator<Item = u32> + '_ {
+        let InitialFile { file, blocks } = *initial;
+        (0..blocks).map(move |block| self.make(file, block))
+    }
+
+    /// Takes away the blocks of `file` from `kept` on and gives each to `gone`.
+    pub(crate) fn cut(&mut self, file: u32, kept: u32, mut gone: impl FnMut(u32)) {
+        let Some(blocks) = self.files.get_mut(file as usize) else { return };
+        if (kept as usize) < blocks.len() {
+            for number in blocks.drain(kept as usize..).filter(|number| *number != NONE) {
+                gone(number);
+                self.free.push(number);
+            }
+        }
+        if kept == 0 {
+            // A file that is gone keeps no memory.
+            *blocks = Vec::new();
+        }
+    }
+
+    /// Numbers in use or used before.
+    pub(crate) fn numbered(&self) -> u32 {
+        self.numbered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_used_again() {
+        let mut files = FileBlocks::default();
+        let laid: Vec<u32> = files.lay_out(&InitialFile { file: 3, blocks: 4 }).collect();
+        assert_eq!(laid, [0, 1, 2, 3]);
+        assert_eq!((files.find(3, 2), files.find(3, 4), files.find(0, 0)), (Some(2), None, None));
+        assert_eq!(files.make(0, 7), 4);
+        assert_eq!(files.find(0, 6), None);
+        let mut gone = Vec::new();
+        files.cut(3, 1, |number| gone.push(number));
+        assert_eq!(gone, [1, 2, 3]);
+        assert_eq!(files.make(5, 0), 3);
+        assert_eq!((files.find(3, 0), files.find(3, 1), files.numbered()), (Some(0), None, 5));
+    }
+}

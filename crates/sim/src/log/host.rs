@@ -1,0 +1,276 @@
+//! The host: what happens to a file request before it reaches the log.
+//!
+//! Reads go to the client's cache, then the server's, then to blocks that still wait in a write
+//! buffer, then to the disk (Matthews 1999, §5.2.2). Writes go to a write buffer, and their data
+//! stays in both caches. Deleted blocks leave them. Every request waits for the one before it.
+
+use agewell_core::{FileAction, FileRequest};
+use agewell_layout::lfs::policy::placement::Placement;
+use agewell_layout::lfs::{AdaptiveLog, LogError};
+use agewell_trace::workload::InitialFile;
+
+use super::config::{Host, IdleCleaning};
+use super::disk::TimedDisk;
+use super::file_blocks::FileBlocks;
+use crate::cache::{Access, Cache};
+
+/// What the host has counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HostCounts {
+    /// File requests.
+    pub(crate) requests: u64,
+    /// Blocks read.
+    pub(crate) read_blocks: u64,
+    /// Of those, found in the client's cache.
+    pub(crate) client_hits: u64,
+    /// Found in the server's.
+    pub(crate) server_hits: u64,
+    /// Found waiting to be written.
+    pub(crate) waiting_hits: u64,
+    /// Read although nothing was there: holes.
+    pub(crate) hole_reads: u64,
+    /// Disk time of collections in idle periods, ns, as far as nobody waited for them.
+    pub(crate) hidden_ns: u64,
+}
+
+/// A host, its log and its disk.
+pub(crate) struct HostRun<P> {
+    pub(crate) log: AdaptiveLog<P>,
+    pub(crate) disk: TimedDisk,
+    pub(crate) counts: HostCounts,
+    setting: Host,
+    files: FileBlocks,
+    clients: Vec<Cache>,
+    server: Option<Cache>,
+    /// Writes of each client since its last sync by count.
+    unsynced: Vec<u32>,
+    next_flush_ns: u64,
+}
+
+impl<P: Placement> HostRun<P> {
+    /// A host of `clients`. Without `caches` nothing is kept, which is the same to a workload that
+    /// never reads under a policy that never asks.
+    pub(crate) fn new(
+        log: AdaptiveLog<P>,
+        disk: TimedDisk,
+        setting: Host,
+        clients: u32,
+        block_bytes: u64,
+        caches: bool,
+    ) -> Self {
+        let cache = |bytes: u64| {
+            let blocks = (bytes / block_bytes) as usize;
+            (caches && blocks > 0).then(|| Cache::new(setting.eviction, blocks, 0))
+        };
+        Self {
+            log,
+            disk,
+            counts: HostCounts::default(),
+            setting,
+            files: FileBlocks::default(),
+            clients: (0..clients).filter_map(|_| cache(setting.client_cache_bytes)).collect(),
+            server: cache(setting.server_cache_bytes),
+            unsynced: vec![0; clients as usize],
+            next_flush_ns: setting.flush_interval.0,
+        }
+    }
+
+    /// Lays out what was there before the first request; that costs nothing.
+    ///
+    /// # Errors
+    /// If it does not fit.
+    pub(crate) fn preload(&mut self, initial: &[InitialFile]) -> Result<(), LogError> {
+        for file in initial {
+            for block in self.files.lay_out(file) {
+                self.log.ensure_blocks(block + 1);
+                self.log.preload(block, &mut agewell_layout::lfs::Unpriced)?;
+            }
+        }
+        self.log.begin_measuring();
+        Ok(())
+    }
+
+    /// Serves `request`.
+    ///
+    /// # Errors
+    /// If the log finds no room.
+    pub(crate) fn serve(&mut self, request: &FileRequest) -> Result<(), LogError> {
+        self.counts.requests += 1;
+        self.rest_until(request.time.0)?;
+        self.flush_by_time(request.time.0)?;
+        match request.action {
+            FileAction::Write => self.write(request),
+            FileAction::Read => {
+                self.read(request);
+                Ok(())
+            }
+            FileAction::Delete => {
+                self.cut(request.file, 0);
+                Ok(())
+            }
+            FileAction::Truncate => {
+                self.cut(request.file, request.block);
+                Ok(())
+            }
+            FileAction::Sync => self.log.sync(self.buffer_of(request.client), &mut self.disk),
+        }
+    }
+
+    /// The end of the workload: what still waits is written.
+    ///
+    /// # Errors
+    /// If the log finds no room.
+    pub(crate) fn finish(&mut self) -> Result<(), LogError> {
+        self.log.sync_all(&mut self.disk)
+    }
+
+    fn buffer_of(&self, client: u32) -> u32 {
+        if self.setting.buffers_per_client { client } else { 0 }
+    }
+
+    /// Nothing is asked until `time`: the disk may collect.
+    fn rest_until(&mut self, time_ns: u64) -> Result<(), LogError> {
+        let idle_ns = time_ns.saturating_sub(self.disk.now_ns());
+        if let Some(IdleCleaning { after, segments }) = self.setting.idle_cleaning
+            && idle_ns > after.0
+        {
+            self.disk.wait_until(self.disk.now_ns() + after.0);
+            while self.disk.now_ns() < time_ns {
+                let before_ns = self.disk.now_ns();
+                if !self.log.collect_ahead(segments, &mut self.disk)? {
+                    break;
+                }
+                let after_ns = self.disk.now_ns();
+                self.counts.hidden_ns += after_ns.min(time_ns) - before_ns;
+                if after_ns == before_ns {
+                    break;
+                }
+            }
+        }
+        self.disk.wait_until(time_ns);
+        Ok(())
+    }
+
+    /// Flushes every buffer when its time has come. Time is the workload's own: a saturated workload,
+    /// all of whose requests come at zero, is never flushed by time.
+    fn flush_by_time(&mut self, time_ns: u64) -> Result<(), LogError> {
+        if self.setting.flush_interval.0 == 0 || time_ns < self.next_flush_ns {
+            return Ok(());
+        }
+        self.next_flush_ns =
+            (time_ns / self.setting.flush_interval.0 + 1) * self.setting.flush_interval.0;
+        self.log.sync_all(&mut self.disk)
+    }
+
+    fn write(&mut self, request: &FileRequest) -> Result<(), LogError> {
+        for block in request.block..request.block + request.blocks {
+            let block = self.files.make(request.file, block);
+            self.log.ensure_blocks(self.files.numbered());
+            self.keep(request.client, block);
+            let buffer = self.buffer_of(request.client);
+            self.log.write(block, buffer, &mut self.disk)?;
+            self.disk.host_busy(self.setting.write_overhead.0);
+            if self.setting.sync_every > 0 {
+                let unsynced = &mut self.unsynced[request.client as usize];
+                *unsynced += 1;
+                if *unsynced >= self.setting.sync_every {
+                    *unsynced = 0;
+                    self.log.sync(buffer, &mut self.disk)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Written data stays in the caches.
+    fn keep(&mut self, client: u32, block: u32) {
+        let keys = self.files.numbered() as usize;
+        if let Some(cache) = self.clients.get_mut(client as usize) {
+            cache.ensure_keys(keys);
+            cache.insert(block);
+        }
+        if let Some(server) = &mut self.server {
+            server.ensure_keys(keys);
+            if let Some(evicted) = server.insert(block) {
+                self.log.set_resident(evicted, false);
+            }
+            self.log.set_resident(block, true);
+        }
+    }
+
+    fn read(&mut self, request: &FileRequest) {
+        // Neighbours on the disk are read together: first slot, and how many so far.
+        let mut run: Option<(u32, u32)> = None;
+        for block in request.block..request.block + request.blocks {
+            self.counts.read_blocks += 1;
+            let Some(slot) = self.place_to_read(request.client, request.file, block) else {
+                continue;
+            };
+            run = Some(match run {
+                Some((first, blocks)) if first + blocks == slot => (first, blocks + 1),
+                earlier => {
+                    self.read_run(earlier);
+                    (slot, 1)
+                }
+            });
+        }
+        self.read_run(run);
+    }
+
+    fn read_run(&mut self, run: Option<(u32, u32)>) {
+        if let Some((slot, blocks)) = run {
+            self.disk.read(slot, blocks);
+            self.disk.host_busy(self.setting.read_overhead.0 * u64::from(blocks));
+        }
+    }
+
+    /// The slot that must be read for `block` of `file`, if the disk must be asked at all.
+    fn place_to_read(&mut self, client: u32, file: u32, block: u32) -> Option<u32> {
+        let Some(block) = self.files.find(file, block) else {
+            self.counts.hole_reads += 1;
+            return None;
+        };
+        let keys = self.files.numbered() as usize;
+        if let Some(cache) = self.clients.get_mut(client as usize) {
+            cache.ensure_keys(keys);
+            if cache.reference(block).is_hit() {
+                self.counts.client_hits += 1;
+                return None;
+            }
+        }
+        if let Some(server) = &mut self.server {
+            server.ensure_keys(keys);
+            match server.reference(block) {
+                Access::Hit => {
+                    self.counts.server_hits += 1;
+                    return None;
+                }
+                // Segments that come back into the cache are not looked for (Matthews 1999, §5.5),
+                // so only the one that leaves matters.
+                Access::Miss { evicted: Some(evicted) } => self.log.set_resident(evicted, false),
+                Access::Miss { evicted: None } => {}
+            }
+        }
+        let slot = self.log.log().slot_of(block);
+        self.counts.waiting_hits += u64::from(slot.is_none());
+        slot
+    }
+
+    fn cut(&mut self, file: u32, kept: u32) {
+        let Self { files, log, disk, clients, server, .. } = self;
+        files.cut(file, kept, |block| {
+            log.delete(block, disk);
+            for cache in &mut *clients {
+                if (block as usize) < cache.keys() {
+                    cache.remove(block);
+                }
+            }
+            if let Some(server) = server
+                && (block as usize) < server.keys()
+            {
+                server.remove(block);
+                log.set_resident(block, false);
+            }
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! What a log would pay that knows when each block dies.
+//!
+//! The new blocks that reach the disk come in the same order whatever the log does with them. They
+//! are taken down once, with the deletions between them; then a log with a class for each of the
+//! next 255 segments of lifetime takes them again, each block in the class of its death, on a disk
+//! of the same utilization, collected greedily. That log is not the best there could be, but it
+//! knows what none can know: no placement here comes near it.
+
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
+use agewell_layout::lfs::{
+    Counts, Header, Log, LogError, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+};
+
+/// Classes of lifetime: as many as a log may have.
+const CLASSES: usize = 256;
+
+/// Set in an event that is a deletion.
+const DELETION: u32 = 1 << 31;
+
+/// A placement of one log that takes down what reaches the disk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Recorder {
+    pub(crate) events: Vec<u32>,
+}
+
+impl Placement for Recorder {
+    fn logs(&self) -> usize {
+        1
+    }
+
+    fn place_new(&mut self, block: u32, _overwrites: bool, _clock: u64) -> u8 {
+        self.events.push(block);
+        0
+    }
+
+    fn place_collected(&mut self, _block: u32, _segment: &CollectedSegment, _clock: u64) -> u8 {
+        0
+    }
+
+    fn deleted(&mut self, block: u32, _clock: u64) {
+        self.events.push(block | DELETION);
+    }
+}
+
+/// What the oracle's log did with `events` of `blocks` blocks, those after the first `preloaded`, at
+/// `garbage` dead blocks of all written.
+pub(crate) fn replay(
+    events: &[u32],
+    preloaded: usize,
+    blocks: u32,
+    segment_blocks: u32,
+    garbage: f64,
+    like: &LogSetting,
+) -> Result<Counts, LogError> {
+    // A deletion is a death, so it stands for a write of the same block that takes no place.
+    let named: Vec<u32> = events.iter().map(|event| event & !DELETION).collect();
+    let all_deaths = death_clocks(&named, blocks as usize);
+    // Clocks count writes alone.
+    let mut clocks = Vec::with_capacity(events.len() + 1);
+    clocks.push(0_u32);
+    let mut clock = 0;
+    for event in events {
+        clock += u32::from(event & DELETION == 0);
+        clocks.push(clock);
+    }
+    let deaths: Vec<u32> = events
+        .iter()
+        .zip(&all_deaths)
+        .filter(|(event, _)| *event & DELETION == 0)
+        .map(|(_, death)| clocks.get(*death as usize).copied().unwrap_or(u32::MAX))
+        .collect();
+    let needed = u64::from(blocks) * 4 / 3 + (CLASSES as u64 + 8) * u64::from(segment_blocks);
+    let room = (f64::from(blocks) / (1.0 - garbage)) as u64 * 2 + needed;
+    let segments = u32::try_from(room.div_ceil(u64::from(segment_blocks))).unwrap_or(u32::MAX);
+    let shape = LogShape::uniform(segments, segment_blocks)
+        .map_err(|_| LogError::Full { live: u64::from(blocks), capacity: room })?;
+    let setting = LogSetting {
+        shape,
+        blocks,
+        clients: 1,
+        buffer_blocks: 1,
+        victim: Victim::Greedy,
+        collect: Collect::Always(Mechanism::Clean),
+        trigger: Trigger::GarbageShare(garbage),
+        eligible_garbage: 0.0,
+        header: Header::Free,
+        zone_use: ZoneUse::Any,
+        tracks_cache: false,
+        batch_segments: 0,
+        reserve_segments: 1,
+        ..like.clone()
+    };
+    let oracle = Oracle::new(deaths, blocks as usize, segment_blocks, CLASSES);
+    let mut log = Log::new(setting, oracle)
+        .map_err(|_| LogError::Full { live: u64::from(blocks), capacity: room })?;
+    let mut before = Counts::default();
+    for (place, event) in events.iter().enumerate() {
+        if place == preloaded {
+            before = *log.counts();
+        }
+        if event & DELETION == 0 {
+            log.write(*event, 0, &mut Unpriced)?;
+        } else {
+            log.delete(event & !DELETION, &mut Unpriced);
+        }
+    }
+    Ok(log.counts().since(&before))
+}

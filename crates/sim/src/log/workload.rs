@@ -1,0 +1,291 @@
+//! Where a log's file requests come from.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
+use agewell_trace::record::BlockBatch;
+use agewell_trace::workload::{
+    AuspexLike, FileWorkload, HotCold, RandomUpdate, Sequential, Survey, Surveyor, Tpcb, Zipf,
+};
+use agewell_trace::{
+    BlockTrace, FileOperation, FileOperationBatch, FileOperationTrace, FilterPipe, Format,
+    ReadOptions, open_block_trace,
+};
+
+use super::config::LogWorkloadKind;
+use crate::RunError;
+use crate::config::resolve_path;
+
+/// Requests given at a time.
+const BATCH_REQUESTS: usize = 8192;
+
+/// Files and block numbers stay below it, so that they are good for array indices.
+const NUMBERS_MAX: u64 = 1 << 31;
+
+/// An open workload.
+pub(crate) enum LogSource {
+    Generated(Box<dyn FileWorkload>),
+    Tpcb(Box<Tpcb>),
+    Blocks(Box<BlocksAsFile>),
+    Files(Box<FilesTraced>),
+}
+
+impl LogSource {
+    /// Opens `kind`; paths are relative to `base`. `block_bytes` is the layout's.
+    ///
+    /// # Errors
+    /// If a parameter is out of range or a trace cannot be opened.
+    pub(crate) fn open(
+        kind: &LogWorkloadKind,
+        base: &Path,
+        seed: u64,
+        block_bytes: u64,
+    ) -> Result<(Self, Option<Survey>), RunError> {
+        let streams = RandomStreams::new(seed);
+        let bad = |error: agewell_trace::workload::WorkloadError| {
+            RunError::Input(format!("[workload]: {error}"))
+        };
+        macro_rules! generated {
+            ($made:expr) => {{
+                let made = $made.map_err(bad)?;
+                let survey = made.survey();
+                (LogSource::Generated(Box::new(made)), Some(survey))
+            }};
+        }
+        Ok(match kind {
+            LogWorkloadKind::RandomUpdate(update) => {
+                generated!(RandomUpdate::new(update, &streams))
+            }
+            LogWorkloadKind::HotCold(hot) => generated!(HotCold::new(hot, &streams)),
+            LogWorkloadKind::Zipf(zipf) => generated!(Zipf::new(zipf, &streams)),
+            LogWorkloadKind::Sequential(update) => generated!(Sequential::new(update)),
+            LogWorkloadKind::AuspexLike(auspex) => generated!(AuspexLike::new(auspex, &streams)),
+            LogWorkloadKind::Tpcb(tpcb) => {
+                let made = Tpcb::new(tpcb, &streams).map_err(bad)?;
+                let survey = made.survey();
+                (LogSource::Tpcb(Box::new(made)), Some(survey))
+            }
+            LogWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
+                let format = format.as_deref().map(Format::from_name).transpose()?;
+                let options = ReadOptions { format, skip_bad: *skip_bad };
+                let filters = FilterPipe::parse(filters)?;
+                let trace = open_block_trace(&read_twice(base, path)?, &options)?;
+                let blocks = BlocksAsFile::new(trace, filters, block_bytes);
+                (LogSource::Blocks(Box::new(blocks)), None)
+            }
+            LogWorkloadKind::FileTrace { path } => {
+                let trace = FileOperationTrace::open(&read_twice(base, path)?)?;
+                (LogSource::Files(Box::new(FilesTraced::new(trace, block_bytes))), None)
+            }
+        })
+    }
+
+    /// Replaces the contents of `batch` by the next requests; false at the end.
+    ///
+    /// # Errors
+    /// The first thing wrong with a trace.
+    pub(crate) fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
+        match self {
+            LogSource::Generated(workload) => workload.next_batch(batch, BATCH_REQUESTS),
+            LogSource::Tpcb(workload) => workload.next_batch(batch, BATCH_REQUESTS),
+            LogSource::Blocks(trace) => return trace.next_batch(batch),
+            LogSource::Files(trace) => return trace.next_batch(batch),
+        }
+        Ok(!batch.is_empty())
+    }
+
+    /// Transactions so far, if the workload is made of them.
+    pub(crate) fn transactions(&self) -> Option<u64> {
+        match self {
+            LogSource::Tpcb(workload) => Some(workload.transactions()),
+            _ => None,
+        }
+    }
+
+    /// What was left out.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let left_out = match self {
+            LogSource::Blocks(trace) => trace.without_transfer,
+            _ => 0,
+        };
+        let text =
+            format!("{left_out} requests that move no data (discard, flush, empty) left out");
+        if left_out > 0 { vec![text] } else { Vec::new() }
+    }
+}
+
+/// What was live before the first request, and at most: reads the whole workload once.
+///
+/// # Errors
+/// The first thing wrong with a trace.
+pub(crate) fn survey(mut source: LogSource) -> Result<Survey, RunError> {
+    let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
+    while source.next_batch(&mut batch)? {
+        for request in &batch {
+            surveyor.note(request);
+        }
+    }
+    Ok(surveyor.finish())
+}
+
+fn read_twice(base: &Path, path: &str) -> Result<std::path::PathBuf, RunError> {
+    if path == "-" {
+        return Err(RunError::Input(
+            "[workload] path: a log reads its trace twice, to learn what was live before it; give \
+             a file, not standard input"
+                .into(),
+        ));
+    }
+    Ok(resolve_path(base, path))
+}
+
+/// Dense numbers in the order of appearance.
+#[derive(Default)]
+struct Numbers(BTreeMap<u32, u32>);
+
+impl Numbers {
+    fn of(&mut self, key: u32) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(key).or_insert(next)
+    }
+}
+
+/// A block trace, taken as one large file a device. A block is written or read whole if any of it
+/// is.
+pub(crate) struct BlocksAsFile {
+    trace: BlockTrace,
+    filters: FilterPipe,
+    block_sectors: u64,
+    records: BlockBatch,
+    devices: Numbers,
+    latest_ns: u64,
+    without_transfer: u64,
+}
+
+impl BlocksAsFile {
+    fn new(trace: BlockTrace, filters: FilterPipe, block_bytes: u64) -> Self {
+        Self {
+            trace,
+            filters,
+            block_sectors: block_bytes / SECTOR_BYTES,
+            records: BlockBatch::default(),
+            devices: Numbers::default(),
+            latest_ns: 0,
+            without_transfer: 0,
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
+        batch.clear();
+        let more = self.trace.next_batch(&mut self.records)?;
+        let first = self.records.enqueue_ns.first();
+        let past_end = first.is_some_and(|first| self.filters.is_past_end(*first));
+        self.filters.apply(&self.trace.metadata, &mut self.records)?;
+        for row in 0..self.records.len() {
+            if let Some(request) = self.request(row)? {
+                batch.push(request);
+            }
+        }
+        Ok(more && !past_end)
+    }
+
+    fn request(&mut self, row: usize) -> Result<Option<FileRequest>, RunError> {
+        let operation = Operation::from_code(self.records.operation[row])
+            .expect("readers give canonical operation codes");
+        let (sector, sectors) = (self.records.sector[row], u64::from(self.records.sectors[row]));
+        if !operation.transfers_data() || sectors == 0 {
+            self.without_transfer += 1;
+            return Ok(None);
+        }
+        let first = sector / self.block_sectors;
+        let last = (sector + sectors - 1) / self.block_sectors;
+        if last >= NUMBERS_MAX {
+            return Err(RunError::Input(format!(
+                "[workload]: sector {sector} is block {last} of the layout, more than a log can \
+                 number (2^31); use larger blocks or a filter such as 'sector=0..N'"
+            )));
+        }
+        self.latest_ns = self.latest_ns.max(self.records.enqueue_ns[row]);
+        let writes = operation == Operation::Write;
+        Ok(Some(FileRequest {
+            time: SimTime(self.latest_ns),
+            client: 0,
+            file: self.devices.of(self.records.device[row]),
+            block: first as u32,
+            blocks: (last - first + 1) as u32,
+            action: if writes { FileAction::Write } else { FileAction::Read },
+        }))
+    }
+}
+
+/// A file-operation trace. Whole blocks are read and written; operations that move no data and take
+/// none away are passed over.
+pub(crate) struct FilesTraced {
+    trace: FileOperationTrace,
+    block_bytes: u64,
+    records: FileOperationBatch,
+    files: Numbers,
+    clients: Numbers,
+}
+
+impl FilesTraced {
+    fn new(trace: FileOperationTrace, block_bytes: u64) -> Self {
+        Self {
+            trace,
+            block_bytes,
+            records: FileOperationBatch::default(),
+            files: Numbers::default(),
+            clients: Numbers::default(),
+        }
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
+        batch.clear();
+        let more = self.trace.next_batch(&mut self.records)?;
+        for row in 0..self.records.len() {
+            if let Some(request) = self.request(row)? {
+                batch.push(request);
+            }
+        }
+        Ok(more)
+    }
+
+    fn request(&mut self, row: usize) -> Result<Option<FileRequest>, RunError> {
+        let records = &self.records;
+        let operation = FileOperation::from_code(records.operation[row])
+            .expect("readers give canonical operation codes");
+        let (offset, length) = (records.offset[row], records.length[row]);
+        let (action, block, blocks) = match operation {
+            FileOperation::Read | FileOperation::Write => {
+                if length == 0 || length == u64::MAX || offset == u64::MAX {
+                    return Ok(None);
+                }
+                let first = offset / self.block_bytes;
+                let last = offset.saturating_add(length - 1) / self.block_bytes;
+                let writes = operation == FileOperation::Write;
+                let action = if writes { FileAction::Write } else { FileAction::Read };
+                (action, first, last - first + 1)
+            }
+            FileOperation::Truncate => (FileAction::Truncate, length.div_ceil(self.block_bytes), 0),
+            FileOperation::Delete => (FileAction::Delete, 0, 0),
+            FileOperation::Sync => (FileAction::Sync, 0, 0),
+            _ => return Ok(None),
+        };
+        if block + blocks > NUMBERS_MAX {
+            return Err(RunError::Input(format!(
+                "[workload]: offset {offset} of file {} is beyond 2^31 blocks of the layout; use \
+                 larger blocks",
+                records.path[row]
+            )));
+        }
+        Ok(Some(FileRequest {
+            time: SimTime(records.time_ns[row]),
+            client: self.clients.of(records.client[row]),
+            file: self.files.of(records.file[row]),
+            block: block as u32,
+            blocks: blocks as u32,
+            action,
+        }))
+    }
+}
