@@ -1,3 +1,178 @@
-//! Operations per second of the log.
+//! User block writes a second, collection included.
+//!
+//! Block numbers are drawn beforehand: the log is measured, not the workload. Each measurement
+//! starts from a copy of a log that has been updated until it is in its steady state, and prints
+//! what it wrote in all, so that no change of behaviour passes for one of speed.
+//!
+//! Bound by: a user write costs a load and a store in the map (4 bytes a block), both at random,
+//! and the bit and the count of the segment that it leaves; a collected block costs the same and
+//! the reading of its owner. See `log.rs` for figures.
 
-fn main() {}
+#![allow(clippy::print_stderr, reason = "a benchmark prints a hash of what it did")]
+
+use std::hint::black_box;
+
+use agewell_core::{RandomStreams, uniform_below};
+use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::placement::{
+    Dac, Fadac, LifeTable, MultiLog, NoSeparation, Placement, SepBit, Sfs, UserCollected,
+};
+use agewell_layout::lfs::{
+    AdaptiveLog, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+
+const BLOCKS: u32 = 1 << 18;
+const WRITES: u32 = 1 << 20;
+
+const DISK: CostModel = CostModel {
+    access_ns: 15_000_000,
+    further_ns: 5_500_000,
+    bandwidth_bytes_per_s: 5_000_000,
+    block_bytes: 4096,
+};
+
+/// A log of which `BLOCKS` are the share `utilization`.
+fn setting(utilization: f64, segment_blocks: u32, logs: u32) -> LogSetting {
+    let capacity = f64::from(BLOCKS) / utilization;
+    let segments = (capacity / f64::from(segment_blocks)).ceil() as u32;
+    LogSetting {
+        shape: LogShape::uniform(segments, segment_blocks).expect("there are segments"),
+        blocks: BLOCKS,
+        clients: 1,
+        buffer_blocks: 1,
+        victim: Victim::Greedy,
+        collect: Collect::Always(Mechanism::Clean),
+        trigger: Trigger::NoFreeSegment,
+        batch_segments: 0,
+        reserve_segments: logs,
+        eligible_garbage: 0.0,
+        header: Header::Free,
+        join_holes: true,
+        zone_use: ZoneUse::Any,
+        tracks_cache: false,
+        disk: DISK,
+        stream: RandomStreams::new(1).stream("victims"),
+    }
+}
+
+fn uniform_updates() -> Vec<u32> {
+    let mut stream = RandomStreams::new(1).stream("updates");
+    (0..WRITES).map(|_| uniform_below(&mut stream, u64::from(BLOCKS)) as u32).collect()
+}
+
+/// Updates with Zipf frequencies of exponent 1, ranks given to blocks at random.
+fn zipf_updates() -> Vec<u32> {
+    let mut stream = RandomStreams::new(1).stream("updates");
+    let mut order: Vec<u32> = (0..BLOCKS).collect();
+    for last in (1..BLOCKS).rev() {
+        order.swap(last as usize, uniform_below(&mut stream, u64::from(last) + 1) as usize);
+    }
+    let mut sum = 0.0;
+    let sums: Vec<f64> = (1..=BLOCKS)
+        .map(|rank| {
+            sum += 1.0 / f64::from(rank);
+            sum
+        })
+        .collect();
+    let draw = |_| {
+        let drawn = uniform_below(&mut stream, 1 << 53) as f64 / (1_u64 << 53) as f64;
+        order[sums.partition_point(|bound| *bound < drawn * sum).min(sums.len() - 1)]
+    };
+    (0..WRITES).map(draw).collect()
+}
+
+/// Writes all of `updates`, with a sync after every `sync_every` if not 0.
+fn update<P: Placement>(log: &mut AdaptiveLog<P>, updates: &[u32], sync_every: usize) {
+    if sync_every == 0 {
+        for block in updates {
+            log.write(*block, 0, &mut Unpriced).expect("there is room");
+        }
+        return;
+    }
+    for some in updates.chunks(sync_every) {
+        for block in some {
+            log.write(*block, 0, &mut Unpriced).expect("there is room");
+        }
+        log.sync(0, &mut Unpriced).expect("there is room");
+    }
+}
+
+fn measure<P: Placement + Clone>(
+    criterion: &mut Criterion,
+    name: &str,
+    mut log: AdaptiveLog<P>,
+    updates: &[u32],
+    sync_every: usize,
+) {
+    let fill: Vec<u32> = (0..BLOCKS).collect();
+    update(&mut log, &fill, sync_every);
+    for _ in 0..2 {
+        update(&mut log, updates, sync_every);
+    }
+    let before = *log.counts();
+    let mut after = log.clone();
+    update(&mut after, updates, sync_every);
+    let counts = after.counts().since(&before);
+    eprintln!("layout/{name}: {:?} of {} blocks", counts.write_amplification(), counts.new_blocks);
+    let mut group = criterion.benchmark_group("layout");
+    group.throughput(Throughput::Elements(u64::from(WRITES)));
+    group.sample_size(10);
+    group.bench_function(name, |bencher| {
+        bencher.iter_batched_ref(
+            || log.clone(),
+            |log| {
+                update(log, updates, sync_every);
+                black_box(log.counts().new_blocks)
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    group.finish();
+}
+
+fn fixed<P: Placement>(setting: LogSetting, placement: P) -> AdaptiveLog<P> {
+    AdaptiveLog::fixed(setting, placement).expect("it has room to work with")
+}
+
+fn mechanisms(criterion: &mut Criterion) {
+    let updates = uniform_updates();
+    for (name, utilization) in [("greedy_85", 0.85), ("greedy_50", 0.5)] {
+        let log = fixed(setting(utilization, 512, 1), NoSeparation);
+        measure(criterion, name, log, &updates, 0);
+    }
+    let buffered = LogSetting { buffer_blocks: 32, ..setting(0.85, 32, 1) };
+    measure(criterion, "buffered_85", fixed(buffered.clone(), NoSeparation), &updates, 4);
+    let by_age = LogSetting { victim: Victim::CostAge, ..setting(0.85, 512, 1) };
+    measure(criterion, "cost_age_85", fixed(by_age, NoSeparation), &updates, 0);
+    for (name, mechanism) in [("plug_85", Mechanism::Plug), ("thread_85", Mechanism::Thread)] {
+        let setting = LogSetting { collect: Collect::Always(mechanism), ..buffered.clone() };
+        measure(criterion, name, fixed(setting, NoSeparation), &updates, 4);
+    }
+    let adaptive = AdaptiveLog::among(&Mechanism::ALL, buffered, |_| NoSeparation);
+    let adaptive = adaptive.expect("it has room to work with");
+    measure(criterion, "adaptive_85", adaptive, &updates, 4);
+}
+
+fn placements(criterion: &mut Criterion) {
+    let updates = zipf_updates();
+    let (blocks, streams) = (BLOCKS as usize, RandomStreams::new(1));
+    macro_rules! place {
+        ($name:literal, $logs:expr, $placement:expr) => {
+            let log = fixed(setting(0.85, 512, $logs), $placement);
+            measure(criterion, concat!("zipf_85/", $name), log, &updates, 0);
+        };
+    }
+    place!("none", 1, NoSeparation);
+    place!("user_collected", 2, UserCollected);
+    place!("multi_log", 6, MultiLog::new(blocks, 6, &streams));
+    place!("dac", 6, Dac::new(blocks, 6));
+    place!("sfs", 6, Sfs::new(blocks, 512, 6));
+    place!("fadac", 6, Fadac::new(blocks, 6));
+    place!("sepbit", 6, SepBit::new(blocks, 6));
+    place!("life_table", 12, LifeTable::new(blocks, 12));
+}
+
+criterion_group!(benches, mechanisms, placements);
+criterion_main!(benches);

@@ -10,7 +10,7 @@ use super::log::{HEADER_BYTES, Header, Log, Trigger, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
-use super::{LogDevice, LogError, Purpose, Transfer};
+use super::{LogDevice, LogError, Purpose, Transfer, Victim};
 
 impl<P: Placement> Log<P> {
     /// Makes room for new data.
@@ -81,6 +81,23 @@ impl<P: Placement> Log<P> {
                 let zone = self.table.shape.zone_of(segment);
                 self.index.update(segment, zone, self.table.live[segment as usize]);
             }
+        }
+        self.limit_what_is_told();
+    }
+
+    /// Cleaning the emptiest segments, and threading into them, need not know how full the others
+    /// are: then most deaths are not told to the index.
+    fn limit_what_is_told(&mut self) {
+        let order = &mut self.index.utilization[0];
+        let only_emptiest = self.setting.victim == Victim::Greedy
+            && self.table.shape.zones() == 1
+            && matches!(
+                self.setting.collect,
+                Collect::Always(Mechanism::Clean | Mechanism::Thread)
+            );
+        if only_emptiest != order.only_emptiest() || order.is_exhausted() {
+            order.rebuild(only_emptiest, |segment| self.table.live[segment as usize]);
+            self.told_below = if only_emptiest { order.exact_below() } else { u32::MAX };
         }
     }
 

@@ -202,8 +202,10 @@ pub struct Log<P> {
     pub(crate) open: Vec<Open>,
     pub(crate) buffers: Buffers,
     pub(crate) index: VictimIndex,
-    /// Segments whose live count the index does not know yet.
+    /// Segments whose live count the index does not know yet and must know to choose.
     pub(crate) changed: Vec<u32>,
+    /// Deaths that leave a segment this full or fuller are not told to the index.
+    pub(crate) told_below: u32,
     pub(crate) placement: P,
     pub(crate) counts: Counts,
     /// New blocks placed so far.
@@ -242,6 +244,7 @@ impl<P: Placement> Log<P> {
             index: VictimIndex::new(setting.victim, &shape),
             table: SegmentTable::new(shape),
             changed: Vec::new(),
+            told_below: u32::MAX,
             placement,
             counts: Counts::default(),
             clock: 0,
@@ -278,6 +281,12 @@ impl<P: Placement> Log<P> {
     #[must_use]
     pub fn placement(&self) -> &P {
         &self.placement
+    }
+
+    /// Blocks that may be numbered.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.map.len() as u32
     }
 
     /// The slot of `block`, unless it does not exist or waits in a buffer.
@@ -623,27 +632,33 @@ impl<P: Placement> Log<P> {
     #[inline]
     pub(crate) fn kill(&mut self, slot: u32) {
         let segment = self.table.shape.segment_of(slot);
-        self.table.clear(segment, slot);
-        let empty = self.table.live[segment as usize] == 0;
+        let live = self.table.clear(segment, slot);
         match self.table.state[segment as usize] {
             State::Sealed => {
                 self.dead_sealed += 1;
-                if empty {
-                    self.release_emptied(segment);
-                } else {
-                    self.table.state[segment as usize] = State::Changed;
-                    self.changed.push(segment);
+                if live < self.told_below {
+                    self.changes(segment, live);
                 }
             }
             State::Changed => {
                 self.dead_sealed += 1;
-                if empty {
+                if live == 0 {
                     self.release_emptied(segment);
                 }
             }
-            State::Collecting if empty => self.release(segment),
+            State::Collecting if live == 0 => self.release(segment),
             State::Collecting | State::Open => {}
             State::Free => unreachable!("a block died in a free segment"),
+        }
+    }
+
+    /// The index will be told that `segment` has `live` blocks, or that it is gone.
+    fn changes(&mut self, segment: u32, live: u32) {
+        if live == 0 {
+            self.release_emptied(segment);
+        } else {
+            self.table.state[segment as usize] = State::Changed;
+            self.changed.push(segment);
         }
     }
 

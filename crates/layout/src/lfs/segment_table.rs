@@ -15,9 +15,10 @@ pub(crate) enum State {
     Free,
     /// Takes blocks.
     Open,
-    /// Full; the index of victims knows how many of its blocks are live.
+    /// Full; the index of victims knows how many of its blocks are live, or that they are more than
+    /// it needs to know.
     Sealed,
-    /// Full; its count has changed since the index looked.
+    /// Full; its count has changed since the index looked, and is one that it needs to know.
     Changed,
     /// Taken out of the index; free as soon as its last live block has moved.
     Collecting,
@@ -75,12 +76,14 @@ impl SegmentTable {
         self.live[segment as usize] += 1;
     }
 
-    /// The block in `slot` of `segment` is dead.
+    /// The block in `slot` of `segment` is dead; the live blocks that are left.
     #[inline]
-    pub(crate) fn clear(&mut self, segment: u32, slot: u32) {
+    pub(crate) fn clear(&mut self, segment: u32, slot: u32) -> u32 {
         debug_assert!(self.is_live(slot), "slot {slot} is dead already");
         self.live_bits[(slot / 64) as usize] &= !(1 << (slot % 64));
-        self.live[segment as usize] -= 1;
+        let live = &mut self.live[segment as usize];
+        *live -= 1;
+        *live
     }
 
     /// The first live slot from `slot` on, before `end`.

@@ -4,11 +4,16 @@
 //! blocks or more, so that one block more or less moves a segment to the edge of its run and moves
 //! the edge: two swaps, no search. Choosing the emptiest or the fullest is one look.
 //!
-//! Invariants: `starts` does not fall; `order[starts[c]..starts[c + 1]]` are the segments with `c`
-//! live; `place[order[i]] == i`.
+//! Who only ever asks for the emptiest need not tell of deaths in fuller segments: all those with
+//! `exact_below` live blocks or more may stand in one run, whose order means nothing. When nothing
+//! is left below, the order is [rebuilt](UtilizationOrder::rebuild) with a higher limit, which a
+//! share of all segments is below: the rebuilding is paid for by the choices that it allows.
 //!
-//! Cost: O(1) for each block that dies, O(segment blocks) for a segment that comes or goes, which
-//! is paid for by the blocks written into it.
+//! Invariants: `starts` does not fall; `order[starts[c]..starts[c + 1]]` are the segments with `c`
+//! live; `place[order[i]] == i`; no count is above `exact_below`.
+//!
+//! Cost: O(1) for each block that dies below the limit; O(segment blocks) for a segment that comes
+//! or goes, which is paid for by the blocks written into it.
 
 const ABSENT: u32 = u32::MAX;
 
@@ -19,8 +24,16 @@ pub(crate) struct UtilizationOrder {
     starts: Vec<u32>,
     first_segment: u32,
     place: Vec<u32>,
+    /// Live blocks of each segment, or `exact_below` if it has more.
     live: Vec<u32>,
+    segment_blocks: u32,
+    exact_below: u32,
+    only_emptiest: bool,
 }
+
+/// Of so many segments one is below the limit of exact counts after a rebuilding; chosen by us:
+/// of few segments, few deaths need be told of, and a choice pays for 16 looks.
+const SEGMENTS_FOR_ONE_BELOW: usize = 16;
 
 impl UtilizationOrder {
     /// None of the segments of `range`, each of `segment_blocks`, is in the order yet.
@@ -32,6 +45,66 @@ impl UtilizationOrder {
             first_segment: range.start,
             place: vec![ABSENT; segments],
             live: vec![0; segments],
+            segment_blocks,
+            exact_below: segment_blocks + 1,
+            only_emptiest: false,
+        }
+    }
+
+    /// Counts below this are exact if every death is told of that leaves a segment below it; fuller
+    /// segments are not told apart.
+    pub(crate) fn exact_below(&self) -> u32 {
+        self.exact_below
+    }
+
+    /// Whether only the emptiest segments are counted exactly.
+    pub(crate) fn only_emptiest(&self) -> bool {
+        self.only_emptiest
+    }
+
+    /// Whether no segment is below the limit of exact counts.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.emptiest().is_some_and(|(_, live)| live >= self.exact_below)
+    }
+
+    /// Counts all live blocks anew, as `live` of each segment says, and keeps all of them exact from
+    /// now on, or only those of the emptiest segments.
+    pub(crate) fn rebuild(&mut self, only_emptiest: bool, live: impl Fn(u32) -> u32) {
+        self.only_emptiest = only_emptiest;
+        self.exact_below = self.segment_blocks + 1;
+        if only_emptiest {
+            let mut segments_with = vec![0_usize; self.exact_below as usize];
+            self.order.iter().for_each(|segment| segments_with[live(*segment) as usize] += 1);
+            let wanted = self.order.len() / SEGMENTS_FOR_ONE_BELOW + 1;
+            let mut below = 0;
+            let limit = segments_with.iter().position(|segments| {
+                below += segments;
+                below >= wanted
+            });
+            self.exact_below = limit.map_or(self.exact_below, |limit| limit as u32 + 1);
+        }
+        self.starts.clear();
+        self.starts.resize(self.last_run() as usize + 2, 0);
+        for segment in &self.order {
+            let index = (segment - self.first_segment) as usize;
+            self.live[index] = live(*segment).min(self.exact_below);
+            self.starts[self.live[index] as usize + 1] += 1;
+        }
+        // Each run begins where the runs before it end. The limit's run is the last.
+        let mut sum = 0;
+        for start in &mut self.starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut next = self.starts.clone();
+        let members = std::mem::take(&mut self.order);
+        self.order = vec![ABSENT; members.len()];
+        for segment in members {
+            let index = self.index(segment);
+            let place = &mut next[self.live[index] as usize];
+            self.place[index] = *place;
+            self.order[*place as usize] = segment;
+            *place += 1;
         }
     }
 
@@ -42,7 +115,7 @@ impl UtilizationOrder {
 
     /// Blocks in each of its segments.
     pub(crate) fn segment_blocks(&self) -> u32 {
-        self.starts.len() as u32 - 2
+        self.segment_blocks
     }
 
     /// The segment at `place`, emptiest first.
@@ -50,14 +123,16 @@ impl UtilizationOrder {
         self.order[place]
     }
 
-    /// The emptiest segment and its live blocks.
+    /// The emptiest segment and its live blocks; if those are not below the limit of exact counts,
+    /// nothing is known.
     pub(crate) fn emptiest(&self) -> Option<(u32, u32)> {
         self.order.first().map(|segment| (*segment, self.live[self.index(*segment)]))
     }
 
     /// The fullest segment that still has a hole.
     pub(crate) fn fullest_with_hole(&self) -> Option<u32> {
-        let full = self.starts[self.starts.len() - 2] as usize;
+        debug_assert!(!self.only_emptiest, "full segments are not told apart");
+        let full = self.starts[self.segment_blocks as usize] as usize;
         full.checked_sub(1).map(|place| self.order[place])
     }
 
@@ -77,17 +152,17 @@ impl UtilizationOrder {
         let index = self.index(segment);
         debug_assert_eq!(self.place[index], ABSENT, "segment {segment} is in the order already");
         // It comes in behind the fullest and walks down to its run.
-        let last = self.starts.len() - 1;
+        let last = self.last_run();
         self.place[index] = self.order.len() as u32;
         self.order.push(segment);
-        self.starts[last] += 1;
-        self.live[index] = last as u32 - 1;
+        self.starts[last as usize + 1] += 1;
+        self.live[index] = last;
         self.fall(segment, live);
     }
 
     /// Takes `segment` out.
     pub(crate) fn remove(&mut self, segment: u32) {
-        let last = self.starts.len() as u32 - 2;
+        let last = self.last_run();
         self.rise(segment, last);
         let index = self.index(segment);
         let (place, end) = (self.place[index] as usize, self.order.len() - 1);
@@ -100,11 +175,17 @@ impl UtilizationOrder {
     /// Tells that `segment` has `live` blocks now.
     #[inline]
     pub(crate) fn update(&mut self, segment: u32, live: u32) {
+        let live = live.min(self.exact_below);
         if live < self.live[self.index(segment)] {
             self.fall(segment, live);
         } else {
             self.rise(segment, live);
         }
+    }
+
+    /// The highest count that a segment may have here.
+    fn last_run(&self) -> u32 {
+        self.exact_below.min(self.segment_blocks)
     }
 
     #[inline]
@@ -169,32 +250,44 @@ mod tests {
     proptest! {
         #[test]
         fn is_a_sorted_list_that_follows_every_change(
-            changes in prop::collection::vec((0_u32..12, 0_u32..6, any::<bool>()), 1..200),
+            changes in prop::collection::vec((0_u32..12, 0_u32..6, 0_u32..20), 1..200),
         ) {
             let mut order = UtilizationOrder::new(3..15, 5);
             let mut slow: Vec<Option<u32>> = vec![None; 12];
-            for (segment, live, leave) in changes {
+            for (segment, live, action) in changes {
                 let known = &mut slow[segment as usize];
-                match (*known, leave) {
+                match (*known, action) {
                     (None, _) => {
                         order.insert(segment + 3, live);
                         *known = Some(live);
                     }
-                    (Some(_), true) => {
+                    (Some(_), 0..6) => {
                         order.remove(segment + 3);
                         *known = None;
                     }
-                    (Some(_), false) => {
-                        order.update(segment + 3, live);
+                    (Some(_), _) => {
+                        // Deaths that leave it above the limit are not told of.
+                        if live < order.exact_below() || order.live(segment + 3) < live {
+                            order.update(segment + 3, live);
+                        }
                         *known = Some(live);
                     }
+                }
+                let counts = |segment: u32| slow[segment as usize - 3].expect("it is there");
+                match action {
+                    18 => order.rebuild(true, counts),
+                    19 => order.rebuild(false, counts),
+                    _ if order.is_exhausted() => order.rebuild(true, counts),
+                    _ => {}
                 }
                 order.verify();
                 let least = slow.iter().flatten().min().copied();
                 prop_assert_eq!(order.emptiest().map(|(_, live)| live), least);
-                let fullest = slow.iter().flatten().filter(|live| **live < 5).max().copied();
-                let found = order.fullest_with_hole();
-                prop_assert_eq!(found.map(|segment| order.live(segment)), fullest);
+                if !order.only_emptiest() {
+                    let fullest = slow.iter().flatten().filter(|live| **live < 5).max().copied();
+                    let found = order.fullest_with_hole();
+                    prop_assert_eq!(found.map(|segment| order.live(segment)), fullest);
+                }
                 prop_assert_eq!(order.len(), slow.iter().flatten().count());
             }
         }

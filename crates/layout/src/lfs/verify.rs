@@ -59,7 +59,10 @@ impl<P: Placement> Log<P> {
                     dead += u64::from(open.next - first) - bits;
                 }
                 State::Sealed => {
-                    assert_eq!(u64::from(self.index.utilization[zone].live(segment)), bits);
+                    let order = &self.index.utilization[zone];
+                    let known = u64::from(order.live(segment));
+                    assert_eq!(known, bits.min(u64::from(order.exact_below())));
+                    assert!(bits > 0, "segment {segment} is empty and not free");
                     dead += blocks - bits;
                     dead_sealed += blocks - bits;
                 }
