@@ -17,6 +17,8 @@ pub(crate) struct TimedDisk {
     meter: CostMeter,
     reads: Spent,
     now_ns: u64,
+    /// When the last transfer ended.
+    idle_since_ns: u64,
     timing: Timing,
 }
 
@@ -52,7 +54,13 @@ impl TimedDisk {
     }
 
     fn new(estimate: CostModel, timing: Timing) -> Self {
-        Self { meter: CostMeter::new(estimate), reads: Spent::default(), now_ns: 0, timing }
+        Self {
+            meter: CostMeter::new(estimate),
+            reads: Spent::default(),
+            now_ns: 0,
+            idle_since_ns: 0,
+            timing,
+        }
     }
 
     /// The cost model that policies estimate by, which also gives the full bandwidth.
@@ -81,6 +89,16 @@ impl TimedDisk {
         self.now_ns
     }
 
+    /// When the disk last did something.
+    pub(crate) fn idle_since_ns(&self) -> u64 {
+        self.idle_since_ns
+    }
+
+    fn pass(&mut self, busy_ns: u64) {
+        self.now_ns += busy_ns;
+        self.idle_since_ns = self.now_ns;
+    }
+
     /// Nothing happens before `time`.
     pub(crate) fn wait_until(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);
@@ -106,7 +124,7 @@ impl TimedDisk {
         self.reads.transfers += 1;
         self.reads.blocks += u64::from(blocks);
         self.reads.time_ns += time_ns;
-        self.now_ns += time_ns;
+        self.pass(time_ns);
     }
 }
 
@@ -132,7 +150,7 @@ impl LogDevice for TimedDisk {
             }
         };
         self.meter.add(transfer, time_ns);
-        self.now_ns += time_ns;
+        self.pass(time_ns);
     }
 }
 

@@ -130,11 +130,10 @@ impl<P: Placement> HostRun<P> {
 
     /// Nothing is asked until `time`: the disk may collect.
     fn rest_until(&mut self, time_ns: u64) -> Result<(), LogError> {
-        let idle_ns = time_ns.saturating_sub(self.disk.now_ns());
         if let Some(IdleCleaning { after, segments }) = self.setting.idle_cleaning
-            && idle_ns > after.0
+            && time_ns > self.disk.idle_since_ns() + after.0
         {
-            self.disk.wait_until(self.disk.now_ns() + after.0);
+            self.disk.wait_until(self.disk.idle_since_ns() + after.0);
             while self.disk.now_ns() < time_ns {
                 let before_ns = self.disk.now_ns();
                 if !self.log.collect_ahead(segments, &mut self.disk)? {

@@ -143,6 +143,12 @@ impl Layout {
                 "an oracle knows one log's writes, not its shadows'; use collect = \"clean\"",
             ));
         }
+        if layout.two_sizes.is_some() && layout.placement != PlacementChoice::UserCollected {
+            return Err(table.invalid(
+                "collected_segment_size",
+                "needs placement = \"user-collected\", which keeps collected data apart",
+            ));
+        }
         table.finish()?;
         Ok(layout)
     }
