@@ -217,19 +217,40 @@ impl<P: Placement> Log<P> {
             opened: self.table.opened[victim as usize],
             sealed: self.table.sealed[victim as usize],
         };
+        // Word by word, because blocks that are written on the way leave holes behind.
         let mut slot = first;
-        while let Some(live) = self.table.next_live(slot, end) {
-            let block = self.table.owner[live as usize];
-            let log = self.placement.place_collected(block, &view, self.clock) as usize;
-            self.staged[log].push((block, live));
-            // A full segment's worth is written at once, so that its sources can be let go.
-            if self.staged[log].len() as u32 >= self.staged_room(log) {
-                self.write_staged(log, device)?;
+        while slot < end {
+            let (mut bits, next) = self.table.live_word(slot, end);
+            while bits != 0 {
+                let live = slot + bits.trailing_zeros();
+                bits &= bits - 1;
+                self.stage(live, &view, device)?;
             }
-            slot = live + 1;
+            slot = next;
         }
         self.placement.collected(&view, self.clock);
         self.index.collected(&view, self.clock);
+        Ok(())
+    }
+
+    /// Stages the live block of `segment` in `slot`, and writes what is staged for its log if that
+    /// fills a segment.
+    #[inline]
+    fn stage(
+        &mut self,
+        slot: u32,
+        segment: &CollectedSegment,
+        device: &mut impl LogDevice,
+    ) -> Result<(), LogError> {
+        let block = self.table.owner[slot as usize];
+        let log = self.placement.place_collected(block, segment, self.clock) as usize;
+        let staged = &mut self.staged[log];
+        staged.push((block, slot));
+        let blocks = staged.len() as u32;
+        // A full segment's worth is written at once, so that its sources can be let go.
+        if blocks >= self.staged_room(log) {
+            self.write_staged(log, device)?;
+        }
         Ok(())
     }
 
@@ -254,11 +275,13 @@ impl<P: Placement> Log<P> {
     }
 
     /// Blocks that `log` can take in one transfer.
+    #[inline]
     fn staged_room(&self, log: usize) -> u32 {
         let room = self.open[log].end - self.open[log].next;
         if room > 0 { room } else { self.table.shape.zone(self.zones(true).start).segment_blocks }
     }
 
+    #[inline(never)]
     fn write_staged(&mut self, log: usize, device: &mut impl LogDevice) -> Result<(), LogError> {
         let mut staged = std::mem::take(&mut self.staged[log]);
         let mut done = 0;
@@ -281,12 +304,16 @@ impl<P: Placement> Log<P> {
 
     fn append_collected(&mut self, log: usize, blocks: &[(u32, u32)], device: &mut impl LogDevice) {
         let super::log::Open { segment, next: first, .. } = self.open[log];
+        self.table.fill_run(segment, first, blocks.iter().map(|staged| staged.0));
         let mut youngest = self.table.youngest[segment as usize];
-        for (slot, (block, from)) in (first..).zip(blocks) {
-            self.table.fill(segment, slot, *block);
+        let mut source = NONE;
+        for (block, from) in blocks {
             self.placement.placed(*block, segment);
-            let source = self.table.shape.segment_of(*from);
-            youngest = youngest.max(self.table.youngest[source as usize]);
+            let shape = &self.table.shape;
+            if source != shape.segment_of(*from) {
+                source = shape.segment_of(*from);
+                youngest = youngest.max(self.table.youngest[source as usize]);
+            }
         }
         self.table.youngest[segment as usize] = youngest;
         self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
@@ -296,22 +323,36 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// The data of `block` that was in `from` is in `slot` now.
+    /// The data of `block` that was in `from`, in a segment that is being collected, is in `slot`
+    /// now.
+    #[inline]
     fn moved(&mut self, block: u32, from: u32, slot: u32) {
         let place = &mut self.map[block as usize];
         if *place == from {
             *place = slot;
         } else {
-            assert!(*place != NONE && *place & WAITING != 0, "block {block} is in two places");
-            let entry = *place & !WAITING;
-            let Waiting { old, .. } = &mut self.buffers.entries[entry as usize];
-            assert_eq!(*old, from, "block {block} is in two places");
-            *old = slot;
-            if self.sending.contains(&entry) {
-                self.placement.died(block, self.table.shape.segment_of(slot));
-            }
+            self.moved_below_buffer(block, from, slot);
         }
-        self.kill(from);
+        let segment = self.table.shape.segment_of(from);
+        let live = self.table.clear(segment, from);
+        debug_assert_eq!(self.table.state[segment as usize], State::Collecting);
+        if live == 0 {
+            self.release(segment);
+        }
+    }
+
+    /// The same for a block of which a newer version waits to be written.
+    #[cold]
+    fn moved_below_buffer(&mut self, block: u32, from: u32, slot: u32) {
+        let place = self.map[block as usize];
+        assert!(place != NONE && place & WAITING != 0, "block {block} is in two places");
+        let entry = place & !WAITING;
+        let Waiting { old, .. } = &mut self.buffers.entries[entry as usize];
+        assert_eq!(*old, from, "block {block} is in two places");
+        *old = slot;
+        if self.sending.contains(&entry) {
+            self.placement.died(block, self.table.shape.segment_of(slot));
+        }
     }
 
     /// Copies the live blocks of the least utilized segment into holes of the most utilized; false

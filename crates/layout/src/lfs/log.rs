@@ -346,6 +346,7 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
+    #[inline(never)]
     fn collect_garbage(&mut self, share: f64, device: &mut impl LogDevice) -> Result<(), LogError> {
         // A policy that ignores utilization may meet full segments, but not in all of a round.
         let mut left = self.table.shape.segments();
@@ -415,6 +416,7 @@ impl<P: Placement> Log<P> {
         Ok(threaded)
     }
 
+    #[inline]
     pub(super) fn append_one(
         &mut self,
         log: usize,
@@ -443,6 +445,7 @@ impl<P: Placement> Log<P> {
         slot
     }
 
+    #[inline(never)]
     fn write_buffered(
         &mut self,
         block: u32,
@@ -653,6 +656,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// The index will be told that `segment` has `live` blocks, or that it is gone.
+    #[cold]
     fn changes(&mut self, segment: u32, live: u32) {
         if live == 0 {
             self.release_emptied(segment);
@@ -662,6 +666,7 @@ impl<P: Placement> Log<P> {
         }
     }
 
+    #[cold]
     fn release_emptied(&mut self, segment: u32) {
         let zone = self.table.shape.zone_of(segment);
         self.index.remove(segment, zone);
@@ -677,6 +682,7 @@ impl<P: Placement> Log<P> {
         self.free[self.table.shape.zone_of(segment)].push_back(segment);
     }
 
+    #[cold]
     fn seal(&mut self, log: usize) {
         let segment = self.open[log].segment;
         self.open[log] = CLOSED;

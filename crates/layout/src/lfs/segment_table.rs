@@ -76,6 +76,29 @@ impl SegmentTable {
         self.live[segment as usize] += 1;
     }
 
+    /// Puts `blocks` into the slots of `segment` from `first` on.
+    pub(crate) fn fill_run(
+        &mut self,
+        segment: u32,
+        first: u32,
+        blocks: impl ExactSizeIterator<Item = u32>,
+    ) {
+        let (count, end) = (blocks.len() as u32, first + blocks.len() as u32);
+        for (owner, block) in self.owner[first as usize..end as usize].iter_mut().zip(blocks) {
+            *owner = block;
+        }
+        let mut slot = first;
+        while slot < end {
+            // As many bits as there are of this word and of the run.
+            let bits = (64 - slot % 64).min(end - slot);
+            let mask = (u64::MAX >> (64 - bits)) << (slot % 64);
+            debug_assert_eq!(self.live_bits[(slot / 64) as usize] & mask, 0, "live already");
+            self.live_bits[(slot / 64) as usize] |= mask;
+            slot += bits;
+        }
+        self.live[segment as usize] += count;
+    }
+
     /// The block in `slot` of `segment` is dead; the live blocks that are left.
     #[inline]
     pub(crate) fn clear(&mut self, segment: u32, slot: u32) -> u32 {
@@ -84,6 +107,15 @@ impl SegmentTable {
         let live = &mut self.live[segment as usize];
         *live -= 1;
         *live
+    }
+
+    /// The live bits of the slots from `slot` on that share its word and come before `end`, the
+    /// lowest for `slot` itself; and the slot after those.
+    #[inline]
+    pub(crate) fn live_word(&self, slot: u32, end: u32) -> (u64, u32) {
+        let count = (64 - slot % 64).min(end - slot);
+        let bits = self.live_bits[(slot / 64) as usize] >> (slot % 64);
+        (bits & (u64::MAX >> (64 - count)), slot + count)
     }
 
     /// The first live slot from `slot` on, before `end`.

@@ -24,6 +24,8 @@ pub struct Zone {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogShape {
     zones: Vec<PlacedZone>,
+    /// The first zone, here because most logs have no other.
+    first: PlacedZone,
     segments: u32,
     slots: u32,
     capacity_blocks: u64,
@@ -74,11 +76,12 @@ impl LogShape {
                 return Err(ShapeError::TooManySlots { slots });
             }
         }
-        if segments < 2 {
+        let Some(first) = placed.first().copied().filter(|_| segments >= 2) else {
             return Err(ShapeError::Empty);
-        }
+        };
         Ok(Self {
             zones: placed,
+            first,
             segments: segments as u32,
             slots: slots as u32,
             capacity_blocks: blocks,
@@ -125,12 +128,11 @@ impl LogShape {
     #[must_use]
     #[inline]
     pub fn segment_of(&self, slot: u32) -> u32 {
-        let first = &self.zones[0];
         if self.zones.len() == 1 {
-            return slot >> first.shift;
+            return slot >> self.first.shift;
         }
         let placed = self.zones.iter().rev().find(|placed| placed.first_slot <= slot);
-        let placed = placed.unwrap_or(first);
+        let placed = placed.unwrap_or(&self.first);
         placed.first_segment + ((slot - placed.first_slot) >> placed.shift)
     }
 
@@ -179,7 +181,7 @@ impl LogShape {
 
     #[inline]
     fn placed(&self, segment: u32) -> &PlacedZone {
-        &self.zones[self.zone_of(segment)]
+        if self.zones.len() == 1 { &self.first } else { &self.zones[self.zone_of(segment)] }
     }
 }
 
