@@ -46,10 +46,12 @@ class Result:
             `start_ns`, `requests`, `read_requests`, `sectors`, `mean_service_ms`,
             `mean_response_ms`, `mean_seek_cylinders`, `zero_seek_fraction`, and the last four again
             with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
-            replay it does not.
+            replay it does not. Of a log: a row so many new blocks, with `interval`, `new_blocks`,
+            `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
+            `threaded_blocks`, `live_blocks` and `mechanism`.
         histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
             `service_ns`, `seek_cylinders`), `day` (of the trace, for seek distances), `upper`
-            (inclusive upper edge), `count`.
+            (inclusive upper edge), `count`. Empty for a log.
         directory: The folder that holds the record, or None if none was kept.
     """
 
@@ -76,6 +78,11 @@ class Result:
         config: Configuration = self.document["config"]
         return config
 
+    @property
+    def is_of_a_log(self) -> bool:
+        """Whether a log-structured layout was simulated."""
+        return _is_of_a_log(self.document)
+
     @classmethod
     def read(cls, directory: Path | str) -> Result:
         """The result that lies in a folder.
@@ -94,7 +101,7 @@ class Result:
         return cls(
             document,
             _read_table(folder / SERIES_FILE),
-            _read_table(folder / HISTOGRAMS_FILE),
+            _no_histograms() if _is_of_a_log(document) else _read_table(folder / HISTOGRAMS_FILE),
             folder,
         )
 
@@ -115,8 +122,8 @@ def run(
         settings: Single values by `table.key` that replace those of the experiment:
             `{"remap.kind": "none"}`.
         base: Folder that relative paths in a dict start from; the current folder by default.
-        out: Folder to leave the record in (`result.json`, `series.parquet`, `histograms.parquet`);
-            made if needed.
+        out: Folder to leave the record in (`result.json`, `series.parquet`, and unless of a log
+            `histograms.parquet`); made if needed.
         catalogue_directory: Folder of device files to use instead of the catalogue that comes with
             agewell.
         progress: Called now and then with the number of requests read so far.
@@ -183,6 +190,26 @@ def run_experiment(
         base = os.path.relpath(experiment.base.resolve(), out.resolve())
         files.write_json(out / ORIGIN_FILE, {"base": base})
     return document
+
+
+def _is_of_a_log(document: Mapping[str, Any]) -> bool:
+    config = document.get("config")
+    return isinstance(config, dict) and "layout" in config
+
+
+def _no_histograms() -> pa.Table:
+    """A log measures costs, not requests one by one: its table of distributions has no rows."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("lane", pa.string()),
+            ("quantity", pa.string()),
+            ("day", pa.uint32()),
+            ("upper", pa.uint64()),
+            ("count", pa.uint64()),
+        ]
+    ).empty_table()
 
 
 def _read_table(path: Path) -> pa.Table:
