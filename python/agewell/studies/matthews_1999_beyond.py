@@ -128,7 +128,7 @@ def _against_the_best(workload: str, found: Mapping[Label, Metrics]) -> dict[str
 
 
 def _collect_plot(load: Load, found: Mapping[Label, Metrics]) -> Plot:
-    labels = {"matthews-1999": "adaptive, eqs. 7-8", "adaptive": "adaptive, ours"}
+    labels = {"matthews-1999": "eqs. 7-8", "adaptive": "ours"}
     return Plot(
         name=f"beyond-adaptive-{load.key}",
         title=f"Five ways to collect, {load.title}",

@@ -11,7 +11,6 @@ from agewell.studies.matthews_1999_runs import (
     Settings,
     column,
     key,
-    line,
     result,
     run_curves,
     sizes_kib,
@@ -19,6 +18,10 @@ from agewell.studies.matthews_1999_runs import (
 from agewell.studies.running import Label
 
 SIZES_KIB = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+_PLACES = tuple(range(len(SIZES_KIB)))
+_NAMES = tuple(str(size) for size in SIZES_KIB)
+"""Sizes double, so that even steps are the paper's logarithmic axis."""
 
 DISKS: Mapping[str, tuple[float, float]] = {
     "sprite": (17.5, 1.3),
@@ -77,12 +80,12 @@ def figure_5_2(context: Context) -> FigureResult:
         x_label="segment size, KiB",
         y_label="overall write cost",
         curves=[
-            line(found, name, f"{access_ms:g} ms, {mb_per_s:g} MB/s")
+            Curve(f"{access_ms:g} ms, {mb_per_s:g} MB/s", _PLACES, column(found, name)[1])
             for name, (access_ms, mb_per_s) in DISKS.items()
         ],
         caption="Two of the disks have the same product of access time and bandwidth.",
-        x_scale="log",
         y_scale="log",
+        categories=_NAMES,
     )
     return result(context, "figure-5-2", values, [plot])
 
@@ -105,21 +108,22 @@ def _sizes_values(workload: str, found: Mapping[Label, Metrics]) -> dict[str, fl
 
 
 def _sizes_plot(name: str, title: str, workload: str, found: Mapping[Label, Metrics]) -> Plot:
-    sizes, write_cost = column(found, workload, "write_cost")
+    _, write_cost = column(found, workload, "write_cost")
     _, inefficiency = column(found, workload, "transfer_inefficiency")
     product = [a * b for a, b in zip(write_cost, inefficiency, strict=True)]
+    _, overall = column(found, workload)
     return Plot(
         name=name,
         title=title,
         x_label="segment size, KiB",
         y_label="cost, times the ideal",
         curves=[
-            line(found, workload, "overall write cost (eq. 4)"),
-            Curve("write cost x TI (eq. 5)", sizes, product),
-            Curve("write cost (eq. 1)", sizes, write_cost),
-            Curve("transfer inefficiency (eq. 3)", sizes, inefficiency, emphasis=False),
+            Curve("overall (eq. 4)", _PLACES, overall),
+            Curve("write cost x TI (eq. 5)", _PLACES, product),
+            Curve("write cost (eq. 1)", _PLACES, write_cost),
+            Curve("TI (eq. 3)", _PLACES, inefficiency, emphasis=False),
         ],
-        caption="85 % of the disk in use; 15 ms access time, 5 MB/s.",
-        x_scale="log",
+        caption="TI: transfer inefficiency. 85 % of the disk in use; 15 ms access time, 5 MB/s.",
         y_scale="log",
+        categories=_NAMES,
     )
