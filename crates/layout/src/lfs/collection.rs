@@ -137,12 +137,19 @@ impl<P: Placement> Log<P> {
             let blocks = shape.zone(zone).segment_blocks;
             (f64::from(blocks) * (1.0 - garbage)).floor().min(f64::from(blocks - 1)) as u32
         };
-        self.index.choose(zones, live_max, self.clock, &mut self.setting.stream)
+        let opened = |segment: u32| self.table.opened[segment as usize];
+        self.index.choose(zones, live_max, opened, self.clock, &mut self.setting.stream)
     }
 
     fn choose_plug_victim(&self) -> Option<u32> {
-        let shape = &self.table.shape;
-        self.index.emptiest(self.victim_zones(), |zone| shape.zone(zone).segment_blocks - 1)
+        self.emptiest_with_hole(self.victim_zones())
+    }
+
+    /// The least utilized segment of `zones`, unless even that is full.
+    pub(super) fn emptiest_with_hole(&self, zones: std::ops::Range<usize>) -> Option<u32> {
+        let (table, shape) = (&self.table, &self.table.shape);
+        let live_max = |zone| shape.zone(zone).segment_blocks - 1;
+        self.index.emptiest(zones, live_max, |segment| table.opened[segment as usize])
     }
 
     /// Zones whose segments are to be collected now: those of collected data if they are short of

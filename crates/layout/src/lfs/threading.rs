@@ -46,8 +46,7 @@ impl<P: Placement> Log<P> {
 
     fn choose_thread_segment(&mut self) -> Option<u32> {
         self.refresh_index();
-        let shape = &self.table.shape;
-        self.index.emptiest(0..shape.zones(), |zone| shape.zone(zone).segment_blocks - 1)
+        self.emptiest_with_hole(0..self.table.shape.zones())
     }
 
     fn threaded(&mut self, segment: u32, blocks: usize, device: &mut impl LogDevice) {

@@ -129,6 +129,12 @@ impl UtilizationOrder {
         self.order.first().map(|segment| (*segment, self.live[self.index(*segment)]))
     }
 
+    /// All segments as empty as the emptiest.
+    pub(crate) fn all_emptiest(&self) -> &[u32] {
+        let live = self.emptiest().map_or(0, |(_, live)| live as usize);
+        &self.order[self.starts[live] as usize..self.starts[live + 1] as usize]
+    }
+
     /// The fullest segment that still has a hole.
     pub(crate) fn fullest_with_hole(&self) -> Option<u32> {
         debug_assert!(!self.only_emptiest, "full segments are not told apart");

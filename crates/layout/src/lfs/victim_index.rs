@@ -14,6 +14,10 @@ pub use super::policy::victim::Victim;
 use super::segment_table::NONE;
 use super::utilization_order::UtilizationOrder;
 
+/// Of so many equally empty segments the one opened first is taken, because its blocks are the
+/// least likely to die soon; chosen by us. To look at all of them could take long.
+const EQUALS_MAX: usize = 16;
+
 /// The index.
 #[derive(Debug, Clone)]
 pub(crate) struct VictimIndex {
@@ -123,11 +127,12 @@ impl VictimIndex {
         &self,
         zones: std::ops::Range<usize>,
         live_max: impl Fn(usize) -> u32,
+        opened: impl Fn(u32) -> u64,
         clock: u64,
         stream: &mut Stream,
     ) -> Option<u32> {
         match self.victim {
-            Victim::Greedy => self.emptiest(zones, live_max),
+            Victim::Greedy => self.emptiest(zones, live_max, opened),
             Victim::CostAge | Victim::CostAgeCache | Victim::BenefitRootAge | Victim::Renewal => {
                 self.best_by_age(zones, live_max, clock)
             }
@@ -135,7 +140,7 @@ impl VictimIndex {
             Victim::Fifo => self.sealed.iter().find(|segment| self.is_in(&zones, *segment)),
             Victim::RandomGreedy { choices } => self
                 .emptiest_of_some(&zones, choices, stream)
-                .or_else(|| self.emptiest(zones, live_max)),
+                .or_else(|| self.emptiest(zones, live_max, opened)),
             Victim::WindowedGreedy { window } => self
                 .sealed
                 .iter()
@@ -147,14 +152,18 @@ impl VictimIndex {
         }
     }
 
-    /// The least utilized segment of `zones` with at most `live_max` live blocks.
+    /// The least utilized segment of `zones` with at most `live_max` live blocks; of several, the
+    /// one that was opened first, if they are not many.
     pub(crate) fn emptiest(
         &self,
         zones: std::ops::Range<usize>,
         live_max: impl Fn(usize) -> u32,
+        opened: impl Fn(u32) -> u64,
     ) -> Option<u32> {
         let found = zones.filter_map(|zone| {
-            let (segment, live) = self.utilization[zone].emptiest()?;
+            let (_, live) = self.utilization[zone].emptiest()?;
+            let equals = self.utilization[zone].all_emptiest().iter().take(EQUALS_MAX);
+            let segment = *equals.min_by_key(|segment| opened(**segment))?;
             (live <= live_max(zone)).then(|| (segment, self.share(zone, live)))
         });
         found.min_by(|one, other| one.1.total_cmp(&other.1)).map(|found| found.0)
