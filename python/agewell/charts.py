@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agewell import log_charts
 from agewell.metrics import change_pct
 from agewell.plot import Curve, Plot
 from agewell.simulation import Result
@@ -46,6 +47,8 @@ def plots_of(result: Result, prefix: str) -> list[Plot]:
         result: The run.
         prefix: Put before the name of each plot, to keep several runs apart.
     """
+    if result.is_of_a_log:
+        return log_charts.plots_of(result, prefix)
     plots = [
         _rate_plot(result, prefix),
         _series_plot(

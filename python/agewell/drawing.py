@@ -135,9 +135,12 @@ def _figure(plot: Plot, *, with_title: bool) -> Figure:
     figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
     axes: Axes = figure.add_subplot()
     bars = [curve for curve in plot.curves if curve.style == "bars"]
+    heights: dict[float, float] = {}
     for place, (curve, colour, dash) in enumerate(_coloured(plot)):
         if curve.style == "bars":
             _draw_bars(axes, curve, colour, bars.index(curve), len(bars), plot.y_scale == "linear")
+        elif curve.style == "stacked":
+            _draw_stacked(axes, curve, colour, heights)
         else:
             _draw_line(axes, curve, colour, dash, zorder=3 + place)
     axes.set_xlabel(plot.x_label)
@@ -192,6 +195,25 @@ def _draw_bars(axes: Axes, curve: Curve, colour: str, place: int, count: int, wr
     if write and len(curve.x) * count <= _BAR_LABELS_MAX:
         labels = ["" if math.isnan(y) else f"{y:.3g}" for y in curve.y]
         axes.bar_label(drawn, labels, padding=2, fontsize=8, color=INK)
+
+
+def _draw_stacked(axes: Axes, curve: Curve, colour: str, heights: dict[float, float]) -> None:
+    """Draw bars on top of `heights`, which grow by them."""
+    bottoms = [heights.get(x, 0.0) for x in curve.x]
+    # An edge in the colour of the paper parts neighbours that look alike in a grey print.
+    axes.bar(
+        curve.x,
+        curve.y,
+        width=0.6,
+        bottom=bottoms,
+        color=colour,
+        edgecolor=PAPER,
+        linewidth=0.8,
+        label=curve.label,
+        zorder=3,
+    )
+    for x, y, bottom in zip(curve.x, curve.y, bottoms, strict=True):
+        heights[x] = bottom + y
 
 
 def _scale(axes: Axes, plot: Plot) -> None:

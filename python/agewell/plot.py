@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-Style = Literal["line", "steps", "points", "bars"]
+Style = Literal["line", "steps", "points", "bars", "stacked"]
 Scale = Literal["linear", "log"]
 
 
@@ -23,7 +23,8 @@ class Curve:
         label: What the legend says.
         x: Horizontal positions; for bars over `Plot.categories` the indices 0, 1, 2, and so on.
         y: Heights, one per entry of `x`. A NaN leaves a gap.
-        style: How the points are joined. `steps` holds each value until the next `x`.
+        style: How the points are joined. `steps` holds each value until the next `x`; `stacked`
+            bars stand on those of the stacked curves before.
         dashed: Draw the line dashed, for a published curve beside ours.
         emphasis: False draws the curve in the quiet grey of a baseline.
     """

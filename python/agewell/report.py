@@ -11,12 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agewell import log_charts
 from agewell.charts import BASELINE_LABEL, RUN_LABEL, Lane, plots_of, response_plot, seek_plot
 from agewell.metrics import change_pct, describe, in_order, show, show_change
 from agewell.page import Cell, Highlight, Page, PageTable, Section
 from agewell.page import write as write_page
 from agewell.simulation import Result
+from agewell.sizes import size_text
 
+LOG_HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
 HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
 
 
@@ -119,7 +122,9 @@ def _run_section(result: Result, name: str, prefix: str, identifier: str) -> Sec
 
 
 def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
-    """The runs in one table, and their distributions in one picture each."""
+    """The runs in one table, and their distributions or costs in one picture each."""
+    if any(result.is_of_a_log for result in results):
+        return _log_overview(results, names)
     lanes = [
         Lane(result, "run", name, emphasis=True)
         for result, name in zip(results, names, strict=True)
@@ -136,6 +141,44 @@ def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
         tables=[table(results, names)],
         plots=[plot for plot in plots if any(len(curve.x) for curve in plot.curves)],
     )
+
+
+def _log_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
+    """The runs in one table; costs and times of those that are of logs."""
+    logs = [
+        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_a_log
+    ]
+    log_results, log_names = [result for result, _ in logs], [name for _, name in logs]
+    return Section(
+        identifier="overview",
+        title="Overview",
+        tables=[_side_by_side_table(results, names)],
+        plots=[
+            log_charts.shares_plot("overview-write-cost", log_results, log_names),
+            log_charts.purposes_plot("overview-disk-time", log_results, log_names),
+            log_charts.costs_plot("overview-costs", log_results, log_names),
+        ],
+    )
+
+
+def comparison(
+    results: Sequence[Result], names: Sequence[str]
+) -> tuple[Sequence[str], list[list[str]]]:
+    """The headline metrics as a table of text: headings (numbers begin with `>`) and rows.
+
+    Runs of logs stand side by side, with the change against the first; other runs before and after.
+    """
+    if not all(result.is_of_a_log for result in results):
+        return COMPARISON_COLUMNS, comparison_rows(results, names)
+    first = results[0].metrics
+    rows = []
+    for result, name in zip(results, names, strict=True):
+        for place, metric in enumerate(LOG_HEADLINES):
+            value = result.metrics.get(metric)
+            change = "" if result is results[0] else show_change(metric, first.get(metric), value)
+            label = name if place == 0 else ""
+            rows.append([label, describe(metric).label, show(metric, value), change])
+    return ("run", "metric", ">value", ">change against the first"), rows
 
 
 COMPARISON_COLUMNS = (
@@ -157,7 +200,7 @@ def comparison_rows(results: Sequence[Result], names: Sequence[str]) -> list[lis
     rows = []
     for result, name in zip(results, names, strict=True):
         before = result.baseline or {}
-        for place, metric in enumerate(HEADLINES):
+        for place, metric in enumerate(_headlines(result)):
             after = result.metrics.get(metric)
             rows.append(
                 [
@@ -212,12 +255,12 @@ def _against_first(name: str, metrics: dict[str, Any], first: dict[str, Any]) ->
 def _highlights(result: Result) -> list[Highlight]:
     baseline = result.baseline
     shown = []
-    for name in HEADLINES:
+    for name in _headlines(result):
         metric = describe(name)
         value = result.metrics.get(name)
         if value is None:
             continue
-        text = f"{show(name, value)} {metric.unit}"
+        text = f"{show(name, value)} {metric.unit}".rstrip()
         if baseline is None or name not in baseline:
             shown.append(Highlight(text, metric.label))
             continue
@@ -228,6 +271,10 @@ def _highlights(result: Result) -> list[Highlight]:
         else:
             shown.append(Highlight(f"{change:+.1f} %", metric.label, detail, _tone(name, change)))
     return shown
+
+
+def _headlines(result: Result) -> Sequence[str]:
+    return LOG_HEADLINES if result.is_of_a_log else HEADLINES
 
 
 def _metrics_table(result: Result) -> PageTable:
@@ -271,7 +318,7 @@ def _tone(name: str, change: float) -> str:
 
 def _workload(result: Result) -> str:
     workload = result.config["workload"]
-    if workload["kind"] == "trace":
+    if "path" in workload:
         name = Path(workload["path"]).name
         return name.split(".")[0] if name != "-" else "standard input"
     return f"{workload['kind']} load"
@@ -284,13 +331,37 @@ def _device(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     config = result.config
+    if result.is_of_a_log:
+        return _log_subtitle(config)
     remap = config["remap"]["kind"]
     words = [f"queue {config['queue']['discipline']}"]
     words.append("no rearrangement" if remap == "none" else f"rearrangement: {remap}")
     return ", ".join(words)
 
 
+def _log_subtitle(config: dict[str, Any]) -> str:
+    layout = config["layout"]
+    words = [f"log of {size_text(int(layout['segment_size'].split()[0]))} segments"]
+    words.append(f"collection {layout['collect']}, victims {layout['victim']}")
+    if layout["placement"] != "none":
+        words.append(f"placement {layout['placement']}")
+    return ", ".join(words)
+
+
+def _log_sentence(result: Result) -> str:
+    layout, workload = result.config["layout"], result.config["workload"]
+    size = size_text(int(layout["segment_size"].split()[0]))
+    return (
+        f"{show('user_blocks', result.metrics['user_blocks'])} block writes of "
+        f"{_workload(result)} on {_device(result)}: a log of {size} segments, at its fullest "
+        f"{100 * workload['utilization']:.4g} % live. Costs are disk time over the time to stream "
+        "the new data at full bandwidth."
+    )
+
+
 def _sentence(result: Result) -> str:
+    if result.is_of_a_log:
+        return _log_sentence(result)
     disks = result.document.get("disks", 1)
     where = _device(result) if disks == 1 else f"{disks} disks of type {_device(result)}"
     text = (

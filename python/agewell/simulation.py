@@ -205,7 +205,7 @@ def _no_histograms() -> pa.Table:
         [
             ("lane", pa.string()),
             ("quantity", pa.string()),
-            ("day", pa.uint32()),
+            ("day", pa.uint64()),
             ("upper", pa.uint64()),
             ("count", pa.uint64()),
         ]

@@ -59,7 +59,16 @@ def _root(
 def _register() -> None:
     """Add every command; each module of `cli` named after a command brings its own application."""
     # The order is the order of `agewell --help`.
-    for module_name in ("run", "sweep", "reproduce", "devices", "validate", "trace", "report"):
+    for module_name in (
+        "run",
+        "sweep",
+        "advise",
+        "reproduce",
+        "devices",
+        "validate",
+        "trace",
+        "report",
+    ):
         try:
             module = importlib.import_module(f"agewell.cli.{module_name}")
         except ModuleNotFoundError:

@@ -40,7 +40,7 @@ def report(
     Example: agewell report runs/alpha-08 -o runs/alpha-08/report.html
     """
     from agewell.page import write as write_page
-    from agewell.report import COMPARISON_COLUMNS, comparison_rows, names_of, page_of
+    from agewell.report import comparison, names_of, page_of
     from agewell.simulation import Result
 
     results = [Result.read(run) for run in runs]
@@ -55,6 +55,6 @@ def report(
         plots = [str(path) for path in written[1:]]
         print_json({"page": str(written[0]), "plots": plots, "runs": compared})
     else:
-        print_table(COMPARISON_COLUMNS, comparison_rows(results, names))
+        print_table(*comparison(results, names))
     if not quiet:
         note(f"report in {written[0]}, {len(written) - 1} plot files beside it")

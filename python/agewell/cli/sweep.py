@@ -23,6 +23,11 @@ SHOWN_METRICS = (
     "mean_seek_cylinders",
     "zero_seek_fraction",
     "weighted_improvement_pct",
+    "overall_write_cost",
+    "new_data_cost",
+    "cleaner_cost",
+    "write_amplification",
+    "transactions_per_s",
 )
 """Columns of the table on the terminal; chosen by us, the Parquet table has every metric."""
 
