@@ -382,7 +382,7 @@ impl<P: Placement> Log<P> {
             moves.push((self.table.owner[live as usize], live));
             slot = live + 1;
         }
-        let mut filled = Vec::with_capacity(moves.len());
+        let mut filled = std::mem::take(&mut self.filled);
         while filled.len() < moves.len() {
             // Holes were counted over all zones, so this finds one.
             let found = self.index.fullest_with_hole(0..self.table.shape.zones());
@@ -395,6 +395,8 @@ impl<P: Placement> Log<P> {
         for ((block, from), slot) in moves.iter().zip(&filled) {
             self.moved(*block, *from, *slot);
         }
+        filled.clear();
+        self.filled = filled;
         moves.clear();
         self.staged[0] = moves;
         true

@@ -218,6 +218,9 @@ pub struct Log<P> {
     resident: Vec<u64>,
     /// Collected blocks that wait to be written, log by log, with the slot they come from.
     pub(crate) staged: Vec<Vec<(u32, u32)>>,
+    /// Slots that holes were filled in, and blocks to fill them with, while that goes on.
+    pub(crate) filled: Vec<u32>,
+    pub(crate) threading: Vec<u32>,
     /// Buffer entries to write, log by log.
     outgoing: Vec<Vec<u32>>,
     /// Buffer entries being written: the placement has been told that their old copies are dead.
@@ -253,6 +256,8 @@ impl<P: Placement> Log<P> {
             dead_sealed: 0,
             resident: vec![0; resident],
             staged: vec![Vec::new(); logs],
+            filled: Vec::new(),
+            threading: Vec::new(),
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
             setting,

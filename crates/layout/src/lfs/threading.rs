@@ -18,24 +18,29 @@ impl<P: Placement> Log<P> {
     /// Writes buffer entries into the holes of one segment; as many as it has holes.
     pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl LogDevice) -> usize {
         let Some(segment) = self.choose_thread_segment() else { return 0 };
-        let mut filled = Vec::with_capacity(entries.len());
-        let blocks: Vec<u32> =
-            entries.iter().map(|entry| self.buffers.entries[*entry as usize].block).collect();
-        self.fill_holes(segment, blocks.into_iter(), Purpose::Thread, &mut filled, device);
+        let mut blocks = std::mem::take(&mut self.threading);
+        let mut filled = std::mem::take(&mut self.filled);
+        blocks.extend(entries.iter().map(|entry| self.buffers.entries[*entry as usize].block));
+        self.fill_holes(segment, blocks.drain(..), Purpose::Thread, &mut filled, device);
         self.threaded(segment, filled.len(), device);
         for (entry, slot) in entries.iter().zip(&filled) {
             self.settle(*entry, *slot);
         }
-        filled.len()
+        let threaded = filled.len();
+        filled.clear();
+        (self.threading, self.filled) = (blocks, filled);
+        threaded
     }
 
     /// Writes one block, which waits in no buffer, into a hole; false if there is none.
     pub(super) fn thread_one(&mut self, block: u32, device: &mut impl LogDevice) -> bool {
         let Some(segment) = self.choose_thread_segment() else { return false };
-        let mut filled = Vec::with_capacity(1);
+        let mut filled = std::mem::take(&mut self.filled);
         self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
         self.threaded(segment, 1, device);
         let old = std::mem::replace(&mut self.map[block as usize], filled[0]);
+        filled.clear();
+        self.filled = filled;
         if old == NONE {
             self.live_blocks += 1;
         } else {
