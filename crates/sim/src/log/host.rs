@@ -45,6 +45,8 @@ pub(crate) struct HostRun<P> {
     /// Writes of each client since its last sync by count.
     unsynced: Vec<u32>,
     next_flush_ns: u64,
+    /// When the last collection in idle time ends.
+    collecting_until_ns: u64,
 }
 
 impl<P: Placement> HostRun<P> {
@@ -72,6 +74,7 @@ impl<P: Placement> HostRun<P> {
             server: cache(setting.server_cache_bytes),
             unsynced: vec![0; clients as usize],
             next_flush_ns: setting.flush_interval.0,
+            collecting_until_ns: 0,
         }
     }
 
@@ -97,23 +100,21 @@ impl<P: Placement> HostRun<P> {
     pub(crate) fn serve(&mut self, request: &FileRequest) -> Result<(), LogError> {
         self.counts.requests += 1;
         self.rest_until(request.time.0)?;
+        let rested_ns = self.disk.idle_since_ns();
         self.flush_by_time(request.time.0)?;
         match request.action {
-            FileAction::Write => self.write(request),
-            FileAction::Read => {
-                self.read(request);
-                Ok(())
-            }
-            FileAction::Delete => {
-                self.cut(request.file, 0);
-                Ok(())
-            }
-            FileAction::Truncate => {
-                self.cut(request.file, request.block);
-                Ok(())
-            }
-            FileAction::Sync => self.log.sync(self.buffer_of(request.client), &mut self.disk),
+            FileAction::Write => self.write(request)?,
+            FileAction::Read => self.read(request),
+            FileAction::Delete => self.cut(request.file, 0),
+            FileAction::Truncate => self.cut(request.file, request.block),
+            FileAction::Sync => self.log.sync(self.buffer_of(request.client), &mut self.disk)?,
         }
+        if self.disk.idle_since_ns() != rested_ns {
+            // Someone needed the disk: what collection was still at then was not hidden.
+            self.counts.hidden_ns -= self.collecting_until_ns.saturating_sub(request.time.0);
+            self.collecting_until_ns = 0;
+        }
+        Ok(())
     }
 
     /// The end of the workload: what still waits is written.
@@ -140,7 +141,8 @@ impl<P: Placement> HostRun<P> {
                     break;
                 }
                 let after_ns = self.disk.now_ns();
-                self.counts.hidden_ns += after_ns.min(time_ns) - before_ns;
+                self.counts.hidden_ns += after_ns - before_ns;
+                self.collecting_until_ns = after_ns;
                 if after_ns == before_ns {
                     break;
                 }

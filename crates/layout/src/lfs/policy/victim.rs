@@ -35,6 +35,21 @@ pub enum Victim {
 }
 
 impl Victim {
+    /// The name in configurations.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Victim::Greedy => "greedy",
+            Victim::CostAge => "cost-age",
+            Victim::CostAgeCache => "cost-age-cache",
+            Victim::BenefitRootAge => "benefit-root-age",
+            Victim::Renewal => "renewal",
+            Victim::Fifo => "fifo",
+            Victim::RandomGreedy { .. } => "random-greedy",
+            Victim::WindowedGreedy { .. } => "windowed-greedy",
+        }
+    }
+
     /// Whether the choice looks at ages within equally full segments.
     #[must_use]
     pub fn by_age(self) -> bool {

@@ -1,0 +1,206 @@
+//! Log-structured runs as a whole: against an independent simulation, against themselves, and
+//! refused where they cannot be.
+
+use std::path::Path;
+
+use agewell_sim::{AnyExperiment, Places, RunError, run};
+use serde_json::{Value, json};
+
+fn simulate(config: &Value) -> Result<Value, RunError> {
+    let experiment = AnyExperiment::from_value(config.clone())?;
+    let again = AnyExperiment::from_value(experiment.resolved())?;
+    assert_eq!(again, experiment, "the resolved configuration is the experiment");
+    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
+    let places = Places { base: Path::new("."), catalogue: &catalogue };
+    run(&experiment, places, &mut |_| true).map(|outcome| outcome.document)
+}
+
+/// The live data is no whole number of segments: else flushes of four blocks stay in step with the
+/// segments until the first of them holds the same block twice, which is a matter of luck.
+fn random_update(utilization: f64, collect: &str) -> Value {
+    json!({
+        "workload": { "kind": "random-update", "utilization": utilization, "blocks": 79_990 },
+        "host": { "sync_every": 4 },
+        "layout": {
+            "kind": "lfs", "segment_size": "256 KiB", "block_size": "8 KiB", "collect": collect,
+            "join_holes": false,
+        },
+        "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
+    })
+}
+
+fn metric(config: &Value, name: &str) -> f64 {
+    simulate(config).unwrap()["metrics"][name].as_f64().unwrap()
+}
+
+/// Overall write costs that another simulator gave for the same choices (256 KB segments of 8 KB,
+/// sync after every fourth write, 15 ms and 5 MB/s, greedy), by utilization: cleaning, plugging.
+const INDEPENDENT: [(f64, f64, f64); 8] = [
+    (0.50, 5.4, 6.3),
+    (0.70, 6.9, 8.1),
+    (0.80, 8.7, 9.2),
+    (0.85, 10.5, 9.9),
+    (0.90, 13.9, 10.8),
+    (0.95, 22.5, 11.9),
+    (0.98, 40.5, 12.9),
+    (0.99, 60.7, 13.5),
+];
+
+#[test]
+fn random_update_costs_what_an_independent_simulation_says() {
+    for (utilization, clean, plug) in INDEPENDENT {
+        for (collect, theirs) in [("clean", clean), ("plug", plug)] {
+            let ours = metric(&random_update(utilization, collect), "overall_write_cost");
+            let off = ours / theirs - 1.0;
+            assert!(off.abs() < 0.05, "{collect} at {utilization}: {ours} against {theirs}");
+        }
+    }
+}
+
+#[test]
+fn new_data_in_partial_segments_of_four_blocks_costs_3_54() {
+    let cost = metric(&random_update(0.7, "plug"), "new_data_cost");
+    assert!((cost - 3.54).abs() < 0.06, "{cost}");
+}
+
+/// Ours is a quarter and more below what the paper has, on a disk whose rotation is known.
+#[test]
+fn threading_beats_the_better_of_cleaning_and_plugging_by_a_quarter() {
+    for utilization in [0.95, 0.97, 0.98, 0.99] {
+        let cost = |collect: &str| {
+            let mut config = random_update(utilization, collect);
+            config["layout"]["join_holes"] = json!(true);
+            config["device"] = json!({
+                "kind": "simple", "seek_time": "9.5 ms", "rotation_time": "11 ms",
+                "bandwidth": "5 MB/s",
+            });
+            metric(&config, "overall_write_cost")
+        };
+        let [clean, plug, thread] = ["clean", "plug", "thread"].map(cost);
+        let adaptive = cost("adaptive");
+        assert!(adaptive < 0.75 * clean.min(plug), "{utilization}: {adaptive}");
+        assert!(adaptive < 1.02 * clean.min(plug).min(thread), "{utilization}: {adaptive}");
+    }
+}
+
+#[test]
+fn every_choice_runs_and_reads_its_own_configuration_again() {
+    let small = |change: &dyn Fn(&mut Value)| {
+        let mut config = random_update(0.7, "clean");
+        config["workload"]["blocks"] = json!(8_000);
+        config["workload"]["updates_per_block"] = json!(2);
+        config["layout"]["segment_size"] = json!("64 KiB");
+        change(&mut config);
+        let document = simulate(&config).unwrap();
+        let cost = document["metrics"]["overall_write_cost"].as_f64().unwrap();
+        assert!(cost > 1.0 && cost < 100.0, "{cost}: {config}");
+        document
+    };
+    for victim in [
+        "greedy",
+        "cost-age",
+        "cost-age-cache",
+        "benefit-root-age",
+        "renewal",
+        "fifo",
+        "random-greedy",
+        "windowed-greedy",
+    ] {
+        small(&|config| config["layout"]["victim"] = json!(victim));
+    }
+    for placement in [
+        "none",
+        "user-collected",
+        "multi-log",
+        "dac",
+        "sfs",
+        "fadac",
+        "sepbit",
+        "life-table",
+        "oracle",
+    ] {
+        small(&|config| config["layout"]["placement"] = json!(placement));
+    }
+    for header in ["none", "block", "segment"] {
+        small(&|config| {
+            config["layout"]["header"] = json!(header);
+            config["layout"]["collect"] = json!("plug");
+        });
+    }
+    for eviction in ["fifo", "lru", "arc", "sieve", "s3-fifo"] {
+        small(&|config| {
+            config["host"]["eviction"] = json!(eviction);
+            config["layout"]["victim"] = json!("cost-age-cache");
+        });
+    }
+    small(&|config| config["layout"]["collect"] = json!("matthews-1999"));
+    small(&|config| {
+        config["layout"]["placement"] = json!("user-collected");
+        config["layout"]["collected_segment_size"] = json!("256 KiB");
+    });
+    small(&|config| {
+        config["layout"]["trigger"] = json!("garbage");
+        config["host"]["buffer_size"] = json!("block");
+    });
+    let document = small(&|config| config["run"] = json!({ "lower_bound": true }));
+    let metrics = &document["metrics"];
+    let (ours, oracle) =
+        (&metrics["write_amplification"], &metrics["lower_bound_write_amplification"]);
+    assert!(oracle.as_f64().unwrap() < ours.as_f64().unwrap(), "{oracle} against {ours}");
+    let drive = small(&|config| config["device"] = json!({ "model": "hp-97560" }));
+    assert!(drive["disk_estimate"]["bandwidth_mb_per_s"].as_f64().unwrap() > 1.5);
+}
+
+#[test]
+fn cleaning_in_idle_time_hides_it() {
+    let mut config = random_update(0.7, "clean");
+    config["workload"]["blocks"] = json!(8_000);
+    config["workload"]["interval"] = json!("200 ms");
+    let busy = simulate(&config).unwrap();
+    config["host"]["idle_cleaning"] = json!("clean");
+    let idle = simulate(&config).unwrap();
+    let of = |document: &Value, name: &str| document["metrics"][name].as_f64().unwrap();
+    assert_eq!(of(&busy, "hidden_seconds").to_bits(), 0.0_f64.to_bits());
+    assert!(of(&idle, "hidden_seconds") > 0.0);
+    let foreground =
+        |document: &Value| of(document, "foreground_write_cost") - of(document, "new_data_cost");
+    let (hidden, all) = (foreground(&idle), foreground(&busy));
+    assert!(hidden < 0.5 * all, "{hidden} of {all} is left in the foreground");
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_its_reason() {
+    let refused = |change: &dyn Fn(&mut Value)| {
+        let mut config = random_update(0.7, "clean");
+        config["workload"]["blocks"] = json!(1_000);
+        change(&mut config);
+        let error = simulate(&config).unwrap_err();
+        assert!(error.is_input(), "{error}");
+        let text = error.to_string();
+        assert!(!text.contains('\n'), "{text}");
+        text
+    };
+    let utilization =
+        |value: f64| refused(&move |config| config["workload"]["utilization"] = json!(value));
+    assert!(utilization(1.0).starts_with("[workload]: utilization"), "{}", utilization(1.0));
+    assert!(utilization(0.0).starts_with("[workload]: utilization"));
+    assert!(utilization(0.999).contains("lower the utilization"), "{}", utilization(0.999));
+    let text = refused(&|config| config["workload"]["blocks"] = json!(0));
+    assert!(text.starts_with("[workload]: blocks"), "{text}");
+    let text = refused(&|config| config["layout"]["segment_size"] = json!("1 GiB"));
+    assert!(text.starts_with("[layout]"), "{text}");
+    let text = refused(&|config| config["layout"]["segment_size"] = json!("100 KB"));
+    assert!(text.starts_with("[layout]: segment_size"), "{text}");
+    let text = refused(&|config| config["layout"]["victim"] = json!("gredy"));
+    assert!(text.contains("greedy"), "{text}");
+    let text = refused(&|config| {
+        config["workload"]["blocks"] = json!(1_000_000);
+        config["device"] = json!({ "model": "hp-97560" });
+    });
+    assert!(text.starts_with("[device]") && text.contains("sectors"), "{text}");
+    let text = refused(&|config| {
+        config["layout"]["placement"] = json!("oracle");
+        config["layout"]["collect"] = json!("adaptive");
+    });
+    assert!(text.starts_with("[layout]: placement"), "{text}");
+}
