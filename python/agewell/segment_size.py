@@ -166,7 +166,13 @@ class Advice:
             f"5.3), says {self.rule_bytes / 1e3:,.0f} KB; the size nearest to it, "
             f"{size_text(rule.segment_bytes)}, {self._price(rule)}."
         )
-        return [first, second, self._others()]
+        sentences = [first, second, self._others()]
+        if best.segment_bytes == _bytes(self.config["layout"]["block_size"]):
+            sentences.append(
+                "A segment of one block never needs collection; what so many segments cost in "
+                "summaries and tables is not counted here."
+            )
+        return [sentence for sentence in sentences if sentence]
 
     def _others(self) -> str:
         """What Sprite's size and the experiment's own cost."""

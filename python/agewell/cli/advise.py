@@ -122,8 +122,9 @@ def segment_size(
         document = advice.document()
         document["plots"] = [str(path) for path in plots]
         print_json(document)
-        return
-    _print(advice)
+    else:
+        _print(advice)
+    _warn(advice)
     if not quiet and out is not None:
         note(f"plot and table in {out}")
 
@@ -206,6 +207,10 @@ def _print(advice: Advice) -> None:
     )
     for sentence in advice.sentences():
         typer.echo(sentence)
+
+
+def _warn(advice: Advice) -> None:
+    """Say on standard error which sizes are not in the table."""
     if advice.failed_bytes:
         sizes = ", ".join(size_text(size) for size in advice.failed_bytes)
         note(f"agewell: warning: the log could make no progress with segments of {sizes}")

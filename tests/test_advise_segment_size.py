@@ -1,0 +1,330 @@
+"""`agewell advise segment-size`: the sweep, what it says, and disks measured by reading them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import agewell as api
+from agewell import device_measurement
+from agewell.configuration import Experiment
+from agewell.device_measurement import measure
+from agewell.errors import InputError
+from agewell.segment_size import (
+    DEFAULT_EXPERIMENT,
+    Advice,
+    DiskNumbers,
+    SizeCost,
+    advise,
+    numbers_of_model,
+    plot_of,
+    with_disk,
+)
+from conftest import Agewell
+
+SMALL_LOG = """\
+[workload]
+kind = "hot-cold"
+utilization = 0.8
+blocks = 6000
+updates_per_block = 4
+
+[layout]
+kind = "lfs"
+segment_size = "24 KiB"
+collect = "clean"
+
+[device]
+kind = "simple"
+access_time = "1 ms"
+bandwidth = "5 MB/s"
+"""
+
+
+@pytest.fixture
+def small_log(tmp_path: Path) -> Path:
+    """A small load on a log, as a file."""
+    path = tmp_path / "log.toml"
+    path.write_text(SMALL_LOG)
+    return path
+
+
+# --- the sweep ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("access_time", "bandwidth", "low_kib", "high_kib"),
+    [
+        # Matthews 1999, §5.3: for this load 64-128 KB would have been better than Sprite's 1 MB.
+        ("17.5 ms", "1.3 MB/s", 64, 128),
+        # Figure 5-2: roughly four times access time x bandwidth, 300 KB and 600 KB.
+        ("15 ms", "5 MB/s", 256, 512),
+        ("10 ms", "15 MB/s", 512, 1024),
+    ],
+)
+def test_the_week_of_1999_asks_for_the_segments_of_figure_5_2(
+    access_time: str, bandwidth: str, low_kib: int, high_kib: int
+) -> None:
+    week = Experiment(DEFAULT_EXPERIMENT, Path())
+    advice = advise(with_disk(week, access_time, bandwidth))
+    assert low_kib <= advice.best.segment_bytes / 1024 <= high_kib
+    # Small segments pay in transfers, large ones in collection, as the paper says.
+    assert advice.costs[0].new_data_cost > 2 * advice.best.new_data_cost
+    assert advice.costs[-1].cleaner_cost > 2 * advice.best.cleaner_cost
+
+
+def test_every_row_is_the_run_that_it_says(small_log: Path, tmp_path: Path) -> None:
+    experiment = api.simulation.resolve(small_log)
+    advice = advise(experiment, out=tmp_path / "out")
+    sizes = [row.segment_bytes for row in advice.costs]
+    # Powers of two from a block up, and the experiment's own size.
+    assert sizes == sorted({24 << 10, *(8192 << power for power in range(8))})
+    for row in advice.costs[:3]:
+        alone = api.run(small_log, settings={"layout.segment_size": f"{row.segment_bytes} B"})
+        for name in ("overall_write_cost", "new_data_cost", "cleaner_cost"):
+            assert getattr(row, name) == alone.metrics[name]
+    table = pq.read_table(tmp_path / "out" / "sweep.parquet")
+    assert table["metrics.overall_write_cost"].to_pylist() == [
+        row.overall_write_cost for row in advice.costs
+    ]
+    assert "fewer than 32 segments" in advice.left_out
+
+
+def test_one_process_says_what_two_say(small_log: Path) -> None:
+    experiment = api.simulation.resolve(small_log)
+    assert advise(experiment, jobs=1) == advise(experiment, jobs=2)
+
+
+def test_sizes_too_large_for_the_room_beside_the_data_are_left_out(small_log: Path) -> None:
+    settings = {"workload.utilization": 0.97}
+    advice = advise(api.simulation.resolve(small_log, settings=settings))
+    assert "do not fit" in advice.left_out
+    assert advice.costs[-1].segment_bytes < 1 << 20
+
+
+# --- the words ------------------------------------------------------------------------------------
+
+
+def row(segment_bytes: int, cost: float) -> SizeCost:
+    return SizeCost(segment_bytes, cost, cost / 2, cost / 2, 1.5)
+
+
+ADVICE = Advice(
+    disk=DiskNumbers(15.0, 5.0, "a test"),
+    own_bytes=1 << 16,
+    costs=[row(1 << 16, 3.0), row(1 << 18, 2.02), row(1 << 19, 2.0), row(1 << 20, 2.5)],
+    failed_bytes=[],
+    left_out="",
+    config={"layout": {"block_size": "8192 B"}},
+)
+
+
+def test_the_advice_in_words() -> None:
+    assert ADVICE.close() == (1 << 18, 1 << 19)
+    assert ADVICE.rule_bytes == pytest.approx(300_000)
+    assert ADVICE.sentences() == [
+        "Use segments of 512 KiB: overall write cost 2.000; from 256 KiB to 512 KiB it is the same "
+        "within 2 %.",
+        "The rule of thumb, 4 x access time x bandwidth (Matthews 1999, section 5.3), says 300 KB; "
+        "the size nearest to it, 256 KiB, costs 1.0 % more than the best.",
+        "Sprite's choice of 1 MiB costs 25.0 % more than the best; the experiment's "
+        "layout.segment_size of 64 KiB costs 50.0 % more than the best.",
+    ]
+
+
+def test_a_size_near_the_best_counts_only_beside_it() -> None:
+    # 64 KiB costs as little, but 256 KiB between them does not.
+    costs = [row(1 << 16, 2.0), row(1 << 18, 3.0), row(1 << 19, 1.99)]
+    advice = dataclasses.replace(ADVICE, costs=costs)
+    assert advice.close() == (1 << 19, 1 << 19)
+    assert "no other size comes within 2 % of it" in advice.sentences()[0]
+
+
+def test_a_segment_of_one_block_comes_with_a_word_of_warning() -> None:
+    costs = [row(1 << 13, 1.0), row(1 << 14, 2.0)]
+    config = {"layout": {"block_size": "8192 B"}}
+    advice = dataclasses.replace(ADVICE, costs=costs, config=config)
+    assert "never needs collection" in advice.sentences()[-1]
+
+
+def test_the_rule_stands_between_its_neighbours_on_the_plot() -> None:
+    rule = plot_of(ADVICE).curves[-1]
+    assert rule.label == "rule of thumb"
+    assert 1 < rule.x[0] == rule.x[1] < 2
+    far = dataclasses.replace(ADVICE, disk=DiskNumbers(1000.0, 500.0, "a test"))
+    assert "rule of thumb" not in {curve.label for curve in plot_of(far).curves}
+
+
+def test_what_is_printed(
+    agewell: Agewell, small_log: Path, snapshot: Callable[[str, str], None]
+) -> None:
+    done = agewell("advise", "segment-size", small_log, "--quiet")
+    snapshot("advise-segment-size.txt", done.stdout)
+
+
+def test_json_holds_all_of_it_and_the_folder_the_plot(
+    agewell: Agewell, small_log: Path, tmp_path: Path
+) -> None:
+    arguments = ("advise", "segment-size", small_log, "--json", "--quiet", "--out", "out")
+    done = agewell(*arguments, "--access-time", "2 ms", "--bandwidth", "10 MB/s")
+    assert done.stderr.startswith("agewell: warning: sizes above 1 MiB were not tried")
+    document = json.loads(done.stdout)
+    assert document["device"] == {
+        "access_ms": 2.0,
+        "bandwidth_mb_per_s": 10.0,
+        "source": "the command line",
+    }
+    assert document["rule_segment_bytes"] == 80_000
+    costs = [size["overall_write_cost"] for size in document["sizes"]]
+    place = costs.index(min(costs))
+    assert document["best_segment_bytes"] == document["sizes"][place]["segment_bytes"]
+    assert document["sizes"][place]["above_best_pct"] == 0
+    assert document["own_segment_bytes"] == 24 << 10
+    assert len(document["advice"]) == 3
+    assert all((tmp_path / path).stat().st_size > 5000 for path in document["plots"])
+    assert (tmp_path / "out" / "sweep.parquet").is_file()
+
+
+def test_a_drive_of_the_catalogue_in_two_numbers() -> None:
+    # Long writes of 8 MiB pay the access time too.
+    exact = numbers_of_model("matthews-baseline", Path(), None)
+    assert (exact.access_ms, exact.bandwidth_mb_per_s) == pytest.approx((15.0, 5.0), rel=1e-2)
+    drive = numbers_of_model("hp-97560", Path(), None)
+    assert 3 < drive.access_ms < 30
+    # 72 sectors a revolution of 15 ms pass the head at 2.46 MB/s at most.
+    assert 1.5 < drive.bandwidth_mb_per_s < 2.46
+    with pytest.raises(InputError, match="no device 'hp-97650'"):
+        numbers_of_model("hp-97650", Path(), None)
+
+
+BAD = {
+    "no-bandwidth": (["--access-time", "1 ms"], "--bandwidth is missing"),
+    "no-access-time": (["--bandwidth", "1 MB/s"], "--access-time is missing"),
+    "no-unit": (["--bandwidth", "5", "--access-time", "1 ms"], "no unit that fits"),
+    "two-disks": (["--device", "hp-97560", "--measure", "x"], "not several"),
+    "unknown-device": (["--device", "hp-97650"], "no device 'hp-97650'"),
+    "absent": (["--measure", "absent"], "absent: cannot be opened for reading: No such file"),
+    "folder": (["--measure", "."], ".: is neither a file nor a block device"),
+    "small": (["--measure", "log.toml"], "log.toml: 0 bytes are too few to measure a disk on"),
+    "setting": (["--set", "layout.victm=greedy"], "did you mean 'victim'?"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_usage_is_one_line(
+    agewell: Agewell, small_log: Path, tmp_path: Path, name: str
+) -> None:
+    options, reason = BAD[name]
+    done = agewell("advise", "segment-size", small_log, "--out", "out", *options, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert reason in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_experiment_without_a_log_is_refused(agewell: Agewell, experiment: Path) -> None:
+    done = agewell("advise", "segment-size", experiment, check=False)
+    assert done.returncode == 2
+    assert "needs a table [layout]" in done.stderr
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of 2 MiB, and a measurement that is content with it."""
+    monkeypatch.setattr(device_measurement, "PIECE_BYTES", 64 << 10)
+    monkeypatch.setattr(device_measurement, "SMALLEST_BYTES", 1 << 20)
+    path = tmp_path / "disk"
+    path.write_bytes(os.urandom(2 << 20))
+    path.chmod(0o444)
+    return path
+
+
+def ticking(read_ns: Iterator[int]) -> Callable[[], int]:
+    """A clock that stands still but for the given time in each read."""
+    now_ns = 0
+    asked = 0
+
+    def clock() -> int:
+        nonlocal now_ns, asked
+        asked += 1
+        if asked % 2 == 0:
+            now_ns += next(read_ns)
+        return now_ns
+
+    return clock
+
+
+def test_a_measurement_is_arithmetic_on_its_clock(small_disk: Path) -> None:
+    def times() -> Iterator[int]:
+        # Each run is one untimed read and four pieces: 65,536 bytes in 1 ms are 65.536 MB/s.
+        for _ in range(4):
+            yield 10_000_000
+            yield from [1_000_000] * 4
+        # A block of 4 KiB takes 62.5 us of a random read.
+        for number in range(200):
+            yield 5_062_500 + (1000 if number % 2 else -1000)
+
+    found = measure(small_disk, clock=ticking(times()))
+    assert found.bandwidth_bytes_per_s == 65_536_000
+    assert found.access_ns == 5_000_000
+    assert (found.random_reads, found.sequential_bytes) == (200, 1 << 20)
+    assert found.size_bytes == 2 << 20
+
+
+def test_a_measurement_only_reads(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    open_really = os.open
+
+    def watch(path: Path, flags: int) -> int:
+        opened.append(flags)
+        return open_really(path, flags)
+
+    monkeypatch.setattr(os, "open", watch)
+    before = (small_disk.read_bytes(), small_disk.stat().st_mtime_ns)
+    found = measure(small_disk)
+    assert (small_disk.read_bytes(), small_disk.stat().st_mtime_ns) == before
+    assert opened
+    assert all(flags & os.O_ACCMODE == os.O_RDONLY for flags in opened)
+    assert not any(flags & (os.O_CREAT | os.O_TRUNC) for flags in opened)
+    assert found.access_ns >= 1
+    assert found.bandwidth_bytes_per_s > 1_000_000
+    assert "read-only" in found.sentence()
+
+
+def test_a_file_system_without_direct_reads_is_read_through_the_cache(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_really = os.open
+
+    def refuse(path: Path, flags: int) -> int:
+        if flags & os.O_DIRECT:
+            raise OSError(22, "Invalid argument")
+        return open_really(path, flags)
+
+    monkeypatch.setattr(os, "open", refuse)
+    found = measure(small_disk)
+    assert not found.direct
+    assert "through the page cache" in found.sentence()
+
+
+def test_holes_and_small_files_are_refused(small_disk: Path, tmp_path: Path) -> None:
+    hollow = tmp_path / "hollow"
+    with hollow.open("wb") as file:
+        file.truncate(4 << 20)
+    with pytest.raises(InputError, match="has holes"):
+        measure(hollow)
+    hollow.write_bytes(b"x" * 5000)
+    with pytest.raises(InputError, match="4096 bytes are too few"):
+        measure(hollow)
+    with pytest.raises(InputError, match="neither a file nor a block device"):
+        measure(Path(os.devnull))
