@@ -11,11 +11,19 @@
 //!
 //! Invariants: [`Log::verify`].
 //!
+//! An operation that is refused because the log is full leaves it as it was: what was to be written
+//! waits or is not there, and half-done collections are taken back. After deletions it goes on.
+//!
 //! Memory: 4 bytes a block (its place), 4 bytes and a bit a slot (its owner), some 60 bytes a
-//! segment, and what the placement keeps.
+//! segment, and what the placement keeps; with the largest placement, 6 bytes a block, the process
+//! grows by 15.3 bytes a live block at 85 % and segments of 512 blocks.
 //!
 //! What bounds it: a user write touches the map twice and the segment of the old version once, all
-//! at random; a collected block costs one random write to the map.
+//! at random, and 40 % of its time it waits for the map if that is larger than the second cache
+//! (1 MB here, as the map of 2^18 blocks); a collected block costs a load and a store of the map,
+//! which do not wait for each other. 2^18 blocks, random updates, greedy cleaning, segments of 512:
+//! 33 million user writes a second at 85 % (480 instructions and 4.7 misses of the first cache a
+//! write, 2.3 collected blocks among them), 72 million at 50 % (226 instructions, 2.3 misses).
 
 use agewell_core::Stream;
 

@@ -161,3 +161,52 @@ impl SegmentTable {
         self.shape.segment_blocks(segment) - self.live[segment as usize]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn bits_are_as_a_list_of_them_says(
+            segment_blocks in 1_u32..200,
+            first in 0_u32..200,
+            count in 0_u32..200,
+            cleared in prop::collection::vec(0_u32..200, 0..300),
+            from in 0_u32..200,
+        ) {
+            let mut table = SegmentTable::new(LogShape::uniform(3, segment_blocks).unwrap());
+            let (base, end) = table.bounds(1);
+            let first = base + first % segment_blocks;
+            let run = first..end.min(first + count);
+            table.fill_run(1, first, run.clone());
+            let mut live: Vec<u32> = run.collect();
+            for slot in cleared {
+                let slot = base + slot % segment_blocks;
+                if live.contains(&slot) {
+                    live.retain(|other| *other != slot);
+                    prop_assert_eq!(table.clear(1, slot) as usize, live.len());
+                }
+            }
+            for slot in base..end {
+                prop_assert_eq!(table.is_live(slot), live.contains(&slot));
+            }
+            let from = base + from % segment_blocks;
+            let after = |slot: &u32| *slot >= from;
+            prop_assert_eq!(table.next_live(from, end), live.iter().copied().find(after));
+            let hole = (from..end).find(|slot| !live.contains(slot));
+            prop_assert_eq!(table.next_hole(from, end), hole);
+            let (mut found, mut slot) = (Vec::new(), from);
+            while slot < end {
+                let (bits, next) = table.live_word(slot, end);
+                found.extend((0..64).filter(|bit| bits >> bit & 1 == 1).map(|bit| slot + bit));
+                slot = next;
+            }
+            live.retain(after);
+            prop_assert_eq!(found, live.clone());
+            prop_assert!(live.iter().all(|slot| table.owner[*slot as usize] == *slot));
+        }
+    }
+}
