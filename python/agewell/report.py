@@ -19,7 +19,8 @@ from agewell.page import write as write_page
 from agewell.simulation import Result
 from agewell.sizes import size_text
 
-LOG_HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
+LOG_LOG_OVERVIEW = (*LOG_HEADLINES, "disk_seconds", "read_seconds", "transactions_per_s")
+HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
 HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
 
 
@@ -152,7 +153,10 @@ def _log_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     return Section(
         identifier="overview",
         title="Overview",
-        tables=[_side_by_side_table(results, names)],
+        tables=[
+            _side_by_side_table(results, names, LOG_OVERVIEW),
+            replace(_side_by_side_table(results, names), folded="All metrics"),
+        ],
         plots=[
             log_charts.shares_plot("overview-write-cost", log_results, log_names),
             log_charts.purposes_plot("overview-disk-time", log_results, log_names),
@@ -233,11 +237,14 @@ def _before_after_table(results: Sequence[Result], names: Sequence[str]) -> Page
     return PageTable(columns, rows, frozenset(range(1, len(columns))), caption)
 
 
-def _side_by_side_table(results: Sequence[Result], names: Sequence[str]) -> PageTable:
-    """A column a run, with the change against the first."""
+def _side_by_side_table(
+    results: Sequence[Result], names: Sequence[str], only: Sequence[str] | None = None
+) -> PageTable:
+    """A column a run, with the change against the first; of the metrics in `only`, or of all."""
     metrics = [result.metrics for result in results]
     rows = []
-    for name in in_order({key: None for each in metrics for key in each}):
+    known = {key: None for each in metrics for key in each if only is None or key in only}
+    for name in in_order(known):
         metric = describe(name)
         label = metric.label + (f" ({metric.unit})" if metric.unit else "")
         rows.append([Cell(label), *(_against_first(name, each, metrics[0]) for each in metrics)])
