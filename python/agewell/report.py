@@ -19,8 +19,8 @@ from agewell.page import write as write_page
 from agewell.simulation import Result
 from agewell.sizes import size_text
 
-LOG_LOG_OVERVIEW = (*LOG_HEADLINES, "disk_seconds", "read_seconds", "transactions_per_s")
-HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
+LOG_HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
+LOG_OVERVIEW = (*LOG_HEADLINES, "disk_seconds", "read_seconds", "transactions_per_s")
 HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
 
 
