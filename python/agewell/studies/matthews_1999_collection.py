@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from agewell.plot import Curve, Plot
+from agewell.plot import Curve, Plot, Style
 from agewell.studies import Context, FigureResult
 from agewell.studies.matthews_1999_runs import (
     Metrics,
@@ -110,7 +110,7 @@ def figure_5_6(context: Context) -> FigureResult:
                 line(found, "cost_age", "cleaning, cost-age"),
                 line(found, "plug", "plugging"),
                 line(found, "adaptive", "adaptive, eqs. 7-8"),
-                line(found, "ours", "adaptive, ours"),
+                Curve("adaptive, ours", *column(found, "ours"), style="points"),
                 printed("cleaning, paper", 99, _PAPER_AT_99),
             ],
         ),
@@ -184,7 +184,7 @@ def figure_5_7(context: Context) -> FigureResult:
             _towards_full(found, "clean", "cleaning, cost-age"),
             _towards_full(found, "plug", "plugging"),
             _towards_full(found, "adaptive", "adaptive, eqs. 7-8"),
-            _towards_full(found, "ours", "adaptive, ours"),
+            _towards_full(found, "ours", "adaptive, ours", "points"),
         ],
         caption="The horizontal axis is the paper's reverse logarithmic one.",
         x_scale="log",
@@ -307,10 +307,10 @@ def figure_5_10(context: Context) -> FigureResult:
         curves=[
             _towards_full(random, "original", "random, original"),
             _towards_full(random, "modified", "random, eqs. 7-8"),
-            _towards_full(random, "ours", "random, ours"),
+            _towards_full(random, "ours", "random, ours", "points"),
             _towards_full(auspex, "original", "Auspex, original"),
             _towards_full(auspex, "modified", "Auspex, eqs. 7-8"),
-            _towards_full(auspex, "ours", "Auspex, ours"),
+            _towards_full(auspex, "ours", "Auspex, ours", "points"),
         ],
         caption="Random update and the Auspex-like load, the latter with cleaning from cache.",
         x_scale="log",
@@ -361,6 +361,8 @@ def _utilization_plot(name: str, title: str, curves: Sequence[Curve]) -> Plot:
     )
 
 
-def _towards_full(found: Mapping[Label, Metrics], curve: str, label: str) -> Curve:
+def _towards_full(
+    found: Mapping[Label, Metrics], curve: str, label: str, style: Style = "line"
+) -> Curve:
     points, values = column(found, curve)
-    return Curve(label, [100 / (100 - at) for at in points], values)
+    return Curve(label, [100 / (100 - at) for at in points], values, style)
