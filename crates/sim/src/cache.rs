@@ -27,16 +27,14 @@
 
 mod arc;
 mod block_table;
-mod fifo;
 mod key_index;
-mod lru;
+mod one_list;
 mod s3_fifo;
 mod sieve;
 
 use arc::Arc;
-use fifo::Fifo;
 pub use key_index::IndexKind;
-use lru::Lru;
+use one_list::{Fifo, Lru};
 use s3_fifo::S3Fifo;
 use sieve::Sieve;
 

@@ -1,32 +1,41 @@
-//! Least recently used: the block whose last reference is longest ago leaves first.
+//! One list of blocks, the oldest of which leaves first: by last reference (LRU) or by entry (FIFO).
 //!
-//! Invariants: the list holds every resident block, `length` of them, by falling recency.
+//! The two differ in what a hit does: under LRU the block becomes the newest, under FIFO it stays
+//! where it is.
 //!
-//! Cost: a hit away from the newest place relinks the block: the slot, its two neighbours and the
-//! newest one, four lines of memory at worst.
+//! Invariants: the list holds every resident block, `length` of them, newest first.
+//!
+//! Cost: a hit under LRU away from the newest place relinks the block: the slot, its two neighbours
+//! and the newest one, four lines of memory at worst.
 
 use super::block_table::BlockTable;
 use super::{Access, IndexKind, Policy};
 
-const RECENCY: u32 = 0;
+const LIST: u32 = 0;
 const LISTS: u32 = 1;
 
 /// A cache that evicts the least recently used block.
+pub(super) type Lru = OneList<true>;
+
+/// A cache that evicts in the order of entry.
+pub(super) type Fifo = OneList<false>;
+
+/// The oldest block leaves first; a hit makes a block the newest if `RENEWED_BY_HITS`.
 #[derive(Debug, Clone)]
-pub(super) struct Lru {
+pub(super) struct OneList<const RENEWED_BY_HITS: bool> {
     blocks: BlockTable,
     length: usize,
     capacity: usize,
 }
 
-impl Lru {
+impl<const RENEWED_BY_HITS: bool> OneList<RENEWED_BY_HITS> {
     pub(super) fn new(capacity: usize, keys: usize, index: Option<IndexKind>) -> Self {
         assert!(capacity > 0, "a cache of no blocks needs no policy");
         Self { blocks: BlockTable::new(LISTS, capacity, keys, index), length: 0, capacity }
     }
 }
 
-impl Policy for Lru {
+impl<const RENEWED_BY_HITS: bool> Policy for OneList<RENEWED_BY_HITS> {
     #[inline]
     fn contains(&self, key: u32) -> bool {
         self.blocks.find(key).is_some()
@@ -35,16 +44,18 @@ impl Policy for Lru {
     #[inline]
     fn reference(&mut self, key: u32) -> Access {
         if let Some(slot) = self.blocks.find(key) {
-            self.blocks.move_to_newest(slot, RECENCY);
+            if RENEWED_BY_HITS {
+                self.blocks.move_to_newest(slot, LIST);
+            }
             return Access::Hit;
         }
         let evicted = if self.length == self.capacity {
-            Some(self.blocks.leave(self.blocks.oldest(RECENCY)))
+            Some(self.blocks.leave(self.blocks.oldest(LIST)))
         } else {
             self.length += 1;
             None
         };
-        self.blocks.enter(key, RECENCY);
+        self.blocks.enter(key, LIST);
         Access::Miss { evicted }
     }
 
@@ -69,7 +80,7 @@ impl Policy for Lru {
 
     fn verify(&self) {
         let lists = self.blocks.verify();
-        assert_eq!(lists[RECENCY as usize].len(), self.length, "length of the list");
+        assert_eq!(lists[LIST as usize].len(), self.length, "length of the list");
         assert!(self.length <= self.capacity);
     }
 }
