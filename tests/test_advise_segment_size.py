@@ -7,15 +7,16 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
 from agewell import device_measurement
-from agewell.configuration import Experiment
+from agewell.configuration import Configuration, Experiment
 from agewell.device_measurement import measure
-from agewell.errors import InputError
+from agewell.errors import InputError, RunError
 from agewell.segment_size import (
     DEFAULT_EXPERIMENT,
     Advice,
@@ -26,6 +27,7 @@ from agewell.segment_size import (
     plot_of,
     with_disk,
 )
+from agewell.sweeping import sweep
 from conftest import Agewell
 
 SMALL_LOG = """\
@@ -106,6 +108,29 @@ def test_sizes_too_large_for_the_room_beside_the_data_are_left_out(small_log: Pa
     advice = advise(api.simulation.resolve(small_log, settings=settings))
     assert "do not fit" in advice.left_out
     assert advice.costs[-1].segment_bytes < 1 << 20
+
+
+def test_a_size_without_progress_is_an_answer_too(
+    small_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def stuck_at_16_kib(
+        experiment: Configuration, over: dict[str, list[str]], folder: Path, **options: Any
+    ) -> Any:
+        (name, sizes), *_ = over.items()
+        asked.append(len(sizes))
+        able = [size for size in sizes if size != "16384 B"]
+        table = sweep(experiment, {name: able}, folder, **options)
+        if able != sizes:
+            raise RunError("1 of 9 runs failed, first 16384 B: the log cannot make progress")
+        return table
+
+    monkeypatch.setattr("agewell.segment_size.sweep", stuck_at_16_kib)
+    advice = advise(api.simulation.resolve(small_log))
+    assert advice.failed_bytes == [16384]
+    assert 16384 not in {row.segment_bytes for row in advice.costs}
+    assert asked == [9, 8]
 
 
 # --- the words ------------------------------------------------------------------------------------

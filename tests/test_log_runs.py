@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,50 @@ def test_every_metric_is_described_and_documented() -> None:
     described = {metric.name for metric in METRICS}
     assert set(result.metrics) - described == set()
     assert [name for name in result.metrics if f"`{name}`" not in page] == []
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "random-update": {"blocks": 4000},
+    "hot-cold": {"blocks": 4000},
+    "zipf": {"blocks": 4000},
+    "sequential": {"blocks": 4000},
+    "tpcb": {"transactions": 100},
+    "trace": {"path": str(REPOSITORY / "examples" / "traces" / "mail.parquet")},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_and_default_is_documented(kind: str) -> None:
+    tables = changed()
+    tables["workload"] = {"kind": kind, "utilization": 0.6, **KINDS[kind]}
+    config = api.run(tables).config
+    page = (REPOSITORY / "docs" / "reference" / "configuration.md").read_text()
+    documented = set(re.findall(r"`([a-z_]+)`", page))
+    keys = {key for entries in config.values() for key in entries}
+    assert keys - documented == set()
+
+
+def test_defaults_are_those_of_the_reference() -> None:
+    tables = {name: changed()[name] for name in ("workload", "device")}
+    del tables["workload"]["utilization"]
+    config = api.run({**tables, "layout": {"kind": "lfs"}}).config
+    page = (REPOSITORY / "docs" / "reference" / "configuration.md").read_text()
+    section = page[page.index("## Log-structured runs") : page.index("### `[device]` of a log")]
+    rows = re.findall(r"^\| `(\w+)` \|(?: all four \|)? .* \| `(.*?)` \|", section, re.MULTILINE)
+    defaults = {key: tomllib.loads(f"value = {value}")["value"] for key, value in rows}
+    units = {"s": 10**9, "ms": 10**6, "MB": 10**6, "KiB": 1 << 10}
+    checked = 0
+    for name in ("workload", "host", "layout"):
+        for key, value in config[name].items():
+            if key not in defaults or key == "blocks":
+                continue
+            stated = defaults[key]
+            if isinstance(stated, str) and stated.split()[-1] in units and " " in stated:
+                number, unit = stated.split()
+                stated = f"{int(number) * units[unit]} {'ns' if unit in ('s', 'ms') else 'B'}"
+            assert value == stated, key
+            checked += 1
+    assert checked >= 20
 
 
 def test_the_lower_bound_is_below() -> None:
