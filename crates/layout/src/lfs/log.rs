@@ -27,7 +27,7 @@
 
 use agewell_core::Stream;
 
-use super::buffer::{Buffers, Waiting};
+use super::buffer::Buffers;
 use super::policy::cost::CostModel;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
@@ -230,7 +230,7 @@ pub struct Log<P> {
     pub(crate) filled: Vec<u32>,
     pub(crate) threading: Vec<u32>,
     /// Buffer entries to write, log by log.
-    outgoing: Vec<Vec<u32>>,
+    pub(super) outgoing: Vec<Vec<u32>>,
     /// Buffer entries being written: the placement has been told that their old copies are dead.
     pub(crate) sending: std::ops::Range<u32>,
 }
@@ -458,35 +458,6 @@ impl<P: Placement> Log<P> {
         slot
     }
 
-    #[inline(never)]
-    fn write_buffered(
-        &mut self,
-        block: u32,
-        client: u32,
-        device: &mut impl LogDevice,
-    ) -> Result<(), LogError> {
-        let place = self.map[block as usize];
-        if place != NONE && place & WAITING != 0 {
-            self.counts.absorbed_blocks += 1;
-            return Ok(());
-        }
-        if self.buffers.is_full(client) {
-            // It could not be sent when it became full.
-            self.sync(client, device)?;
-        }
-        // A collection may have moved it meanwhile.
-        let place = self.map[block as usize];
-        if place == NONE {
-            self.live_blocks += 1;
-        }
-        let entry = self.buffers.push(client, Waiting { block, old: place });
-        self.map[block as usize] = WAITING | entry;
-        if self.buffers.is_full(client) {
-            self.sync(client, device)?;
-        }
-        Ok(())
-    }
-
     /// `block` is deleted.
     pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
         let Some(place) = self.map.get(block as usize).copied().filter(|place| *place != NONE)
@@ -511,106 +482,6 @@ impl<P: Placement> Log<P> {
         self.placement.deleted(block, self.clock);
     }
 
-    /// Sends what `client` has written to the disk.
-    ///
-    /// # Errors
-    /// If no room can be made for it.
-    pub fn sync(&mut self, client: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
-        if self.setting.buffer_blocks <= 1 {
-            return Ok(());
-        }
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        self.sending = self.buffers.range(client);
-        for entry in self.sending.clone() {
-            let Waiting { block, old } = self.buffers.entries[entry as usize];
-            if block != NONE {
-                self.clock += 1;
-                if old != NONE {
-                    self.placement.died(block, self.table.shape.segment_of(old));
-                }
-                let log = self.placement.place_new(block, old != NONE, self.clock);
-                outgoing[log as usize].push(entry);
-            }
-        }
-        let mut written = Ok(());
-        for (log, entries) in outgoing.iter_mut().enumerate() {
-            if written.is_ok() {
-                written = self.write_out(log, entries, device);
-            }
-            entries.clear();
-        }
-        self.outgoing = outgoing;
-        let sent = std::mem::take(&mut self.sending);
-        if written.is_err() {
-            self.keep_waiting(sent);
-            return written;
-        }
-        self.buffers.empty(client);
-        Ok(())
-    }
-
-    /// Tells the placement that what it took for dead is not, because what was to replace it could
-    /// not be written.
-    #[cold]
-    fn keep_waiting(&mut self, entries: std::ops::Range<u32>) {
-        for entry in entries {
-            let Waiting { block, old } = self.buffers.entries[entry as usize];
-            if block != NONE && old != NONE {
-                self.placement.placed(block, self.table.shape.segment_of(old));
-            }
-        }
-    }
-
-    /// Sends everything to the disk.
-    ///
-    /// # Errors
-    /// If no room can be made for it.
-    pub fn sync_all(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
-        for client in 0..self.buffers.clients() {
-            self.sync(client, device)?;
-        }
-        Ok(())
-    }
-
-    fn write_out(
-        &mut self,
-        log: usize,
-        entries: &[u32],
-        device: &mut impl LogDevice,
-    ) -> Result<(), LogError> {
-        let mut rest = entries;
-        while !rest.is_empty() {
-            let mut room = (self.open[log].end - self.open[log].next) as usize;
-            if room == 0 {
-                if !self.open_for_new_data(log, device)? {
-                    let threaded = self.thread(rest, device);
-                    rest = &rest[threaded..];
-                    continue;
-                }
-                room = (self.open[log].end - self.open[log].next) as usize;
-            }
-            let (now, later) = rest.split_at(room.min(rest.len()));
-            self.append_new(log, now, device);
-            rest = later;
-        }
-        Ok(())
-    }
-
-    fn append_new(&mut self, log: usize, entries: &[u32], device: &mut impl LogDevice) {
-        let Open { segment, next: first, .. } = self.open[log];
-        for (slot, entry) in (first..).zip(entries) {
-            let block = self.buffers.entries[*entry as usize].block;
-            self.table.fill(segment, slot, block);
-            self.placement.placed(block, segment);
-        }
-        self.table.youngest[segment as usize] = self.clock;
-        self.appended(log, entries.len() as u32, Purpose::NewData, device);
-        self.counts.new_blocks += entries.len() as u64;
-        for (slot, entry) in (first..).zip(entries) {
-            self.settle(*entry, slot);
-        }
-    }
-
     /// The next `blocks` slots of an open segment have been filled: transfers and commits them, and
     /// seals the segment if it is full.
     pub(crate) fn appended(
@@ -629,18 +500,6 @@ impl<P: Placement> Log<P> {
         self.open[log].next += blocks;
         if self.open[log].next == self.open[log].end {
             self.seal(log);
-        }
-    }
-
-    /// What waited as `entry` lies in `slot` now.
-    pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
-        let waiting = &mut self.buffers.entries[entry as usize];
-        let Waiting { block, old } = *waiting;
-        waiting.block = NONE;
-        debug_assert_eq!(self.map[block as usize], WAITING | entry);
-        self.map[block as usize] = slot;
-        if old != NONE {
-            self.kill(old);
         }
     }
 
@@ -760,7 +619,7 @@ impl<P: Placement> Log<P> {
 
     /// Gives `log` an open segment with room, collecting first if need be; false if new data is to
     /// be threaded instead.
-    fn open_for_new_data(
+    pub(super) fn open_for_new_data(
         &mut self,
         log: usize,
         device: &mut impl LogDevice,
