@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
-from agewell.plot import Curve, Plot, Style
+from agewell.plot import Curve, Plot, Scale, Style
 from agewell.studies import Context, FigureResult
 from agewell.studies.matthews_1999_runs import (
     Metrics,
@@ -63,7 +63,7 @@ def figure_5_4(context: Context) -> FigureResult:
             line(found, "clean", "cleaning"),
             line(found, "plug", "plug, block headers"),
             line(found, "plug_segment_header", "plug, segment headers"),
-            printed("cleaning, paper", 99, _PAPER_AT_99),
+            printed("paper", 99, _PAPER_AT_99),
         ],
     )
     return result(context, "figure-5-4", values, [plot])
@@ -82,6 +82,7 @@ def figure_5_5(context: Context) -> FigureResult:
         "figure-5-5",
         "Cleaning and plugging, Auspex-like load",
         [line(found, "clean", "cleaning, cost-age"), line(found, "plug", "plugging")],
+        "linear",
     )
     return result(context, "figure-5-5", values, [plot])
 
@@ -111,7 +112,7 @@ def figure_5_6(context: Context) -> FigureResult:
                 line(found, "plug", "plugging"),
                 line(found, "adaptive", "adaptive, eqs. 7-8"),
                 Curve("adaptive, ours", *column(found, "ours"), style="points"),
-                printed("cleaning, paper", 99, _PAPER_AT_99),
+                printed("paper", 99, _PAPER_AT_99),
             ],
         ),
         _utilization_plot(
@@ -349,7 +350,9 @@ def _against_the_better(
     return values
 
 
-def _utilization_plot(name: str, title: str, curves: Sequence[Curve]) -> Plot:
+def _utilization_plot(
+    name: str, title: str, curves: Sequence[Curve], y_scale: Scale = "log"
+) -> Plot:
     return Plot(
         name=name,
         title=title,
@@ -357,7 +360,7 @@ def _utilization_plot(name: str, title: str, curves: Sequence[Curve]) -> Plot:
         y_label="overall write cost",
         curves=curves,
         caption="Segments of 256 KiB, blocks of 8 KiB; new data is part of the cost.",
-        y_scale="log",
+        y_scale=y_scale,
     )
 
 
