@@ -7,6 +7,7 @@ mod file_blocks;
 mod host;
 mod metrics;
 mod oracle;
+mod placement;
 mod run;
 mod series;
 mod workload;

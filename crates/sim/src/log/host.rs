@@ -5,13 +5,13 @@
 //! stays in both caches. Deleted blocks leave them. Every request waits for the one before it.
 
 use agewell_core::{FileAction, FileRequest};
-use agewell_layout::lfs::policy::placement::Placement;
 use agewell_layout::lfs::{AdaptiveLog, LogError};
 use agewell_trace::workload::InitialFile;
 
 use super::config::{Host, IdleCleaning};
 use super::disk::TimedDisk;
 use super::file_blocks::FileBlocks;
+use super::placement::AnyPlacement;
 use crate::cache::{Access, Cache};
 
 /// What the host has counted.
@@ -34,8 +34,8 @@ pub(crate) struct HostCounts {
 }
 
 /// A host, its log and its disk.
-pub(crate) struct HostRun<P> {
-    pub(crate) log: AdaptiveLog<P>,
+pub(crate) struct HostRun {
+    pub(crate) log: AdaptiveLog<AnyPlacement>,
     pub(crate) disk: TimedDisk,
     pub(crate) counts: HostCounts,
     setting: Host,
@@ -49,11 +49,11 @@ pub(crate) struct HostRun<P> {
     collecting_until_ns: u64,
 }
 
-impl<P: Placement> HostRun<P> {
+impl HostRun {
     /// A host of `clients`. Without `caches` nothing is kept, which is the same to a workload that
     /// never reads under a policy that never asks.
     pub(crate) fn new(
-        log: AdaptiveLog<P>,
+        log: AdaptiveLog<AnyPlacement>,
         disk: TimedDisk,
         setting: Host,
         clients: u32,

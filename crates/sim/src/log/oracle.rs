@@ -6,6 +6,7 @@
 //! of the same utilization, collected greedily. That log is not the best there could be, but it
 //! knows what none can know: no placement here comes near it.
 
+use super::placement::AnyPlacement;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
 use agewell_layout::lfs::{
@@ -92,7 +93,7 @@ pub(crate) fn replay(
         ..like.clone()
     };
     let oracle = Oracle::new(deaths, blocks as usize, segment_blocks, CLASSES);
-    let mut log = Log::new(setting, oracle)
+    let mut log = Log::new(setting, AnyPlacement::Oracle(oracle))
         .map_err(|_| LogError::Full { live: u64::from(blocks), capacity: room })?;
     let mut before = Counts::default();
     for (place, event) in events.iter().enumerate() {

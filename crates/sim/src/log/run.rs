@@ -4,9 +4,7 @@ use agewell_core::{RandomStreams, SECTOR_BYTES};
 use agewell_disk::{Device, DeviceModel};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::{
-    Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, SepBit, Sfs, UserCollected,
-};
+use agewell_layout::lfs::policy::placement::{Placement, death_clocks};
 use agewell_layout::lfs::{
     AdaptiveLog, Counts, LogError, LogSetting, LogShape, Trigger, Victim, Zone, ZoneUse,
 };
@@ -20,6 +18,7 @@ use super::disk::{TimedDisk, measure};
 use super::host::HostRun;
 use super::metrics::{Totals, ideal_ns, metrics};
 use super::oracle::{self, Recorder};
+use super::placement::AnyPlacement;
 use super::series::LogSeries;
 use super::workload::{LogSource, survey};
 use crate::error::RunError;
@@ -36,22 +35,10 @@ pub(crate) fn run(
     progress: Progress,
 ) -> Result<Outcome, RunError> {
     let prepared = Prepared::new(experiment, places)?;
-    match experiment.layout.placement {
-        PlacementChoice::Oracle => prepared.run_oracle(progress),
-        PlacementChoice::None => prepared.run_with(|_, _| NoSeparation, progress),
-        PlacementChoice::UserCollected => prepared.run_with(|_, _| UserCollected, progress),
-        PlacementChoice::MultiLog => {
-            let streams = RandomStreams::new(experiment.seed);
-            prepared.run_with(|blocks, logs| MultiLog::new(blocks, logs, &streams), progress)
-        }
-        PlacementChoice::Dac => prepared.run_with(Dac::new, progress),
-        PlacementChoice::Sfs => {
-            let segment_blocks = experiment.layout.segment_blocks();
-            prepared.run_with(|blocks, logs| Sfs::new(blocks, segment_blocks, logs), progress)
-        }
-        PlacementChoice::Fadac => prepared.run_with(Fadac::new, progress),
-        PlacementChoice::SepBit => prepared.run_with(SepBit::new, progress),
-        PlacementChoice::LifeTable => prepared.run_with(LifeTable::new, progress),
+    if experiment.layout.placement == PlacementChoice::Oracle {
+        prepared.run_oracle(progress)
+    } else {
+        prepared.run_with(&[], progress)
     }
 }
 
@@ -128,13 +115,12 @@ impl<'a> Prepared<'a> {
         Ok(setting)
     }
 
-    fn run_with<P: Placement>(
-        &self,
-        placement: impl Fn(usize, usize) -> P,
-        progress: Progress,
-    ) -> Result<Outcome, RunError> {
-        let logs = self.experiment.layout.logs as usize;
-        let make = |blocks: u32| placement(blocks as usize, logs);
+    fn run_with(&self, deaths: &[u32], progress: Progress) -> Result<Outcome, RunError> {
+        let layout = &self.experiment.layout;
+        let (segment_blocks, seed) = (layout.segment_blocks(), self.experiment.seed);
+        let make = |blocks: u32| {
+            AnyPlacement::new(layout.placement, blocks, segment_blocks, layout.logs, seed, deaths)
+        };
         let first = make(self.setting.blocks);
         let setting = self.setting_for(first.logs())?;
         let log = match &self.experiment.layout.collect {
@@ -154,7 +140,7 @@ impl<'a> Prepared<'a> {
     /// A log whose placement is the oracle: the writes are taken down first.
     fn run_oracle(&self, progress: Progress) -> Result<Outcome, RunError> {
         let recorded = self.record(progress)?;
-        let events = &recorded.host.log.log().placement().events;
+        let events = recorded.host.log.log().placement().events();
         if events.iter().any(|event| event >> 31 == 1) {
             return Err(RunError::Input(
                 "[layout] placement: the oracle takes workloads without deletions; use [run] \
@@ -163,19 +149,15 @@ impl<'a> Prepared<'a> {
             ));
         }
         let blocks = recorded.host.log.log().blocks();
-        let deaths = agewell_layout::lfs::policy::placement::death_clocks(events, blocks as usize);
-        let segment_blocks = self.experiment.layout.segment_blocks();
-        self.run_with(
-            |blocks, logs| Oracle::new(deaths.clone(), blocks, segment_blocks, logs),
-            progress,
-        )
+        let deaths = death_clocks(events, blocks as usize);
+        self.run_with(&deaths, progress)
     }
 
     /// The same workload on one log that is cleaned, with what reached the disk taken down.
-    fn record(&self, progress: Progress) -> Result<Lane<Recorder>, RunError> {
+    fn record(&self, progress: Progress) -> Result<Lane, RunError> {
         let mut setting = self.setting_for(1)?;
         setting.collect = Collect::Always(Mechanism::Clean);
-        let log = AdaptiveLog::fixed(setting, Recorder::default())
+        let log = AdaptiveLog::fixed(setting, AnyPlacement::Recorder(Recorder::default()))
             .map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
         let mut lane = Lane::new(self, log)?;
         lane.run(self, progress)?;
@@ -195,7 +177,7 @@ impl<'a> Prepared<'a> {
             LogTrigger::NoFreeSegment => 1.0 - self.experiment.workload.utilization,
         };
         let log = lane.host.log.log();
-        let events = &log.placement().events;
+        let events = log.placement().events();
         let preloaded = self.survey.initial_blocks as usize;
         let blocks = log.blocks();
         let counts =
@@ -214,11 +196,7 @@ impl<'a> Prepared<'a> {
         Ok(())
     }
 
-    fn outcome<P: Placement>(
-        &self,
-        lane: Lane<P>,
-        mut values: Map<String, Value>,
-    ) -> Result<Outcome, RunError> {
+    fn outcome(&self, lane: Lane, mut values: Map<String, Value>) -> Result<Outcome, RunError> {
         let shape = &self.setting.shape;
         values.insert("capacity_blocks".into(), json!(shape.capacity_blocks()));
         values.insert("segments".into(), json!(shape.segments()));
@@ -259,16 +237,16 @@ impl<'a> Prepared<'a> {
 }
 
 /// One log under the whole workload.
-struct Lane<P> {
-    host: HostRun<P>,
+struct Lane {
+    host: HostRun,
     before: Counts,
     series: LogSeries,
     transactions: Option<u64>,
     warnings: Vec<String>,
 }
 
-impl<P: Placement> Lane<P> {
-    fn new(prepared: &Prepared, log: AdaptiveLog<P>) -> Result<Self, RunError> {
+impl Lane {
+    fn new(prepared: &Prepared, log: AdaptiveLog<AnyPlacement>) -> Result<Self, RunError> {
         let experiment = prepared.experiment;
         let reads = !matches!(
             experiment.workload.kind,
