@@ -8,19 +8,18 @@ experiments, the paper's numbers and the tolerances lie in `experiments/<paper>/
 `agewell reproduce` does the rest: it picks the figures, gives each a `Context`, prints the rows as
 one table, writes the plots and the report, and exits 1 when a verdict fails.
 
-    class RuemmlerWilkes1991:
-        name = "ruemmler-wilkes-1991"
-        title = "Disk shuffling"
-        citation = "C. Ruemmler and J. Wilkes, Disk shuffling, HPL-91-156, 1991"
-        figures = (Figure("figure-06", "Cumulative distribution of seek distances"), ...)
+    def figure_06(context: Context) -> FigureResult:
+        trace = context.input("hplajw_1week.srt.zst")
+        before = context.run_experiment(context.experiment("figure-06"), {"remap.kind": "none"})
+        ...
+        return FigureResult(rows=[...], plots=[...])
 
-        def run(self, figure: str, context: Context) -> FigureResult:
-            trace = context.input("hplajw_1week.srt.zst")
-            before = context.run_experiment(context.experiment(figure), {"remap.kind": "none"})
-            ...
-            return FigureResult(rows=[...], plots=[...])
-
-    STUDY = RuemmlerWilkes1991()
+    STUDY = PaperStudy(
+        name="ruemmler-wilkes-1991",
+        title="Disk shuffling",
+        citation="C. Ruemmler and J. Wilkes, Disk shuffling, HPL-91-156, 1991",
+        table=(("figure-06", "Cumulative distribution of seek distances", figure_06), ...),
+    )
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agewell.errors import InputError
-from agewell.studies import Context, Figure, FigureResult
+from agewell.studies import Context, FigureResult
 from agewell.studies import matthews_1999_beyond as beyond
 from agewell.studies import matthews_1999_collection as collection
 from agewell.studies import matthews_1999_segments as segments
+from agewell.studies.paper import PaperStudy
 
 _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
     ("figure-5-1", "Segment size, Auspex-like load", segments.figure_5_1),
@@ -33,28 +33,12 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
 )
 
 
-class Matthews1999:
-    """Log-structured writing: see the module."""
-
-    name = "matthews-1999"
-    title = "Adaptive methods for log-structured writing"
-    citation = (
+STUDY = PaperStudy(
+    name="matthews-1999",
+    title="Adaptive methods for log-structured writing",
+    citation=(
         "J. N. Matthews, Improving File System Performance With Adaptive Methods, "
         "dissertation, University of California at Berkeley, 1999, chapter 5"
-    )
-    figures = tuple(Figure(name, title) for name, title, _ in _FIGURES)
-
-    def run(self, figure: str, context: Context) -> FigureResult:
-        """Compute one figure.
-
-        Raises:
-            InputError: The figure is not known, or an input is bad.
-            RunError: A simulation failed.
-        """
-        for name, _, compute in _FIGURES:
-            if name == figure:
-                return compute(context)
-        raise InputError(f"'{figure}' is not a figure of {self.name}")
-
-
-STUDY = Matthews1999()
+    ),
+    table=_FIGURES,
+)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agewell.errors import InputError
-from agewell.studies import Context, Figure, FigureResult
+from agewell.studies import Context, FigureResult
 from agewell.studies import ruemmler_wilkes_1991_figures as figures
 from agewell.studies import ruemmler_wilkes_1991_sweeps as sweeps
+from agewell.studies.paper import PaperStudy
 
 _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
     ("section-5-1", "Seek times of the report's disks", figures.section_5_1),
@@ -35,28 +35,12 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
 )
 
 
-class RuemmlerWilkes1991:
-    """Disk shuffling: see the module."""
-
-    name = "ruemmler-wilkes-1991"
-    title = "Disk shuffling"
-    citation = (
+STUDY = PaperStudy(
+    name="ruemmler-wilkes-1991",
+    title="Disk shuffling",
+    citation=(
         "C. Ruemmler and J. Wilkes, Disk shuffling, "
         "Hewlett-Packard Laboratories technical report HPL-91-156, October 1991"
-    )
-    figures = tuple(Figure(name, title) for name, title, _ in _FIGURES)
-
-    def run(self, figure: str, context: Context) -> FigureResult:
-        """Compute one figure.
-
-        Raises:
-            InputError: The figure is not known, or an input is bad.
-            RunError: A simulation failed.
-        """
-        for name, _, compute in _FIGURES:
-            if name == figure:
-                return compute(context)
-        raise InputError(f"'{figure}' is not a figure of {self.name}")
-
-
-STUDY = RuemmlerWilkes1991()
+    ),
+    table=_FIGURES,
+)

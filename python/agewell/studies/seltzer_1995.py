@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agewell.errors import InputError
 from agewell.plot import Curve, Plot
-from agewell.studies import Context, Figure, FigureResult
+from agewell.studies import Context, FigureResult
 from agewell.studies.matthews_1999_runs import (
     Settings,
     column,
@@ -22,6 +21,7 @@ from agewell.studies.matthews_1999_runs import (
     run_cases,
     utilizations,
 )
+from agewell.studies.paper import PaperStudy
 from agewell.studies.running import Label
 
 FIGURE = "figure-04"
@@ -44,29 +44,6 @@ def ffs_transactions_per_s() -> float:
     """Transactions per second where each reads a random block and writes another in place."""
     one_ms = FFS_SEEK_MS + FFS_ROTATION_MS + FFS_COPY_MS + FFS_TRANSFER_MS
     return 1000 / (_IOS_A_TRANSACTION * one_ms)
-
-
-class Seltzer1995:
-    """Logging versus clustering: see the module."""
-
-    name = "seltzer-1995"
-    title = "File system logging versus clustering"
-    citation = (
-        "M. Seltzer, K. A. Smith, H. Balakrishnan, J. Chang, S. McMains and V. Padmanabhan, "
-        "File System Logging versus Clustering: A Performance Comparison, USENIX 1995"
-    )
-    figures = (Figure(FIGURE, "TPC-B with and without the cleaner"),)
-
-    def run(self, figure: str, context: Context) -> FigureResult:
-        """Compute one figure.
-
-        Raises:
-            InputError: The figure is not known, or an input is bad.
-            RunError: A simulation failed.
-        """
-        if figure != FIGURE:
-            raise InputError(f"'{figure}' is not a figure of {self.name}")
-        return figure_04(context)
 
 
 def figure_04(context: Context) -> FigureResult:
@@ -110,4 +87,12 @@ def _collected(metrics: Mapping[str, Any]) -> int:
     return int(metrics["segments_cleaned"])
 
 
-STUDY = Seltzer1995()
+STUDY = PaperStudy(
+    name="seltzer-1995",
+    title="File system logging versus clustering",
+    citation=(
+        "M. Seltzer, K. A. Smith, H. Balakrishnan, J. Chang, S. McMains and V. Padmanabhan, "
+        "File System Logging versus Clustering: A Performance Comparison, USENIX 1995"
+    ),
+    table=((FIGURE, "TPC-B with and without the cleaner", figure_04),),
+)

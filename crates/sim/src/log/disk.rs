@@ -195,15 +195,14 @@ pub(crate) fn measure(
     let mut device = device.clone();
     let block_sectors = block_bytes / SECTOR_BYTES;
     let mut now_ns = 0;
-    let mut serve_at = |sector: u64, sectors: u64, wait_ns: u64| {
-        now_ns += wait_ns;
+    let mut serve_at = |sector: u64, sectors: u64| {
         let time_ns = serve(&mut device, now_ns, sector, sectors, Operation::Write);
         now_ns += time_ns;
         time_ns
     };
     let long = (MEASURED_BYTES / SECTOR_BYTES).min(span_sectors);
     let long_ns: u64 =
-        (0..16).map(|place| serve_at((span_sectors - long) * place / 15, long, 0)).sum();
+        (0..16).map(|place| serve_at((span_sectors - long) * place / 15, long)).sum();
     let bandwidth =
         16 * u128::from(long * SECTOR_BYTES) * 1_000_000_000 / u128::from(long_ns.max(1));
     let model = CostModel {
@@ -219,11 +218,11 @@ pub(crate) fn measure(
         for _ in 0..MEASURED_REQUESTS {
             let base = uniform_below(stream, span_sectors - near + 1);
             let first = base + uniform_below(stream, near - block_sectors);
-            // Rests of random length keep the platter's place random.
-            let rest_ns = uniform_below(stream, 20_000_000);
-            let elsewhere_ns = serve_at(first, block_sectors, rest_ns);
+            // One after another, without rests: a drive that reports writes early must not be let
+            // empty its buffer unseen.
+            let elsewhere_ns = serve_at(first, block_sectors);
             let beside = base + uniform_below(stream, near - block_sectors);
-            total_ns += if is_near { serve_at(beside, block_sectors, 0) } else { elsewhere_ns };
+            total_ns += if is_near { serve_at(beside, block_sectors) } else { elsewhere_ns };
         }
         (total_ns / u64::from(MEASURED_REQUESTS)).saturating_sub(streaming_ns)
     };
