@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agewell.configuration import Configuration, Experiment
+from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
 from agewell.plot import Curve, Plot
 from agewell.simulation import RESULT_FILE, run_experiment
@@ -261,6 +261,9 @@ def advise(
         raise InputError(
             'segment sizes are of a log: the experiment needs a table [layout] with kind = "lfs"'
         )
+    # The lower bound would take two runs more for every size, and says nothing of sizes.
+    configuration = with_settings(experiment.configuration, {"run.lower_bound": False})
+    experiment = Experiment(configuration, experiment.base)
     # One run on the experiment's own size finds what is wrong with it before a sweep begins, and
     # says how large the log is.
     own = run_experiment(experiment, None, catalogue_directory)

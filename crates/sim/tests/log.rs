@@ -138,6 +138,7 @@ fn every_choice_runs_and_reads_its_own_configuration_again() {
         config["layout"]["placement"] = json!("user-collected");
         config["layout"]["collected_segment_size"] = json!("256 KiB");
     });
+    small(&|config| config["layout"]["zones"] = json!(["0.6 128 KiB", "0.4 64 KiB"]));
     small(&|config| {
         config["layout"]["trigger"] = json!("garbage");
         config["host"]["buffer_size"] = json!("block");
@@ -198,6 +199,11 @@ fn what_cannot_run_is_refused_with_its_reason() {
         config["device"] = json!({ "model": "hp-97560" });
     });
     assert!(text.starts_with("[device]") && text.contains("sectors"), "{text}");
+    for zones in [json!(["0.5 64 KiB"]), json!(["half 64 KiB"]), json!(["0.5 64 KiB", "0.5 1 KB"])]
+    {
+        let text = refused(&|config| config["layout"]["zones"] = zones.clone());
+        assert!(text.starts_with("[layout]: zones"), "{text}");
+    }
     let text = refused(&|config| {
         config["layout"]["placement"] = json!("oracle");
         config["layout"]["collect"] = json!("adaptive");

@@ -12,7 +12,7 @@ use crate::config::{ConfigError, Table};
 
 pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
-pub use layout::{Collecting, Layout, LogTrigger, PlacementChoice, TwoSizes};
+pub use layout::{Collecting, Layout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
 pub use workload::{LogWorkload, LogWorkloadKind};
 
 /// A log-structured experiment.
@@ -67,7 +67,7 @@ impl LogExperiment {
         let device = DiskChoice::read(device)?;
         let mut run = Table::new("[run]", run.unwrap_or_else(|| json!({})))?;
         let seed = run.whole("seed")?.unwrap_or(1);
-        let lower_bound = run.boolean("lower_bound")?.unwrap_or(false);
+        let lower_bound = run.boolean("lower_bound")?.unwrap_or(true);
         run.finish()?;
         Ok(Self { workload, host, layout, device, seed, lower_bound })
     }

@@ -1,5 +1,6 @@
 //! The `[layout]` table of a log-structured layout.
 
+use agewell_core::parse_bytes;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::{Header, Victim};
 use serde_json::{Value, json};
@@ -34,6 +35,17 @@ pub struct Layout {
     pub logs: u32,
     /// Segments of another size for collected data, if any.
     pub two_sizes: Option<TwoSizes>,
+    /// Zones of the disk with segments of their own size, from its beginning on; none for one size.
+    pub zones: Vec<ZoneSize>,
+}
+
+/// A zone of the disk, for any data (Matthews 1999, §5.3: zones differ in bandwidth).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ZoneSize {
+    /// Share of the disk.
+    pub share: f64,
+    /// Bytes of its segments.
+    pub segment_bytes: u64,
 }
 
 /// Who decides on the mechanism.
@@ -131,7 +143,11 @@ impl Layout {
             placement: table.choice("placement", PLACEMENTS, Some(PlacementChoice::None))?,
             logs: positive(&mut table, "logs", 6)?,
             two_sizes: Self::read_two_sizes(&mut table, block_bytes)?,
+            zones: Self::read_zones(&mut table, block_bytes)?,
         };
+        if layout.two_sizes.is_some() && !layout.zones.is_empty() {
+            return Err(table.invalid("zones", "do not go with collected_segment_size"));
+        }
         if !(2..=256).contains(&layout.logs) {
             return Err(table.invalid("logs", "must be from 2 to 256"));
         }
@@ -238,6 +254,32 @@ impl Layout {
         Ok(Some(TwoSizes { collected_segment_bytes, collected_share }))
     }
 
+    /// Zones as texts of share and segment size: "0.5 512 KiB".
+    fn read_zones(table: &mut Table, block_bytes: u64) -> Result<Vec<ZoneSize>, ConfigError> {
+        let mut zones = Vec::new();
+        for text in table.strings("zones")?.unwrap_or_default() {
+            let parts = text.trim().split_once(' ');
+            let share = parts.and_then(|(share, _)| share.parse::<f64>().ok());
+            let size = parts.and_then(|(_, size)| parse_bytes(size).ok());
+            let (Some(share), Some(segment_bytes)) = (share, size) else {
+                return Err(table.invalid(
+                    "zones",
+                    format_args!("'{text}' is not a share and a size, for example \"0.5 512 KiB\""),
+                ));
+            };
+            Self::check_segment(table, "zones", segment_bytes, block_bytes)?;
+            zones.push(ZoneSize { share, segment_bytes });
+        }
+        let total: f64 = zones.iter().map(|zone| zone.share).sum();
+        let bad = zones.iter().any(|zone| zone.share <= 0.0)
+            || total.is_nan()
+            || (total - 1.0).abs() > 1e-6;
+        if !zones.is_empty() && bad {
+            return Err(table.invalid("zones", "must have shares above 0 that add up to 1"));
+        }
+        Ok(zones)
+    }
+
     /// Blocks of a segment for new data.
     #[must_use]
     pub fn segment_blocks(&self) -> u32 {
@@ -284,6 +326,11 @@ impl Layout {
             let size = format!("{} B", sizes.collected_segment_bytes);
             table["collected_segment_size"] = json!(size);
             table["collected_share"] = json!(sizes.collected_share);
+        }
+        if !self.zones.is_empty() {
+            let texts =
+                self.zones.iter().map(|zone| format!("{} {} B", zone.share, zone.segment_bytes));
+            table["zones"] = json!(texts.collect::<Vec<_>>());
         }
         table
     }
