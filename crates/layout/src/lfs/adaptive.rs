@@ -135,10 +135,14 @@ impl<P: Placement> AdaptiveLog<P> {
 
     fn shadow_write(&mut self, block: u32, client: u32) {
         let Some(shadowed) = self.sample.of(block) else { return };
+        let mut spent = false;
         for shadow in &mut self.shadows {
-            shadow.write(shadowed, client);
+            spent |= shadow.write(shadowed, client);
         }
-        self.choose();
+        // Most writes only go to a buffer: then nothing has changed that could be judged anew.
+        if spent {
+            self.choose();
+        }
     }
 
     fn choose(&mut self) {
@@ -232,11 +236,6 @@ impl<P: Placement> AdaptiveLog<P> {
         device: &mut impl LogDevice,
     ) -> Result<bool, LogError> {
         self.log.collect_ahead(free_wanted, device)
-    }
-
-    /// What was written so far is not part of what is measured: the shadows forget its cost.
-    pub fn begin_measuring(&mut self) {
-        self.shadows.iter_mut().for_each(Shadow::forget);
     }
 
     fn utilization(&self) -> f64 {
@@ -347,11 +346,18 @@ impl<P: Placement> Shadow<P> {
         }
     }
 
-    fn write(&mut self, block: u32, client: u32) {
-        if !self.failed {
-            self.failed = self.log.write(block, client, &mut self.meter).is_err();
+    /// Writes `block`; whether that took any disk time, or failed.
+    fn write(&mut self, block: u32, client: u32) -> bool {
+        if self.failed {
+            return false;
+        }
+        let before_ns = self.meter.total_ns();
+        self.failed = self.log.write(block, client, &mut self.meter).is_err();
+        let spent = self.failed || self.meter.total_ns() != before_ns;
+        if spent {
             self.remember();
         }
+        spent
     }
 
     fn sync(&mut self, client: u32) {

@@ -276,9 +276,7 @@ impl<P: Placement> Log<P> {
             return;
         }
         self.counts.read_blocks += u64::from(blocks);
-        let purpose = Purpose::CollectRead;
-        let transfer = Transfer { purpose, slot, blocks, header_bytes: 0, further: false };
-        device.transfer(&transfer, &[]);
+        device.transfer(&Transfer::of_blocks(Purpose::CollectRead, slot, blocks), &[]);
     }
 
     /// Blocks that `log` can take in one transfer.
@@ -386,7 +384,7 @@ impl<P: Placement> Log<P> {
         while filled.len() < moves.len() {
             // Holes were counted over all zones, so this finds one.
             let found = self.index.fullest_with_hole(0..self.table.shape.zones());
-            let (segment, _) = found.expect("the holes that were counted are there");
+            let segment = found.expect("the holes that were counted are there");
             let rest = &moves[filled.len()..];
             let blocks = rest.iter().map(|moved| moved.0);
             self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);

@@ -60,9 +60,7 @@ impl CostMeter {
     /// Time that the model gives `transfer`.
     #[must_use]
     pub fn price_ns(&self, transfer: &Transfer) -> u64 {
-        let bytes =
-            u64::from(transfer.blocks) * self.model.block_bytes + u64::from(transfer.header_bytes);
-        self.model.transfer_ns(transfer.further, bytes)
+        self.model.transfer_ns(transfer.further, transfer.bytes(self.model.block_bytes))
     }
 }
 

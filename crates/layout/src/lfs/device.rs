@@ -69,6 +69,22 @@ pub struct Transfer {
     pub further: bool,
 }
 
+impl Transfer {
+    /// Blocks alone, by themselves.
+    #[must_use]
+    #[inline]
+    pub fn of_blocks(purpose: Purpose, slot: u32, blocks: u32) -> Self {
+        Self { purpose, slot, blocks, header_bytes: 0, further: false }
+    }
+
+    /// Bytes moved, where a block is `block_bytes`.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self, block_bytes: u64) -> u64 {
+        u64::from(self.blocks) * block_bytes + u64::from(self.header_bytes)
+    }
+}
+
 /// Carries out, prices or records what a log does.
 pub trait LogDevice {
     /// A transfer. `contents` are the blocks whose data is moved, one a slot, for writes; nothing

@@ -386,15 +386,19 @@ impl<P: Placement> Log<P> {
         {
             return Ok(());
         }
-        let slot = self.append_one(log, block, self.clock, device);
-        device.commit();
+        self.append_one(log, block, device);
+        Ok(())
+    }
+
+    /// `block` lies in `slot` from now on, and no longer where it lay before.
+    #[inline]
+    pub(super) fn lands(&mut self, block: u32, slot: u32) {
         let old = std::mem::replace(&mut self.map[block as usize], slot);
         if old == NONE {
             self.live_blocks += 1;
         } else {
             self.kill(old);
         }
-        Ok(())
     }
 
     /// Makes room for `block` in `log`, or threads it into a hole, which it says.
@@ -429,33 +433,22 @@ impl<P: Placement> Log<P> {
         Ok(threaded)
     }
 
+    /// Appends `block`, which waits in no buffer, to `log`, which has room.
     #[inline]
-    pub(super) fn append_one(
-        &mut self,
-        log: usize,
-        block: u32,
-        youngest: u64,
-        device: &mut impl LogDevice,
-    ) -> u32 {
+    pub(super) fn append_one(&mut self, log: usize, block: u32, device: &mut impl LogDevice) {
         let Open { segment, next: slot, .. } = self.open[log];
         self.open[log].next += 1;
         self.written_slots += 1;
         self.counts.new_blocks += 1;
         self.table.fill(segment, slot, block);
-        self.table.youngest[segment as usize] = youngest;
+        self.table.youngest[segment as usize] = self.clock;
         self.placement.placed(block, segment);
-        let transfer = Transfer {
-            purpose: Purpose::NewData,
-            slot,
-            blocks: 1,
-            header_bytes: 0,
-            further: false,
-        };
-        device.transfer(&transfer, &[block]);
+        device.transfer(&Transfer::of_blocks(Purpose::NewData, slot, 1), &[block]);
         if self.open[log].next == self.open[log].end {
             self.seal(log);
         }
-        slot
+        device.commit();
+        self.lands(block, slot);
     }
 
     /// `block` is deleted.
@@ -492,9 +485,8 @@ impl<P: Placement> Log<P> {
         device: &mut impl LogDevice,
     ) {
         let slot = self.open[log].next;
-        let transfer = Transfer { purpose, slot, blocks, header_bytes: 0, further: false };
         let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
-        device.transfer(&transfer, contents);
+        device.transfer(&Transfer::of_blocks(purpose, slot, blocks), contents);
         device.commit();
         self.written_slots += u64::from(blocks);
         self.open[log].next += blocks;

@@ -30,10 +30,7 @@ impl<P: Placement> Log<P> {
                 return Err(LogError::Full { live: self.live_blocks, capacity });
             }
         }
-        let slot = self.append_one(log, block, self.clock, device);
-        device.commit();
-        self.map[block as usize] = slot;
-        self.live_blocks += 1;
+        self.append_one(log, block, device);
         Ok(())
     }
 }

@@ -6,7 +6,7 @@
 
 use super::log::Log;
 use super::policy::placement::Placement;
-use super::segment_table::NONE;
+
 use super::{LogDevice, Purpose};
 
 impl<P: Placement> Log<P> {
@@ -38,14 +38,9 @@ impl<P: Placement> Log<P> {
         let mut filled = std::mem::take(&mut self.filled);
         self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
         self.threaded(segment, 1, device);
-        let old = std::mem::replace(&mut self.map[block as usize], filled[0]);
+        self.lands(block, filled[0]);
         filled.clear();
         self.filled = filled;
-        if old == NONE {
-            self.live_blocks += 1;
-        } else {
-            self.kill(old);
-        }
         true
     }
 

@@ -170,12 +170,12 @@ impl VictimIndex {
     }
 
     /// The most utilized segment of `zones` that has a hole.
-    pub(crate) fn fullest_with_hole(&self, zones: std::ops::Range<usize>) -> Option<(u32, usize)> {
+    pub(crate) fn fullest_with_hole(&self, zones: std::ops::Range<usize>) -> Option<u32> {
         let found = zones.filter_map(|zone| {
             let segment = self.utilization[zone].fullest_with_hole()?;
-            Some((segment, zone, self.share(zone, self.utilization[zone].live(segment))))
+            Some((segment, self.share(zone, self.utilization[zone].live(segment))))
         });
-        found.max_by(|one, other| one.2.total_cmp(&other.2)).map(|found| (found.0, found.1))
+        found.max_by(|one, other| one.1.total_cmp(&other.1)).map(|found| found.0)
     }
 
     fn best_by_age(

@@ -89,7 +89,7 @@ impl HostRun {
                 self.log.preload(block, &mut agewell_layout::lfs::Unpriced)?;
             }
         }
-        self.log.begin_measuring();
+
         Ok(())
     }
 
