@@ -8,6 +8,7 @@ mod host;
 mod metrics;
 mod oracle;
 mod placement;
+mod prepared;
 mod run;
 mod series;
 mod workload;

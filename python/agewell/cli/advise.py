@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
+from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import Experiment, parse_settings, with_settings
@@ -84,12 +84,7 @@ def segment_size(
             "--out", "-o", metavar="DIR", help="Leave the plot and the table of all runs here."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."
-        ),
-    ] = None,
+    jobs: JobsOption = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -27,3 +27,10 @@ CatalogueOption = Annotated[
         help="Folder of device files to use instead of the catalogue that comes with agewell.",
     ),
 ]
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."
+    ),
+]

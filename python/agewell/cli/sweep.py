@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
+from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import ExperimentArgument, SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_axis, parse_settings
@@ -65,12 +65,7 @@ def sweep(
         Executor,
         typer.Option("--executor", help="Where the runs are made: processes on this machine."),
     ] = Executor.LOCAL,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."
-        ),
-    ] = None,
+    jobs: JobsOption = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -133,9 +133,7 @@ impl LogDevice for TimedDisk {
         let time_ns = match &mut self.timing {
             Timing::Simple { read, write } => {
                 let model = if transfer.purpose.writes() { write } else { read };
-                let bytes = u64::from(transfer.blocks) * model.block_bytes
-                    + u64::from(transfer.header_bytes);
-                model.transfer_ns(transfer.further, bytes)
+                model.transfer_ns(transfer.further, transfer.bytes(model.block_bytes))
             }
             Timing::Mechanical { device, shape, block_sectors } => {
                 let sector = shape.address_blocks(transfer.slot) * *block_sectors;

@@ -7,6 +7,7 @@
 //! knows what none can know: no placement here comes near it.
 
 use super::placement::AnyPlacement;
+use super::prepared::garbage_capacity;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
 use agewell_layout::lfs::{
@@ -71,11 +72,10 @@ pub(crate) fn replay(
         .filter(|(event, _)| *event & DELETION == 0)
         .map(|(_, death)| clocks.get(*death as usize).copied().unwrap_or(u32::MAX))
         .collect();
-    let needed = u64::from(blocks) * 4 / 3 + (CLASSES as u64 + 8) * u64::from(segment_blocks);
-    let room = (f64::from(blocks) / (1.0 - garbage)) as u64 * 2 + needed;
-    let segments = u32::try_from(room.div_ceil(u64::from(segment_blocks))).unwrap_or(u32::MAX);
-    let shape = LogShape::uniform(segments, segment_blocks)
-        .map_err(|_| LogError::Full { live: u64::from(blocks), capacity: room })?;
+    let room = garbage_capacity(f64::from(blocks), garbage, CLASSES as u32 + 8, segment_blocks);
+    let segments = (room / f64::from(segment_blocks)).ceil() as u32;
+    let full = |_| LogError::Full { live: u64::from(blocks), capacity: room as u64 };
+    let shape = LogShape::uniform(segments, segment_blocks).map_err(full)?;
     let setting = LogSetting {
         shape,
         blocks,
@@ -93,8 +93,7 @@ pub(crate) fn replay(
         ..like.clone()
     };
     let oracle = Oracle::new(deaths, blocks as usize, segment_blocks, CLASSES);
-    let mut log = Log::new(setting, AnyPlacement::Oracle(oracle))
-        .map_err(|_| LogError::Full { live: u64::from(blocks), capacity: room })?;
+    let mut log = Log::new(setting, AnyPlacement::Oracle(oracle)).map_err(full)?;
     let mut before = Counts::default();
     for (place, event) in events.iter().enumerate() {
         if place == preloaded {

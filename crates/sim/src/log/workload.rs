@@ -6,7 +6,8 @@ use std::path::Path;
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
 use agewell_trace::record::BlockBatch;
 use agewell_trace::workload::{
-    AuspexLike, FileWorkload, HotCold, RandomUpdate, Sequential, Survey, Surveyor, Tpcb, Zipf,
+    AuspexLike, BlockChoice, FileWorkload, HotCold, RandomUpdate, Sequential, Survey, Surveyor,
+    Tpcb, UpdateWorkload, WorkloadError, Zipf,
 };
 use agewell_trace::{
     BlockTrace, FileOperation, FileOperationBatch, FileOperationTrace, FilterPipe, Format,
@@ -23,9 +24,29 @@ const BATCH_REQUESTS: usize = 8192;
 /// Files and block numbers stay below it, so that they are good for array indices.
 const NUMBERS_MAX: u64 = 1 << 31;
 
+/// A generator that knows what is live before its first request, and at most.
+pub(crate) trait Surveyed: FileWorkload {
+    fn known_survey(&self) -> Survey;
+}
+
+impl<C: BlockChoice> Surveyed for UpdateWorkload<C>
+where
+    UpdateWorkload<C>: FileWorkload,
+{
+    fn known_survey(&self) -> Survey {
+        self.survey()
+    }
+}
+
+impl Surveyed for AuspexLike {
+    fn known_survey(&self) -> Survey {
+        self.survey()
+    }
+}
+
 /// An open workload.
 pub(crate) enum LogSource {
-    Generated(Box<dyn FileWorkload>),
+    Generated(Box<dyn Surveyed>),
     Tpcb(Box<Tpcb>),
     Blocks(Box<BlocksAsFile>),
     Files(Box<FilesTraced>),
@@ -41,44 +62,48 @@ impl LogSource {
         base: &Path,
         seed: u64,
         block_bytes: u64,
-    ) -> Result<(Self, Option<Survey>), RunError> {
+    ) -> Result<Self, RunError> {
         let streams = RandomStreams::new(seed);
-        let bad = |error: agewell_trace::workload::WorkloadError| {
-            RunError::Input(format!("[workload]: {error}"))
-        };
-        macro_rules! generated {
-            ($made:expr) => {{
-                let made = $made.map_err(bad)?;
-                let survey = made.survey();
-                (LogSource::Generated(Box::new(made)), Some(survey))
-            }};
-        }
-        Ok(match kind {
-            LogWorkloadKind::RandomUpdate(update) => {
-                generated!(RandomUpdate::new(update, &streams))
-            }
-            LogWorkloadKind::HotCold(hot) => generated!(HotCold::new(hot, &streams)),
-            LogWorkloadKind::Zipf(zipf) => generated!(Zipf::new(zipf, &streams)),
-            LogWorkloadKind::Sequential(update) => generated!(Sequential::new(update)),
-            LogWorkloadKind::AuspexLike(auspex) => generated!(AuspexLike::new(auspex, &streams)),
-            LogWorkloadKind::Tpcb(tpcb) => {
-                let made = Tpcb::new(tpcb, &streams).map_err(bad)?;
-                let survey = made.survey();
-                (LogSource::Tpcb(Box::new(made)), Some(survey))
-            }
+        match kind {
+            LogWorkloadKind::RandomUpdate(update) => generated(RandomUpdate::new(update, &streams)),
+            LogWorkloadKind::HotCold(hot) => generated(HotCold::new(hot, &streams)),
+            LogWorkloadKind::Zipf(zipf) => generated(Zipf::new(zipf, &streams)),
+            LogWorkloadKind::Sequential(update) => generated(Sequential::new(update)),
+            LogWorkloadKind::AuspexLike(auspex) => generated(AuspexLike::new(auspex, &streams)),
+            LogWorkloadKind::Tpcb(tpcb) => Ok(LogSource::Tpcb(Box::new(
+                Tpcb::new(tpcb, &streams).map_err(|error| out_of_range(&error))?,
+            ))),
             LogWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
                 let format = format.as_deref().map(Format::from_name).transpose()?;
                 let options = ReadOptions { format, skip_bad: *skip_bad };
                 let filters = FilterPipe::parse(filters)?;
                 let trace = open_block_trace(&read_twice(base, path)?, &options)?;
-                let blocks = BlocksAsFile::new(trace, filters, block_bytes);
-                (LogSource::Blocks(Box::new(blocks)), None)
+                Ok(LogSource::Blocks(Box::new(BlocksAsFile::new(trace, filters, block_bytes))))
             }
             LogWorkloadKind::FileTrace { path } => {
                 let trace = FileOperationTrace::open(&read_twice(base, path)?)?;
-                (LogSource::Files(Box::new(FilesTraced::new(trace, block_bytes))), None)
+                Ok(LogSource::Files(Box::new(FilesTraced::new(trace, block_bytes))))
             }
-        })
+        }
+    }
+
+    /// What is live before the first request, and at most; reads a trace to its end.
+    ///
+    /// # Errors
+    /// The first thing wrong with a trace.
+    pub(crate) fn survey(mut self) -> Result<Survey, RunError> {
+        match &self {
+            LogSource::Generated(workload) => return Ok(workload.known_survey()),
+            LogSource::Tpcb(workload) => return Ok(workload.survey()),
+            LogSource::Blocks(_) | LogSource::Files(_) => {}
+        }
+        let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
+        while self.next_batch(&mut batch)? {
+            for request in &batch {
+                surveyor.note(request);
+            }
+        }
+        Ok(surveyor.finish())
     }
 
     /// Replaces the contents of `batch` by the next requests; false at the end.
@@ -115,18 +140,12 @@ impl LogSource {
     }
 }
 
-/// What was live before the first request, and at most: reads the whole workload once.
-///
-/// # Errors
-/// The first thing wrong with a trace.
-pub(crate) fn survey(mut source: LogSource) -> Result<Survey, RunError> {
-    let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
-    while source.next_batch(&mut batch)? {
-        for request in &batch {
-            surveyor.note(request);
-        }
-    }
-    Ok(surveyor.finish())
+fn generated(made: Result<impl Surveyed + 'static, WorkloadError>) -> Result<LogSource, RunError> {
+    Ok(LogSource::Generated(Box::new(made.map_err(|error| out_of_range(&error))?)))
+}
+
+fn out_of_range(error: &WorkloadError) -> RunError {
+    RunError::Input(format!("[workload]: {error}"))
 }
 
 fn read_twice(base: &Path, path: &str) -> Result<std::path::PathBuf, RunError> {
