@@ -214,7 +214,8 @@ impl Zone {
                 step_over(&self.slips[first..], start + self.front + rest)
             }
             SlipRule::FrontOfUnit => {
-                let first = self.slips.partition_point(|slip| *slip < start + self.front);
+                // A slip among the spares in front takes a place from the blocks pulled forward, too.
+                let first = self.slips.partition_point(|slip| *slip < start);
                 let last = self.slips.partition_point(|slip| *slip < start + self.unit_places);
                 let pulled = (last - first) as u64;
                 step_over(&self.slips[first..last], start + self.front - pulled + rest)

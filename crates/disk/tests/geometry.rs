@@ -232,6 +232,16 @@ fn slips_stay_within_their_unit_or_push_everything_behind_them_on() {
 }
 
 #[test]
+fn slips_among_the_spares_in_front_are_stepped_over_too() {
+    let mut front = one_zone(Sparing::SectorsAtCylinderFront, 3, vec![21, 23], vec![]);
+    agree(&front);
+    assert_eq!(Geometry::new(&front).locate(17).sector, 2, "21 is slipped, 22 takes a block");
+    front.zones[0].slips = vec![20, 21];
+    agree(&front);
+    assert_eq!(Geometry::new(&front).locate(17).sector, 3, "nothing to pull forward");
+}
+
+#[test]
 fn angles_follow_the_skews() {
     let geometry = Geometry::new(&one_zone(Sparing::None, 0, vec![], vec![]));
     let width = geometry.locate(0).width;
