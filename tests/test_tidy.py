@@ -46,7 +46,15 @@ ALLOWED_DEPENDENCIES = {
         "agewell-layout",
         "agewell-shuffle",
     },
+    "agewell-age": {
+        "agewell-core",
+        "agewell-trace",
+        "agewell-disk",
+        "agewell-layout",
+        "agewell-sim",
+    },
     "agewell-py": {
+        "agewell-age",
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
@@ -56,7 +64,7 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-testkit": {"agewell-core"},
 }
-"""What each crate may use of the others: core <- {trace, disk, layout, shuffle} <- sim <- py."""
+"""What each crate may use of the others: core <- {trace, disk, layout, shuffle} <- sim <- age <- py."""
 
 VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
 

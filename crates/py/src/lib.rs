@@ -12,6 +12,7 @@
     reason = "a method of Python<'py> has one lifetime, where attach wants a function for any"
 )]
 
+mod age;
 mod disk;
 mod error;
 mod sim;

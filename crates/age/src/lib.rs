@@ -1,0 +1,22 @@
+//! Snapshots of file systems, layout metrics, aging workloads, and their replay onto a target.
+//!
+//! A [`Snapshot`] says what a file system holds and where; `source` takes one from a mounted file
+//! system or from an image, `score` measures it. An [`Operation`] is one step of an aging workload;
+//! `workload` makes them, a [`Target`] applies them, and `replay` drives a target by a workload.
+//!
+//! This crate stands on the simulator and knows nothing of Python.
+
+mod error;
+pub mod operation;
+pub mod score;
+pub mod snapshot;
+pub mod source;
+pub mod target;
+pub mod workload;
+
+pub use error::AgeError;
+pub use operation::{Action, Operation};
+pub use snapshot::{
+    Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, NO_TIME, Snapshot, SnapshotFile,
+};
+pub use target::{LayoutCounts, Outcome, Target, Usage};

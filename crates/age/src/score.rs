@@ -1,0 +1,1 @@
+//! Layout metrics of a snapshot.

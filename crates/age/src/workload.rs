@@ -1,0 +1,1 @@
+//! Where aging workloads come from, and their files.

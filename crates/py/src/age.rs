@@ -1,0 +1,1 @@
+//! Snapshots, layout metrics, aging workloads and their replay, from Python.
