@@ -6,6 +6,7 @@
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table
 #     make reproduce  published figures, ours beside the paper's
+#     make explore    every property test on new random cases (EXPLORE_ROUNDS times)
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make docs       the documentation as a site in target/site
 #
@@ -21,12 +22,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 FUZZ_SECONDS ?= 60
+EXPLORE_ROUNDS ?= 20
 # A user's own pip settings (a mirror, a proxy) stay in force; only the noise is turned off.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz explore docs \
 	snapshots command-reference clean
 
 help:
@@ -85,9 +87,13 @@ docs: $(STAMPS)/extension $(STAMPS)/docs
 
 test: test-rust test-python
 
-# The binding crate has no Rust tests of its own: tests/ exercises it from Python.
+# The binding crate has no Rust tests of its own: tests/ exercises it from Python. Property tests draw the same cases
+# every time here, so that a change is judged by what it changed; `make explore` draws others.
 test-rust:
-	cargo test --locked --release --workspace --exclude agewell-py
+	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace --exclude agewell-py
+
+explore:
+	@scripts/explore $(EXPLORE_ROUNDS)
 
 test-python: $(STAMPS)/extension $(STAMPS)/develop
 	$(BIN)/python -m pytest -n auto -m "not tidy"
