@@ -11,6 +11,7 @@ pub mod operation;
 pub mod score;
 pub mod snapshot;
 pub mod source;
+mod table_file;
 pub mod target;
 pub mod workload;
 
@@ -19,4 +20,5 @@ pub use operation::{Action, Operation};
 pub use snapshot::{
     Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, NO_TIME, Snapshot, SnapshotFile,
 };
+pub use table_file::{TableKind, TableReader, TableWriter};
 pub use target::{LayoutCounts, Outcome, Target, Usage};

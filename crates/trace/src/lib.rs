@@ -36,10 +36,12 @@ pub use file_operation::{
     VALUE_MISSING, file_operation_schema, file_operations_to_arrow,
 };
 pub use filter::{Filter, FilterPipe};
+pub use format::parquet::{guarded, one_line};
 pub use format::strace::{StraceOptions, StraceTrace};
 pub use format::{Detected, Format, FormatDescription, Sureness};
 pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
+pub use output::Output;
 pub use record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
 pub use source::Compression;
 pub use summary::{DeviceSummary, SizeCount, Summarizer, TimeSummary, TraceSummary};

@@ -11,7 +11,7 @@ use crate::error::TraceError;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// An output that leaves nothing half-written under its final name.
-pub(crate) struct Output {
+pub struct Output {
     path: PathBuf,
     temporary: Option<PathBuf>,
     writer: BufWriter<Box<dyn Write + Send>>,
@@ -20,7 +20,10 @@ pub(crate) struct Output {
 
 impl Output {
     /// Opens `path`; `-` is standard output.
-    pub(crate) fn create(path: &Path) -> Result<Self, TraceError> {
+    ///
+    /// # Errors
+    /// If it is no name for a file or the file cannot be created.
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
         if path.as_os_str() == "-" {
             let writer = BufWriter::with_capacity(WRITE_BYTES, Box::new(io::stdout()) as _);
             return Ok(Self { path: path.to_owned(), temporary: None, writer, bytes: 0 });
@@ -48,7 +51,9 @@ impl Output {
         Ok(Self { path: path.to_owned(), temporary: Some(temporary), writer, bytes: 0 })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The final name.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -57,8 +62,11 @@ impl Output {
             .map_err(|source| output_error(&self.path, "cannot write", source))
     }
 
-    /// Completes the file and gives it its name.
-    pub(crate) fn finish(mut self) -> Result<u64, TraceError> {
+    /// Completes the file and gives it its name; returns its bytes.
+    ///
+    /// # Errors
+    /// If it cannot be written or renamed; nothing is left behind then.
+    pub fn finish(mut self) -> Result<u64, TraceError> {
         let failed = |path: &Path, source| output_error(path, "cannot write", source);
         Write::flush(&mut self).map_err(|source| failed(&self.path, source))?;
         if let Some(temporary) = self.temporary.take() {

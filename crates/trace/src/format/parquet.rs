@@ -34,7 +34,7 @@ pub(crate) struct ParquetTrace {
 }
 
 /// One line of a library's message.
-pub(crate) fn one_line(message: impl std::fmt::Display) -> String {
+pub fn one_line(message: impl std::fmt::Display) -> String {
     message.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -46,7 +46,10 @@ thread_local! {
 /// Calls into the Parquet library, which panics on some damaged files instead of returning an
 /// error: such a panic becomes an error and prints nothing. Every other panic is reported as
 /// before.
-pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+///
+/// # Errors
+/// The text of the panic, as one line.
+pub fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
