@@ -6,6 +6,7 @@
 pub mod cache;
 pub mod config;
 mod error;
+pub mod file_host;
 pub mod log;
 pub mod metrics;
 pub mod remap;

@@ -1,0 +1,41 @@
+//! What a device has done for a host.
+
+use agewell_core::{BlockRequest, Operation, SimDuration};
+
+/// Requests of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// How many.
+    pub requests: u64,
+    /// Of so many sectors.
+    pub sectors: u64,
+    /// Time from issue to completion, together, ns.
+    pub busy_ns: u64,
+}
+
+/// What a device has done, by direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Accounts {
+    /// Reads.
+    pub reads: Spent,
+    /// Writes.
+    pub writes: Spent,
+}
+
+impl Accounts {
+    pub(crate) fn add(&mut self, request: &BlockRequest, busy: SimDuration) {
+        let spent = match request.operation {
+            Operation::Write => &mut self.writes,
+            _ => &mut self.reads,
+        };
+        spent.requests += 1;
+        spent.sectors += request.sectors.0;
+        spent.busy_ns += busy.0;
+    }
+
+    /// Time the device was busy, ns.
+    #[must_use]
+    pub fn busy_ns(&self) -> u64 {
+        self.reads.busy_ns + self.writes.busy_ns
+    }
+}
