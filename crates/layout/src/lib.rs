@@ -5,3 +5,4 @@
 
 pub mod file_system;
 pub mod lfs;
+pub mod log_file_system;
