@@ -246,7 +246,7 @@ impl LogFileSystem {
     fn write_if_due(&mut self, device: &mut impl FileDevice) -> Result<(), FileSystemError> {
         if self.dirty_blocks * self.block_bytes > DIRTY_BYTES {
             let nodes = std::mem::take(&mut self.dirty_nodes);
-            self.write_partial_segments(nodes, Urgency::Asynchronous, device)?;
+            self.write_partial_segments(&nodes, Urgency::Asynchronous, device)?;
         }
         Ok(())
     }
@@ -513,7 +513,7 @@ impl FileSystem for LogFileSystem {
 
     fn sync(&mut self, device: &mut impl FileDevice) -> Result<(), FileSystemError> {
         let nodes = std::mem::take(&mut self.dirty_nodes);
-        self.write_partial_segments(nodes, Urgency::Asynchronous, device)
+        self.write_partial_segments(&nodes, Urgency::Asynchronous, device)
     }
 
     fn sync_file(
@@ -526,7 +526,7 @@ impl FileSystem for LogFileSystem {
             return Ok(());
         }
         self.dirty_nodes.retain(|dirty| *dirty != file);
-        self.write_partial_segments(vec![file], Urgency::Synchronous, device)
+        self.write_partial_segments(&[file], Urgency::Synchronous, device)
     }
 
     fn size_bytes(&self, file: u32) -> u64 {

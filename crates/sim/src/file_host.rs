@@ -15,8 +15,11 @@
 
 mod accounts;
 mod buffers;
+mod device;
 
-use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};
+use agewell_core::{
+    BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
+};
 use agewell_disk::queue::{Discipline, Queue, QueueEntry};
 use agewell_disk::{Device, DeviceModel};
 
@@ -30,6 +33,8 @@ pub struct HostParameters {
     pub discipline: Discipline,
     /// Sectors of asynchronous writes that may wait before their writer is held up.
     pub queue_sectors_max: u64,
+    /// Sectors of the largest request; what is larger is split.
+    pub transfer_sectors_max: u64,
     /// Sectors of a buffer of the cache: a block of the file system.
     pub buffer_sectors: u64,
     /// Buffers of the cache: none, or more than one request touches.
@@ -120,8 +125,10 @@ impl FileHost {
     pub fn write_synchronously(&mut self, sector: u64, sectors: u64) {
         let dirty_out = self.buffers.written(sector, sectors);
         self.write_out(dirty_out);
-        let ticket = self.start(Operation::Write, sector, sectors, true);
-        self.wait(ticket);
+        for (sector, sectors) in self.pieces(sector, sectors) {
+            let ticket = self.start(Operation::Write, sector, sectors, true);
+            self.wait(ticket);
+        }
     }
 
     /// Gives the driver a write and goes on, unless too much waits already.
@@ -145,13 +152,22 @@ impl FileHost {
         }
         let dirty_out = self.buffers.filled(sector, sectors);
         self.write_out(dirty_out);
-        let ticket = self.start(Operation::Read, sector, sectors, true);
-        self.wait(ticket);
+        for (sector, sectors) in self.pieces(sector, sectors) {
+            let ticket = self.start(Operation::Read, sector, sectors, true);
+            self.wait(ticket);
+        }
     }
 
-    /// Reads the next cluster of a sequence, copies `bytes` of the one before to the program, and
-    /// leaves this one on its way until the next call or [`FileHost::finish_reading`].
-    pub fn read_next(&mut self, sector: u64, sectors: u64, bytes: u64) {
+    /// Reads the next cluster of a sequence, and copies the one before to the program meanwhile; this
+    /// one is on its way until the next call or [`FileHost::finish_reading`].
+    pub fn read_next(&mut self, sector: u64, sectors: u64) {
+        for (sector, sectors) in self.pieces(sector, sectors) {
+            self.read_next_piece(sector, sectors);
+        }
+    }
+
+    fn read_next_piece(&mut self, sector: u64, sectors: u64) {
+        let bytes = sectors * SECTOR_BYTES;
         if self.buffers.holds(sector, sectors) {
             self.finish_reading();
             self.copy(bytes);
@@ -208,6 +224,18 @@ impl FileHost {
     }
 
     fn start_write(&mut self, sector: u64, sectors: u64) {
+        for (sector, sectors) in self.pieces(sector, sectors) {
+            self.start_one_write(sector, sectors);
+        }
+    }
+
+    /// What is asked, in requests that the device takes.
+    fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
+        let (end, most) = (sector + sectors, self.parameters.transfer_sectors_max.max(1));
+        (sector..end).step_by(most as usize).map(move |first| (first, most.min(end - first)))
+    }
+
+    fn start_one_write(&mut self, sector: u64, sectors: u64) {
         self.start(Operation::Write, sector, sectors, false);
         self.queued_sectors += sectors;
         while self.queued_sectors > self.parameters.queue_sectors_max {

@@ -42,7 +42,7 @@ impl LogFileSystem {
     /// Writes what has changed in `nodes`, the youngest first, and their inodes.
     pub(super) fn write_partial_segments(
         &mut self,
-        nodes: Vec<u32>,
+        nodes: &[u32],
         urgency: Urgency,
         device: &mut impl FileDevice,
     ) -> Result<(), FileSystemError> {
@@ -66,7 +66,7 @@ impl LogFileSystem {
                 order.extend(indirect.iter().map(|block| node.indirect[*block as usize]));
             }
         }
-        order.extend(self.pack_inodes(&nodes, device));
+        order.extend(self.pack_inodes(nodes, device));
         self.write_in_order(&order, urgency, device)
     }
 

@@ -28,6 +28,7 @@ fn parameters() -> HostParameters {
     HostParameters {
         discipline: Discipline::CLook,
         queue_sectors_max: 64,
+        transfer_sectors_max: 64,
         buffer_sectors: 16,
         buffers: 4,
         request_cpu: SimDuration(0),
@@ -73,6 +74,14 @@ fn a_full_queue_holds_its_writer_up() {
     );
     host.drain();
     assert_eq!(host.now().0, 6 * (ACCESS + 16 * SECTOR));
+}
+
+#[test]
+fn large_requests_are_split() {
+    let mut host = host(|_| ());
+    host.write_synchronously(0, 150);
+    assert_eq!(host.now().0, 3 * ACCESS + 150 * SECTOR);
+    assert_eq!(host.accounts().writes.requests, 3);
 }
 
 #[test]
@@ -126,7 +135,7 @@ fn read_ahead_hides_the_copying() {
             parameters.copy_bytes_per_s = 16 * 512 * 1_000_000_000 / (ACCESS + 16 * SECTOR);
         });
         for cluster in 0..8 {
-            host.read_next(cluster * 16, 16, 16 * 512);
+            host.read_next(cluster * 16, 16);
         }
         host.finish_reading();
         host.now().0 as f64 / (ACCESS + 16 * SECTOR) as f64
@@ -207,7 +216,7 @@ fn the_time_of_the_device_is_the_sum_over_its_requests() {
             0 => host.write_synchronously(sector, sectors),
             1 => host.write_asynchronously(sector, sectors),
             2 => host.read(sector, sectors),
-            3 => host.read_next(sector, sectors, 512),
+            3 => host.read_next(sector, sectors),
             _ => host.write_delayed(sector, sectors),
         }
     }
