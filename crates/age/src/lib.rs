@@ -6,6 +6,7 @@
 //!
 //! This crate stands on the simulator and knows nothing of Python.
 
+pub mod benchmark;
 mod error;
 pub mod operation;
 pub mod score;

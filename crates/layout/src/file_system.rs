@@ -130,6 +130,9 @@ pub trait FileSystem {
     /// The directory that is always there.
     fn root(&self) -> u32;
 
+    /// Bytes of a block: the unit of the layout score.
+    fn block_bytes(&self) -> u64;
+
     /// Makes a directory in `parent`.
     ///
     /// # Errors

@@ -379,6 +379,10 @@ impl FileSystem for LogFileSystem {
         0
     }
 
+    fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
     fn make_directory(
         &mut self,
         parent: u32,

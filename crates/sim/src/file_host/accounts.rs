@@ -33,6 +33,20 @@ impl Accounts {
         spent.busy_ns += busy.0;
     }
 
+    /// What was done since `before`, which is of the same device.
+    #[must_use]
+    pub fn since(&self, before: &Accounts) -> Accounts {
+        let since = |now: Spent, before: Spent| Spent {
+            requests: now.requests - before.requests,
+            sectors: now.sectors - before.sectors,
+            busy_ns: now.busy_ns - before.busy_ns,
+        };
+        Accounts {
+            reads: since(self.reads, before.reads),
+            writes: since(self.writes, before.writes),
+        }
+    }
+
     /// Time the device was busy, ns.
     #[must_use]
     pub fn busy_ns(&self) -> u64 {
