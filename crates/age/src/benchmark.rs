@@ -94,9 +94,12 @@ mod tests {
 
     #[test]
     fn the_middle_and_the_spread() {
-        assert_eq!(median_and_deviation(&[3.0, 1.0, 2.0]), (2.0, 1.0));
-        assert_eq!(median_and_deviation(&[4.0, 1.0, 2.0, 3.0]).0, 2.5);
-        assert_eq!(median_and_deviation(&[7.0]), (7.0, 0.0));
+        let (odd, deviation) = median_and_deviation(&[3.0, 1.0, 2.0]);
+        assert!((odd - 2.0).abs() < 1e-12 && (deviation - 1.0).abs() < 1e-12);
+        let (even, _) = median_and_deviation(&[4.0, 1.0, 2.0, 3.0]);
+        assert!((even - 2.5).abs() < 1e-12);
+        let (one, none) = median_and_deviation(&[7.0]);
+        assert!((one - 7.0).abs() < 1e-12 && none.abs() < 1e-12);
         assert!(median_and_deviation(&[]).0.is_nan());
     }
 }

@@ -115,7 +115,7 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
                 host.compute(self.cpu.file);
                 let file = files.create(directory, host).map_err(refused("create a file"))?;
                 made.push(file);
-                self.write_whole(&mut files, file, plan.file_bytes, host)?;
+                write_whole(&mut files, file, plan.file_bytes, host)?;
                 if plan.sync_each {
                     files.sync_file(file, host).map_err(refused("sync a file"))?;
                 }
@@ -151,7 +151,10 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
     }
 
     /// Reads and writes `bytes` of the device itself, from its start, by its largest transfers.
-    pub fn raw(&self, bytes: u64, stream: &mut Stream) -> (Phase, Phase) {
+    ///
+    /// # Errors
+    /// None: a device refuses nothing.
+    pub fn raw(&self, bytes: u64, stream: &mut Stream) -> Result<(Phase, Phase), AgeError> {
         let sectors = (bytes / 512).min(self.device.capacity().0);
         let most = self.host.transfer_sectors_max;
         let mut run = |write: bool| {
@@ -169,26 +172,8 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
                 }
                 Ok(())
             })
-            .expect("a raw device refuses nothing")
         };
-        (run(false), run(true))
-    }
-
-    fn write_whole(
-        &self,
-        files: &mut F,
-        file: u32,
-        bytes: u64,
-        host: &mut FileHost,
-    ) -> Result<(), AgeError> {
-        let mut offset = 0;
-        while offset < bytes {
-            let call = CALL_BYTES.min(bytes - offset);
-            host.copy(call);
-            files.write(file, offset, call, host).map_err(refused("write a file"))?;
-            offset += call;
-        }
-        Ok(())
+        Ok((run(false)?, run(true)?))
     }
 
     fn read_all(
@@ -224,7 +209,7 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
             for file in chosen {
                 host.compute(self.cpu.file);
                 let size = files.size_bytes(*file);
-                self.write_whole(files, *file, size, host)?;
+                write_whole(files, *file, size, host)?;
                 if sync_each {
                     files.sync_file(*file, host).map_err(refused("sync a file"))?;
                 }
@@ -234,6 +219,23 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
             Ok(())
         })
     }
+}
+
+/// Writes `bytes` from the start of `file`, as a program does.
+fn write_whole(
+    files: &mut impl FileSystem,
+    file: u32,
+    bytes: u64,
+    host: &mut FileHost,
+) -> Result<(), AgeError> {
+    let mut offset = 0;
+    while offset < bytes {
+        let call = CALL_BYTES.min(bytes - offset);
+        host.copy(call);
+        files.write(file, offset, call, host).map_err(refused("write a file"))?;
+        offset += call;
+    }
+    Ok(())
 }
 
 /// The layout score of some files, from their extents.

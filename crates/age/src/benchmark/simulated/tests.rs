@@ -83,10 +83,10 @@ fn the_raw_device_pays_for_every_transfer() {
     let cpu = OperationCpu::default();
     let bench = Bench { file_system: &file_system, device: &device, host: host(), cpu };
     let mut stream = RandomStreams::new(1).stream("bench");
-    let (read, write) = bench.raw(1 << 20, &mut stream);
+    let (read, write) = bench.raw(1 << 20, &mut stream).expect("a device");
     assert_eq!(read.time_ns, seconds(16, 1 << 20));
     assert_eq!(write.time_ns, seconds(16, 1 << 20));
-    assert!((read.mb_per_s() - (1 << 20) as f64 / read.time_ns as f64 * 1e3).abs() < 1e-9);
+    assert!((read.mb_per_s() - f64::from(1 << 20) / read.time_ns as f64 * 1e3).abs() < 1e-9);
 }
 
 #[test]
