@@ -7,7 +7,12 @@
 //! Invariants: the extents of a file ascend by their logical offset and do not overlap; free
 //! extents ascend by address, do not overlap and do not touch.
 
+mod check;
+pub mod columns;
+
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 /// A time that is not known, in nanoseconds.
 pub const NO_TIME: i64 = i64::MIN;
@@ -30,7 +35,25 @@ pub enum FileKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExtentFlags(pub u16);
 
+impl FileKind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Regular, Self::Directory, Self::Link, Self::Other];
+
+    /// Its name in files and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Regular => "regular",
+            Self::Directory => "directory",
+            Self::Link => "link",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl ExtentFlags {
+    /// Every bit there is.
+    pub const ALL: Self = Self(63);
     /// The data lies within metadata and has no block of its own (btrfs inline, ext4 inline_data).
     pub const INLINE: Self = Self(1);
     /// Allocated, never written: reads as zeros.
@@ -86,7 +109,7 @@ pub struct SnapshotFile {
     pub inode: u64,
     /// What it is.
     pub kind: FileKind,
-    /// Links to it; it is listed once, where it was found first.
+    /// Links to it; it is listed once, at the name that comes first by directory and rank.
     pub links: u32,
     /// Length, bytes.
     pub size_bytes: u64,
@@ -109,7 +132,7 @@ pub struct SnapshotFile {
 }
 
 /// What is known of the file system as a whole.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FileSystemFacts {
     /// `ext4`, `xfs`, `btrfs`, `ffs`, `ufs1`, ...
     pub kind: String,
@@ -128,6 +151,7 @@ pub struct FileSystemFacts {
     pub first_group_bytes: u64,
     /// When the snapshot was taken, nanoseconds since 1970, or [`NO_TIME`] for an image or a
     /// simulated file system.
+    #[serde(with = "columns::known_time")]
     pub taken_ns: i64,
     /// Whether [`Snapshot::free`] tells all that is free.
     pub free_map: bool,
