@@ -16,6 +16,7 @@
 mod accounts;
 mod buffers;
 mod device;
+mod setup;
 
 use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
@@ -25,6 +26,7 @@ use agewell_disk::{Device, DeviceModel};
 
 pub use accounts::{Accounts, Spent};
 use buffers::Buffers;
+pub use setup::HostSetup;
 
 /// What a host costs and holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
