@@ -2,6 +2,7 @@
 //!
 //! Nothing here writes to what it reads.
 
+pub mod image;
 pub mod live;
 
 use std::path::{Path, PathBuf};
@@ -68,8 +69,5 @@ pub fn take(
     if metadata.is_dir() {
         return live::take(path, options, progress);
     }
-    Err(AgeError::Input(format!(
-        "{}: is no directory of a mounted file system; give one",
-        path.display()
-    )))
+    image::take_image(path, options.names, progress)
 }
