@@ -24,9 +24,21 @@ pub(super) struct Entry {
     /// As the directory has it; only an order to ask in.
     inode: u64,
     name_start: usize,
+    /// Without the zero behind it.
+    name_bytes: u32,
     readdir_rank: u32,
     name_rank: u32,
     is_directory: bool,
+    /// Whether the directory says that it is a regular file; else it is to be asked first.
+    is_regular: bool,
+}
+
+/// A file of a listing.
+pub(super) struct ListedFile<'a> {
+    pub(super) name: &'a CStr,
+    pub(super) place: Place,
+    /// Whether the directory says that it is a regular file, so that it may be opened.
+    pub(super) is_regular: bool,
 }
 
 /// A directory and its entries, those that are directories first, each part ascending by inode: the
@@ -84,9 +96,11 @@ impl Listing {
             self.entries.push(Entry {
                 inode: entry.ino(),
                 name_start: self.names.len(),
+                name_bytes: name.count_bytes() as u32,
                 readdir_rank: self.entries.len() as u32,
                 name_rank: 0,
                 is_directory,
+                is_regular: entry.file_type() == FileType::RegularFile,
             });
             self.names.extend_from_slice(name.to_bytes_with_nul());
         }
@@ -95,21 +109,18 @@ impl Listing {
 
     fn rank_by_name(&mut self) {
         let mut order: Vec<u32> = (0..self.entries.len() as u32).collect();
-        // Bytes as `memcmp` has them; the zero behind each name is below every byte of a name.
-        order.sort_unstable_by_key(|&entry| self.name_of(&self.entries[entry as usize]).to_bytes());
+        order.sort_unstable_by_key(|&entry| {
+            let entry = &self.entries[entry as usize];
+            &self.names[entry.name_start..entry.name_start + entry.name_bytes as usize]
+        });
         for (rank, entry) in order.into_iter().enumerate() {
             self.entries[entry as usize].name_rank = rank as u32;
         }
     }
 
-    fn name_of(&self, entry: &Entry) -> &CStr {
-        CStr::from_bytes_until_nul(&self.names[entry.name_start..])
-            .expect("each name was stored with a zero behind it")
-    }
-
     /// The entries that are directories.
-    pub(super) fn directories(&self) -> impl Iterator<Item = (&CStr, Place)> {
-        self.told(&self.entries[..self.directories])
+    pub(super) fn directories(&self) -> impl Iterator<Item = ListedFile<'_>> {
+        self.entries[..self.directories].iter().map(|entry| self.told(entry))
     }
 
     /// How many entries are no directories.
@@ -118,20 +129,21 @@ impl Listing {
     }
 
     /// Of the entries that are no directories, those from `start`, at most `count`.
-    pub(super) fn files(&self, start: usize, count: usize) -> impl Iterator<Item = (&CStr, Place)> {
+    pub(super) fn files(&self, start: usize, count: usize) -> impl Iterator<Item = ListedFile<'_>> {
         let files = &self.entries[self.directories..];
         let end = files.len().min(start + count);
-        self.told(&files[start..end])
+        files[start..end].iter().map(|entry| self.told(entry))
     }
 
-    fn told<'a>(&'a self, entries: &'a [Entry]) -> impl Iterator<Item = (&'a CStr, Place)> {
-        entries.iter().map(|entry| {
-            let place = Place {
-                directory: self.inode,
-                readdir_rank: entry.readdir_rank,
-                name_rank: entry.name_rank,
-            };
-            (self.name_of(entry), place)
-        })
+    fn told(&self, entry: &Entry) -> ListedFile<'_> {
+        let end = entry.name_start + entry.name_bytes as usize;
+        let name = CStr::from_bytes_with_nul(&self.names[entry.name_start..=end])
+            .expect("each name was stored with its zero behind it");
+        let place = Place {
+            directory: self.inode,
+            readdir_rank: entry.readdir_rank,
+            name_rank: entry.name_rank,
+        };
+        ListedFile { name, place, is_regular: entry.is_regular }
     }
 }

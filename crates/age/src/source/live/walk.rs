@@ -7,14 +7,17 @@
 //! The walk stays on one device and one mount, follows no link, opens regular files and
 //! directories only, reads no data and leaves access times alone where it may (`O_NOATIME`).
 //!
-//! Cost: five system calls a regular file (statx, open, FIEMAP, statx, close), one for any other.
+//! A file that changed within the last second is asked about before and after its extents; of any
+//! other one answer is enough, since a change would have moved its inode change time to now.
+//!
+//! Cost: four system calls a regular file (open, FIEMAP, statx, close), one for any other.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
@@ -24,7 +27,7 @@ use super::checkpoint::{Finished, Record, Unit, UnitKey};
 use super::extent_map::{ExtentMap, is_unsupported};
 use super::found::{Found, Place};
 use super::kernel;
-use super::listing::{LIST_BYTES, Listing};
+use super::listing::{LIST_BYTES, ListedFile, Listing};
 use super::status::Status;
 use crate::source::{Progress, TakeProgress};
 use crate::{AgeError, ExtentFlags, FileKind};
@@ -242,6 +245,26 @@ impl<'a> Worker<'a> {
         self.found
     }
 
+    /// Opens the file `name` of `directory` for reading.
+    fn open_file(directory: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+        // NONBLOCK: what was a regular file a moment ago may be a pipe that no one writes.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        openat(directory, name, flags, Mode::empty())
+    }
+
+    /// A time such that a file whose inode changed before it has not been changed since now: one
+    /// second ago, many ticks of the coarse clock that file systems stamp with; chosen by us.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "decides only whether a file is asked about once or twice"
+    )]
+    fn settled_ns() -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let settled = now.saturating_sub(Duration::from_secs(1));
+        i64::try_from(settled.as_nanos()).unwrap_or(i64::MIN)
+    }
+
     /// Opens the directory `name` of `parent` and lists it.
     fn entry(&mut self, parent: &OwnedFd, name: &CStr, place: Place) {
         let status = match Status::of_entry(parent, name) {
@@ -288,10 +311,10 @@ impl<'a> Worker<'a> {
         if later.is_ok_and(|later| !status.unchanged(&later)) {
             self.found.counts.changed += 1;
         }
-        let directories = listing.directories().map(|(name, place)| Job::Directory {
+        let directories = listing.directories().map(|entry| Job::Directory {
             parent: listing.directory.clone(),
-            name: name.into(),
-            place,
+            name: entry.name.into(),
+            place: entry.place,
         });
         let chunks = listing.file_count().div_ceil(CHUNK_FILES) as u32;
         let chunks = (0..chunks).rev().map(|chunk| Job::Files { listing: listing.clone(), chunk });
@@ -306,11 +329,12 @@ impl<'a> Worker<'a> {
             self.found.absorb(found);
         } else {
             let start = chunk as usize * CHUNK_FILES;
-            for (name, place) in listing.files(start, CHUNK_FILES) {
+            let settled_ns = settled_ns();
+            for file in listing.files(start, CHUNK_FILES) {
                 if self.shared.is_stopped() {
                     return;
                 }
-                self.file(&listing.directory, name, place);
+                self.file(&listing.directory, &file, settled_ns);
             }
             if let Some(record) = self.walk.record {
                 self.waiting.push(Unit {
@@ -334,9 +358,42 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes in an entry that is no directory.
-    fn file(&mut self, directory: &OwnedFd, name: &CStr, place: Place) {
-        let before = match Status::of_entry(directory, name) {
+    /// Takes in an entry that is no directory; what changed before `settled_ns` does not change
+    /// while it is read.
+    fn file(&mut self, directory: &OwnedFd, file: &ListedFile<'_>, settled_ns: i64) {
+        let first_extent = self.found.extents.len();
+        if file.is_regular {
+            match self.map_settled(directory, file.name, settled_ns) {
+                Ok(Some(status)) if self.is_elsewhere(&status) => {
+                    self.found.extents.truncate(first_extent);
+                    self.found.counts.elsewhere += 1;
+                    return;
+                }
+                Ok(Some(status)) => return self.push(&status, file.place, first_extent, file.name),
+                Ok(None) | Err(_) => self.found.extents.truncate(first_extent),
+            }
+        }
+        self.file_with_care(directory, file);
+    }
+
+    /// Appends the extents of a regular file and returns what it is, unless it changed so lately
+    /// that the two may not belong together.
+    fn map_settled(
+        &mut self,
+        directory: &OwnedFd,
+        name: &CStr,
+        settled_ns: i64,
+    ) -> rustix::io::Result<Option<Status>> {
+        let opened = open_file(directory, name)?;
+        let consistent = self.map_file(&opened)?;
+        let status = Status::of_open(&opened)?;
+        let settled = consistent && status.change_ns < settled_ns;
+        Ok((settled && status.kind == FileKind::Regular).then_some(status))
+    }
+
+    /// Takes in an entry that is no directory by asking what it is before and after its extents.
+    fn file_with_care(&mut self, directory: &OwnedFd, file: &ListedFile<'_>) {
+        let before = match Status::of_entry(directory, file.name) {
             Ok(status) if self.is_elsewhere(&status) => {
                 self.found.counts.elsewhere += 1;
                 return;
@@ -349,51 +406,53 @@ impl<'a> Worker<'a> {
             Err(error) => return self.missed(error),
         };
         let first_extent = self.found.extents.len();
-        let status = if before.kind == FileKind::Regular && before.allocated_bytes > 0 {
-            match self.map_file(directory, name, &before) {
-                Ok(status) => status,
+        let mut status = before;
+        if before.kind == FileKind::Regular && before.allocated_bytes > 0 {
+            match self.map_changing(directory, file.name, &before) {
+                Ok(after) => status = after,
                 Err(error) => {
                     self.missed(error);
                     if is_vanished(error) {
+                        self.found.extents.truncate(first_extent);
                         return;
                     }
                     self.found.extents.truncate(first_extent);
                     let bytes = before.allocated_bytes.next_multiple_of(self.walk.block_bytes);
                     self.found.push_unknown(bytes);
-                    before
                 }
             }
-        } else {
-            before
-        };
-        self.push(&status, place, first_extent, name);
+        }
+        self.push(&status, file.place, first_extent, file.name);
     }
 
     /// Appends the extents of the file `name`; returns what it is, after any change meanwhile.
-    fn map_file(
+    fn map_changing(
         &mut self,
         directory: &OwnedFd,
         name: &CStr,
         before: &Status,
     ) -> rustix::io::Result<Status> {
-        // NONBLOCK: what was a regular file a moment ago may be a pipe that no one writes.
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(directory, name, flags, Mode::empty())?;
-        let first_extent = self.found.extents.len();
-        let consistent = self.map.read(&file, &mut self.found.extents)?;
-        let after = Status::of_open(&file)?;
-        if self.walk.realtime && kernel::attributes(&file)? & REALTIME != 0 {
-            for extent in &mut self.found.extents[first_extent..] {
-                extent.physical_bytes = 0;
-                extent.flags = extent.flags.with(ExtentFlags::UNKNOWN);
-            }
-        }
+        let opened = open_file(directory, name)?;
+        let consistent = self.map_file(&opened)?;
+        let after = Status::of_open(&opened)?;
         if consistent && before.unchanged(&after) {
             return Ok(*before);
         }
         self.found.counts.changed += 1;
         Ok(after)
+    }
+
+    /// Appends the extents of an open file; `false` if they contradicted each other.
+    fn map_file(&mut self, opened: &OwnedFd) -> rustix::io::Result<bool> {
+        let first_extent = self.found.extents.len();
+        let consistent = self.map.read(opened, &mut self.found.extents)?;
+        if self.walk.realtime && kernel::attributes(opened)? & REALTIME != 0 {
+            for extent in &mut self.found.extents[first_extent..] {
+                extent.physical_bytes = 0;
+                extent.flags = extent.flags.with(ExtentFlags::UNKNOWN);
+            }
+        }
+        Ok(consistent)
     }
 
     fn push(&mut self, status: &Status, place: Place, first_extent: usize, name: &CStr) {
@@ -433,6 +492,26 @@ impl<'a> Worker<'a> {
 /// Whether an error says that the entry is not there any more, or something else in its place.
 fn is_vanished(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::STALE | Errno::LOOP | Errno::NOTDIR)
+}
+
+/// Opens the file `name` of `directory` for reading.
+fn open_file(directory: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    // NONBLOCK: what was a regular file a moment ago may be a pipe that no one writes.
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::empty())
+}
+
+/// A time such that a file whose inode changed before it has not been changed since now: one
+/// second ago, many ticks of the coarse clock that file systems stamp with; chosen by us.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "decides only whether a file is asked about once or twice"
+)]
+fn settled_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let settled = now.saturating_sub(Duration::from_secs(1));
+    i64::try_from(settled.as_nanos()).unwrap_or(i64::MIN)
 }
 
 /// Opens the directory `name` of `parent` without touching its access time, if that is allowed.
