@@ -17,6 +17,8 @@ __all__ = [
     "device_load",
     "resolve_experiment",
     "run_experiment",
+    "snapshot_check",
+    "snapshot_take",
     "trace_convert",
     "trace_formats",
     "trace_head",
@@ -97,3 +99,24 @@ def validate_device(
     options: str = "{}",
 ) -> str:
     """Hold a device against the measured times of a trace (JSON report)."""
+
+def snapshot_take(
+    path: str | PathLike[str],
+    output: str | PathLike[str],
+    now_ns: int,
+    names: bool = False,
+    sync: bool = False,
+    resume: bool = False,
+    progress: Callable[[int, int | None], object] | None = None,
+    checkpoint_files: int | None = None,
+) -> str:
+    """Take a snapshot of a mounted tree or an image, write it, and say what it holds (JSON).
+
+    `now_ns` is the time now, nanoseconds since 1970. `progress` is called with the files seen so
+    far and, where the file system says so, how many there are. When it raises, or on Ctrl-C,
+    nothing stands under `output`; what is finished of a large tree stands in `output` + ".partial",
+    which `resume` goes on with. Finished work is kept every `checkpoint_files` files.
+    """
+
+def snapshot_check(path: str | PathLike[str]) -> str:
+    """Read a snapshot file, check all of it, and say what it holds (JSON)."""

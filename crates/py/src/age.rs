@@ -1,1 +1,44 @@
 //! Snapshots, layout metrics, aging workloads and their replay, from Python.
+
+pub(crate) mod snapshot;
+
+use agewell_age::AgeError;
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// Tells Python's exceptions apart: bad input from a run that failed.
+pub(crate) fn to_python(problem: &AgeError) -> PyErr {
+    match problem {
+        AgeError::Input(_) => error::input(problem),
+        AgeError::Io { .. } | AgeError::Run(_) | AgeError::Stopped => error::run(problem),
+    }
+}
+
+/// Calls Python in the midst of work; what it raises is kept in `raised` and stops the work.
+pub(crate) fn call_python(
+    raised: &mut Option<PyErr>,
+    call: impl FnOnce(Python<'_>) -> PyResult<()>,
+) -> Result<(), AgeError> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        call(py)
+    })
+    .map_err(|exception| {
+        *raised = Some(exception);
+        AgeError::Stopped
+    })
+}
+
+/// Runs `work` without holding the interpreter; an exception that it kept wins over its error.
+pub(crate) fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&mut Option<PyErr>) -> Result<T, AgeError> + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let result = py.detach(|| work(&mut raised));
+    match raised {
+        Some(exception) => Err(exception),
+        None => result.map_err(|why| to_python(&why)),
+    }
+}

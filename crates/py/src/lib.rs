@@ -23,6 +23,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _agewell {
     #[pymodule_export]
+    use crate::age::snapshot::{snapshot_check, snapshot_take};
+
+    #[pymodule_export]
     use crate::disk::{device_import, device_list, device_load, validate_device};
 
     #[pymodule_export]
