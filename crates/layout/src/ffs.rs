@@ -1,0 +1,45 @@
+//! The Fast File System of 4.4BSD: where it puts the blocks of files, and what it writes for that.
+//!
+//! Exact in its metadata, without data: superblock, cylinder groups with their bitmaps, inodes,
+//! directories, direct and indirect blocks and fragments are where a 4.4BSD-Lite file system of the
+//! same parameters has them; contents are nobody's business here. It knows no clock and no disk:
+//! what has to move goes to an [`FfsDevice`] as transfers.
+//!
+//! Mechanism ([`FastFileSystem`], the maps of free space) and policy (`preference`: which group,
+//! which block next) are apart. The variants that the papers ask for are values of [`Policies`].
+//!
+//! Sources: McKusick, Joy, Leffler, Fabry 1984; McKusick, Bostic, Karels, Quarterman 1996 (4.4BSD),
+//! §8; Smith & Seltzer 1996, §2; Seltzer et al. 1995, §1.1 and §2.
+//!
+//! Differences from 4.4BSD:
+//! * Names are not kept: every directory entry is as long as [`Parameters::entry_bytes`] says.
+//! * A write that does not fit keeps the part that fitted, as a program that writes block by block
+//!   would see it; the kernel takes back one whole `write` call.
+//! * Cutting a file in the middle of a hole does not allocate a block there.
+//! * No symbolic or hard links, no quotas, no triple indirect blocks (they begin at 32 GB).
+
+mod allocation;
+mod block_lists;
+mod block_map;
+mod cluster;
+mod device;
+mod directories;
+mod error;
+mod file_system;
+mod free_space;
+mod geometry;
+mod inodes;
+mod inspection;
+mod parameters;
+mod preference;
+mod reading;
+mod truncation;
+mod unsent;
+mod verify;
+mod writing;
+
+pub use device::{FfsDevice, NoDevice, Purpose, Transfer, Urgency};
+pub use error::{FfsError, ParameterError};
+pub use file_system::{FastFileSystem, Inode, InodeKind};
+pub use inspection::{FfsExtent, LayoutTally, SpaceUsage};
+pub use parameters::{FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies};

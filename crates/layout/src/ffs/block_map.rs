@@ -1,0 +1,138 @@
+//! Which block of a file lies where, and how well.
+//!
+//! Blocks 0 to 11 are named in the inode, the next ones in its indirect block, the rest in indirect
+//! blocks named by its double indirect block. The tally of the layout score is kept here: it changes
+//! with each address that is set.
+
+use super::FastFileSystem;
+use super::geometry::DIRECT_BLOCKS;
+use super::inodes::{Indirect, Kind};
+
+/// The map that names a block, and where in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    Direct(u32),
+    Single(u32),
+    /// Number of the indirect block among those of the double indirect one, and the place in it.
+    Double(u32, u32),
+}
+
+impl Slot {
+    /// The place in its map.
+    #[inline]
+    pub(crate) fn index(self) -> u32 {
+        match self {
+            Slot::Direct(index) | Slot::Single(index) | Slot::Double(_, index) => index,
+        }
+    }
+}
+
+impl FastFileSystem {
+    /// Where the address of `block` stands.
+    #[inline]
+    pub(crate) fn slot(&self, block: u32) -> Slot {
+        if block < DIRECT_BLOCKS {
+            return Slot::Direct(block);
+        }
+        let (rest, addresses) = (block - DIRECT_BLOCKS, self.geometry.addresses_per_block);
+        if rest < addresses {
+            return Slot::Single(rest);
+        }
+        let rest = rest - addresses;
+        Slot::Double(rest / addresses, rest % addresses)
+    }
+
+    /// The indirect block that names what stands at `slot`, if there is one.
+    #[inline]
+    pub(crate) fn indirect(&self, inode: u32, slot: Slot) -> Option<Indirect> {
+        let record = &self.inodes.records[inode as usize];
+        match slot {
+            Slot::Direct(_) => None,
+            Slot::Single(_) => record.single,
+            Slot::Double(child, _) => {
+                let number = record.double.checked_sub(1)?;
+                let double = &self.inodes.doubles[number as usize];
+                double.children.get(child as usize).copied().flatten()
+            }
+        }
+    }
+
+    /// The address of `block`; 0 for a hole.
+    #[inline]
+    pub(crate) fn address(&self, inode: u32, block: u32) -> u32 {
+        match self.slot(block) {
+            Slot::Direct(index) => self.inodes.records[inode as usize].direct[index as usize],
+            slot => self
+                .indirect(inode, slot)
+                .map_or(0, |indirect| self.lists.get(indirect.list, slot.index())),
+        }
+    }
+
+    /// Gives `block` another address; its map is there.
+    pub(crate) fn set_address(&mut self, inode: u32, block: u32, address: u32) {
+        self.tally_around(inode, block, false);
+        self.store(inode, block, address);
+        self.tally_around(inode, block, true);
+    }
+
+    fn store(&mut self, inode: u32, block: u32, address: u32) {
+        let slot = self.slot(block);
+        let record = &mut self.inodes.records[inode as usize];
+        let indirect = match slot {
+            Slot::Direct(index) => {
+                record.direct[index as usize] = address;
+                return;
+            }
+            Slot::Single(_) => record.single.as_mut(),
+            Slot::Double(child, _) => {
+                let double = &mut self.inodes.doubles[record.double as usize - 1];
+                double.children[child as usize].as_mut()
+            }
+        };
+        let indirect = indirect.expect("the indirect block is made before what it names");
+        self.lists.set(&mut indirect.list, slot.index(), address);
+    }
+
+    /// Counts, or stops to count, `block` and the one behind it in the layout score.
+    fn tally_around(&mut self, inode: u32, block: u32, more: bool) {
+        let here = self.address(inode, block);
+        if here == 0 || self.inodes.records[inode as usize].kind != Kind::File {
+            return;
+        }
+        if block > 0 {
+            self.tally_pair(self.address(inode, block - 1), here, more);
+        }
+        let blocks = self.geometry.blocks_of(self.inodes.records[inode as usize].size_bytes);
+        if block + 1 < blocks {
+            self.tally_pair(here, self.address(inode, block + 1), more);
+        }
+    }
+
+    /// Counts, or stops to count, the block at `second` that follows the one at `first`.
+    #[inline]
+    pub(crate) fn tally_pair(&mut self, first: u32, second: u32, more: bool) {
+        if first == 0 || second == 0 {
+            return;
+        }
+        let optimal = u64::from(first + self.geometry.fragments_per_block == second);
+        let tally = &mut self.tally;
+        if more {
+            tally.counted += 1;
+            tally.optimal += optimal;
+        } else {
+            tally.counted -= 1;
+            tally.optimal -= optimal;
+        }
+    }
+
+    /// Bytes of `block` that have room on the disk, if it is no hole, of a file of `size_bytes`.
+    #[inline]
+    pub(crate) fn block_fragments(&self, size_bytes: u64, block: u32) -> u32 {
+        let end = (u64::from(block) + 1) * u64::from(self.geometry.block_bytes);
+        if block >= DIRECT_BLOCKS || size_bytes >= end {
+            return self.geometry.fragments_per_block;
+        }
+        let start = end - u64::from(self.geometry.block_bytes);
+        self.geometry.fragments_of(size_bytes.saturating_sub(start) as u32)
+    }
+}

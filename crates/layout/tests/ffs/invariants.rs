@@ -1,0 +1,174 @@
+//! Any sequence of operations leaves everything consistent.
+
+use agewell_layout::ffs::{
+    FastFileSystem, FfsError, FragmentPlacement, IndirectPlacement, Inode, NoDevice, Optimization,
+    Parameters, Policies,
+};
+use proptest::prelude::*;
+
+/// What is done, with numbers that are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    Create(usize),
+    MakeDirectory(usize),
+    Write(usize, u64, u64),
+    Append(usize, u64),
+    Truncate(usize, u64),
+    Remove(usize),
+    RemoveDirectory(usize),
+    Rename(usize, usize),
+    Sync,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let any = 0_usize..1000;
+    let size = prop_oneof![
+        4 => 1_u64..9000,
+        4 => 8000_u64..120_000,
+        1 => 100_000_u64..1_000_000,
+    ];
+    prop_oneof![
+        4 => any.clone().prop_map(Step::Create),
+        1 => any.clone().prop_map(Step::MakeDirectory),
+        2 => (any.clone(), 0_u64..300_000, size.clone())
+            .prop_map(|(file, at, size)| Step::Write(file, at, size)),
+        6 => (any.clone(), size.clone()).prop_map(|(file, size)| Step::Append(file, size)),
+        2 => (any.clone(), 0_u64..400_000).prop_map(|(file, size)| Step::Truncate(file, size)),
+        2 => any.clone().prop_map(Step::Remove),
+        1 => any.clone().prop_map(Step::RemoveDirectory),
+        1 => (any.clone(), any).prop_map(|(file, to)| Step::Rename(file, to)),
+        1 => Just(Step::Sync),
+    ]
+}
+
+fn policies() -> impl Strategy<Value = Policies> {
+    let indirect = prop::sample::select(vec![
+        IndirectPlacement::NewGroup,
+        IndirectPlacement::NearPrevious,
+        IndirectPlacement::NoSwitch,
+    ]);
+    let fragments =
+        prop::sample::select(vec![FragmentPlacement::BestFit, FragmentPlacement::NearPrevious]);
+    let optimization = prop::sample::select(vec![Optimization::Time, Optimization::Space]);
+    (any::<bool>(), indirect, fragments, optimization).prop_map(
+        |(realloc, indirect, fragments, optimization)| Policies {
+            realloc,
+            indirect,
+            fragments,
+            optimization,
+        },
+    )
+}
+
+/// A small file system of about 4 MB: it fills up.
+fn small(policies: Policies, fragment_bytes: u32, maxcontig: u32, rotdelay_ms: u32) -> Parameters {
+    Parameters {
+        block_bytes: 4096.max(fragment_bytes),
+        fragment_bytes,
+        sectors_per_track: 17,
+        heads: 4,
+        cylinders: 125,
+        cylinders_per_group: 24,
+        maxcontig,
+        rotdelay_ms,
+        maxbpg: 20,
+        bytes_per_inode: 16384,
+        ..Parameters::smith_1996(policies)
+    }
+}
+
+struct Run {
+    system: FastFileSystem,
+    directories: Vec<Inode>,
+    files: Vec<(Inode, Inode)>,
+    device: NoDevice,
+}
+
+impl Run {
+    fn apply(&mut self, step: &Step) -> Result<(), FfsError> {
+        let directory = |index: usize| self.directories[index % self.directories.len()];
+        let file = |index: usize| self.files.get(index % self.files.len().max(1)).copied();
+        match *step {
+            Step::Create(index) => {
+                let parent = directory(index);
+                let made = self.system.create(parent, &mut self.device)?;
+                self.files.push((made, parent));
+            }
+            Step::MakeDirectory(index) => {
+                let made = self.system.make_directory(directory(index), &mut self.device)?;
+                self.directories.push(made);
+            }
+            Step::Write(index, at, size) => {
+                if let Some((file, _)) = file(index) {
+                    self.system.write(file, at, size, &mut self.device)?;
+                }
+            }
+            Step::Append(index, size) => {
+                if let Some((file, _)) = file(index) {
+                    let at = self.system.size_bytes(file)?;
+                    self.system.write(file, at, size, &mut self.device)?;
+                }
+            }
+            Step::Truncate(index, size) => {
+                if let Some((file, _)) = file(index) {
+                    self.system.truncate(file, size, &mut self.device)?;
+                }
+            }
+            Step::Remove(index) => {
+                if let Some((file, parent)) = file(index) {
+                    self.system.remove(parent, file, &mut self.device)?;
+                    self.files.swap_remove(index % self.files.len());
+                }
+            }
+            Step::RemoveDirectory(index) => {
+                let directory = directory(index);
+                self.system.remove_directory(directory, &mut self.device)?;
+                self.directories.retain(|other| *other != directory);
+            }
+            Step::Rename(index, to) => {
+                let to = directory(to);
+                if let Some((file, _)) = file(index) {
+                    self.system.rename(file, to, &mut self.device)?;
+                    let at = index % self.files.len();
+                    self.files[at].1 = to;
+                }
+            }
+            Step::Sync => self.system.sync(&mut self.device),
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_sequence_of_operations_is_consistent(
+        steps in prop::collection::vec(step(), 1..150),
+        policies in policies(),
+        fragment_bytes in prop::sample::select(vec![512_u32, 1024, 4096]),
+        maxcontig in 1_u32..12,
+        rotdelay_ms in prop::sample::select(vec![0_u32, 4]),
+    ) {
+        let parameters = small(policies, fragment_bytes, maxcontig, rotdelay_ms);
+        let system = FastFileSystem::new(&parameters).unwrap();
+        system.verify();
+        let mut run = Run {
+            system,
+            directories: vec![FastFileSystem::ROOT],
+            files: Vec::new(),
+            device: NoDevice,
+        };
+        for (number, step) in steps.iter().enumerate() {
+            let before = run.system.usage();
+            let done = run.apply(step);
+            if matches!(done, Err(FfsError::NoSpace | FfsError::NoInodes)) {
+                prop_assert_eq!(before, run.system.usage());
+            }
+            if number % 8 == 0 || done.is_err() {
+                run.system.verify();
+            }
+        }
+        run.system.verify();
+    }
+}

@@ -1,0 +1,3 @@
+//! The Fast File System against its invariants, a slow model, and what the papers say of it.
+
+mod invariants;
