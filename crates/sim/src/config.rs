@@ -113,6 +113,50 @@ pub enum DeviceChoice {
     Inline(Value),
 }
 
+impl DeviceChoice {
+    /// Reads `[device]`.
+    ///
+    /// # Errors
+    /// If a key is not known or its value does not do.
+    pub fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("[device]", value.clone())?;
+        match table.string("kind")?.as_deref() {
+            None => {
+                let model = table.string("model")?.ok_or_else(|| table.missing("model"))?;
+                table.finish()?;
+                Ok(Self::Model(model))
+            }
+            // A device file has its own checks; a simple disk said in place is shorter.
+            Some("simple") if value.get("simple").is_none() => read_simple(table),
+            Some(_) => Ok(Self::Inline(value)),
+        }
+    }
+
+    /// The choice as it could be written in an experiment.
+    #[must_use]
+    pub fn resolved(&self) -> Value {
+        match self {
+            Self::Model(name) => json!({ "model": name }),
+            Self::Simple(simple) => json!({
+                "kind": "simple",
+                "capacity": format!("{} B", simple.capacity_bytes),
+                "access_time": format!("{} ns", simple.access_time.0),
+                "bandwidth": format!("{} B/s", simple.bandwidth_bytes_per_s),
+            }),
+            Self::Inline(table) => table.clone(),
+        }
+    }
+
+    /// The name in the catalogue, or the path, if it is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Model(name) => Some(name),
+            Self::Simple(_) | Self::Inline(_) => None,
+        }
+    }
+}
+
 /// The disk of Matthews 1999, ch. 5, said in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimpleDevice {
@@ -167,7 +211,7 @@ impl Experiment {
         let workload = read_workload(workload)?;
         let remap = RemapSetup::read(&remap.unwrap_or_else(|| json!({})))?;
         let queue = read_queue(queue.unwrap_or_else(|| json!({})))?;
-        let device = read_device(device)?;
+        let device = DeviceChoice::read(device)?;
         let run = read_run(run.unwrap_or_else(|| json!({})), &remap)?;
         Ok(Self { workload, remap, queue, device, run })
     }
@@ -179,16 +223,7 @@ impl Experiment {
             "workload": self.workload.resolved(),
             "remap": self.remap.resolved(),
             "queue": { "discipline": self.queue.name() },
-            "device": match &self.device {
-                DeviceChoice::Model(name) => json!({ "model": name }),
-                DeviceChoice::Simple(simple) => json!({
-                    "kind": "simple",
-                    "capacity": format!("{} B", simple.capacity_bytes),
-                    "access_time": format!("{} ns", simple.access_time.0),
-                    "bandwidth": format!("{} B/s", simple.bandwidth_bytes_per_s),
-                }),
-                DeviceChoice::Inline(table) => table.clone(),
-            },
+            "device": self.device.resolved(),
             "run": self.run.resolved(),
         })
     }
@@ -305,20 +340,6 @@ fn read_queue(value: Value) -> Result<Discipline, ConfigError> {
     let discipline = table.choice("discipline", &choices, Some(Discipline::Fcfs))?;
     table.finish()?;
     Ok(discipline)
-}
-
-fn read_device(value: Value) -> Result<DeviceChoice, ConfigError> {
-    let mut table = Table::new("[device]", value.clone())?;
-    match table.string("kind")?.as_deref() {
-        None => {
-            let model = table.string("model")?.ok_or_else(|| table.missing("model"))?;
-            table.finish()?;
-            Ok(DeviceChoice::Model(model))
-        }
-        // A device file has its own checks; a simple disk said in place is shorter than its file.
-        Some("simple") if value.get("simple").is_none() => read_simple(table),
-        Some(_) => Ok(DeviceChoice::Inline(value)),
-    }
 }
 
 fn read_simple(mut table: Table) -> Result<DeviceChoice, ConfigError> {

@@ -17,4 +17,4 @@ mod source;
 pub mod synthetic;
 
 pub use error::RunError;
-pub use run::{AnyExperiment, Outcome, Places, run};
+pub use run::{AnyExperiment, Outcome, Places, load_device, run};

@@ -155,7 +155,10 @@ pub fn weighted_improvement_pct(run: &Metrics, baseline: &Metrics, from_ns: u64)
 
 /// The files that a result depends on, a trace and a device by the names that the experiment gives
 /// them, with their hashes.
-pub(crate) fn inputs(
+///
+/// # Errors
+/// If one of them cannot be read.
+pub fn inputs(
     (trace, device): (Option<&str>, Option<&str>),
     places: Places,
 ) -> Result<Value, RunError> {

@@ -206,7 +206,10 @@ fn load_named(name: &str, places: Places) -> Result<DeviceParameters, RunError> 
 }
 
 /// Device parameters as the experiment chooses them.
-fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParameters, RunError> {
+///
+/// # Errors
+/// If there is no such device, or its parameters do not do.
+pub fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParameters, RunError> {
     match choice {
         DeviceChoice::Model(name) => load_named(name, places),
         DeviceChoice::Simple(simple) => Ok(DeviceParameters {
