@@ -1,1 +1,35 @@
 //! Where aging workloads come from, and their files.
+//!
+//! A workload is a stream of [`Operation`]s that keeps the rules of [`crate::operation`], and its
+//! [`WorkloadFacts`]. A source pushes operations through a [`Ledger`], which numbers files and
+//! directories, keeps the rules and counts, into any [`OperationSink`]: a [`WorkloadWriter`] makes
+//! a file of them, a `Vec` keeps them in memory. [`WorkloadReader`] reads a file back and checks
+//! every rule again, because a file may be mangled.
+//!
+//! | source | from |
+//! |---|---|
+//! | [`git`] | the first-parent history of a repository on disk |
+//! | [`oplist`] | such a history as a list of operations |
+//!
+//! The same parameters and seed give the same operations and the same bytes of the file.
+
+mod census;
+mod facts;
+mod file;
+pub mod git;
+mod history;
+mod ledger;
+pub mod oplist;
+#[cfg(test)]
+mod slow_rules;
+#[cfg(test)]
+mod tests;
+
+pub use census::{BrokenRule, Census};
+pub use facts::{SourceFacts, WorkloadFacts};
+pub use file::{WorkloadReader, WorkloadWriter};
+pub use history::{HistoryParameters, Rewrite};
+pub use ledger::{Ledger, OperationSink};
+
+#[cfg(doc)]
+use crate::Operation;
