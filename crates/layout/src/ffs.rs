@@ -3,7 +3,7 @@
 //! Exact in its metadata, without data: superblock, cylinder groups with their bitmaps, inodes,
 //! directories, direct and indirect blocks and fragments are where a 4.4BSD-Lite file system of the
 //! same parameters has them; contents are nobody's business here. It knows no clock and no disk:
-//! what has to move goes to an [`FfsDevice`] as transfers.
+//! what has to move goes to a [`FileDevice`](crate::file_system::FileDevice) as transfers.
 //!
 //! Mechanism ([`FastFileSystem`], the maps of free space) and policy (`preference`: which group,
 //! which block next) are apart. The variants that the papers ask for are values of [`Policies`].
@@ -22,7 +22,6 @@ mod allocation;
 mod block_lists;
 mod block_map;
 mod cluster;
-mod device;
 mod directories;
 mod error;
 mod file_system;
@@ -33,13 +32,13 @@ mod inspection;
 mod parameters;
 mod preference;
 mod reading;
+mod seam;
 mod truncation;
 mod unsent;
 mod verify;
 mod writing;
 
-pub use device::{FfsDevice, NoDevice, Purpose, Transfer, Urgency};
-pub use error::{FfsError, ParameterError};
-pub use file_system::{FastFileSystem, Inode, InodeKind};
-pub use inspection::{FfsExtent, LayoutTally, SpaceUsage};
+pub use error::ParameterError;
+pub use file_system::{FastFileSystem, InodeKind};
+pub use inspection::{FfsRun, LayoutTally, SpaceUsage};
 pub use parameters::{FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies};

@@ -75,6 +75,10 @@ pub struct FileTransfer {
 
 /// Carries out, times or counts what a file system transfers.
 pub trait FileDevice {
+    /// Whether anybody listens. Where nobody does a file system need not keep account of what it
+    /// holds back.
+    const LISTENS: bool = true;
+
     /// Sectors are read.
     fn read(&mut self, transfer: FileTransfer);
 
@@ -84,6 +88,8 @@ pub trait FileDevice {
 
 /// A device that ignores everything, for file systems whose layout alone matters.
 impl FileDevice for () {
+    const LISTENS: bool = false;
+
     #[inline]
     fn read(&mut self, _transfer: FileTransfer) {}
 
@@ -110,6 +116,9 @@ pub enum FileSystemError {
     /// A directory that is to be removed still holds something.
     #[error("directory {0} is not empty")]
     NotEmpty(u32),
+    /// A directory that is to be moved would end up in itself or below.
+    #[error("directory {0} cannot be moved into itself or below")]
+    Cycle(u32),
 }
 
 /// Bytes of a file that lie side by side.

@@ -9,8 +9,9 @@
 //! Source: 4.4BSD's `ffs_alloc`, `ffs_realloccg`, `ffs_hashalloc`, `ffs_alloccg`,
 //! `ffs_alloccgblk`, `ffs_mapsearch`, `ffs_fragextend`, `ffs_clusteralloc`, `ffs_blkfree`.
 
+use super::FastFileSystem;
 use super::parameters::{FragmentPlacement, Optimization};
-use super::{FastFileSystem, FfsError};
+use crate::file_system::FileSystemError;
 
 /// Where a file's last block was and has to be.
 #[derive(Debug, Clone, Copy)]
@@ -63,13 +64,13 @@ impl FastFileSystem {
         inode_group: u32,
         preferred: u32,
         fragments: u32,
-    ) -> Result<u32, FfsError> {
+    ) -> Result<u32, FileSystemError> {
         if self.reserve_is_reached() {
-            return Err(FfsError::NoSpace);
+            return Err(FileSystemError::NoSpace);
         }
         let preferred = if preferred >= self.geometry.fragments { 0 } else { preferred };
         let group = if preferred == 0 { inode_group } else { self.geometry.group_of(preferred) };
-        self.allocate_anywhere(group, preferred, fragments).ok_or(FfsError::NoSpace)
+        self.allocate_anywhere(group, preferred, fragments).ok_or(FileSystemError::NoSpace)
     }
 
     /// Begins in `group`, which need not be that of `preferred`.
@@ -200,9 +201,9 @@ impl FastFileSystem {
 
     /// Makes the fragments at a file's end more: where they are, else elsewhere. Says where they
     /// are now.
-    pub(crate) fn grow(&mut self, growth: Growth) -> Result<u32, FfsError> {
+    pub(crate) fn grow(&mut self, growth: Growth) -> Result<u32, FileSystemError> {
         if self.reserve_is_reached() {
-            return Err(FfsError::NoSpace);
+            return Err(FileSystemError::NoSpace);
         }
         if self.extend_in_place(growth) {
             return Ok(growth.address);
@@ -213,7 +214,7 @@ impl FastFileSystem {
         let preferred =
             if growth.preferred >= self.geometry.fragments { 0 } else { growth.preferred };
         let found = self.allocate_anywhere(group_here, preferred, request);
-        let address = found.ok_or(FfsError::NoSpace)?;
+        let address = found.ok_or(FileSystemError::NoSpace)?;
         self.unsent.transfer(growth.address, address, growth.from);
         self.release(growth.address, growth.from);
         if request == whole && growth.to < whole {

@@ -95,17 +95,52 @@ impl FastFileSystem {
 
     /// Counts, or stops to count, `block` and the one behind it in the layout score.
     fn tally_around(&mut self, inode: u32, block: u32, more: bool) {
-        let here = self.address(inode, block);
-        if here == 0 || self.inodes.records[inode as usize].kind != Kind::File {
+        if self.inodes.records[inode as usize].kind != Kind::File {
             return;
         }
-        if block > 0 {
-            self.tally_pair(self.address(inode, block - 1), here, more);
+        let here = self.address(inode, block);
+        let (before, after) = (self.address_before(inode, block), self.address_after(inode, block));
+        if here == 0 {
+            self.tally_pair(before, after, more);
+        } else {
+            self.tally_pair(before, here, more);
+            self.tally_pair(here, after, more);
         }
+    }
+
+    /// The address of the last block before `block` that is no hole; 0 if there is none.
+    #[inline]
+    pub(crate) fn address_before(&self, inode: u32, block: u32) -> u32 {
+        let mut before = block;
+        while let Some(previous) = before.checked_sub(1) {
+            let address = self.address(inode, previous);
+            if address != 0 {
+                return address;
+            }
+            let slot = self.slot(previous);
+            let is_map = matches!(slot, Slot::Direct(_)) || self.indirect(inode, slot).is_some();
+            // Where there is no indirect block there is nothing that it names.
+            before = if is_map { previous } else { previous - slot.index() };
+        }
+        0
+    }
+
+    /// The address of the first block behind `block` that is no hole; 0 if there is none.
+    #[inline]
+    fn address_after(&self, inode: u32, block: u32) -> u32 {
         let blocks = self.geometry.blocks_of(self.inodes.records[inode as usize].size_bytes);
-        if block + 1 < blocks {
-            self.tally_pair(here, self.address(inode, block + 1), more);
+        let mut next = block + 1;
+        while next < blocks {
+            let address = self.address(inode, next);
+            if address != 0 {
+                return address;
+            }
+            let slot = self.slot(next);
+            let is_map = matches!(slot, Slot::Direct(_)) || self.indirect(inode, slot).is_some();
+            let map_blocks = self.geometry.addresses_per_block;
+            next += if is_map { 1 } else { map_blocks - slot.index() };
         }
+        0
     }
 
     /// Counts, or stops to count, the block at `second` that follows the one at `first`.

@@ -12,12 +12,13 @@
 //!
 //! Source: 4.4BSD's `cluster_write`, `cluster_wbuild`, `ffs_reallocblks`.
 
+use super::FastFileSystem;
 use super::inodes::Window;
-use super::{FastFileSystem, FfsDevice, FfsError, Inode, Purpose, Transfer, Urgency};
+use crate::file_system::{Content, FileDevice, FileSystemError, Urgency};
 
 impl FastFileSystem {
     /// `block` has been filled to its end.
-    pub(crate) fn write_full<D: FfsDevice>(&mut self, inode: u32, block: u32, device: &mut D) {
+    pub(crate) fn write_full<D: FileDevice>(&mut self, inode: u32, block: u32, device: &mut D) {
         if !D::LISTENS && !self.policies.realloc {
             return;
         }
@@ -55,7 +56,7 @@ impl FastFileSystem {
         inode: u32,
         block: u32,
         window: &Window,
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) -> bool {
         if window.length == 0 {
             return false;
@@ -79,7 +80,7 @@ impl FastFileSystem {
         inode: u32,
         block: u32,
         window: &mut Window,
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) {
         let most = self.geometry.transfer_blocks_max - 1;
         let size = self.inodes.records[inode as usize].size_bytes;
@@ -123,7 +124,7 @@ impl FastFileSystem {
         inode: u32,
         start: u32,
         count: u32,
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) -> bool {
         let whole = self.geometry.fragments_per_block;
         let (first, last) = (self.address(inode, start), self.address(inode, start + count - 1));
@@ -156,7 +157,7 @@ impl FastFileSystem {
     }
 
     /// Sends those of `count` blocks from `start` on that wait, together where they lie together.
-    pub(crate) fn send<D: FfsDevice>(
+    pub(crate) fn send<D: FileDevice>(
         &mut self,
         inode: u32,
         start: u32,
@@ -175,7 +176,7 @@ impl FastFileSystem {
             let fragments = self.block_fragments(size, block);
             let waits = address != 0 && self.unsent.waits(address, fragments);
             if length > 0 && (!waits || address != first + length || length + fragments > most) {
-                send_data(first, length, device);
+                self.send_data(first, length, device);
                 length = 0;
             }
             if waits {
@@ -187,17 +188,17 @@ impl FastFileSystem {
             }
         }
         if length > 0 {
-            send_data(first, length, device);
+            self.send_data(first, length, device);
         }
     }
 
     /// Sends `block` whether it waited or not.
-    pub(crate) fn send_now(&mut self, inode: u32, block: u32, device: &mut impl FfsDevice) {
+    pub(crate) fn send_now(&mut self, inode: u32, block: u32, device: &mut impl FileDevice) {
         let size = self.inodes.records[inode as usize].size_bytes;
         let (address, fragments) = (self.address(inode, block), self.block_fragments(size, block));
         if address != 0 && fragments > 0 {
             self.unsent.clear(address, fragments);
-            send_data(address, fragments, device);
+            self.send_data(address, fragments, device);
         }
     }
 
@@ -206,7 +207,11 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If there is no such file.
-    pub fn sync_file(&mut self, file: Inode, device: &mut impl FfsDevice) -> Result<(), FfsError> {
+    pub(crate) fn flush_file(
+        &mut self,
+        file: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.file(file)?;
         let size = self.inodes.records[inode as usize].size_bytes;
         let blocks = self.geometry.blocks_of(size);
@@ -220,13 +225,8 @@ impl FastFileSystem {
         self.write_inode(inode, Urgency::Synchronous, device);
         Ok(())
     }
-}
 
-fn send_data(address: u32, fragments: u32, device: &mut impl FfsDevice) {
-    device.write(Transfer {
-        address,
-        fragments,
-        purpose: Purpose::Data,
-        urgency: Urgency::Asynchronous,
-    });
+    fn send_data(&self, address: u32, fragments: u32, device: &mut impl FileDevice) {
+        device.write(self.transfer(address, fragments, Content::Data, Urgency::Asynchronous));
+    }
 }

@@ -1,6 +1,4 @@
-//! What can be wrong with a file system, or with what is asked of it.
-
-use super::Inode;
+//! What can be wrong with the parameters of a file system.
 
 /// Why a file system cannot be made like this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,36 +51,5 @@ pub enum ParameterError {
     TooLarge {
         /// Fragments asked for.
         fragments: u64,
-    },
-}
-
-/// Why an operation was refused. The file system is as consistent as before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum FfsError {
-    /// No free space, or none that may be used (`minfree_pct`).
-    #[error("no space is left on the file system; remove files or make it larger")]
-    NoSpace,
-    /// No inode is free.
-    #[error("no inode is left on the file system; lower bytes_per_inode")]
-    NoInodes,
-    /// There is no such regular file.
-    #[error("inode {} is no regular file here", .0.0)]
-    NotFile(Inode),
-    /// There is no such directory.
-    #[error("inode {} is no directory here", .0.0)]
-    NotDirectory(Inode),
-    /// The directory still has entries.
-    #[error("directory {} is not empty; remove what it holds first", .0.0)]
-    NotEmpty(Inode),
-    /// A directory cannot move into itself or below.
-    #[error("directory {} cannot be moved into itself or below", .0.0)]
-    Cycle(Inode),
-    /// Larger than double indirect blocks reach.
-    #[error("a file of {bytes} bytes is larger than this file system can map ({bytes_max})")]
-    FileTooLarge {
-        /// What was asked for.
-        bytes: u64,
-        /// What can be.
-        bytes_max: u64,
     },
 }

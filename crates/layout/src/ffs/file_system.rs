@@ -14,14 +14,8 @@ use super::geometry::{DIRECTORY_CHUNK_BYTES, Geometry};
 use super::inodes::{Inodes, Kind};
 use super::preference::{View, directory_group};
 use super::unsent::Unsent;
-use super::{
-    FfsDevice, FfsError, LayoutTally, NoDevice, Optimization, ParameterError, Parameters, Policies,
-    Purpose, Transfer, Urgency,
-};
-
-/// The number of a file or directory in its file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Inode(pub u32);
+use super::{LayoutTally, Optimization, ParameterError, Parameters, Policies};
+use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
 
 /// What an inode in use stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,7 +28,7 @@ pub enum InodeKind {
 
 /// A Fast File System.
 ///
-/// Every operation either is done or is refused with an [`FfsError`] that leaves the file system
+/// Every operation either is done or is refused with an [`FileSystemError`] that leaves the file system
 /// consistent.
 #[derive(Debug, Clone)]
 pub struct FastFileSystem {
@@ -53,7 +47,7 @@ pub struct FastFileSystem {
 
 impl FastFileSystem {
     /// The root directory.
-    pub const ROOT: Inode = Inode(2);
+    pub const ROOT: u32 = 2;
 
     /// An empty file system: nothing but its root directory.
     ///
@@ -74,13 +68,13 @@ impl FastFileSystem {
             directories_free: Vec::new(),
             tally: LayoutTally::default(),
         };
-        let root = Self::ROOT.0;
+        let root = Self::ROOT;
         system.inodes.take(root, Kind::Directory, &mut system.space);
-        let made = system.begin_directory(root, root, &mut NoDevice);
+        let made = system.begin_directory(root, root, &mut ());
         if made.is_err() {
             return Err(ParameterError::NoData { blocks: system.geometry.blocks_per_group });
         }
-        system.finish(&mut NoDevice);
+        system.finish(&mut ());
         Ok(system)
     }
 
@@ -88,19 +82,19 @@ impl FastFileSystem {
         View { geometry: &self.geometry, space: &self.space }
     }
 
-    pub(crate) fn directory(&self, inode: Inode) -> Result<u32, FfsError> {
-        let record = self.inodes.records.get(inode.0 as usize);
+    pub(crate) fn directory(&self, inode: u32) -> Result<u32, FileSystemError> {
+        let record = self.inodes.records.get(inode as usize);
         match record {
-            Some(record) if record.kind == Kind::Directory => Ok(inode.0),
-            _ => Err(FfsError::NotDirectory(inode)),
+            Some(record) if record.kind == Kind::Directory => Ok(inode),
+            _ => Err(FileSystemError::NoFile(inode)),
         }
     }
 
-    pub(crate) fn file(&self, inode: Inode) -> Result<u32, FfsError> {
-        let record = self.inodes.records.get(inode.0 as usize);
+    pub(crate) fn file(&self, inode: u32) -> Result<u32, FileSystemError> {
+        let record = self.inodes.records.get(inode as usize);
         match record {
-            Some(record) if record.kind == Kind::File => Ok(inode.0),
-            _ => Err(FfsError::NotFile(inode)),
+            Some(record) if record.kind == Kind::File => Ok(inode),
+            _ => Err(FileSystemError::NoFile(inode)),
         }
     }
 
@@ -108,11 +102,11 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If no inode is left, no room for its name, or `directory` is none.
-    pub fn create(
+    pub(crate) fn create_file(
         &mut self,
-        directory: Inode,
-        device: &mut impl FfsDevice,
-    ) -> Result<Inode, FfsError> {
+        directory: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<u32, FileSystemError> {
         let parent = self.directory(directory)?;
         let group = self.geometry.inode_group(parent);
         let inode = self.allocate_inode(group, Kind::File)?;
@@ -122,18 +116,18 @@ impl FastFileSystem {
             self.inodes.release(inode, &mut self.space);
         }
         self.finish(device);
-        entered.map(|()| Inode(inode))
+        entered.map(|()| inode)
     }
 
     /// Makes an empty directory in `parent`: in the cylinder group that `dirpref` chooses.
     ///
     /// # Errors
     /// If no inode or no space is left, or `parent` is no directory.
-    pub fn make_directory(
+    pub(crate) fn create_directory(
         &mut self,
-        parent: Inode,
-        device: &mut impl FfsDevice,
-    ) -> Result<Inode, FfsError> {
+        parent: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<u32, FileSystemError> {
         let parent = self.directory(parent)?;
         let group = directory_group(self.view());
         let inode = self.allocate_inode(group, Kind::Directory)?;
@@ -150,24 +144,20 @@ impl FastFileSystem {
             self.inodes.release(inode, &mut self.space);
         }
         self.finish(device);
-        made.map(|()| Inode(inode))
+        made.map(|()| inode)
     }
 
     /// Removes `file` from `directory`.
     ///
     /// # Errors
     /// If it is not there.
-    pub fn remove(
+    pub(crate) fn remove_file(
         &mut self,
-        directory: Inode,
-        file: Inode,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
-        let parent = self.directory(directory)?;
+        file: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.file(file)?;
-        if self.inodes.records[inode as usize].directory != parent {
-            return Err(FfsError::NotFile(file));
-        }
+        let parent = self.inodes.records[inode as usize].directory;
         self.leave(inode, device);
         self.write_inode(parent, Urgency::Delayed, device);
         self.cut(inode, 0, device);
@@ -182,16 +172,16 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If it is not there, not empty, or the root.
-    pub fn remove_directory(
+    pub(crate) fn remove_empty_directory(
         &mut self,
-        directory: Inode,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        directory: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.directory(directory)?;
         let record = &self.inodes.records[inode as usize];
         let parent = record.directory;
-        if inode == Self::ROOT.0 || self.directories[record.contents as usize].entries > 0 {
-            return Err(FfsError::NotEmpty(directory));
+        if inode == Self::ROOT || self.directories[record.contents as usize].entries > 0 {
+            return Err(FileSystemError::NotEmpty(directory));
         }
         self.leave(inode, device);
         self.write_inode(parent, Urgency::Delayed, device);
@@ -209,17 +199,17 @@ impl FastFileSystem {
     /// # Errors
     /// If one of them is not there, there is no room for the name, or a directory would end up
     /// below itself.
-    pub fn rename(
+    pub(crate) fn move_to(
         &mut self,
-        inode: Inode,
-        to_directory: Inode,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        inode: u32,
+        to_directory: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let to = self.directory(to_directory)?;
         let is_directory = self.directory(inode).is_ok();
-        let moved = if is_directory { inode.0 } else { self.file(inode)? };
+        let moved = if is_directory { inode } else { self.file(inode)? };
         if is_directory && self.is_below(to, moved) {
-            return Err(FfsError::Cycle(inode));
+            return Err(FileSystemError::Cycle(inode));
         }
         let (from, chunk) = {
             let record = &self.inodes.records[moved as usize];
@@ -227,7 +217,11 @@ impl FastFileSystem {
         };
         // The link count goes up, the new name is written, the old one removed, in this order.
         self.write_inode(moved, Urgency::Synchronous, device);
-        self.enter(to, moved, device)?;
+        let entered = self.enter(to, moved, device);
+        if entered.is_err() {
+            self.finish(device);
+            return entered;
+        }
         if is_directory && from != to {
             // The entry for its parent changes.
             self.write_inode(to, Urgency::Synchronous, device);
@@ -246,7 +240,7 @@ impl FastFileSystem {
             if inode == above {
                 return true;
             }
-            if inode == Self::ROOT.0 {
+            if inode == Self::ROOT {
                 return false;
             }
             inode = self.inodes.records[inode as usize].directory;
@@ -258,8 +252,8 @@ impl FastFileSystem {
         &mut self,
         inode: u32,
         parent: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         self.extend_directory(inode, DIRECTORY_CHUNK_BYTES.into(), device)?;
         let contents = Contents::new(&self.geometry);
         let number = if let Some(number) = self.directories_free.pop() {
@@ -276,7 +270,7 @@ impl FastFileSystem {
     }
 
     /// Frees what the directory `inode` has.
-    fn end_directory(&mut self, inode: u32, device: &mut impl FfsDevice) {
+    fn end_directory(&mut self, inode: u32, device: &mut impl FileDevice) {
         self.cut(inode, 0, device);
         self.directories_free.push(self.inodes.records[inode as usize].contents);
     }
@@ -286,8 +280,8 @@ impl FastFileSystem {
         &mut self,
         directory: u32,
         inode: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let record = &self.inodes.records[directory as usize];
         let (contents, size) = (record.contents as usize, record.size_bytes);
         let place = self.directories[contents].place(&self.geometry);
@@ -310,59 +304,82 @@ impl FastFileSystem {
     }
 
     /// Takes `inode` out of its directory.
-    fn leave(&mut self, inode: u32, device: &mut impl FfsDevice) {
+    fn leave(&mut self, inode: u32, device: &mut impl FileDevice) {
         let record = &self.inodes.records[inode as usize];
         self.leave_chunk(record.directory, record.chunk, device);
     }
 
-    fn leave_chunk(&mut self, directory: u32, chunk: u32, device: &mut impl FfsDevice) {
+    fn leave_chunk(&mut self, directory: u32, chunk: u32, device: &mut impl FileDevice) {
         let contents = self.inodes.records[directory as usize].contents;
         self.directories[contents as usize].remove(chunk);
         self.write_chunk(directory, chunk, device);
     }
 
     /// Writes the block of `directory` that `chunk` is in.
-    fn write_chunk(&self, directory: u32, chunk: u32, device: &mut impl FfsDevice) {
+    fn write_chunk(&self, directory: u32, chunk: u32, device: &mut impl FileDevice) {
         let at = u64::from(chunk) * u64::from(DIRECTORY_CHUNK_BYTES);
         let block = (at / u64::from(self.geometry.block_bytes)) as u32;
         let size = self.inodes.records[directory as usize].size_bytes;
-        device.write(Transfer {
-            address: self.address(directory, block),
-            fragments: self.block_fragments(size, block),
-            purpose: Purpose::Directory,
-            urgency: Urgency::Synchronous,
-        });
+        device.write(self.transfer(
+            self.address(directory, block),
+            self.block_fragments(size, block),
+            Content::Directory,
+            Urgency::Synchronous,
+        ));
     }
 
     /// Writes the block of the inode table that `inode` is in.
-    pub(crate) fn write_inode(&self, inode: u32, urgency: Urgency, device: &mut impl FfsDevice) {
-        device.write(Transfer {
-            address: self.geometry.inode_address(inode),
-            fragments: self.geometry.fragments_per_block,
-            purpose: Purpose::Inode,
+    pub(crate) fn write_inode(&self, inode: u32, urgency: Urgency, device: &mut impl FileDevice) {
+        device.write(self.transfer(
+            self.geometry.inode_address(inode),
+            self.geometry.fragments_per_block,
+            Content::Inode,
             urgency,
-        });
+        ));
+    }
+
+    /// Sectors of a transfer of `fragments` from `address` on.
+    #[inline]
+    pub(crate) fn transfer(
+        &self,
+        address: u32,
+        fragments: u32,
+        content: Content,
+        urgency: Urgency,
+    ) -> FileTransfer {
+        let sectors = self.sectors_per_fragment();
+        FileTransfer {
+            sector: u64::from(address) * u64::from(sectors),
+            sectors: fragments * sectors,
+            content,
+            urgency,
+        }
+    }
+
+    /// Sectors of 512 bytes of a fragment.
+    #[inline]
+    pub(crate) fn sectors_per_fragment(&self) -> u32 {
+        self.geometry.fragment_bytes / 512
     }
 
     /// Ends an operation: the maps that it has changed are to be written some time.
-    pub(crate) fn finish(&mut self, device: &mut impl FfsDevice) {
+    pub(crate) fn finish(&mut self, device: &mut impl FileDevice) {
         while let Some(group) = self.space.next_changed() {
-            device.write(Transfer {
-                address: self.geometry.map_address(group),
-                fragments: self.geometry.map_fragments,
-                purpose: Purpose::CylinderGroup,
-                urgency: Urgency::Delayed,
-            });
+            device.write(self.transfer(
+                self.geometry.map_address(group),
+                self.geometry.map_fragments,
+                Content::Map,
+                Urgency::Delayed,
+            ));
         }
     }
 
     /// Everything written so far is to be on the device: data that waits goes out (the host, which
     /// holds all delayed writes, has to let go of them), and the superblock.
-    pub fn sync(&mut self, device: &mut impl FfsDevice) {
+    pub(crate) fn flush(&mut self, device: &mut impl FileDevice) {
         let blocks = self.geometry.transfer_blocks_max * self.geometry.fragments_per_block;
-        self.unsent.send_all(blocks, device);
+        self.unsent.send_all(blocks, self.sectors_per_fragment(), device);
         let (address, fragments) = self.geometry.superblock();
-        let (purpose, urgency) = (Purpose::Superblock, Urgency::Delayed);
-        device.write(Transfer { address, fragments, purpose, urgency });
+        device.write(self.transfer(address, fragments, Content::Map, Urgency::Delayed));
     }
 }

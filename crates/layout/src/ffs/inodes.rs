@@ -2,10 +2,10 @@
 //!
 //! Cost: 120 bytes an inode, in one array.
 
-use super::FfsError;
 use super::block_lists::List;
 use super::free_space::FreeSpace;
 use super::geometry::{DIRECT_BLOCKS, Geometry};
+use crate::file_system::FileSystemError;
 
 /// What an inode stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -98,7 +98,7 @@ impl Inodes {
             group.free_inodes = geometry.inodes_per_group;
         }
         space.free_inodes = count;
-        for inode in 0..super::FastFileSystem::ROOT.0 {
+        for inode in 0..super::FastFileSystem::ROOT {
             inodes.take(inode, Kind::Reserved, space);
         }
         inodes
@@ -197,9 +197,13 @@ impl Inodes {
 
 impl super::FastFileSystem {
     /// Allocates an inode near `group`.
-    pub(crate) fn allocate_inode(&mut self, group: u32, kind: Kind) -> Result<u32, FfsError> {
+    pub(crate) fn allocate_inode(
+        &mut self,
+        group: u32,
+        kind: Kind,
+    ) -> Result<u32, FileSystemError> {
         if self.space.free_inodes == 0 {
-            return Err(FfsError::NoInodes);
+            return Err(FileSystemError::NoInodes);
         }
         // A directory asks for the first inode of its group; a file, for its directory's, which is
         // never free.
@@ -207,7 +211,7 @@ impl super::FastFileSystem {
         let found = self.in_groups(group, |system, group, first| {
             system.inodes.find(group, wanted.filter(|_| first), &mut system.space)
         });
-        let inode = found.ok_or(FfsError::NoInodes)?;
+        let inode = found.ok_or(FileSystemError::NoInodes)?;
         self.inodes.take(inode, kind, &mut self.space);
         Ok(inode)
     }

@@ -2,11 +2,12 @@
 
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Kind;
-use super::{FastFileSystem, FfsError, Inode, InodeKind};
+use super::{FastFileSystem, InodeKind};
+use crate::file_system::FileSystemError;
 
 /// Fragments of a file that lie side by side on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FfsExtent {
+pub struct FfsRun {
     /// Which of the file's fragments is the first.
     pub logical: u64,
     /// Where it is.
@@ -17,8 +18,8 @@ pub struct FfsExtent {
 
 /// What the layout score of all regular files is made of (Smith & Seltzer 1996, §3.3).
 ///
-/// A block is counted if the block before it in the file is no hole; fragments at a file's end
-/// count as a block. It is optimal if it lies right behind that block.
+/// A block is counted if there is one before it in the file; fragments at a file's end count as a
+/// block. It is optimal if it lies right behind that block, holes between them left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LayoutTally {
     /// Blocks right behind their predecessor.
@@ -75,8 +76,8 @@ impl FastFileSystem {
 
     /// The cylinder group of `inode`.
     #[must_use]
-    pub fn group_of(&self, inode: Inode) -> u32 {
-        self.geometry.inode_group(inode.0)
+    pub fn group_of(&self, inode: u32) -> u32 {
+        self.geometry.inode_group(inode)
     }
 
     /// How full it is.
@@ -99,24 +100,15 @@ impl FastFileSystem {
     }
 
     /// Files and directories, ascending, with the directory that each is in (the root in itself).
-    pub fn inodes(&self) -> impl Iterator<Item = (Inode, InodeKind, Inode)> + '_ {
+    pub fn inodes(&self) -> impl Iterator<Item = (u32, InodeKind, u32)> + '_ {
         self.inodes.records.iter().enumerate().filter_map(|(number, record)| {
             let kind = match record.kind {
                 Kind::Free | Kind::Reserved => return None,
                 Kind::File => InodeKind::File,
                 Kind::Directory => InodeKind::Directory,
             };
-            Some((Inode(number as u32), kind, Inode(record.directory)))
+            Some((number as u32, kind, record.directory))
         })
-    }
-
-    /// Length of a file or directory, bytes.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn size_bytes(&self, inode: Inode) -> Result<u64, FfsError> {
-        let number = self.file(inode).or_else(|_| self.directory(inode))?;
-        Ok(self.inodes.records[number as usize].size_bytes)
     }
 
     /// Where the data of a file or directory lies, ascending by its place in the file; what lies
@@ -124,7 +116,7 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If there is no such file or directory.
-    pub fn extents(&self, inode: Inode) -> Result<impl Iterator<Item = FfsExtent> + '_, FfsError> {
+    pub fn runs(&self, inode: u32) -> Result<impl Iterator<Item = FfsRun> + '_, FileSystemError> {
         let number = self.file(inode).or_else(|_| self.directory(inode))?;
         let size = self.inodes.records[number as usize].size_bytes;
         let blocks = self.geometry.blocks_of(size);
@@ -144,7 +136,7 @@ impl FastFileSystem {
                 fragments += self.block_fragments(size, block);
                 block += 1;
             }
-            Some(FfsExtent { logical, address, fragments })
+            Some(FfsRun { logical, address, fragments })
         }))
     }
 
@@ -152,7 +144,7 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If there is no such file or directory.
-    pub fn indirect_blocks(&self, inode: Inode) -> Result<Vec<u32>, FfsError> {
+    pub fn indirect_blocks(&self, inode: u32) -> Result<Vec<u32>, FileSystemError> {
         let number = self.file(inode).or_else(|_| self.directory(inode))?;
         let record = &self.inodes.records[number as usize];
         let mut addresses: Vec<u32> =
@@ -169,16 +161,16 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If there is no such file.
-    pub fn file_tally(&self, file: Inode) -> Result<LayoutTally, FfsError> {
+    pub fn file_tally(&self, file: u32) -> Result<LayoutTally, FileSystemError> {
         let inode = self.file(file)?;
         let size = self.inodes.records[inode as usize].size_bytes;
-        let mut tally = LayoutTally::default();
-        for block in 1..self.geometry.blocks_of(size) {
-            let (first, second) = (self.address(inode, block - 1), self.address(inode, block));
-            if first != 0 && second != 0 {
+        let (mut tally, mut before) = (LayoutTally::default(), None);
+        let blocks = (0..self.geometry.blocks_of(size)).map(|block| self.address(inode, block));
+        for address in blocks.filter(|address| *address != 0) {
+            if let Some(before) = before.replace(address) {
                 tally.counted += 1;
-                let next = first + self.geometry.fragments_per_block;
-                tally.optimal += u64::from(second == next);
+                let next: u32 = before + self.geometry.fragments_per_block;
+                tally.optimal += u64::from(address == next);
             }
         }
         Ok(tally)
@@ -186,7 +178,7 @@ impl FastFileSystem {
 
     /// Runs of free fragments, ascending: the address of the first, and how many. Free space that
     /// lies side by side is one run, also across blocks and cylinder groups.
-    pub fn free_extents(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn free_runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             at = self.next_fragment(at, true)?;

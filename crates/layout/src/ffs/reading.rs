@@ -3,33 +3,34 @@
 //! Blocks that lie side by side are read together, up to the largest transfer; fragments at a
 //! file's end are read by themselves (4.4BSD's `cluster_read`, `ufs_bmaparray`).
 
+use super::FastFileSystem;
 use super::block_map::Slot;
-use super::{FastFileSystem, FfsDevice, FfsError, Inode, Purpose, Transfer, Urgency};
+use crate::file_system::{Content, FileDevice, FileSystemError, Urgency};
 
 impl FastFileSystem {
-    /// Reads `size_bytes` of `file` from `offset_bytes`, as far as the file goes. Says how many
-    /// bytes there were. Holes are not read.
+    /// Reads `size_bytes` of `file` from `offset_bytes`, as far as the file goes. Holes are
+    /// not read.
     ///
     /// # Errors
     /// If there is no such file.
-    pub fn read(
+    pub(crate) fn read_file(
         &self,
-        file: Inode,
+        file: u32,
         offset_bytes: u64,
         size_bytes: u64,
-        device: &mut impl FfsDevice,
-    ) -> Result<u64, FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.file(file)?;
-        device.read(Transfer {
-            address: self.geometry.inode_address(inode),
-            fragments: self.geometry.fragments_per_block,
-            purpose: Purpose::Inode,
-            urgency: Urgency::Synchronous,
-        });
+        device.read(self.transfer(
+            self.geometry.inode_address(inode),
+            self.geometry.fragments_per_block,
+            Content::Inode,
+            Urgency::Synchronous,
+        ));
         let size = self.inodes.records[inode as usize].size_bytes;
         let end = offset_bytes.saturating_add(size_bytes).min(size);
         if offset_bytes >= end {
-            return Ok(0);
+            return Ok(());
         }
         let block_bytes = u64::from(self.geometry.block_bytes);
         let mut block = (offset_bytes / block_bytes) as u32;
@@ -39,12 +40,18 @@ impl FastFileSystem {
             self.read_map(inode, block, &mut map, device);
             block += self.read_run(inode, block, blocks, device);
         }
-        Ok(end - offset_bytes)
+        Ok(())
     }
 
     /// Reads the indirect blocks through which `block` is named, unless `map` says that they were
     /// read last.
-    fn read_map(&self, inode: u32, block: u32, map: &mut Option<u32>, device: &mut impl FfsDevice) {
+    fn read_map(
+        &self,
+        inode: u32,
+        block: u32,
+        map: &mut Option<u32>,
+        device: &mut impl FileDevice,
+    ) {
         let slot = self.slot(block);
         let number = match slot {
             Slot::Direct(_) => return,
@@ -67,7 +74,7 @@ impl FastFileSystem {
     }
 
     /// Reads the blocks from `block` on, before `end`, that lie side by side; says how many.
-    fn read_run(&self, inode: u32, block: u32, end: u32, device: &mut impl FfsDevice) -> u32 {
+    fn read_run(&self, inode: u32, block: u32, end: u32, device: &mut impl FileDevice) -> u32 {
         let whole = self.geometry.fragments_per_block;
         let size = self.inodes.records[inode as usize].size_bytes;
         let address = self.address(inode, block);
@@ -84,12 +91,12 @@ impl FastFileSystem {
                 blocks -= 1;
             }
         }
-        device.read(Transfer {
+        device.read(self.transfer(
             address,
-            fragments: if blocks == 1 { first } else { blocks * whole },
-            purpose: Purpose::Data,
-            urgency: Urgency::Synchronous,
-        });
+            if blocks == 1 { first } else { blocks * whole },
+            Content::Data,
+            Urgency::Asynchronous,
+        ));
         blocks
     }
 }

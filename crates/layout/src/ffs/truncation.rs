@@ -3,9 +3,10 @@
 //! Source: 4.4BSD's `ffs_truncate`, `ffs_indirtrunc`. Freeing the rest of an indirect block reads
 //! it; one that is still needed is written back at once.
 
+use super::FastFileSystem;
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::{Indirect, Kind, Window};
-use super::{FastFileSystem, FfsDevice, FfsError, Inode, Purpose, Transfer, Urgency};
+use crate::file_system::{Content, FileDevice, FileSystemError, Urgency};
 
 impl FastFileSystem {
     /// Cuts or extends `file` to `size_bytes`. An extended file has a block at its end, and holes
@@ -13,16 +14,15 @@ impl FastFileSystem {
     ///
     /// # Errors
     /// If there is no room for the last block, the file would be too large, or there is none.
-    pub fn truncate(
+    pub(crate) fn truncate_file(
         &mut self,
-        file: Inode,
+        file: u32,
         size_bytes: u64,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.file(file)?;
-        let bytes_max = self.geometry.file_bytes_max();
-        if size_bytes > bytes_max {
-            return Err(FfsError::FileTooLarge { bytes: size_bytes, bytes_max });
+        if size_bytes > self.geometry.file_bytes_max() {
+            return Err(FileSystemError::TooLarge);
         }
         let before = self.inodes.records[inode as usize].size_bytes;
         let mut done = Ok(());
@@ -46,7 +46,7 @@ impl FastFileSystem {
     }
 
     /// Frees everything of `inode` behind `size_bytes`, which becomes its size.
-    pub(crate) fn cut(&mut self, inode: u32, size_bytes: u64, device: &mut impl FfsDevice) {
+    pub(crate) fn cut(&mut self, inode: u32, size_bytes: u64, device: &mut impl FileDevice) {
         let size = self.inodes.records[inode as usize].size_bytes;
         let keep = self.geometry.blocks_of(size_bytes);
         let record = &self.inodes.records[inode as usize];
@@ -65,20 +65,16 @@ impl FastFileSystem {
         let size = self.inodes.records[inode as usize].size_bytes;
         let end = self.geometry.blocks_of(size).min(DIRECT_BLOCKS);
         let tallied = self.inodes.records[inode as usize].kind == Kind::File;
-        for block in keep..end {
+        // Backwards, so that what is behind is gone when a block goes.
+        for block in (keep..end).rev() {
             let record = &mut self.inodes.records[inode as usize];
             let address = std::mem::take(&mut record.direct[block as usize]);
             if address == 0 {
                 continue;
             }
-            // The one before it is counted with it; the one behind it was with the last round.
-            let previous =
-                if block == keep && block > 0 { record.direct[block as usize - 1] } else { 0 };
-            let next = record.direct.get(block as usize + 1).copied().unwrap_or(0);
             if tallied {
+                let previous = self.address_before(inode, block);
                 self.tally_pair(previous, address, false);
-                let next = if block + 1 < end { next } else { 0 };
-                self.tally_pair(address, next, false);
             }
             let fragments = self.block_fragments(size, block);
             self.release(address, fragments);
@@ -103,7 +99,7 @@ impl FastFileSystem {
 
     /// Frees the blocks from `keep` on that indirect blocks name, and the indirect blocks that name
     /// nothing any longer.
-    fn cut_indirect(&mut self, inode: u32, keep: u32, device: &mut impl FfsDevice) {
+    fn cut_indirect(&mut self, inode: u32, keep: u32, device: &mut impl FileDevice) {
         let addresses = self.geometry.addresses_per_block;
         let number = self.inodes.records[inode as usize].double;
         if number != 0 {
@@ -117,7 +113,7 @@ impl FastFileSystem {
         }
     }
 
-    fn cut_double(&mut self, inode: u32, number: u32, keep: u32, device: &mut impl FfsDevice) {
+    fn cut_double(&mut self, inode: u32, number: u32, keep: u32, device: &mut impl FileDevice) {
         let addresses = self.geometry.addresses_per_block;
         let first = DIRECT_BLOCKS + addresses;
         let double = &self.inodes.doubles[number as usize - 1];
@@ -153,7 +149,7 @@ impl FastFileSystem {
         start: u32,
         indirect: Indirect,
         kept: u32,
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) -> bool {
         let whole = self.geometry.fragments_per_block;
         self.read_addresses(indirect.address, device);
@@ -167,10 +163,9 @@ impl FastFileSystem {
                 continue;
             }
             if tallied {
-                let previous = match index.checked_sub(1) {
-                    Some(before) => self.lists.get(list, before),
-                    None => self.address(inode, start - 1),
-                };
+                let near = index.checked_sub(1).map_or(0, |before| self.lists.get(list, before));
+                let previous =
+                    if near == 0 { self.address_before(inode, start + index) } else { near };
                 self.tally_pair(previous, address, false);
             }
             self.lists.set(&mut list, index, 0);
@@ -179,12 +174,12 @@ impl FastFileSystem {
         }
         if kept > 0 {
             if freed {
-                device.write(Transfer {
-                    address: indirect.address,
-                    fragments: whole,
-                    purpose: Purpose::Indirect,
-                    urgency: Urgency::Synchronous,
-                });
+                device.write(self.transfer(
+                    indirect.address,
+                    whole,
+                    Content::Indirect,
+                    Urgency::Synchronous,
+                ));
             }
             return false;
         }
@@ -194,12 +189,12 @@ impl FastFileSystem {
     }
 
     /// Reads a block of addresses.
-    pub(crate) fn read_addresses(&self, address: u32, device: &mut impl FfsDevice) {
-        device.read(Transfer {
+    pub(crate) fn read_addresses(&self, address: u32, device: &mut impl FileDevice) {
+        device.read(self.transfer(
             address,
-            fragments: self.geometry.fragments_per_block,
-            purpose: Purpose::Indirect,
-            urgency: Urgency::Synchronous,
-        });
+            self.geometry.fragments_per_block,
+            Content::Indirect,
+            Urgency::Synchronous,
+        ));
     }
 }

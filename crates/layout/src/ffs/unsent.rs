@@ -3,7 +3,7 @@
 //! 4.4BSD lets a block wait in the buffer cache until it is part of a full cluster, so that the
 //! blocks can still be moved together. One bit a fragment, kept only where a device listens.
 
-use super::{FfsDevice, Purpose, Transfer, Urgency};
+use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
 
 /// Which fragments wait.
 #[derive(Debug, Clone, Default)]
@@ -60,12 +60,21 @@ impl Unsent {
 
     /// Hands everything that waits to `device`, in the order of addresses, at most `fragments_max`
     /// at once.
-    pub(crate) fn send_all(&mut self, fragments_max: u32, device: &mut impl FfsDevice) {
+    pub(crate) fn send_all(
+        &mut self,
+        fragments_max: u32,
+        sectors_per_fragment: u32,
+        device: &mut impl FileDevice,
+    ) {
         let (mut start, mut length) = (0, 0);
-        let mut send = |address, fragments| {
+        let mut send = |address: u32, fragments: u32| {
             if fragments > 0 {
-                let (purpose, urgency) = (Purpose::Data, Urgency::Delayed);
-                device.write(Transfer { address, fragments, purpose, urgency });
+                device.write(FileTransfer {
+                    sector: u64::from(address) * u64::from(sectors_per_fragment),
+                    sectors: fragments * sectors_per_fragment,
+                    content: Content::Data,
+                    urgency: Urgency::Delayed,
+                });
             }
         };
         for (index, word) in self.words.iter_mut().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Kind;
-use super::{FastFileSystem, Inode, LayoutTally};
+use super::{FastFileSystem, LayoutTally};
 
 impl FastFileSystem {
     /// Checks every invariant, from the inodes up: no fragment is used twice or by nobody, none is
@@ -12,7 +12,7 @@ impl FastFileSystem {
     ///
     /// # Panics
     /// If one does not hold.
-    pub fn verify(&self) {
+    pub(crate) fn check(&self) {
         let mut used = vec![false; self.geometry.fragments as usize];
         for group in 0..self.geometry.groups {
             let start = self.geometry.group_start(group);
@@ -54,7 +54,7 @@ impl FastFileSystem {
                 take(address, self.block_fragments(record.size_bytes, block));
             }
         }
-        let indirect = self.indirect_blocks(Inode(number)).expect("it is a file or a directory");
+        let indirect = self.indirect_blocks(number).expect("it is a file or a directory");
         for address in indirect {
             take(address, self.geometry.fragments_per_block);
         }
@@ -64,7 +64,7 @@ impl FastFileSystem {
             "inode {number}"
         );
         if record.kind == Kind::File {
-            let own = self.file_tally(Inode(number)).expect("it is a file");
+            let own = self.file_tally(number).expect("it is a file");
             tally.optimal += own.optimal;
             tally.counted += own.counted;
         }
@@ -106,9 +106,9 @@ impl FastFileSystem {
         let mut entries: Vec<Vec<u32>> = vec![Vec::new(); self.directories.len()];
         for (inode, _, directory) in self.inodes() {
             if inode != Self::ROOT {
-                let parent = &self.inodes.records[directory.0 as usize];
-                assert_eq!(parent.kind, Kind::Directory, "{inode:?} is in no directory");
-                let chunk = self.inodes.records[inode.0 as usize].chunk;
+                let parent = &self.inodes.records[directory as usize];
+                assert_eq!(parent.kind, Kind::Directory, "inode {inode} is in no directory");
+                let chunk = self.inodes.records[inode as usize].chunk;
                 entries[parent.contents as usize].push(chunk);
             }
         }

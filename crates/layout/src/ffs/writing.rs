@@ -11,31 +11,26 @@ use super::block_map::Slot;
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Indirect;
 use super::preference::{Wanted, block_address, group_front};
-use super::{
-    FastFileSystem, FfsDevice, FfsError, IndirectPlacement, Inode, Purpose, Transfer, Urgency,
-};
+use super::{FastFileSystem, IndirectPlacement};
+use crate::file_system::{Content, FileDevice, FileSystemError, Urgency};
 
 impl FastFileSystem {
     /// Writes `size_bytes` of `file` from `offset_bytes`; the file grows where they reach beyond
-    /// its end. Says how many were written: fewer where space ran out on the way.
-    ///
-    /// # Errors
-    /// If there was no space for any of it, the file would be too large, or there is no such file.
-    pub fn write(
+    /// its end. Where space runs out on the way what fitted stays.
+    pub(crate) fn write_file(
         &mut self,
-        file: Inode,
+        file: u32,
         offset_bytes: u64,
         size_bytes: u64,
-        device: &mut impl FfsDevice,
-    ) -> Result<u64, FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let inode = self.file(file)?;
-        let bytes_max = self.geometry.file_bytes_max();
         let end = offset_bytes.saturating_add(size_bytes);
-        if end > bytes_max {
-            return Err(FfsError::FileTooLarge { bytes: end, bytes_max });
+        if end > self.geometry.file_bytes_max() {
+            return Err(FileSystemError::TooLarge);
         }
         if size_bytes == 0 {
-            return Ok(0);
+            return Ok(());
         }
         let before = self.inodes.records[inode as usize].size_bytes;
         let mut at = offset_bytes;
@@ -53,20 +48,17 @@ impl FastFileSystem {
         }
         self.write_inode(inode, Urgency::Delayed, device);
         self.finish(device);
-        match refused {
-            Some(error) if at == offset_bytes => Err(error),
-            _ => Ok(at - offset_bytes),
-        }
+        refused.map_or(Ok(()), Err)
     }
 
     /// Writes from `at` to the end of its block, or to `end`.
-    fn write_block<D: FfsDevice>(
+    fn write_block<D: FileDevice>(
         &mut self,
         inode: u32,
         at: u64,
         end: u64,
         device: &mut D,
-    ) -> Result<u64, FfsError> {
+    ) -> Result<u64, FileSystemError> {
         let block_bytes = u64::from(self.geometry.block_bytes);
         let (block, within) = ((at / block_bytes) as u32, at % block_bytes);
         let count = (block_bytes - within).min(end - at);
@@ -94,7 +86,7 @@ impl FastFileSystem {
         inode: u32,
         block: u32,
         (from, to): (u64, u64),
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) {
         let size = self.inodes.records[inode as usize].size_bytes;
         let start = u64::from(block) * u64::from(self.geometry.block_bytes);
@@ -102,8 +94,8 @@ impl FastFileSystem {
         let address = self.address(inode, block);
         if address != 0 && there > 0 && (from > 0 || to < there) {
             let fragments = self.block_fragments(size, block);
-            let (purpose, urgency) = (Purpose::Data, Urgency::Synchronous);
-            device.read(Transfer { address, fragments, purpose, urgency });
+            let urgency = Urgency::Synchronous;
+            device.read(self.transfer(address, fragments, Content::Data, urgency));
         }
     }
 
@@ -113,8 +105,8 @@ impl FastFileSystem {
         inode: u32,
         block: u32,
         reach: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         self.complete_last_block(inode, block, device)?;
         if block >= DIRECT_BLOCKS {
             return self.room_behind_indirect(inode, block, device);
@@ -141,8 +133,8 @@ impl FastFileSystem {
         &mut self,
         inode: u32,
         block: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let block_bytes = u64::from(self.geometry.block_bytes);
         let size = self.inodes.records[inode as usize].size_bytes;
         let last = (size / block_bytes).min(u64::from(u32::MAX)) as u32;
@@ -160,7 +152,13 @@ impl FastFileSystem {
     }
 
     /// Makes the fragments of `block` more.
-    fn grow_block(&mut self, inode: u32, block: u32, from: u32, to: u32) -> Result<(), FfsError> {
+    fn grow_block(
+        &mut self,
+        inode: u32,
+        block: u32,
+        from: u32,
+        to: u32,
+    ) -> Result<(), FileSystemError> {
         let address = self.inodes.records[inode as usize].direct[block as usize];
         let preferred = self.preferred_address(inode, block);
         let grown = self.grow(Growth { address, preferred, from, to })?;
@@ -225,8 +223,8 @@ impl FastFileSystem {
         &mut self,
         inode: u32,
         block: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let slot = self.slot(block);
         if self.indirect(inode, slot).is_none() {
             self.make_indirect(inode, block, device)?;
@@ -248,20 +246,20 @@ impl FastFileSystem {
         inode: u32,
         block: u32,
         urgency: Urgency,
-        device: &mut impl FfsDevice,
+        device: &mut impl FileDevice,
     ) {
         if let Some(indirect) = self.indirect(inode, self.slot(block)) {
             self.write_addresses(indirect.address, urgency, device);
         }
     }
 
-    fn write_addresses(&self, address: u32, urgency: Urgency, device: &mut impl FfsDevice) {
-        device.write(Transfer {
+    fn write_addresses(&self, address: u32, urgency: Urgency, device: &mut impl FileDevice) {
+        device.write(self.transfer(
             address,
-            fragments: self.geometry.fragments_per_block,
-            purpose: Purpose::Indirect,
+            self.geometry.fragments_per_block,
+            Content::Indirect,
             urgency,
-        });
+        ));
     }
 
     /// Makes the indirect blocks through which `block` is named. They are written at once, empty,
@@ -270,8 +268,8 @@ impl FastFileSystem {
         &mut self,
         inode: u32,
         block: u32,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let slot = self.slot(block);
         let preferred = self.preferred_indirect(inode, block);
         let group = self.geometry.inode_group(inode);
@@ -306,8 +304,8 @@ impl FastFileSystem {
         &mut self,
         inode: u32,
         size_bytes: u64,
-        device: &mut impl FfsDevice,
-    ) -> Result<(), FfsError> {
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
         let block_bytes = u64::from(self.geometry.block_bytes);
         let last = size_bytes - 1;
         let (block, reach) = ((last / block_bytes) as u32, last % block_bytes + 1);
