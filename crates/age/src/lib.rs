@@ -10,6 +10,7 @@ pub mod benchmark;
 mod error;
 pub mod operation;
 pub mod score;
+pub mod simulated_layout;
 pub mod snapshot;
 pub mod source;
 mod table_file;
