@@ -1,8 +1,9 @@
 //! Snapshots of images and unmounted devices, read without mounting and without root.
 //!
-//! Understood: ext2, ext3 and ext4 (`ext`). Which file system it is, its magic number says.
+//! Understood: ext2, ext3 and ext4 (`ext`) and UFS1, the fast file system of 4.2BSD and 4.4BSD
+//! (`ufs`). Which one it is, its magic number says.
 //!
-//! What every reader keeps to:
+//! What both keep to:
 //! * nothing is ever written: the file is opened for reading only;
 //! * whatever stands in the image, the answer is a snapshot or one line of error: no panic, no
 //!   endless loop, and work and memory within a constant times the size of the image (`Budget`);
@@ -21,6 +22,7 @@ mod fields;
 mod map;
 mod reader;
 mod tree;
+mod ufs;
 
 use std::path::Path;
 
@@ -77,12 +79,17 @@ fn take_from(
     if has(EXT_MAGIC.0, &EXT_MAGIC.1)? {
         return ext::take(image, names, progress);
     }
+    if let Some(order) = ufs::byte_order(image)? {
+        return ufs::take(image, order, names, progress);
+    }
     for (offset_bytes, mark, text) in RELATIVES {
         if has(offset_bytes, mark)? {
             return Err(Fault::Foreign(text.to_owned()));
         }
     }
-    Err(Fault::Foreign("holds no file system that is understood (ext2, ext3, ext4)".to_owned()))
+    Err(Fault::Foreign(
+        "holds no file system that is understood (ext2, ext3, ext4, UFS1)".to_owned(),
+    ))
 }
 
 /// Tells how many files were found so far.

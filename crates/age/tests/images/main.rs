@@ -5,3 +5,4 @@
 
 mod ext;
 mod tools;
+mod ufs;

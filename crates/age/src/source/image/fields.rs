@@ -30,6 +30,11 @@ impl<'a> Fields<'a> {
         Self::new(bytes, ByteOrder::Little)
     }
 
+    /// Which byte of a number comes first.
+    pub(super) fn order(self) -> ByteOrder {
+        self.order
+    }
+
     fn array<const N: usize>(self, offset: usize) -> [u8; N] {
         let mut bytes = [0; N];
         bytes.copy_from_slice(&self.bytes[offset..offset + N]);
@@ -57,6 +62,11 @@ impl<'a> Fields<'a> {
     /// The signed 32-bit number at `offset`.
     pub(super) fn i32(self, offset: usize) -> i32 {
         i32::from_le_bytes(self.array(offset))
+    }
+
+    /// The 64-bit number at `offset`.
+    pub(super) fn u64(self, offset: usize) -> u64 {
+        u64::from_le_bytes(self.array(offset))
     }
 
     /// The 64-bit number whose low half stands at `low` and whose high half at `high`.

@@ -165,7 +165,7 @@ impl Parser {
             let fields = Fields::little(&block[at..]);
             let length = self.length(fields.u16(4));
             let name_bytes = usize::from(fields.u8(6));
-            let whole = length >= ENTRY_BYTES + name_bytes && length % 4 == 0;
+            let whole = length >= ENTRY_BYTES + name_bytes && length.is_multiple_of(4);
             if !whole || length > block.len() - at {
                 return Err(Fault::corrupt(format!("an impossible entry at byte {at}")));
             }

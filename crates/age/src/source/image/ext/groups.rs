@@ -112,12 +112,12 @@ impl Groups {
 fn descriptor_block(superblock: &Superblock, index: u64, per_block: u64) -> u64 {
     let meta = superblock.features.has_incompatible(INCOMPATIBLE_META_BG);
     if !meta || index < superblock.first_meta_group {
-        return superblock.superblock_block + 1 + index;
+        return superblock.own_block + 1 + index;
     }
     let group = index * per_block;
     let mut skipped = u64::from(superblock.has_superblock(group));
     // With `bigalloc` and blocks of 1 KiB, group 0 begins one block before its superblock.
-    if superblock.superblock_block == 1 && index == 0 && superblock.first_data_block == 0 {
+    if superblock.own_block == 1 && index == 0 && superblock.first_data_block == 0 {
         skipped += 1;
     }
     superblock.group_start(group) + skipped
@@ -125,9 +125,8 @@ fn descriptor_block(superblock: &Superblock, index: u64, per_block: u64) -> u64 
 
 fn parse(fields: Fields<'_>, superblock: &Superblock) -> Result<Group, Fault> {
     let wide = superblock.features.has_incompatible(INCOMPATIBLE_64BIT);
-    let address = |low, high| match wide {
-        true => fields.halves(low, high),
-        false => u64::from(fields.u32(low)),
+    let address = |low, high| {
+        if wide { fields.halves(low, high) } else { u64::from(fields.u32(low)) }
     };
     let checked = superblock.features.has_read_only(READ_ONLY_GDT_CSUM | READ_ONLY_METADATA_CSUM);
     // Without checksums the flags and the count of unused inodes mean nothing.
@@ -144,8 +143,6 @@ fn parse(fields: Fields<'_>, superblock: &Superblock) -> Result<Group, Fault> {
         return Err(Fault::corrupt(format!("{unused} of {inodes} inodes unused")));
     };
     let inode_table = address(0x8, 0x28);
-    let table_bytes = inodes * u64::from(superblock.inode_bytes);
-    let table_blocks = table_bytes.div_ceil(u64::from(superblock.block_bytes));
     let group = Group {
         block_bitmap: address(0x0, 0x20),
         inode_bitmap: address(0x4, 0x24),
@@ -157,7 +154,7 @@ fn parse(fields: Fields<'_>, superblock: &Superblock) -> Result<Group, Fault> {
     let pieces = [
         ("block bitmap", group.block_bitmap, 1),
         ("inode bitmap", group.inode_bitmap, 1),
-        ("inode table", inode_table, table_blocks),
+        ("inode table", inode_table, superblock.inode_table_blocks),
     ];
     for (name, block, length) in pieces {
         let end = block.checked_add(length);
@@ -173,19 +170,17 @@ fn mark_own_metadata(superblock: &Superblock, number: u64, group: &Group, bitmap
     let start = superblock.group_start(number);
     let blocks = superblock.group_blocks(number);
     let mut mark = |first: u64, length: u64| {
-        for block in first..first.saturating_add(length) {
-            // What another group of its flexible group holds of it is not here.
-            if (start..start + blocks).contains(&block) {
-                let bit = (block - start) / superblock.cluster_blocks;
-                bitmap[(bit / 8) as usize] |= 1 << (bit % 8);
-            }
+        // What another group of its flexible group holds of it is not here.
+        let end = first.saturating_add(length).min(start + blocks);
+        for block in first.max(start)..end {
+            let bit = (block - start) / superblock.cluster_blocks;
+            bitmap[(bit / 8) as usize] |= 1 << (bit % 8);
         }
     };
     mark(start, descriptor_blocks(superblock, number));
     mark(group.block_bitmap, 1);
     mark(group.inode_bitmap, 1);
-    let table_bytes = superblock.inodes_per_group * u64::from(superblock.inode_bytes);
-    mark(group.inode_table, table_bytes.div_ceil(u64::from(superblock.block_bytes)));
+    mark(group.inode_table, superblock.inode_table_blocks);
 }
 
 /// How many blocks at the beginning of group `number` hold copies of the superblock and of

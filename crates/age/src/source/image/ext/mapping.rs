@@ -127,10 +127,8 @@ impl Mapper {
                 first_allowed = self.extent(walk, fields, range.end)?;
                 continue;
             }
-            let end = match index + 1 < entries {
-                true => u64::from(entry(index + 1).u32(0)).min(range.end),
-                false => range.end,
-            };
+            let next = (index + 1 < entries).then(|| u64::from(entry(index + 1).u32(0)));
+            let end = next.unwrap_or(range.end).min(range.end);
             let block = u64::from(fields.u32(4)) | u64::from(fields.u16(8)) << 32;
             let level = usize::from(depth - 1);
             let mut node = std::mem::take(&mut self.nodes[level]);

@@ -138,12 +138,14 @@ pub(super) struct Superblock {
     /// The first block that belongs to group 0.
     pub(super) first_data_block: u64,
     /// The block that the superblock itself lies in.
-    pub(super) superblock_block: u64,
+    pub(super) own_block: u64,
     pub(super) blocks_per_group: u64,
     /// What one bit of a block bitmap stands for, blocks; 1 without `bigalloc`.
     pub(super) cluster_blocks: u64,
     pub(super) inodes_per_group: u64,
     pub(super) inode_bytes: u32,
+    /// Blocks of the inode table of each group.
+    pub(super) inode_table_blocks: u64,
     /// The first inode that is not reserved.
     pub(super) first_inode: u64,
     pub(super) descriptor_bytes: u32,
@@ -218,9 +220,15 @@ impl Superblock {
                 "s_inodes_count is {inodes}, but {groups} groups have {inodes_per_group} each"
             )));
         }
-        let descriptor_bytes = match wide {
-            true => within("s_desc_size", u64::from(fields.u16(0xFE)), 64, 1024)? as u32,
-            false => 32,
+        let table_bytes = inodes_per_group * u64::from(inode_bytes);
+        let inode_table_blocks = table_bytes.div_ceil(u64::from(block_bytes));
+        if u128::from(groups) * u128::from(inode_table_blocks) > u128::from(blocks) {
+            return Err(Fault::corrupt("the inode tables are larger than the file system"));
+        }
+        let descriptor_bytes = if wide {
+            within("s_desc_size", u64::from(fields.u16(0xFE)), 64, 1024)? as u32
+        } else {
+            32
         };
         if !descriptor_bytes.is_power_of_two() {
             return Err(Fault::corrupt(format!("s_desc_size of {descriptor_bytes} is impossible")));
@@ -232,11 +240,12 @@ impl Superblock {
             block_bytes,
             blocks,
             first_data_block,
-            superblock_block: SUPERBLOCK_AT / u64::from(block_bytes),
+            own_block: SUPERBLOCK_AT / u64::from(block_bytes),
             blocks_per_group,
             cluster_blocks,
             inodes_per_group,
             inode_bytes,
+            inode_table_blocks,
             first_inode,
             descriptor_bytes,
             first_meta_group: u64::from(fields.u32(0x104)),
