@@ -9,6 +9,7 @@
 pub mod benchmark;
 mod error;
 pub mod operation;
+pub mod replay;
 pub mod score;
 pub mod simulated_layout;
 pub mod snapshot;

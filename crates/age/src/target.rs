@@ -1,5 +1,11 @@
 //! What an aging workload is replayed onto: a simulated file system, or a directory of a real one.
 
+pub mod directory;
+pub mod simulated;
+
+pub use directory::{Allocation, Data, DirectoryOptions, DirectoryTarget};
+pub use simulated::SimulatedTarget;
+
 use crate::{AgeError, Operation, Snapshot};
 
 /// What became of an operation.
@@ -9,6 +15,8 @@ pub enum Outcome {
     Done,
     /// There was no room for it: the target is as it was before, or holds the part that fitted.
     NoSpace,
+    /// Left out, because what it works on is not there or not whole for want of room earlier.
+    Skipped,
 }
 
 /// How full a target is.
@@ -18,6 +26,14 @@ pub struct Usage {
     pub total_bytes: u64,
     /// Bytes in use.
     pub used_bytes: u64,
+}
+
+impl Usage {
+    /// Used over total; 0 for a target without room.
+    #[must_use]
+    pub fn utilization(self) -> f64 {
+        if self.total_bytes == 0 { 0.0 } else { self.used_bytes as f64 / self.total_bytes as f64 }
+    }
 }
 
 /// What the layout score is made of: optimal over counted.
@@ -41,12 +57,51 @@ impl LayoutCounts {
 }
 
 /// What an aging workload is replayed onto.
+///
+/// Want of room is an outcome, not an error: it is counted, and the replay goes on. A file that
+/// could not be made, and a directory too, stays away until it is removed and made again; a file
+/// that could not grow takes no more writes until it is cut to nothing, or removed and made again.
 pub trait Target {
     /// Does `operation`.
     ///
     /// # Errors
     /// If the target fails in another way than by being full.
     fn apply(&mut self, operation: &Operation) -> Result<Outcome, AgeError>;
+
+    /// Does `operations`, and puts the outcome of each into `outcomes`, which it clears first.
+    ///
+    /// Operations of one file, and of one directory as against what it holds, keep their order;
+    /// others need not.
+    ///
+    /// # Errors
+    /// As [`Target::apply`]; what was done by then stays.
+    fn apply_all(
+        &mut self,
+        operations: &[Operation],
+        outcomes: &mut Vec<Outcome>,
+    ) -> Result<(), AgeError> {
+        outcomes.clear();
+        for operation in operations {
+            outcomes.push(self.apply(operation)?);
+        }
+        Ok(())
+    }
+
+    /// Takes note of `operations` that an earlier replay has done already; this one was resumed.
+    ///
+    /// # Errors
+    /// If they cannot have been done.
+    fn assume(&mut self, operations: &[Operation]) -> Result<(), AgeError>;
+
+    /// From now on, or no longer, operations may be done for the second time, because it is not
+    /// known how far a replay had come when it was killed.
+    fn set_redoing(&mut self, redoing: bool);
+
+    /// What earlier outcomes left away, for a replay that is resumed.
+    fn refusals(&self) -> Refusals;
+
+    /// Sets what earlier outcomes left away.
+    fn restore(&mut self, refusals: &Refusals);
 
     /// How full it is.
     ///
@@ -60,9 +115,30 @@ pub trait Target {
     /// If it cannot be asked.
     fn layout_counts(&mut self) -> Result<LayoutCounts, AgeError>;
 
+    /// The same, of a sample of the files if asking all takes long.
+    ///
+    /// # Errors
+    /// If it cannot be asked.
+    fn layout_estimate(&mut self) -> Result<LayoutCounts, AgeError> {
+        self.layout_counts()
+    }
+
     /// What it holds and where.
     ///
     /// # Errors
     /// If it cannot be asked.
     fn snapshot(&mut self) -> Result<Snapshot, AgeError>;
+}
+
+/// What a target left away for want of room.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Refusals {
+    /// Files that are not there although the workload made them, ascending.
+    pub files: Vec<u32>,
+    /// Files that are shorter than the workload left them, ascending.
+    pub short_files: Vec<u32>,
+    /// Files that are still there although the workload removed them, ascending.
+    pub leftover_files: Vec<u32>,
+    /// Directories that are not there although the workload made them, ascending.
+    pub directories: Vec<u32>,
 }

@@ -1,0 +1,568 @@
+//! Driving a target by a workload: batches, samples, checkpoints, and going on after a kill.
+//!
+//! A [`ReplayOptions`] and a workload fix the operations ([`plan`]); the target does them a batch
+//! at a time. Between batches fullness and layout score are sampled, progress is told, a checkpoint
+//! is written, and the replay can be stopped.
+//!
+//! **Resuming.** A checkpoint says how many operations are done, not what the target holds. To
+//! resume, the operations are planned again from the start, and those done are only taken note of.
+//! A killed replay may have done any of the operations between its last checkpoint and the next;
+//! they are done once more, and the target accepts that they may have been. Because operations of
+//! one file keep their order, and each sets a size that does not depend on what was there before or
+//! only grows it, files and sizes end as if nothing had happened. Where files were refused for want
+//! of room they may differ, because room depends on more than the operations.
+//!
+//! Cost beside the target's: some 30 ns an operation for the plan, and a small file written every
+//! [`CHECKPOINT_OPERATIONS`].
+
+mod checkpoint;
+mod copies;
+mod plan;
+mod series;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use agewell_core::DAY_NS;
+use serde::{Deserialize, Serialize};
+
+pub use self::checkpoint::Checkpoint;
+pub use self::plan::Planned;
+pub use self::series::{SeriesRow, write_series};
+use self::plan::Planner;
+use crate::target::{Outcome, Target, Usage};
+use crate::{Action, AgeError, LayoutCounts, Operation};
+
+/// Operations between two checkpoints, at least; chosen by us: what is done twice after a kill takes
+/// about a second, and a checkpoint costs a fraction of a millisecond.
+pub const CHECKPOINT_OPERATIONS: u64 = 4096;
+
+/// Operations between two samples of fullness and score where days are not counted; chosen by us.
+const SAMPLE_OPERATIONS: u64 = 8192;
+
+/// Which files are removed to hold a utilization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hold {
+    /// Any, each alike: what people remove is seldom what they made first.
+    #[default]
+    Random,
+    /// Those that were made first.
+    Oldest,
+}
+
+/// How often everything is synced, beside the syncs of the workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncEvery {
+    /// After so many operations.
+    Operations(u64),
+    /// After so many bytes were written.
+    Bytes(u64),
+    /// After so much time of the workload, nanoseconds.
+    TimeNs(u64),
+}
+
+/// When a replay ends before its workload does.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Until {
+    /// The layout score has fallen to this.
+    Score(f64),
+    /// The target is as full as this, used over total.
+    Utilization(f64),
+    /// So many days of the workload have passed.
+    Days(u64),
+    /// So many bytes were written.
+    WrittenBytes(u64),
+}
+
+/// Why a replay ended.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StopReason {
+    /// The workload has no more operations.
+    WorkloadEnd,
+    /// One of the ends that were asked for came first.
+    Reached(Until),
+}
+
+/// What is done with a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplayOptions {
+    /// Copies of the workload side by side.
+    pub copies: u32,
+    /// Streams among which files are dealt out; as the workload says if not given.
+    pub streams: Option<u16>,
+    /// Used over total that is not exceeded.
+    pub utilization: Option<f64>,
+    /// Which files are removed for that.
+    pub hold: Hold,
+    /// Syncs beside those of the workload.
+    pub sync_every: Option<SyncEvery>,
+    /// Ends; the first that is reached counts.
+    pub until: Vec<Until>,
+    /// Sample at the end of each day of the workload rather than every few thousand operations.
+    pub daily: bool,
+    /// Seed of what is drawn.
+    pub seed: u64,
+}
+
+impl Default for ReplayOptions {
+    fn default() -> Self {
+        Self {
+            copies: 1,
+            streams: None,
+            utilization: None,
+            hold: Hold::default(),
+            sync_every: None,
+            until: Vec::new(),
+            daily: false,
+            seed: 1,
+        }
+    }
+}
+
+impl ReplayOptions {
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// If a share is not above 0 and at most 1, or a count is 0.
+    pub fn check(&self) -> Result<(), AgeError> {
+        let refuse = |what: String| Err(AgeError::Input(what));
+        let share = |value: f64| value > 0.0 && value <= 1.0;
+        if self.copies == 0 {
+            return refuse("0 copies of a workload are nothing to replay; use 1 or more".into());
+        }
+        if self.streams == Some(0) {
+            return refuse("0 streams do nothing; use 1 or more".into());
+        }
+        if let Some(utilization) = self.utilization.filter(|value| !share(*value)) {
+            return refuse(format!("a utilization of {utilization}; use a share like 0.8"));
+        }
+        let every = self.sync_every.map(|every| match every {
+            SyncEvery::Operations(count) | SyncEvery::Bytes(count) | SyncEvery::TimeNs(count) => {
+                count
+            }
+        });
+        if every == Some(0) {
+            return refuse("a sync after nothing at all; use 1 operation or more".into());
+        }
+        for until in &self.until {
+            if let Until::Score(value) | Until::Utilization(value) = *until
+                && !share(value)
+            {
+                return refuse(format!("an end at {value}; use a share like 0.8"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What became of the operations asked of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// Done.
+    pub done: u64,
+    /// For which there was no room.
+    pub no_space: u64,
+    /// Files that could not be made for want of room.
+    pub no_space_creates: u64,
+    /// Left out because of one of those.
+    pub skipped: u64,
+}
+
+/// How far a replay has come.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Progress {
+    /// Operations done, refused or skipped; not those that wait.
+    pub operations: u64,
+    /// How many the workload has with its copies, if known; with a utilization held there may be
+    /// more or fewer.
+    pub operations_total: Option<u64>,
+    /// Of them without room.
+    pub no_space: u64,
+    /// Bytes asked to be written.
+    pub written_bytes: u64,
+    /// Time of the workload, nanoseconds.
+    pub time_ns: u64,
+    /// Used over total at the last sample.
+    pub utilization: f64,
+    /// Layout score at the last sample, if any block counts.
+    pub layout_score: Option<f64>,
+    /// Whether operations are only taken note of, because they were done before.
+    pub resuming: bool,
+}
+
+/// Where the parts of a replay stand in files.
+#[derive(Debug, Clone, Default)]
+pub struct ReplayFiles {
+    /// Where checkpoints are written; none are if not given.
+    pub checkpoint: Option<PathBuf>,
+    /// Go on from the checkpoint that is there.
+    pub resume: bool,
+    /// What tells the workload from any other: its sha256.
+    pub workload_identity: String,
+    /// What else must be the same for a replay to be resumed: options of the target.
+    pub target_identity: String,
+    /// Operations of the workload, if known, for progress.
+    pub workload_operations: Option<u64>,
+}
+
+/// What a replay did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReplayReport {
+    /// Why it ended.
+    pub stop: StopReason,
+    /// What was asked of the target.
+    pub planned: Planned,
+    /// What became of it.
+    pub outcomes: Outcomes,
+    /// At the start.
+    pub usage_before: UsageRecord,
+    /// At the end.
+    pub usage_after: UsageRecord,
+    /// Used over total as asked.
+    pub utilization_asked: Option<f64>,
+    /// Used over total as the target tells, highest sample.
+    pub utilization_max: f64,
+    /// Optimal blocks at the end, of all files.
+    pub layout_optimal: u64,
+    /// Counted blocks at the end.
+    pub layout_counted: u64,
+    /// Layout score at the end.
+    pub layout_score: Option<f64>,
+    /// Samples.
+    #[serde(skip)]
+    pub series: Vec<SeriesRow>,
+    /// Positions of the operations for which there was no room, ascending from 0.
+    #[serde(skip)]
+    pub no_space_at: Vec<u64>,
+}
+
+/// [`Usage`] in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct UsageRecord {
+    /// Bytes that can be used at all.
+    pub total_bytes: u64,
+    /// Bytes in use.
+    pub used_bytes: u64,
+}
+
+impl From<Usage> for UsageRecord {
+    fn from(usage: Usage) -> Self {
+        Self { total_bytes: usage.total_bytes, used_bytes: usage.used_bytes }
+    }
+}
+
+/// Told how far a replay has come; to go on is true.
+pub type Tell<'a> = dyn FnMut(&Progress) -> bool + 'a;
+
+/// Takes the operations that are asked of a target.
+pub type Log<'a> = dyn FnMut(&[Operation]) -> Result<(), AgeError> + 'a;
+
+/// Replays `workload` onto `target`. `log` takes every operation that is asked of the target, in
+/// their order, also those of the part before a resumption.
+///
+/// # Errors
+/// [`AgeError::Stopped`] if `tell` says so, after a checkpoint; else if the workload or the target
+/// fails, or a checkpoint does not fit.
+pub fn replay<S, T>(
+    workload: S,
+    target: &mut T,
+    block_bytes: u64,
+    options: &ReplayOptions,
+    files: &ReplayFiles,
+    log: Option<&mut Log<'_>>,
+    tell: &mut Tell<'_>,
+) -> Result<ReplayReport, AgeError>
+where
+    S: Iterator<Item = Result<Operation, AgeError>>,
+    T: Target + ?Sized,
+{
+    options.check()?;
+    let earlier = if files.resume { Some(resumed(files, options)?) } else { None };
+    let usage_before = match &earlier {
+        Some(checkpoint) => checkpoint.usage_before,
+        None => target.usage()?.into(),
+    };
+    let limit_bytes = options.utilization.map(|share| limit_bytes(share, usage_before));
+    let planner = Planner::new(workload, options, block_bytes, limit_bytes);
+    let mut state = Replay {
+        target,
+        planner,
+        options,
+        files,
+        log,
+        tell,
+        usage_before,
+        batch: Vec::new(),
+        outcomes: Vec::new(),
+        counts: Outcomes::default(),
+        no_space_at: Vec::new(),
+        series: Vec::new(),
+        last_sample: Sampled::default(),
+        utilization_max: 0.0,
+        checkpoint_at: 0,
+        sampled_at: 0,
+        redoing: false,
+    };
+    let mut stop = None;
+    if let Some(checkpoint) = earlier {
+        stop = state.catch_up(checkpoint)?;
+    } else {
+        state.write_checkpoint(None)?;
+    }
+    let stop = match stop {
+        Some(stop) => stop,
+        None => state.run()?,
+    };
+    state.finish(stop)
+}
+
+/// Bytes of files that make `share` of what can be used, beside what is used at the start.
+fn limit_bytes(share: f64, before: UsageRecord) -> u64 {
+    let wanted = (share * before.total_bytes as f64) as u64;
+    wanted.saturating_sub(before.used_bytes)
+}
+
+fn resumed(files: &ReplayFiles, options: &ReplayOptions) -> Result<Checkpoint, AgeError> {
+    let Some(path) = &files.checkpoint else {
+        return Err(AgeError::Input(
+            "nothing to resume: this target keeps no checkpoint; run it again".to_owned(),
+        ));
+    };
+    let checkpoint = Checkpoint::read(path)?;
+    checkpoint.check(path, files, options)?;
+    Ok(checkpoint)
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Sampled {
+    utilization: f64,
+    score: Option<f64>,
+}
+
+struct Replay<'a, 'l, 't, S, T: ?Sized> {
+    target: &'a mut T,
+    planner: Planner<S>,
+    options: &'a ReplayOptions,
+    files: &'a ReplayFiles,
+    log: Option<&'a mut Log<'l>>,
+    tell: &'a mut Tell<'t>,
+    usage_before: UsageRecord,
+    batch: Vec<Operation>,
+    outcomes: Vec<Outcome>,
+    counts: Outcomes,
+    no_space_at: Vec<u64>,
+    series: Vec<SeriesRow>,
+    last_sample: Sampled,
+    utilization_max: f64,
+    /// Operations planned at the last checkpoint, and at the last sample.
+    checkpoint_at: u64,
+    sampled_at: u64,
+    redoing: bool,
+}
+
+impl<S, T> Replay<'_, '_, '_, S, T>
+where
+    S: Iterator<Item = Result<Operation, AgeError>>,
+    T: Target + ?Sized,
+{
+    /// Plans what `checkpoint` says is done, without doing it. The stop, if the replay had ended.
+    fn catch_up(&mut self, checkpoint: Checkpoint) -> Result<Option<StopReason>, AgeError> {
+        let path = self.files.checkpoint.clone().unwrap_or_default();
+        let position = checkpoint.planned.operations;
+        while self.planner.planned.operations < position {
+            let ended = self.planner.fill(&mut self.batch)?;
+            self.log_batch()?;
+            self.target.assume(&self.batch)?;
+            if !self.told(true) {
+                return Err(AgeError::Stopped);
+            }
+            if ended.is_some() {
+                break;
+            }
+        }
+        if self.planner.planned != checkpoint.planned {
+            return Err(checkpoint::does_not_fit(&path, "its operations differ"));
+        }
+        self.target.restore(&checkpoint.refusals);
+        self.counts = checkpoint.outcomes;
+        self.no_space_at = checkpoint.no_space_at;
+        self.series = checkpoint.series;
+        self.utilization_max = checkpoint.utilization_max;
+        self.checkpoint_at = position;
+        self.sampled_at = checkpoint.sampled_at;
+        if checkpoint.finished.is_none() {
+            self.redoing = true;
+            self.target.set_redoing(true);
+        }
+        Ok(checkpoint.finished)
+    }
+
+    fn run(&mut self) -> Result<StopReason, AgeError> {
+        loop {
+            let mut stop = self.planner.fill(&mut self.batch)?;
+            self.do_batch()?;
+            if self.is_sample_due() || stop.is_some() {
+                let reached = self.sample()?;
+                stop = reached.map(StopReason::Reached).or(stop);
+            }
+            if let Some(stop) = stop {
+                return Ok(stop);
+            }
+            let go_on = self.told(false);
+            if !go_on || self.planner.planned.operations >= self.checkpoint_at + CHECKPOINT_OPERATIONS
+            {
+                self.write_checkpoint(None)?;
+            }
+            if !go_on {
+                return Err(AgeError::Stopped);
+            }
+        }
+    }
+
+    fn log_batch(&mut self) -> Result<(), AgeError> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log(&self.batch)
+    }
+
+    fn do_batch(&mut self) -> Result<(), AgeError> {
+        self.log_batch()?;
+        self.target.apply_all(&self.batch, &mut self.outcomes)?;
+        let first = self.planner.planned.operations - self.batch.len() as u64;
+        for (index, (operation, outcome)) in self.batch.iter().zip(&self.outcomes).enumerate() {
+            match outcome {
+                Outcome::Done => self.counts.done += 1,
+                Outcome::Skipped => self.counts.skipped += 1,
+                Outcome::NoSpace => {
+                    self.counts.no_space += 1;
+                    self.counts.no_space_creates += u64::from(operation.action == Action::Create);
+                    self.no_space_at.push(first + index as u64);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_sample_due(&self) -> bool {
+        if self.options.daily {
+            return self.planner.is_day_over();
+        }
+        self.planner.planned.operations >= self.sampled_at + SAMPLE_OPERATIONS
+    }
+
+    /// Asks for fullness and score now; which end is reached, if one is.
+    fn sample(&mut self) -> Result<Option<Until>, AgeError> {
+        self.sampled_at = self.planner.planned.operations;
+        let usage = self.target.usage()?;
+        let layout = self.target.layout_estimate()?;
+        let planned = &self.planner.planned;
+        self.series.push(SeriesRow {
+            day: planned.time_ns / DAY_NS,
+            time_ns: planned.time_ns,
+            operations: planned.operations,
+            written_bytes: planned.written_bytes,
+            live_files: planned.live_files,
+            live_bytes: planned.live_bytes,
+            used_bytes: usage.used_bytes,
+            total_bytes: usage.total_bytes,
+            layout_optimal: layout.optimal,
+            layout_counted: layout.counted,
+            no_space: self.counts.no_space,
+        });
+        self.last_sample =
+            Sampled { utilization: usage.utilization(), score: layout.score() };
+        self.utilization_max = self.utilization_max.max(usage.utilization());
+        Ok(self.options.until.iter().copied().find(|until| match *until {
+            Until::Score(score) => layout.score().is_some_and(|now| now <= score),
+            Until::Utilization(share) => usage.utilization() >= share,
+            Until::Days(_) | Until::WrittenBytes(_) => false,
+        }))
+    }
+
+    fn told(&mut self, resuming: bool) -> bool {
+        let planned = &self.planner.planned;
+        (self.tell)(&Progress {
+            operations: planned.operations,
+            operations_total: self
+                .files
+                .workload_operations
+                .map(|operations| operations * u64::from(self.options.copies)),
+            no_space: self.counts.no_space,
+            written_bytes: planned.written_bytes,
+            time_ns: planned.time_ns,
+            utilization: self.last_sample.utilization,
+            layout_score: self.last_sample.score,
+            resuming,
+        })
+    }
+
+    fn write_checkpoint(&mut self, finished: Option<StopReason>) -> Result<(), AgeError> {
+        let Some(path) = &self.files.checkpoint else { return Ok(()) };
+        let checkpoint = Checkpoint {
+            kind: checkpoint::KIND.to_owned(),
+            version: checkpoint::VERSION,
+            workload: self.files.workload_identity.clone(),
+            target: self.files.target_identity.clone(),
+            options: self.options.clone(),
+            usage_before: self.usage_before,
+            planned: self.planner.planned,
+            outcomes: self.counts,
+            no_space_at: self.no_space_at.clone(),
+            refusals: self.target.refusals(),
+            series: self.series.clone(),
+            utilization_max: self.utilization_max,
+            sampled_at: self.sampled_at,
+            finished,
+        };
+        checkpoint.write(path)?;
+        self.checkpoint_at = self.planner.planned.operations;
+        if self.redoing {
+            self.redoing = false;
+            self.target.set_redoing(false);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, stop: StopReason) -> Result<ReplayReport, AgeError> {
+        let layout: LayoutCounts = self.target.layout_counts()?;
+        let usage = self.target.usage()?;
+        self.utilization_max = self.utilization_max.max(usage.utilization());
+        self.write_checkpoint(Some(stop))?;
+        Ok(ReplayReport {
+            stop,
+            planned: self.planner.planned,
+            outcomes: self.counts,
+            usage_before: self.usage_before,
+            usage_after: usage.into(),
+            utilization_asked: self.options.utilization,
+            utilization_max: self.utilization_max,
+            layout_optimal: layout.optimal,
+            layout_counted: layout.counted,
+            layout_score: layout.score(),
+            series: self.series,
+            no_space_at: self.no_space_at,
+        })
+    }
+}
+
+/// Where the checkpoint of the directory `target` stands unless told otherwise: beside it, never
+/// below it.
+///
+/// # Errors
+/// If `target` has nothing beside it.
+pub fn checkpoint_path(target: &Path) -> Result<PathBuf, AgeError> {
+    let whole = std::fs::canonicalize(target).map_err(AgeError::io("find", target))?;
+    let Some(name) = whole.file_name() else {
+        return Err(AgeError::Input(format!(
+            "{}: nothing stands beside it; name a directory for the checkpoint with --state",
+            target.display()
+        )));
+    };
+    let mut name = name.to_owned();
+    name.push(".agewell");
+    Ok(whole.with_file_name(name))
+}

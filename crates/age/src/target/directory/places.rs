@@ -1,0 +1,227 @@
+//! The directories below the target: where each number is, and descriptors to reach it by.
+//!
+//! Every path starts at a descriptor of the target's own directory and goes down one component at
+//! a time without following links, so nothing outside can be reached whatever someone else puts
+//! there meanwhile. At most [`OPEN_MAX`] descriptors are kept, those in use among them.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::AgeError;
+
+/// Directories that are kept open, chosen by us: with the open files of the lanes well below the
+/// 1,024 descriptors that a process usually may have.
+const OPEN_MAX: usize = 384;
+
+/// The directory that is always there.
+const ROOT: u32 = 0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    Absent,
+    Live,
+    /// The workload made it, but there was no room.
+    Refused,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    parent: u32,
+    presence: Presence,
+    /// The segment of operations that needs its descriptor.
+    pinned: u32,
+}
+
+/// The directories of a target.
+#[derive(Debug)]
+pub(super) struct Places {
+    root_path: PathBuf,
+    root: OwnedFd,
+    places: Vec<Place>,
+    open: Vec<Option<OwnedFd>>,
+    /// Open ones in the order of their opening; those closed meanwhile may still be named.
+    opened: VecDeque<u32>,
+    segment: u32,
+    /// How many the segment needs.
+    pub(super) pinned: usize,
+}
+
+/// The name of file `file` in its directory.
+pub(super) fn file_name(file: u32, name: &mut String) {
+    name.clear();
+    write!(name, "f{file:08x}").expect("a string takes whatever is written to it");
+}
+
+fn directory_name(directory: u32) -> String {
+    format!("d{directory:08x}")
+}
+
+impl Places {
+    pub(super) fn new(root_path: PathBuf, root: OwnedFd) -> Self {
+        let root_place = Place { parent: ROOT, presence: Presence::Live, pinned: 0 };
+        Self {
+            root_path,
+            root,
+            places: vec![root_place],
+            open: vec![None],
+            opened: VecDeque::new(),
+            segment: 0,
+            pinned: 0,
+        }
+    }
+
+    /// The target's own directory.
+    pub(super) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// Lets go of what the segment before needed.
+    pub(super) fn begin_segment(&mut self) {
+        self.segment += 1;
+        self.pinned = 0;
+    }
+
+    /// Whether `directory` is there as far as is known.
+    pub(super) fn presence(&self, directory: u32) -> Presence {
+        self.places.get(directory as usize).map_or(Presence::Absent, |place| place.presence)
+    }
+
+    /// Takes note that `directory` is in `parent`, or would be.
+    pub(super) fn set(&mut self, directory: u32, parent: u32, presence: Presence) {
+        let index = directory as usize;
+        if index >= self.places.len() {
+            let absent = Place { parent: ROOT, presence: Presence::Absent, pinned: 0 };
+            self.places.resize(index + 1, absent);
+            self.open.resize_with(index + 1, || None);
+        }
+        self.places[index].parent = parent;
+        self.places[index].presence = presence;
+        self.open[index] = None;
+    }
+
+    pub(super) fn parent(&self, directory: u32) -> u32 {
+        self.places[directory as usize].parent
+    }
+
+    /// Those that were refused, ascending.
+    pub(super) fn refused(&self) -> Vec<u32> {
+        let numbered = (0_u32..).zip(&self.places);
+        numbered
+            .filter(|(_, place)| place.presence == Presence::Refused)
+            .map(|(number, _)| number)
+            .collect()
+    }
+
+    /// The descriptor of `directory` if it was asked for by [`Places::pin`] and is there.
+    pub(super) fn descriptor(&self, directory: u32) -> Option<BorrowedFd<'_>> {
+        if directory == ROOT {
+            return Some(self.root.as_fd());
+        }
+        self.open.get(directory as usize)?.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Opens `directory` for the segment, or finds it open. One that is not there stays closed:
+    /// false.
+    ///
+    /// # Errors
+    /// If it cannot be opened for another reason than not being there.
+    pub(super) fn pin(&mut self, directory: u32) -> Result<bool, AgeError> {
+        if directory == ROOT {
+            return Ok(true);
+        }
+        if self.presence(directory) != Presence::Live {
+            return Ok(false);
+        }
+        let mut steps = vec![directory];
+        let mut at = directory;
+        while self.open[at as usize].is_none() {
+            at = self.places[at as usize].parent;
+            if at == ROOT {
+                break;
+            }
+            steps.push(at);
+        }
+        for &step in steps.iter().rev() {
+            if self.places[step as usize].pinned != self.segment {
+                self.places[step as usize].pinned = self.segment;
+                self.pinned += 1;
+            }
+            if self.open[step as usize].is_none() && !self.open_one(step)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn open_one(&mut self, directory: u32) -> Result<bool, AgeError> {
+        self.make_room();
+        let parent = self.places[directory as usize].parent;
+        let Some(parent) = self.descriptor(parent) else { return Ok(false) };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(parent, directory_name(directory), flags, Mode::empty()) {
+            Ok(descriptor) => {
+                self.open[directory as usize] = Some(descriptor);
+                self.opened.push_back(directory);
+                Ok(true)
+            }
+            Err(Errno::NOENT) => Ok(false),
+            Err(why) => Err(AgeError::io("open", &self.path(directory))(why.into())),
+        }
+    }
+
+    /// Closes the one opened first that the segment does not need, if too many are open.
+    fn make_room(&mut self) {
+        for _ in 0..self.opened.len() {
+            if self.opened.len() < OPEN_MAX {
+                return;
+            }
+            let Some(oldest) = self.opened.pop_front() else { return };
+            if self.open[oldest as usize].is_none() {
+                continue;
+            }
+            if self.places[oldest as usize].pinned == self.segment {
+                self.opened.push_back(oldest);
+            } else {
+                self.open[oldest as usize] = None;
+            }
+        }
+    }
+
+    /// Makes `directory` in `parent`, which is pinned.
+    pub(super) fn make(&mut self, directory: u32, parent: u32) -> Result<(), Errno> {
+        let parent = self.descriptor(parent).ok_or(Errno::NOENT)?;
+        rustix::fs::mkdirat(parent, directory_name(directory), Mode::from_raw_mode(0o755))
+    }
+
+    /// Removes `directory`, whose parent is pinned.
+    pub(super) fn remove(&mut self, directory: u32) -> Result<(), Errno> {
+        let parent = self.descriptor(self.parent(directory)).ok_or(Errno::NOENT)?;
+        let name = directory_name(directory);
+        rustix::fs::unlinkat(parent, name, rustix::fs::AtFlags::REMOVEDIR)
+    }
+
+    /// Where `directory` is, for messages.
+    pub(super) fn path(&self, directory: u32) -> PathBuf {
+        let mut names = Vec::new();
+        let mut at = directory;
+        while at != ROOT && names.len() <= self.places.len() {
+            names.push(directory_name(at));
+            at = self.places.get(at as usize).map_or(ROOT, |place| place.parent);
+        }
+        let mut path = self.root_path.clone();
+        path.extend(names.iter().rev());
+        path
+    }
+
+    /// Where `file` of `directory` is, for messages.
+    pub(super) fn file_path(&self, directory: u32, file: u32) -> PathBuf {
+        let mut name = String::new();
+        file_name(file, &mut name);
+        self.path(directory).join(name)
+    }
+}
