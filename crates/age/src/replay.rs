@@ -29,9 +29,10 @@ use serde::{Deserialize, Serialize};
 
 pub use self::checkpoint::Checkpoint;
 pub use self::plan::Planned;
-pub use self::series::{SeriesRow, write_series};
 use self::plan::Planner;
+pub use self::series::{SeriesRow, write_series};
 use crate::target::{Outcome, Target, Usage};
+use crate::workload::WorkloadReader;
 use crate::{Action, AgeError, LayoutCounts, Operation};
 
 /// Operations between two checkpoints, at least; chosen by us: what is done twice after a kill takes
@@ -256,6 +257,42 @@ impl From<Usage> for UsageRecord {
     }
 }
 
+/// The operations of a workload file, one after the other.
+pub struct WorkloadOperations {
+    reader: WorkloadReader,
+    batch: Vec<Operation>,
+    next: usize,
+}
+
+impl WorkloadOperations {
+    /// Those of `reader`.
+    #[must_use]
+    pub fn new(reader: WorkloadReader) -> Self {
+        Self { reader, batch: Vec::new(), next: 0 }
+    }
+}
+
+impl Iterator for WorkloadOperations {
+    type Item = Result<Operation, AgeError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.batch.len() {
+            self.next = 0;
+            match self.reader.next_batch(&mut self.batch) {
+                Ok(true) if !self.batch.is_empty() => {}
+                Ok(_) => {
+                    self.batch.clear();
+                    return None;
+                }
+                Err(why) => return Some(Err(why)),
+            }
+        }
+        self.next += 1;
+        Some(Ok(self.batch[self.next - 1]))
+    }
+}
+
 /// Told how far a replay has come; to go on is true.
 pub type Tell<'a> = dyn FnMut(&Progress) -> bool + 'a;
 
@@ -414,7 +451,8 @@ where
                 return Ok(stop);
             }
             let go_on = self.told(false);
-            if !go_on || self.planner.planned.operations >= self.checkpoint_at + CHECKPOINT_OPERATIONS
+            if !go_on
+                || self.planner.planned.operations >= self.checkpoint_at + CHECKPOINT_OPERATIONS
             {
                 self.write_checkpoint(None)?;
             }
@@ -473,8 +511,7 @@ where
             layout_counted: layout.counted,
             no_space: self.counts.no_space,
         });
-        self.last_sample =
-            Sampled { utilization: usage.utilization(), score: layout.score() };
+        self.last_sample = Sampled { utilization: usage.utilization(), score: layout.score() };
         self.utilization_max = self.utilization_max.max(usage.utilization());
         Ok(self.options.until.iter().copied().find(|until| match *until {
             Until::Score(score) => layout.score().is_some_and(|now| now <= score),

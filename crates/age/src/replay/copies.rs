@@ -90,7 +90,8 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
             below.checked_add(self.copy)
         };
         let makes_root = operation.action == Action::MakeDirectory && operation.file == 0;
-        let directories = matches!(operation.action, Action::MakeDirectory | Action::RemoveDirectory);
+        let directories =
+            matches!(operation.action, Action::MakeDirectory | Action::RemoveDirectory);
         let mapped = (|| {
             copied.file = numbered(operation.file, u32::from(directories))?;
             copied.directory = if makes_root { 0 } else { numbered(operation.directory, 1)? };
@@ -117,10 +118,8 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
 
 /// Whether `next` belongs to the run of `first`.
 fn goes_on(first: &Operation, next: &Operation) -> bool {
-    let on_file = |action| !matches!(
-        action,
-        Action::MakeDirectory | Action::RemoveDirectory | Action::Sync
-    );
+    let on_file =
+        |action| !matches!(action, Action::MakeDirectory | Action::RemoveDirectory | Action::Sync);
     on_file(first.action) && on_file(next.action) && first.file == next.file
 }
 

@@ -105,7 +105,12 @@ struct SinceSync {
 }
 
 impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
-    pub(super) fn new(source: S, options: &ReplayOptions, block_bytes: u64, limit_bytes: Option<u64>) -> Self {
+    pub(super) fn new(
+        source: S,
+        options: &ReplayOptions,
+        block_bytes: u64,
+        limit_bytes: Option<u64>,
+    ) -> Self {
         Self {
             source: Copies::new(source, options.copies, options.streams),
             block_bytes: block_bytes.max(1),
@@ -130,7 +135,10 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
 
     /// Puts the next operations into `batch`, which is cleared first; why it was the last, if it
     /// was. A batch ends behind a sync, and before a new day if days are counted.
-    pub(super) fn fill(&mut self, batch: &mut Vec<Operation>) -> Result<Option<StopReason>, AgeError> {
+    pub(super) fn fill(
+        &mut self,
+        batch: &mut Vec<Operation>,
+    ) -> Result<Option<StopReason>, AgeError> {
         batch.clear();
         self.batch_bytes = 0;
         self.day_over = false;
@@ -269,7 +277,11 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         Ok(file)
     }
 
-    fn create(&mut self, operation: &Operation, batch: &mut Vec<Operation>) -> Result<(), AgeError> {
+    fn create(
+        &mut self,
+        operation: &Operation,
+        batch: &mut Vec<Operation>,
+    ) -> Result<(), AgeError> {
         let index = operation.file as usize;
         if index >= self.files.len() {
             self.files.resize(index + 1, File::default());
@@ -318,7 +330,11 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         Ok(())
     }
 
-    fn truncate(&mut self, operation: &Operation, batch: &mut Vec<Operation>) -> Result<(), AgeError> {
+    fn truncate(
+        &mut self,
+        operation: &Operation,
+        batch: &mut Vec<Operation>,
+    ) -> Result<(), AgeError> {
         let file = self.file(operation)?;
         if file.standing == Standing::Removed {
             if operation.offset_bytes > 0 {
@@ -337,7 +353,11 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         Ok(())
     }
 
-    fn delete(&mut self, operation: &Operation, batch: &mut Vec<Operation>) -> Result<(), AgeError> {
+    fn delete(
+        &mut self,
+        operation: &Operation,
+        batch: &mut Vec<Operation>,
+    ) -> Result<(), AgeError> {
         let file = self.file(operation)?;
         if file.standing == Standing::Live {
             self.drop_from_live(&file);

@@ -84,8 +84,8 @@ pub fn write_series(path: &Path, rows: &[SeriesRow], metadata: String) -> Result
     ];
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)
-        .expect("every column has a value a row");
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema), arrays).expect("every column has a value a row");
     let mut writer = TableWriter::create(path, KIND, schema, &["day", "time_ns", "operations"])?;
     writer.write(&batch)?;
     writer.finish(metadata)?;

@@ -29,7 +29,9 @@ impl Model {
                 let size = &mut self.files.get_mut(&file).expect("written files exist").1;
                 *size = (*size).max(offset_bytes + size_bytes);
             }
-            Action::Truncate => self.files.get_mut(&file).expect("cut files exist").1 = offset_bytes,
+            Action::Truncate => {
+                self.files.get_mut(&file).expect("cut files exist").1 = offset_bytes
+            }
             Action::Rename => self.files.get_mut(&file).expect("moved files exist").0 = directory,
             Action::Sync | Action::SyncFile | Action::Read => {}
         }
@@ -204,8 +206,7 @@ fn run(
         Ok(())
     };
     let workload = operations.iter().copied().map(Ok);
-    let report =
-        replay(workload, target, 4096, options, files, Some(&mut keep), &mut |_| true)?;
+    let report = replay(workload, target, 4096, options, files, Some(&mut keep), &mut |_| true)?;
     Ok((report, log))
 }
 
@@ -270,7 +271,11 @@ impl Target for Mortal<'_> {
 }
 
 /// Runs `operations` on a directory, killed after each of `lives` operations, until they are done.
-fn with_deaths(operations: &[Operation], lives: &[u64], replay_options: &ReplayOptions) -> (BTreeMap<String, u64>, Vec<Operation>) {
+fn with_deaths(
+    operations: &[Operation],
+    lives: &[u64],
+    replay_options: &ReplayOptions,
+) -> (BTreeMap<String, u64>, Vec<Operation>) {
     let place = place();
     let root = place.path().join("target");
     std::fs::create_dir(&root).expect("a place for files");

@@ -29,6 +29,7 @@ use rustix::fs::{CWD, Mode, OFlags, StatFs, fstatfs, openat};
 use rustix::io::Errno;
 
 use self::checkpoint::{Finished, Identity};
+pub(crate) use self::extent_map::{ExtentMap, is_unsupported};
 use self::kernel::XfsGeometry;
 use self::mount::Mount;
 use self::status::Status;

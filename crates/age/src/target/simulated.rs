@@ -42,13 +42,8 @@ struct Entry {
     written_ns: u64,
 }
 
-const ABSENT: Entry = Entry {
-    number: NOWHERE,
-    directory: 0,
-    presence: Presence::Absent,
-    made_ns: 0,
-    written_ns: 0,
-};
+const ABSENT: Entry =
+    Entry { number: NOWHERE, directory: 0, presence: Presence::Absent, made_ns: 0, written_ns: 0 };
 
 /// A simulated file system that a workload is replayed onto.
 #[derive(Debug)]
@@ -107,12 +102,12 @@ impl<F: FileSystem> SimulatedTarget<F> {
         if parent.presence == Presence::Live {
             outcome = settled(self.file_system.make_directory(parent.number, &mut ()), operation)
                 .map(|made| {
-                    made.map_or(Outcome::NoSpace, |number| {
-                        entry.number = number;
-                        entry.presence = Presence::Live;
-                        Outcome::Done
-                    })
-                })?;
+                made.map_or(Outcome::NoSpace, |number| {
+                    entry.number = number;
+                    entry.presence = Presence::Live;
+                    Outcome::Done
+                })
+            })?;
         }
         self.directories[index] = entry;
         Ok(outcome)
@@ -386,9 +381,9 @@ fn settled<T>(
 ) -> Result<Option<T>, AgeError> {
     match result {
         Ok(value) => Ok(Some(value)),
-        Err(
-            FileSystemError::NoSpace | FileSystemError::NoInodes | FileSystemError::TooLarge,
-        ) => Ok(None),
+        Err(FileSystemError::NoSpace | FileSystemError::NoInodes | FileSystemError::TooLarge) => {
+            Ok(None)
+        }
         Err(why) => Err(AgeError::Run(format!(
             "cannot {} number {} of the workload: {why}",
             operation.action.name(),
@@ -401,9 +396,8 @@ fn settled<T>(
 fn done(result: Result<(), FileSystemError>, operation: &Operation) -> Result<Outcome, AgeError> {
     match result {
         Ok(()) => Ok(Outcome::Done),
-        refused => {
-            settled(refused, operation).map(|done| done.map_or(Outcome::NoSpace, |()| Outcome::Done))
-        }
+        refused => settled(refused, operation)
+            .map(|done| done.map_or(Outcome::NoSpace, |()| Outcome::Done)),
     }
 }
 

@@ -30,24 +30,24 @@ fn flags_of(raw: u32) -> ExtentFlags {
 }
 
 /// Whether an error says that the file system has no extent maps at all.
-pub(super) fn is_unsupported(error: Errno) -> bool {
+pub(crate) fn is_unsupported(error: Errno) -> bool {
     matches!(error, Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS)
 }
 
 /// How a file's extents are read.
-pub(super) struct ExtentMap {
+pub(crate) struct ExtentMap {
     buffer: ExtentBuffer,
     sync: bool,
 }
 
 impl ExtentMap {
-    pub(super) fn new(sync: bool) -> Self {
+    pub(crate) fn new(sync: bool) -> Self {
         Self { buffer: ExtentBuffer::new(), sync }
     }
 
     /// Appends the extents of `file` to `extents`; `false` if they contradicted each other and were
     /// cut.
-    pub(super) fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
+    pub(crate) fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
         let mut reached_bytes = 0;
         let mut consistent = true;
         loop {

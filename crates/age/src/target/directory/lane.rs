@@ -267,8 +267,7 @@ impl Lane {
         let mut done = 0;
         while done < size_bytes {
             let at = from_bytes + done;
-            let bytes =
-                self.pool.bytes(operation.file, at, operation.time_ns, size_bytes - done);
+            let bytes = self.pool.bytes(operation.file, at, operation.time_ns, size_bytes - done);
             match rustix::io::pwrite(descriptor, bytes, at) {
                 Ok(0) => return Err(Errno::NOSPC),
                 Ok(written) => done += written as u64,

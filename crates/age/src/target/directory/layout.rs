@@ -93,9 +93,10 @@ impl DirectoryTarget {
         map: &mut ExtentMap,
         extents: &mut Vec<Extent>,
     ) -> Result<bool, AgeError> {
-        let there = self.states.get(file as usize).is_some_and(|seen| {
-            matches!(seen.load(Ordering::Relaxed), state::LIVE | state::SHORT)
-        });
+        let there = self
+            .states
+            .get(file as usize)
+            .is_some_and(|seen| matches!(seen.load(Ordering::Relaxed), state::LIVE | state::SHORT));
         if !there {
             return Ok(true);
         }
@@ -123,9 +124,7 @@ impl DirectoryTarget {
             Err(why) => return Err(fail("map", why)),
         }
         let told = !extents.iter().any(|extent| extent.flags.any(ExtentFlags::UNKNOWN));
-        extents.retain(|extent| {
-            !extent.flags.any(ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE))
-        });
+        extents.retain(|extent| !extent.flags.any(ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE)));
         Ok(told)
     }
 }
