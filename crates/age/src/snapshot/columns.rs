@@ -53,6 +53,7 @@ pub(super) mod known_time {
 
     use super::super::NO_TIME;
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     pub(in super::super) fn serialize<S: Serializer>(
         time_ns: &i64,
         serializer: S,
@@ -105,6 +106,9 @@ fn schema(names: bool) -> SchemaRef {
 ///
 /// # Errors
 /// If the file cannot be written; nothing stands under its name then.
+///
+/// # Panics
+/// If `snapshot` breaks the invariants of its fields.
 pub fn write(snapshot: &Snapshot, path: &Path) -> Result<u64, AgeError> {
     let names = snapshot.names.is_some();
     let mut writer = TableWriter::create(path, TABLE, schema(names), &["inode"])?;

@@ -10,6 +10,7 @@
 //! Source: the method of the layout score on mounted systems is Smith & Seltzer 1996, section 3.3;
 //! they read the block addresses from the inodes of the raw device.
 
+mod btrfs;
 mod checkpoint;
 mod ext;
 mod extent_map;
@@ -207,6 +208,10 @@ impl<'a> Tree<'a> {
         facts: &mut FileSystemFacts,
         snapshot: &mut Snapshot,
     ) -> Result<(), AgeError> {
+        if facts.kind == "btrfs" {
+            return btrfs::describe(&*self.root, facts, snapshot)
+                .map_err(|why| AgeError::io("read the trees of", self.path)(why.into()));
+        }
         let free = free_map::read(&*self.root, self.mount.device())
             .map_err(|why| AgeError::io("read the free-space map of", self.path)(why.into()))?;
         facts.free_map = free.is_some();

@@ -23,6 +23,8 @@ const GETFSMAP: Opcode = 0xC0C0_583B;
 const XFS_GEOMETRY: Opcode = 0x8070_587C;
 /// `_IOR('X', 31, struct fsxattr)`.
 const GET_ATTRIBUTES: Opcode = 0x801C_581F;
+/// `_IOR(0x94, 31, struct btrfs_ioctl_fs_info_args)`.
+const BTRFS_INFO: Opcode = 0x8400_941F;
 /// `_IOWR(0x94, 17, struct btrfs_ioctl_search_args_v2)`.
 const BTRFS_TREE_SEARCH: Opcode = 0xC070_9411;
 
@@ -42,6 +44,8 @@ const FSMAP_RECORDS: usize = 4096;
 const XFS_GEOMETRY_WORDS: usize = 14;
 /// `struct fsxattr`, 28 bytes, rounded up.
 const ATTRIBUTES_WORDS: usize = 4;
+/// `struct btrfs_ioctl_fs_info_args`, 1024 bytes.
+const BTRFS_INFO_WORDS: usize = 128;
 /// `struct btrfs_ioctl_search_args_v2` without its buffer.
 const SEARCH_HEAD_WORDS: usize = 14;
 /// Items of trees read at a time: 256 KB; chosen by us, at least a node of 64 KiB.
@@ -78,17 +82,16 @@ fn exchange(file: BorrowedFd<'_>, opcode: Opcode, words: &mut [u64]) -> Result<(
     unsafe { ioctl(file, Exchange { opcode, words }) }
 }
 
-/// Two 32-bit fields that stand side by side.
+/// Two 32-bit fields that stand side by side, in the order of memory.
 fn pair(first: u32, second: u32) -> u64 {
-    let [a, b, c, d] = first.to_ne_bytes();
-    let [e, f, g, h] = second.to_ne_bytes();
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    let (first, second) = (u64::from(first), u64::from(second));
+    if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
 }
 
 /// The first and the second 32-bit field of a word.
 fn halves(word: u64) -> (u32, u32) {
-    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
-    (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
+    let (low, high) = (word as u32, (word >> 32) as u32);
+    if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
 }
 
 /// An extent as the kernel tells it.
@@ -231,6 +234,23 @@ pub(super) fn attributes(file: impl AsFd) -> Result<u32> {
     let mut words = [0; ATTRIBUTES_WORDS];
     exchange(file.as_fd(), GET_ATTRIBUTES, &mut words)?;
     Ok(halves(words[0]).0)
+}
+
+/// The first fields of `struct btrfs_ioctl_fs_info_args`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BtrfsInfo {
+    pub(super) devices: u64,
+    pub(super) node_bytes: u32,
+    pub(super) sector_bytes: u32,
+}
+
+impl BtrfsInfo {
+    pub(super) fn of(file: impl AsFd) -> Result<Self> {
+        let mut words = [0; BTRFS_INFO_WORDS];
+        exchange(file.as_fd(), BTRFS_INFO, &mut words)?;
+        let (node_bytes, sector_bytes) = halves(words[4]);
+        Ok(Self { devices: words[1], node_bytes, sector_bytes })
+    }
 }
 
 /// The key of an item of a btrfs tree.

@@ -38,6 +38,9 @@ const CHUNK_FILES: usize = 1024;
 /// Time between two calls of the progress function; chosen by us: smooth for the eye, nothing for
 /// the walk.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Files without an extent map, before one with a map, that make a file system one without; above
+/// what a few files of a special kind explain; chosen by us.
+const UNSUPPORTED_MAX: u64 = 64;
 /// `FS_XFLAG_REALTIME` of Linux `include/uapi/linux/fs.h`.
 const REALTIME: u32 = 1;
 
@@ -84,6 +87,10 @@ struct Shared {
     ended: Condvar,
     stop: AtomicBool,
     files: AtomicU64,
+    /// Whether any file had an extent map.
+    mapped: AtomicBool,
+    /// Files that had none.
+    unsupported: AtomicU64,
 }
 
 impl Shared {
@@ -172,10 +179,23 @@ impl Walk<'_> {
             }
         });
         result?;
+        if shared.unsupported.load(Ordering::Relaxed) > 0 && !shared.mapped.load(Ordering::Relaxed)
+        {
+            shared.fail(self.unsupported());
+        }
         match shared.queue.into_inner().unwrap_or_else(PoisonError::into_inner).failure {
             Some(failure) => Err(failure),
             None => Ok(parts),
         }
+    }
+
+    fn unsupported(&self) -> AgeError {
+        AgeError::Input(format!(
+            "{}: {} does not tell where files lie (no FIEMAP); give a tree on a file system that \
+             does (ext4, xfs, btrfs, ...) or an image",
+            self.path.display(),
+            self.kind
+        ))
     }
 
     /// Tells how far the walk has come until every thread has ended.
@@ -243,26 +263,6 @@ impl<'a> Worker<'a> {
             self.write_record(record);
         }
         self.found
-    }
-
-    /// Opens the file `name` of `directory` for reading.
-    fn open_file(directory: &OwnedFd, name: &CStr) -> rustix::io::Result<OwnedFd> {
-        // NONBLOCK: what was a regular file a moment ago may be a pipe that no one writes.
-        let flags =
-            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        openat(directory, name, flags, Mode::empty())
-    }
-
-    /// A time such that a file whose inode changed before it has not been changed since now: one
-    /// second ago, many ticks of the coarse clock that file systems stamp with; chosen by us.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "decides only whether a file is asked about once or twice"
-    )]
-    fn settled_ns() -> i64 {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let settled = now.saturating_sub(Duration::from_secs(1));
-        i64::try_from(settled.as_nanos()).unwrap_or(i64::MIN)
     }
 
     /// Opens the directory `name` of `parent` and lists it.
@@ -370,8 +370,10 @@ impl<'a> Worker<'a> {
                     return;
                 }
                 Ok(Some(status)) => return self.push(&status, file.place, first_extent, file.name),
-                Ok(None) | Err(_) => self.found.extents.truncate(first_extent),
+                Err(error) if is_unsupported(error) => self.count_unsupported(),
+                Ok(None) | Err(_) => {}
             }
+            self.found.extents.truncate(first_extent);
         }
         self.file_with_care(directory, file);
     }
@@ -446,6 +448,9 @@ impl<'a> Worker<'a> {
     fn map_file(&mut self, opened: &OwnedFd) -> rustix::io::Result<bool> {
         let first_extent = self.found.extents.len();
         let consistent = self.map.read(opened, &mut self.found.extents)?;
+        if !self.shared.mapped.load(Ordering::Relaxed) {
+            self.shared.mapped.store(true, Ordering::Relaxed);
+        }
         if self.walk.realtime && kernel::attributes(opened)? & REALTIME != 0 {
             for extent in &mut self.found.extents[first_extent..] {
                 extent.physical_bytes = 0;
@@ -453,6 +458,13 @@ impl<'a> Worker<'a> {
             }
         }
         Ok(consistent)
+    }
+
+    fn count_unsupported(&self) {
+        let before = self.shared.unsupported.fetch_add(1, Ordering::Relaxed);
+        if before + 1 >= UNSUPPORTED_MAX && !self.shared.mapped.load(Ordering::Relaxed) {
+            self.shared.fail(self.walk.unsupported());
+        }
     }
 
     fn push(&mut self, status: &Status, place: Place, first_extent: usize, name: &CStr) {
@@ -470,13 +482,6 @@ impl<'a> Worker<'a> {
     fn missed(&mut self, error: Errno) {
         if is_vanished(error) {
             self.found.counts.vanished += 1;
-        } else if is_unsupported(error) {
-            self.shared.fail(AgeError::Input(format!(
-                "{}: {} does not tell where files lie (no FIEMAP); give a tree on a file system \
-                 that does (ext4, xfs, btrfs, ...) or an image",
-                self.walk.path.display(),
-                self.walk.kind
-            )));
         } else if matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM) {
             self.shared.fail(AgeError::Run(format!(
                 "{}: too many directories are open at a time ({error}); raise the limit of open \
