@@ -133,7 +133,10 @@ fn check(image: &Path, tree: &Path) {
         if metadata.is_symlink() {
             assert_eq!(file.kind, FileKind::Link, "{place}");
             let target = fs::read_link(tree.join(path)).expect("a link");
-            assert_eq!(ours, target.as_os_str().as_encoded_bytes(), "{place}");
+            // A short one lies in the inode: it has no extent.
+            let short = metadata.len() < 60 && facts.parameters["directory_format"] == "4.4BSD";
+            assert_eq!(snapshot.extents_of(file).is_empty(), short, "{place}");
+            assert!(short || ours == target.as_os_str().as_encoded_bytes(), "{place}");
             continue;
         }
         assert!(ours == fs::read(tree.join(path)).expect("a file"), "{place}");

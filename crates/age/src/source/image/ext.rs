@@ -12,7 +12,7 @@
 //! * a journal that was not replayed is not looked at: `parameters["needs_recovery"]` says so;
 //! * directories are listed as the kernel lists them, by the hash of the name, except where the
 //!   hash needs a key or case folding: there they are listed as they lie on disk;
-//! * short symbolic links, whose target lies in the inode, have an inline extent.
+//! * symbolic links that have a block of their own have an extent.
 //!
 //! Cost: every inode table is read once in order (256 bytes a file), every block of a map and of a
 //! directory once.
@@ -124,9 +124,8 @@ impl Scan<'_> {
                 let address = described.inode_table_bytes + index * inode_bytes;
                 self.image.read_at(address, &mut table)?;
                 for (slot, bytes) in table.chunks_exact(inode_bytes as usize).enumerate() {
-                    let address = address + slot as u64 * inode_bytes;
                     let number = first_inode + index + slot as u64;
-                    self.inode(number, Inode { bytes, address_bytes: address }, &mut mapper)?;
+                    self.inode(number, Inode { bytes }, &mut mapper)?;
                 }
                 index += count;
                 tell(progress, self.catalogue.len())?;

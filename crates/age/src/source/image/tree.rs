@@ -2,8 +2,8 @@
 //!
 //! A format first pushes every inode in use, by ascending number, then lets `place` walk the
 //! directories from the root, breadth first and in the order in which the file system lists them.
-//! A file with several links is listed where this walk meets it first. What the walk does not
-//! meet is dropped: nobody can open it.
+//! A file with several links is listed at the name that comes first by directory and by name. What the
+//! walk does not meet is dropped: nobody can open it.
 //!
 //! Cost: an inode is looked up by bisection once for each entry that names it; each directory is
 //! sorted twice.
@@ -222,13 +222,14 @@ impl Catalogue {
                     )));
                     continue;
                 };
-                if std::mem::replace(&mut placed[found], true) {
+                let file = &mut self.files[found];
+                let first = !std::mem::replace(&mut placed[found], true);
+                let place = (directory.inode, name_rank, readdir_rank as u32);
+                let earlier = place < (file.directory, file.name_rank, file.readdir_rank);
+                if !first && (file.kind == FileKind::Directory || !earlier) {
                     continue;
                 }
-                let file = &mut self.files[found];
-                file.directory = directory.inode;
-                file.readdir_rank = readdir_rank as u32;
-                file.name_rank = name_rank;
+                (file.directory, file.name_rank, file.readdir_rank) = place;
                 if let Some(names) = &mut names {
                     names[found] = entries.name(entry).to_vec();
                 }

@@ -6,7 +6,8 @@
 //! Either byte order; cylinder groups as in 4.2BSD and as in 4.4BSD; directories with and without
 //! the kinds of files. Addresses on disk count fragments. A file of up to twelve blocks ends in as
 //! many fragments as it needs: that end is an extent of its own, flagged `TAIL`, as long as its
-//! fragments. Short symbolic links have an inline extent.
+//! fragments. Short symbolic links lie
+//! in their inode and have no extent.
 //!
 //! Images of 4.2BSD itself were not at hand: its forms of cylinder groups and directories are tested
 //! on images of `makefs` that were rewritten into them.
@@ -89,10 +90,8 @@ pub(super) fn take(
                 continue;
             }
             let found = inode.found(inode_number);
-            let address = superblock.inode_address(inode_number);
-            catalogue.add(&found, |extents| {
-                mapper.map(image, &mut budget, inode, &found, address, extents)
-            })?;
+            catalogue
+                .add(&found, |extents| mapper.map(image, &mut budget, inode, &found, extents))?;
         }
         if number % GROUPS_TOLD == 0 {
             tell(progress, catalogue.len())?;

@@ -111,7 +111,7 @@ impl Directories for DirectoryReader<'_> {
         entries: &mut Entries,
     ) -> Result<(), Fault> {
         let bytes = self.inode(file.inode)?;
-        let inode = Inode { bytes: &bytes, address_bytes: 0 };
+        let inode = Inode { bytes: &bytes };
         if inode.is_inline() {
             return self.inline(file, inode, entries);
         }

@@ -26,8 +26,6 @@ const NANOSECONDS: i64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inode<'a> {
     pub(super) bytes: &'a [u8],
-    /// Where it stands on the device, bytes.
-    pub(super) address_bytes: u64,
 }
 
 impl<'a> Inode<'a> {

@@ -67,17 +67,17 @@ impl Mapper {
     ) -> Result<(), Fault> {
         let short_link =
             kind == FileKind::Link && !inode.has_extents() && size_bytes < MAP_BYTES as u64;
-        if kind == FileKind::Other {
+        if kind == FileKind::Other || short_link {
             return Ok(());
         }
-        if inode.is_inline() || short_link {
+        if inode.is_inline() {
             if size_bytes > inode.bytes.len() as u64 {
                 return Err(Fault::corrupt(format!("{size_bytes} bytes within the inode")));
             }
             if size_bytes > 0 {
                 extents.push(Extent {
                     logical_bytes: 0,
-                    physical_bytes: inode.address_bytes,
+                    physical_bytes: 0,
                     length_bytes: size_bytes,
                     flags: ExtentFlags::INLINE,
                 });

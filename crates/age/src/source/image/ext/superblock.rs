@@ -117,7 +117,7 @@ impl Features {
         let known = sets.iter().flat_map(|&(set, names)| {
             names.iter().filter(move |(bit, _)| set & bit != 0).map(|&(_, name)| name)
         });
-        known.collect::<Vec<_>>().join(" ")
+        known.collect::<Vec<_>>().join(",")
     }
 }
 
@@ -322,7 +322,7 @@ impl Superblock {
         let block_bytes = u64::from(self.block_bytes);
         add("reserved_for_root_bytes", (self.reserved_blocks * block_bytes).to_string());
         if self.features.has_incompatible(INCOMPATIBLE_FLEX_BG) && self.flex_groups_log < 32 {
-            add("flex_groups", (1_u64 << self.flex_groups_log).to_string());
+            add("flex_group_groups", (1_u64 << self.flex_groups_log).to_string());
         }
         if self.cluster_blocks > 1 {
             add("cluster_bytes", (self.cluster_blocks * block_bytes).to_string());

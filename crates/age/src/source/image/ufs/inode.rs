@@ -96,30 +96,18 @@ impl Mapper {
         }
     }
 
-    /// Adds the extents of `inode`, which stands at `address_bytes` and of which `found` tells, to
-    /// `extents`.
+    /// Adds the extents of `inode`, of which `found` tells, to `extents`.
     pub(super) fn map(
         &mut self,
         image: &mut Image,
         budget: &mut Budget,
         inode: Inode<'_>,
         found: &Found,
-        address_bytes: u64,
         extents: &mut ExtentList<'_>,
     ) -> Result<(), Fault> {
         let size_bytes = found.size_bytes;
-        if found.kind == FileKind::Other {
-            return Ok(());
-        }
-        if found.kind == FileKind::Link && size_bytes < self.short_link_bytes {
-            if size_bytes > 0 {
-                extents.push(Extent {
-                    logical_bytes: 0,
-                    physical_bytes: address_bytes + ADDRESSES_AT as u64,
-                    length_bytes: size_bytes,
-                    flags: ExtentFlags::INLINE,
-                });
-            }
+        let short_link = found.kind == FileKind::Link && size_bytes < self.short_link_bytes;
+        if found.kind == FileKind::Other || short_link {
             return Ok(());
         }
         let mut walk = Walk { image, budget, extents, size_bytes };
