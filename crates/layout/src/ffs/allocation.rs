@@ -121,10 +121,10 @@ impl FastFileSystem {
             if self.space.is_free(group, block) {
                 return Some(block);
             }
-            if self.geometry.positions > 1 {
-                if let Some(block) = self.space.rotationally_next(&self.geometry, group, block) {
-                    return Some(block);
-                }
+            if self.geometry.positions > 1
+                && let Some(block) = self.space.rotationally_next(&self.geometry, group, block)
+            {
+                return Some(block);
             }
             block * self.geometry.fragments_per_block
         };

@@ -396,3 +396,6 @@ impl FreeSpace {
             && counts(self) == counts(other)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,16 +15,22 @@ pub enum Optimization {
 /// Where an indirect block and the blocks behind it go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndirectPlacement {
-    /// To a new cylinder group with at least the average of free blocks, as 4.4BSD does.
+    /// To another cylinder group, the next one with at least the average of free blocks, as both
+    /// papers say of the systems that they measured (Smith & Seltzer 1996, §4; Seltzer et al.
+    /// 1995, §2.1).
     NewGroup,
+    /// The same, but the search begins with the inode's own group, so that a file stays where it is
+    /// as long as that has room: what the sources of 4.4BSD-Lite do.
+    RoomyGroup,
     /// Behind the block before it, and the data behind the indirect block
     /// (Seltzer et al. 1995, §5).
     NearPrevious,
-    /// The first indirect block changes no group: the data goes on right behind the twelfth block,
-    /// the indirect block goes to the inode's group. Further indirect blocks change the group.
+    /// A file stays with its inode's group as far as its first indirect block reaches (but for
+    /// `maxbpg`); it and the thirteenth block are looked for from the front of the group on.
+    /// Further indirect blocks change the group.
     ///
-    /// The aging paper of 1997 (Smith & Seltzer, "File System Aging") calls such a policy
-    /// `NoSwitch`; where it put the indirect block itself is our assumption.
+    /// The aging paper of 1997 (Smith & Seltzer, "File System Aging") names such a policy; its text
+    /// was not at hand, and what is done here is what later BSDs do.
     NoSwitch,
 }
 

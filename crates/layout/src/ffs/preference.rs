@@ -28,12 +28,14 @@ pub(crate) struct Wanted {
     pub(crate) previous: u32,
     /// Address of the block `maxcontig` before it in the same map; 0 if there is none.
     pub(crate) run_start: u32,
+    /// Whether the search for a group for a map's first block leaves out the inode's own.
+    pub(crate) leaves_group: bool,
 }
 
 impl Wanted {
     /// The first block of a map, or an indirect block in front of it.
-    pub(crate) fn first_of_map(inode_group: u32, block: u32) -> Self {
-        Self { inode_group, block, index: 0, previous: 0, run_start: 0 }
+    pub(crate) fn first_of_map(inode_group: u32, block: u32, leaves_group: bool) -> Self {
+        Self { inode_group, block, index: 0, previous: 0, run_start: 0, leaves_group }
     }
 }
 
@@ -62,7 +64,9 @@ pub(crate) fn block_address(view: View<'_>, wanted: Wanted) -> u32 {
             return group_front(geometry, wanted.inode_group);
         }
         let start = if wanted.previous == 0 {
-            wanted.inode_group + wanted.block / geometry.maxbpg
+            // Nothing is known of the block before: a guess by the block's number.
+            let first = u32::from(wanted.leaves_group);
+            wanted.inode_group + first + wanted.block / geometry.maxbpg
         } else {
             geometry.group_of(wanted.previous) + 1
         };

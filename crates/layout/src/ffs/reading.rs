@@ -62,10 +62,11 @@ impl FastFileSystem {
             return;
         }
         let record = &self.inodes.records[inode as usize];
-        if number > 0 && map.is_none_or(|before| before == 0) {
-            if let Some(double) = record.double.checked_sub(1) {
-                self.read_addresses(self.inodes.doubles[double as usize].address, device);
-            }
+        if number > 0
+            && map.is_none_or(|before| before == 0)
+            && let Some(double) = record.double.checked_sub(1)
+        {
+            self.read_addresses(self.inodes.doubles[double as usize].address, device);
         }
         if let Some(indirect) = self.indirect(inode, slot) {
             self.read_addresses(indirect.address, device);

@@ -183,9 +183,9 @@ impl FastFileSystem {
                     self.indirect(inode, slot).map_or(0, |indirect| indirect.address)
                 }
                 IndirectPlacement::NoSwitch if matches!(slot, Slot::Single(_)) => {
-                    self.address(inode, block - 1)
+                    return group_front(&self.geometry, inode_group);
                 }
-                IndirectPlacement::NewGroup | IndirectPlacement::NoSwitch => 0,
+                _ => 0,
             };
             if near != 0 {
                 return near + next;
@@ -199,8 +199,14 @@ impl FastFileSystem {
             previous: if index == 0 { 0 } else { before(1) },
             // Only the gap asks for it.
             run_start: if self.geometry.gap_fragments == 0 { 0 } else { before(maxcontig) },
+            leaves_group: self.leaves_group(),
         };
         block_address(self.view(), wanted)
+    }
+
+    /// Whether files leave their inode's group when they need an indirect block.
+    fn leaves_group(&self) -> bool {
+        self.policies.indirect != IndirectPlacement::RoomyGroup
     }
 
     /// Where the indirect block that names `block` should go.
@@ -214,7 +220,10 @@ impl FastFileSystem {
             IndirectPlacement::NoSwitch if matches!(self.slot(block), Slot::Single(_)) => {
                 group_front(&self.geometry, inode_group)
             }
-            _ => block_address(self.view(), Wanted::first_of_map(inode_group, block)),
+            _ => block_address(
+                self.view(),
+                Wanted::first_of_map(inode_group, block, self.leaves_group()),
+            ),
         }
     }
 

@@ -44,6 +44,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn policies() -> impl Strategy<Value = Policies> {
     let indirect = prop::sample::select(vec![
         IndirectPlacement::NewGroup,
+        IndirectPlacement::RoomyGroup,
         IndirectPlacement::NearPrevious,
         IndirectPlacement::NoSwitch,
     ]);
