@@ -10,22 +10,28 @@
 //! |---|---|
 //! | [`git`] | the first-parent history of a repository on disk |
 //! | [`oplist`] | such a history as a list of operations |
+//! | [`smith_1996`] | the published facts of the workload of 1996 |
 //!
 //! The same parameters and seed give the same operations and the same bytes of the file.
 
 mod census;
+mod day_mixer;
+mod draws;
 mod facts;
 mod file;
 pub mod git;
 mod history;
 mod ledger;
 pub mod oplist;
+pub mod short_lived;
 #[cfg(test)]
 mod slow_rules;
+pub mod smith_1996;
 #[cfg(test)]
 mod tests;
 
 pub use census::{BrokenRule, Census};
+pub use day_mixer::{Allocated, DayChange, DayEvent, DayMixer};
 pub use facts::{SourceFacts, WorkloadFacts};
 pub use file::{WorkloadReader, WorkloadWriter};
 pub use history::{HistoryParameters, Rewrite};

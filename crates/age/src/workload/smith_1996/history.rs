@@ -1,0 +1,278 @@
+//! The history of the long-lived files, as nightly snapshots would tell it.
+//!
+//! The files of the end are planned first ([`super::survivors`]); what else the utilization asks
+//! for is filled by files that come and go, day by day: some are made, those whose life is over are
+//! removed, a burst now and then removes and makes many at once, and when there is too much the
+//! files of whole directories are cleaned up. All of it happens in the few directories that are
+//! active at the time.
+
+use agewell_core::{DAY_NS, RandomStreams, Stream, chance, uniform_below};
+
+use super::survivors::{self, Survivor};
+use super::{Kind, Smith1996Parameters, allocated_bytes};
+use crate::workload::draws::{geometric, log_normal_bytes, normal, pick, power_of_two, unit, zipf};
+use crate::workload::short_lived::working_time_ns;
+use crate::workload::{DayChange, DayEvent};
+
+/// Deviation of the changes of a directory about its time of the day, ns: 20 minutes.
+const SESSION_NS: f64 = 1.2e12;
+/// A file may exceed what is missing to the day's utilization by this much, bytes; chosen by us so
+/// that large files exist and the utilization stays within a percent.
+const OVERSHOOT_BYTES: u64 = 2 << 20;
+
+/// The directories and which of them are active when.
+pub(super) struct Directories {
+    kinds: Vec<Kind>,
+    /// Kind and cylinder group of each.
+    rows: Vec<(u8, u32)>,
+    /// Those active on each day.
+    active: Vec<Vec<u32>>,
+}
+
+impl Directories {
+    fn plan(parameters: &Smith1996Parameters, stream: &mut Stream) -> Self {
+        let rows = (0..parameters.directories)
+            .map(|_| {
+                let drawn = uniform_below(stream, 100) as u32;
+                let mut reach = 0;
+                let kind = parameters.kinds.iter().position(|kind| {
+                    reach += kind.share_pct;
+                    drawn < reach
+                });
+                let kind = kind.expect("the shares make 100") as u8;
+                (kind, uniform_below(stream, parameters.groups.into()) as u32)
+            })
+            .collect();
+        // An order of use of its own: the first are taken most often.
+        let mut order: Vec<u32> = (0..parameters.directories).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, uniform_below(stream, last as u64 + 1) as usize);
+        }
+        let leave = 1.0 / parameters.active_days;
+        let mut now: Vec<u32> = order[..parameters.active_directories as usize].to_vec();
+        let active = (0..parameters.days)
+            .map(|_| {
+                for place in &mut now {
+                    if chance(stream, leave) {
+                        *place = order[zipf(stream, parameters.directories) as usize];
+                    }
+                }
+                now.clone()
+            })
+            .collect();
+        Self { kinds: parameters.kinds.clone(), rows, active }
+    }
+
+    /// One of those active on `day`.
+    pub(super) fn active_on(&self, day: u32, stream: &mut Stream) -> u32 {
+        pick(stream, &self.active[day as usize])
+    }
+
+    pub(super) fn kind(&self, directory: u32) -> &Kind {
+        &self.kinds[usize::from(self.rows[directory as usize].0)]
+    }
+
+    fn group(&self, directory: u32) -> u32 {
+        self.rows[directory as usize].1
+    }
+}
+
+/// What happens to the long-lived files.
+pub(super) struct History {
+    /// Events of each day; directories are those of the workload, 1 for group 0.
+    pub(super) days: Vec<Vec<DayEvent>>,
+    /// Files made, each replacement counted.
+    pub(super) files_made: u64,
+    /// Bytes written.
+    pub(super) written_bytes: u64,
+}
+
+impl History {
+    pub(super) fn plan(parameters: &Smith1996Parameters, streams: &RandomStreams) -> Self {
+        let directories =
+            Directories::plan(parameters, &mut streams.stream("directories of the history"));
+        let (survivors, factor) =
+            survivors::plan(parameters, &directories, &mut streams.stream("files of the end"));
+        let mut planner = Planner::new(parameters, &directories, factor);
+        let mut stream = streams.stream("files that come and go");
+        planner.add_survivors(&survivors);
+        for day in 0..parameters.days {
+            planner.fill(day, &mut stream);
+        }
+        planner.finish(&mut streams.stream("times of the history"))
+    }
+}
+
+/// A file that comes and goes.
+#[derive(Debug, Clone, Copy)]
+struct Guest {
+    key: u32,
+    directory: u32,
+    last_day: u32,
+    allocated: u64,
+}
+
+struct Planner<'a> {
+    parameters: &'a Smith1996Parameters,
+    directories: &'a Directories,
+    /// What lengths are multiplied by: files that go are as large as those that stay.
+    factor: f64,
+    /// Changes of each day: key, directory (before grouping), and length, or none for a deletion.
+    days: Vec<Vec<(u32, u32, Option<u64>, bool)>>,
+    /// Change of the bytes allocated to survivors on each day.
+    survivors: Vec<i64>,
+    survivor_bytes: i64,
+    guests: Vec<Guest>,
+    guest_bytes: u64,
+    keys: u32,
+}
+
+impl<'a> Planner<'a> {
+    fn new(parameters: &'a Smith1996Parameters, directories: &'a Directories, factor: f64) -> Self {
+        let days = parameters.days as usize;
+        Self {
+            parameters,
+            directories,
+            factor,
+            days: vec![Vec::new(); days],
+            survivors: vec![0; days],
+            survivor_bytes: 0,
+            guests: Vec::new(),
+            guest_bytes: 0,
+            keys: 0,
+        }
+    }
+
+    fn add_survivors(&mut self, survivors: &[Survivor]) {
+        for survivor in survivors {
+            let key = self.next_key();
+            let mut before = 0;
+            for (index, version) in survivor.versions.iter().enumerate() {
+                let day = version.day as usize;
+                let change = (key, survivor.directory, Some(version.bytes), index > 0);
+                self.days[day].push(change);
+                let allocated = allocated_bytes(version.bytes) as i64;
+                self.survivors[day] += allocated - before;
+                before = allocated;
+            }
+        }
+    }
+
+    fn next_key(&mut self) -> u32 {
+        self.keys += 1;
+        self.keys - 1
+    }
+
+    fn level(&self) -> u64 {
+        self.survivor_bytes as u64 + self.guest_bytes
+    }
+
+    /// Files that come and go on `day`.
+    fn fill(&mut self, day: u32, stream: &mut Stream) {
+        self.survivor_bytes += self.survivors[day as usize];
+        let wanted = self.parameters.path_bytes(day);
+        // Nothing is removed on the day that it is made: nightly snapshots do not see such files.
+        let old = self.guests.len();
+        let mut kept = Vec::with_capacity(old);
+        let burst = uniform_below(stream, self.parameters.burst_days.into()) == 0;
+        let replaced = if burst { f64::from(self.parameters.burst_pct) / 100.0 } else { 0.0 };
+        for guest in std::mem::take(&mut self.guests) {
+            if guest.last_day <= day || chance(stream, replaced) {
+                self.remove(day, &guest);
+            } else {
+                kept.push(guest);
+            }
+        }
+        self.guests = kept;
+        self.clean_up(day, wanted, stream);
+        if day + 1 == self.parameters.days {
+            // What is left in the last evening is what was planned to be.
+            for guest in std::mem::take(&mut self.guests) {
+                self.remove(day, &guest);
+            }
+            return;
+        }
+        // An evening is within a percent or so of the path.
+        while self.level() < wanted {
+            self.add_batch(day, wanted, stream);
+        }
+    }
+
+    fn remove(&mut self, day: u32, guest: &Guest) {
+        self.days[day as usize].push((guest.key, guest.directory, None, false));
+        self.guest_bytes -= guest.allocated;
+    }
+
+    /// Removes the files of whole directories until no more than `wanted` is allocated.
+    fn clean_up(&mut self, day: u32, wanted: u64, stream: &mut Stream) {
+        while self.level() > wanted && !self.guests.is_empty() {
+            let directory = pick(stream, &self.guests).directory;
+            let guests = std::mem::take(&mut self.guests);
+            for guest in guests {
+                if guest.directory == directory && self.level() > wanted {
+                    self.remove(day, &guest);
+                } else {
+                    self.guests.push(guest);
+                }
+            }
+        }
+    }
+
+    fn add_batch(&mut self, day: u32, wanted: u64, stream: &mut Stream) {
+        let directory = self.directories.active_on(day, stream);
+        let kind = *self.directories.kind(directory);
+        // What was made together goes together, give or take a day.
+        let spread = power_of_two(self.parameters.life_doublings * normal(stream));
+        let life_days = (self.parameters.life_days * spread).max(1.0);
+        for _ in 0..geometric(stream, kind.batch_files) {
+            let missing = wanted.saturating_sub(self.level());
+            if missing == 0 {
+                return;
+            }
+            let drawn = log_normal_bytes(stream, kind.median_bytes, kind.size_doublings);
+            let drawn = ((drawn * self.factor) as u64).max(1);
+            let bytes = drawn.min(self.parameters.bytes_max).min(missing + OVERSHOOT_BYTES);
+            let allocated = allocated_bytes(bytes);
+            let life = (life_days * (0.9 + 0.2 * unit(stream))).min(1e6) as u32;
+            let key = self.next_key();
+            self.guests.push(Guest { key, directory, last_day: day + life.max(1), allocated });
+            self.guest_bytes += allocated;
+            self.days[day as usize].push((key, directory, Some(bytes), false));
+        }
+    }
+
+    /// Gives every change its time and its group.
+    fn finish(self, stream: &mut Stream) -> History {
+        let (mut files_made, mut written_bytes) = (0, 0);
+        let mut centres = vec![0_u64; self.parameters.directories as usize];
+        let days = self.days.iter().map(|changes| {
+            for &(_, directory, ..) in changes {
+                centres[directory as usize] = 0;
+            }
+            let event = |&(key, directory, bytes, replaces): &(u32, u32, Option<u64>, bool)| {
+                let centre = &mut centres[directory as usize];
+                if *centre == 0 {
+                    *centre = working_time_ns(stream);
+                }
+                let at_ns = (*centre as f64 + SESSION_NS * normal(stream))
+                    .clamp(0.0, (DAY_NS - 1) as f64) as u64;
+                let change = match bytes {
+                    None => DayChange::Delete,
+                    Some(bytes) => {
+                        files_made += 1;
+                        written_bytes += bytes;
+                        if replaces {
+                            DayChange::Replace { at_ns, bytes }
+                        } else {
+                            DayChange::Create { at_ns, bytes }
+                        }
+                    }
+                };
+                DayEvent { key, directory: self.directories.group(directory) + 1, change }
+            };
+            changes.iter().map(event).collect()
+        });
+        let days = days.collect();
+        History { days, files_made, written_bytes }
+    }
+}

@@ -1,0 +1,143 @@
+//! The files that are there at the end, planned first: when each was written last, how large it
+//! then was, and its earlier versions.
+//!
+//! Invariants: their number, the number written in the last days, and the bytes allocated to both
+//! are those of the parameters (to a few fragments).
+
+use agewell_core::{Stream, chance, uniform_below};
+
+use super::history::Directories;
+use super::{Smith1996Parameters, allocated_bytes};
+use crate::workload::draws::{geometric, log_normal_bytes, log_uniform, unit};
+use crate::workload::short_lived::factor_for;
+
+/// One writing of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) day: u32,
+    pub(super) bytes: u64,
+}
+
+/// A file that is there at the end.
+#[derive(Debug, Clone)]
+pub(super) struct Survivor {
+    pub(super) directory: u32,
+    /// Its writings by day, at most one a day; the last is the one that stays.
+    pub(super) versions: Vec<Version>,
+}
+
+/// Plans the files of the end; also returns the factor by which the lengths drawn for the old ones
+/// among them were multiplied.
+pub(super) fn plan(
+    parameters: &Smith1996Parameters,
+    directories: &Directories,
+    stream: &mut Stream,
+) -> (Vec<Survivor>, f64) {
+    let first_recent = parameters.days - parameters.recent_days;
+    let recent = parameters.recent_files;
+    let old = parameters.files_at_end - recent;
+    let mut survivors = Vec::with_capacity(parameters.files_at_end as usize);
+    let recent_day = |stream: &mut Stream| {
+        first_recent + uniform_below(stream, parameters.recent_days.into()) as u32
+    };
+    let rise = Rise::new(parameters);
+    place(old, directories, stream, |stream| rise.day(stream), &mut survivors);
+    place(recent, directories, stream, recent_day, &mut survivors);
+    let (of_old, of_recent) = survivors.split_at_mut(old as usize);
+    let old_bytes = parameters.allocated_bytes_at_end - parameters.recent_allocated_bytes;
+    let factor = scale(of_old, old_bytes, parameters.bytes_max);
+    scale(of_recent, parameters.recent_allocated_bytes, parameters.bytes_max);
+    for survivor in &mut survivors {
+        add_earlier(survivor, parameters, stream);
+    }
+    (survivors, factor)
+}
+
+/// Files in batches, each batch of one directory that is active on its day.
+fn place(
+    count: u64,
+    directories: &Directories,
+    stream: &mut Stream,
+    mut day: impl FnMut(&mut Stream) -> u32,
+    survivors: &mut Vec<Survivor>,
+) {
+    let mut left = count;
+    while left > 0 {
+        let day = day(stream);
+        let directory = directories.active_on(day, stream);
+        let kind = directories.kind(directory);
+        let batch = u64::from(geometric(stream, kind.batch_files)).min(left);
+        for _ in 0..batch {
+            let bytes = log_normal_bytes(stream, kind.median_bytes, kind.size_doublings) as u64;
+            survivors.push(Survivor { directory, versions: vec![Version { day, bytes }] });
+        }
+        left -= batch;
+    }
+}
+
+/// Scales the last versions so that they take `allocated` bytes; returns the factor.
+fn scale(survivors: &mut [Survivor], allocated: u64, bytes_max: u64) -> f64 {
+    let scaled = |survivor: &Survivor, factor: f64| {
+        ((survivor.versions[0].bytes as f64 * factor) as u64).clamp(1, bytes_max)
+    };
+    let factor = factor_for(allocated, |factor| {
+        survivors.iter().map(|survivor| allocated_bytes(scaled(survivor, factor))).sum()
+    });
+    for survivor in survivors {
+        survivor.versions[0].bytes = scaled(survivor, factor);
+    }
+    factor
+}
+
+/// Gives some files earlier versions, of a similar size, at growing distances back.
+fn add_earlier(survivor: &mut Survivor, parameters: &Smith1996Parameters, stream: &mut Stream) {
+    if !chance(stream, f64::from(parameters.rewritten_pct) / 100.0) {
+        return;
+    }
+    let mut version = survivor.versions[0];
+    for _ in 0..geometric(stream, parameters.rewrites) {
+        // From one day to two months, each doubling equally likely.
+        let gap = log_uniform(stream, 6.0) as u32;
+        if gap > version.day {
+            break;
+        }
+        let size = 0.7 + 0.4 * unit(stream);
+        version.day -= gap;
+        version.bytes = ((version.bytes as f64 * size) as u64).max(1);
+        survivor.versions.push(version);
+    }
+    survivor.versions.reverse();
+}
+
+/// When the old files of the end were written last: half of what comes while the file system fills
+/// stays, and the rest is spread evenly over the days until the last month.
+struct Rise {
+    /// Share of the files written up to each day.
+    share: Vec<f64>,
+}
+
+impl Rise {
+    fn new(parameters: &Smith1996Parameters) -> Self {
+        let old = parameters.allocated_bytes_at_end - parameters.recent_allocated_bytes;
+        let days = parameters.days - parameters.recent_days;
+        let (mut filled, mut highest) = (0.0, 0);
+        let filling: Vec<f64> = (0..days)
+            .map(|day| {
+                let path = parameters.path_bytes(day);
+                filled += 0.5 * path.saturating_sub(highest) as f64;
+                highest = highest.max(path);
+                (filled / old as f64).min(1.0)
+            })
+            .collect();
+        // What is left over comes evenly.
+        let rest = 1.0 - filling[filling.len() - 1];
+        let even = |day: usize| rest * (day + 1) as f64 / f64::from(days);
+        let share = filling.iter().enumerate().map(|(day, share)| share + even(day)).collect();
+        Self { share }
+    }
+
+    fn day(&self, stream: &mut Stream) -> u32 {
+        let drawn = unit(stream);
+        self.share.partition_point(|&share| share <= drawn).min(self.share.len() - 1) as u32
+    }
+}
