@@ -12,6 +12,9 @@ __all__ = [
     "AgewellError",
     "InputError",
     "RunError",
+    "age_recipe",
+    "age_replay",
+    "bench_directory",
     "device_import",
     "device_list",
     "device_load",
@@ -120,3 +123,24 @@ def snapshot_take(
 
 def snapshot_check(path: str | PathLike[str]) -> str:
     """Read a snapshot file, check all of it, and say what it holds (JSON)."""
+
+def age_replay(
+    request: str,
+    progress: Callable[[int, int | None, int, float, float, float | None, bool], object]
+    | None = None,
+) -> str:
+    """Replay a workload onto a target as the request (JSON) says; the record (JSON).
+
+    `progress` is called with operations done, operations in all if known, those without room, days
+    of the workload passed, used over total, the layout score or None, and whether operations are
+    only taken note of because they were done before.
+    """
+
+def age_recipe(path: str | PathLike[str]) -> str:
+    """A recipe, checked (JSON)."""
+
+def bench_directory(request: str, progress: Callable[[int, int], object] | None = None) -> str:
+    """Measure a directory of a mounted file system as the request (JSON) says; the record (JSON).
+
+    `progress` is called with the benchmarks done and how many there are.
+    """

@@ -4,6 +4,7 @@
 //! One plan, two ways to carry it out: on a simulated file system over a modelled device, and on
 //! a directory of a real one.
 
+pub mod real;
 pub mod simulated;
 
 /// Bytes written and read for each size of file (Smith & Seltzer 1996, §5.1; Seltzer et al. 1995,

@@ -17,7 +17,10 @@
 
 mod checkpoint;
 mod copies;
+pub mod job;
 mod plan;
+pub mod recipe;
+pub mod request;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -77,6 +80,65 @@ pub enum Until {
     Days(u64),
     /// So many bytes were written.
     WrittenBytes(u64),
+    /// So many operations were asked of the target.
+    Operations(u64),
+}
+
+/// What holds a utilization, once the target is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveLimit {
+    /// Bytes of files, in whole blocks, that are not exceeded.
+    pub bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+}
+
+impl SyncEvery {
+    /// Reads `1000` (operations), `64 MiB` (written) or `1 d` (time of the workload).
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn parse(text: &str) -> Result<Self, AgeError> {
+        if let Ok(operations) = text.trim().parse() {
+            return Ok(Self::Operations(operations));
+        }
+        if let Ok(bytes) = agewell_core::parse_bytes(text) {
+            return Ok(Self::Bytes(bytes));
+        }
+        agewell_core::parse_duration_ns(text).map(Self::TimeNs).map_err(|_| {
+            AgeError::Input(format!(
+                "'{text}' says not how often to sync; write operations (1000), bytes (64 MiB) or \
+                 time of the workload (1 d)"
+            ))
+        })
+    }
+}
+
+impl Until {
+    /// Reads `score=0.8`, `utilization=0.9`, `days=30`, `writes=20 GB` or `operations=100000`.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn parse(text: &str) -> Result<Self, AgeError> {
+        let bad = || {
+            AgeError::Input(format!(
+                "'{text}' is not an end; write score=0.8, utilization=0.9, days=30, writes=20 GB \
+                 or operations=100000"
+            ))
+        };
+        let (name, value) = text.split_once('=').ok_or_else(bad)?;
+        let (name, value) = (name.trim(), value.trim());
+        let share = || value.parse::<f64>().map_err(|_| bad());
+        let count = || value.parse::<u64>().map_err(|_| bad());
+        Ok(match name {
+            "score" => Self::Score(share()?),
+            "utilization" => Self::Utilization(share()?),
+            "days" => Self::Days(count()?),
+            "writes" => Self::WrittenBytes(agewell_core::parse_bytes(value).map_err(|_| bad())?),
+            "operations" => Self::Operations(count()?),
+            _ => return Err(bad()),
+        })
+    }
 }
 
 /// Why a replay ended.
@@ -98,6 +160,8 @@ pub struct ReplayOptions {
     pub streams: Option<u16>,
     /// Used over total that is not exceeded.
     pub utilization: Option<f64>,
+    /// The same as bytes, which count instead of what the target would give: of a recipe.
+    pub live_limit: Option<LiveLimit>,
     /// Which files are removed for that.
     pub hold: Hold,
     /// Syncs beside those of the workload.
@@ -116,6 +180,7 @@ impl Default for ReplayOptions {
             copies: 1,
             streams: None,
             utilization: None,
+            live_limit: None,
             hold: Hold::default(),
             sync_every: None,
             until: Vec::new(),
@@ -226,6 +291,8 @@ pub struct ReplayReport {
     pub usage_after: UsageRecord,
     /// Used over total as asked.
     pub utilization_asked: Option<f64>,
+    /// The bytes that held it.
+    pub live_limit: Option<LiveLimit>,
     /// Used over total as the target tells, highest sample.
     pub utilization_max: f64,
     /// Optimal blocks at the end, of all files.
@@ -324,8 +391,12 @@ where
         Some(checkpoint) => checkpoint.usage_before,
         None => target.usage()?.into(),
     };
-    let limit_bytes = options.utilization.map(|share| limit_bytes(share, usage_before));
-    let planner = Planner::new(workload, options, block_bytes, limit_bytes);
+    let live_limit = options.live_limit.or_else(|| {
+        options
+            .utilization
+            .map(|share| LiveLimit { bytes: limit_bytes(share, usage_before), block_bytes })
+    });
+    let planner = Planner::new(workload, options, block_bytes, live_limit);
     let mut state = Replay {
         target,
         planner,
@@ -334,6 +405,7 @@ where
         log,
         tell,
         usage_before,
+        live_limit,
         batch: Vec::new(),
         outcomes: Vec::new(),
         counts: Outcomes::default(),
@@ -389,6 +461,7 @@ struct Replay<'a, 'l, 't, S, T: ?Sized> {
     log: Option<&'a mut Log<'l>>,
     tell: &'a mut Tell<'t>,
     usage_before: UsageRecord,
+    live_limit: Option<LiveLimit>,
     batch: Vec<Operation>,
     outcomes: Vec<Outcome>,
     counts: Outcomes,
@@ -516,7 +589,7 @@ where
         Ok(self.options.until.iter().copied().find(|until| match *until {
             Until::Score(score) => layout.score().is_some_and(|now| now <= score),
             Until::Utilization(share) => usage.utilization() >= share,
-            Until::Days(_) | Until::WrittenBytes(_) => false,
+            Until::Days(_) | Until::WrittenBytes(_) | Until::Operations(_) => false,
         }))
     }
 
@@ -576,6 +649,7 @@ where
             usage_before: self.usage_before,
             usage_after: usage.into(),
             utilization_asked: self.options.utilization,
+            live_limit: self.live_limit,
             utilization_max: self.utilization_max,
             layout_optimal: layout.optimal,
             layout_counted: layout.counted,

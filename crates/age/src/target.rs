@@ -6,7 +6,7 @@ pub mod simulated;
 pub use directory::{Allocation, Data, DirectoryOptions, DirectoryTarget};
 pub use simulated::SimulatedTarget;
 
-use crate::{AgeError, Operation, Snapshot};
+use crate::{AgeError, Extent, Operation, Snapshot};
 
 /// What became of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,25 @@ pub struct LayoutCounts {
 }
 
 impl LayoutCounts {
+    /// Those of a file with `extents`, which all have a place. A block behind a hole counts as any
+    /// other: it is optimal where it lies right behind the one written before it.
+    #[must_use]
+    pub fn of_extents(extents: &[Extent], block_bytes: u64) -> Self {
+        let mut counts = Self::default();
+        let mut end_bytes = None;
+        for extent in extents {
+            let blocks = extent.length_bytes.div_ceil(block_bytes);
+            if blocks == 0 {
+                continue;
+            }
+            counts.counted += blocks - u64::from(end_bytes.is_none());
+            let follows = end_bytes == Some(extent.physical_bytes);
+            counts.optimal += blocks - 1 + u64::from(follows);
+            end_bytes = Some(extent.physical_bytes.wrapping_add(extent.length_bytes));
+        }
+        counts
+    }
+
     /// The layout score, if any block counts.
     #[must_use]
     pub fn score(self) -> Option<f64> {

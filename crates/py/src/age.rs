@@ -1,5 +1,7 @@
 //! Snapshots, layout metrics, aging workloads and their replay, from Python.
 
+pub(crate) mod benchmark;
+pub(crate) mod replay;
 pub(crate) mod snapshot;
 
 use agewell_age::AgeError;

@@ -23,6 +23,12 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _agewell {
     #[pymodule_export]
+    use crate::age::benchmark::bench_directory;
+
+    #[pymodule_export]
+    use crate::age::replay::{age_recipe, age_replay};
+
+    #[pymodule_export]
     use crate::age::snapshot::{snapshot_check, snapshot_take};
 
     #[pymodule_export]

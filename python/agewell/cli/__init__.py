@@ -67,6 +67,8 @@ def _register() -> None:
         "devices",
         "validate",
         "trace",
+        "age",
+        "bench",
         "snapshot",
         "report",
     ):

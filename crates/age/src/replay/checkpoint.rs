@@ -85,12 +85,8 @@ impl Checkpoint {
     /// # Errors
     /// If it cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<(), AgeError> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        let beside = Path::new(&beside);
         let text = serde_json::to_vec(self).expect("plain values become JSON");
-        fs::write(beside, text).map_err(AgeError::io("write", beside))?;
-        fs::rename(beside, path).map_err(AgeError::io("rename", beside))
+        write_whole(path, &text)
     }
 
     /// Whether it is of the replay that is to be resumed.
@@ -111,4 +107,13 @@ impl Checkpoint {
         };
         Err(does_not_fit(path, differs))
     }
+}
+
+/// Writes `bytes` to `path` through a file beside it, so that `path` is whole or as it was.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AgeError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = Path::new(&beside);
+    fs::write(beside, bytes).map_err(AgeError::io("write", beside))?;
+    fs::rename(beside, path).map_err(AgeError::io("rename", beside))
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use agewell_core::{DAY_NS, RandomStreams, Stream, mix, uniform_below};
 
 use super::copies::Copies;
-use super::{Hold, ReplayOptions, StopReason, SyncEvery, Until};
+use super::{Hold, LiveLimit, ReplayOptions, StopReason, SyncEvery, Until};
 use crate::{Action, AgeError, Operation};
 
 /// Operations of one batch; chosen by us: progress, stopping and checkpoints come between batches.
@@ -109,12 +109,12 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         source: S,
         options: &ReplayOptions,
         block_bytes: u64,
-        limit_bytes: Option<u64>,
+        live_limit: Option<LiveLimit>,
     ) -> Self {
         Self {
             source: Copies::new(source, options.copies, options.streams),
-            block_bytes: block_bytes.max(1),
-            limit_bytes,
+            block_bytes: live_limit.map_or(block_bytes, |limit| limit.block_bytes).max(1),
+            limit_bytes: live_limit.map(|limit| limit.bytes),
             hold: options.hold,
             sync_every: options.sync_every,
             until: options.until.clone(),
@@ -189,6 +189,7 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
             let reached = match *until {
                 Until::Days(days) => operation.time_ns >= days.saturating_mul(DAY_NS),
                 Until::WrittenBytes(bytes) => self.planned.written_bytes >= bytes,
+                Until::Operations(operations) => self.planned.operations >= operations,
                 Until::Score(_) | Until::Utilization(_) => false,
             };
             if reached {

@@ -91,3 +91,27 @@ pub fn write_series(path: &Path, rows: &[SeriesRow], metadata: String) -> Result
     writer.finish(metadata)?;
     Ok(())
 }
+
+/// The table of the operations without room.
+const REFUSED: TableKind = TableKind { name: "aging-refused", version: 1 };
+
+/// Writes which operations of the log at `log` found no room, counted from 0, to a table beside it
+/// (`x.parquet` gives `x.no-space.parquet`); an older one goes when there are none.
+pub(super) fn write_refused(log: &Path, positions: &[u64]) -> Result<(), AgeError> {
+    let path = log.with_extension("no-space.parquet");
+    if positions.is_empty() {
+        return match std::fs::remove_file(&path) {
+            Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+                Err(AgeError::io("remove", &path)(why))
+            }
+            _ => Ok(()),
+        };
+    }
+    let schema = Arc::new(Schema::new(vec![Field::new("operation", DataType::UInt64, false)]));
+    let column = Arc::new(UInt64Array::from(positions.to_vec())) as ArrayRef;
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![column]).expect("one column");
+    let mut writer = TableWriter::create(&path, REFUSED, schema, &["operation"])?;
+    writer.write(&batch)?;
+    writer.finish("{}".to_owned())?;
+    Ok(())
+}

@@ -18,6 +18,9 @@ mod lane;
 mod layout;
 mod places;
 
+pub(crate) use self::data::Pool;
+pub(crate) use self::places::{directory_name, file_name};
+
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -169,6 +172,12 @@ impl DirectoryTarget {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How it is used.
+    #[must_use]
+    pub fn options(&self) -> &DirectoryOptions {
+        &self.options
     }
 
     /// Bytes of a block of the file system.
@@ -385,7 +394,7 @@ impl DirectoryTarget {
 }
 
 /// Removes all that is below `at`, files with names like ours and directories.
-fn remove_below(at: std::os::fd::BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn remove_below(at: std::os::fd::BorrowedFd<'_>) -> Result<(), Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let readable = rustix::fs::openat(at, ".", flags, Mode::empty())?;
     let mut names = Vec::new();

@@ -15,14 +15,14 @@ const STAMP_EVERY_BYTES: usize = 4096;
 
 /// A pool of bytes to write from.
 #[derive(Debug)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     bytes: Vec<u8>,
     stamped: bool,
 }
 
 impl Pool {
     /// `length_bytes` of `data`; the same seed gives the same bytes.
-    pub(super) fn new(data: Data, length_bytes: usize, seed: u64) -> Self {
+    pub(crate) fn new(data: Data, length_bytes: usize, seed: u64) -> Self {
         let mut bytes = vec![0; length_bytes];
         if data == Data::Random {
             RandomStreams::new(seed).stream("file-data").fill_bytes(&mut bytes);
@@ -31,7 +31,7 @@ impl Pool {
     }
 
     /// The bytes for up to `length_bytes` of `file` from `offset_bytes`, written at `time_ns`.
-    pub(super) fn bytes(
+    pub(crate) fn bytes(
         &mut self,
         file: u32,
         offset_bytes: u64,

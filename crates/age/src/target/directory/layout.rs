@@ -73,7 +73,7 @@ impl DirectoryTarget {
         for file in asked {
             extents.clear();
             let told = self.ask(file, &mut map, &mut extents)?;
-            let counts = count(&extents, block_bytes);
+            let counts = LayoutCounts::of_extents(&extents, block_bytes);
             total.optimal += counts.optimal;
             total.counted += counts.counted;
             if sample_only {
@@ -127,19 +127,4 @@ impl DirectoryTarget {
         extents.retain(|extent| !extent.flags.any(ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE)));
         Ok(told)
     }
-}
-
-/// Optimal and counted blocks of a file with `extents`. A block behind a hole counts as any other:
-/// it is optimal where it lies right behind the one written before it.
-fn count(extents: &[Extent], block_bytes: u64) -> LayoutCounts {
-    let mut counts = LayoutCounts::default();
-    let mut end_bytes = None;
-    for extent in extents {
-        let blocks = extent.length_bytes.div_ceil(block_bytes);
-        counts.counted += blocks - u64::from(end_bytes.is_none());
-        let follows = end_bytes == Some(extent.physical_bytes);
-        counts.optimal += blocks - 1 + u64::from(follows);
-        end_bytes = Some(extent.physical_bytes.wrapping_add(extent.length_bytes));
-    }
-    counts
 }

@@ -52,12 +52,13 @@ pub(super) struct Places {
 }
 
 /// The name of file `file` in its directory.
-pub(super) fn file_name(file: u32, name: &mut String) {
+pub(crate) fn file_name(file: u32, name: &mut String) {
     name.clear();
     write!(name, "f{file:08x}").expect("a string takes whatever is written to it");
 }
 
-fn directory_name(directory: u32) -> String {
+/// The name of directory `directory` in its parent.
+pub(crate) fn directory_name(directory: u32) -> String {
     format!("d{directory:08x}")
 }
 
