@@ -26,6 +26,8 @@ mod measure;
 mod neighbours;
 mod pieces;
 mod placement;
+mod read_costs;
+mod reorganise;
 mod tree;
 
 pub use free::{FreeBin, FreeReach, FreeSpace};
@@ -35,6 +37,7 @@ pub use layout::{
 pub use map::DiskMap;
 pub use neighbours::{Neighbours, Order};
 pub use placement::{GroupTenth, Placement};
+pub use reorganise::{Alone, NOTICED_PCT, PAYS_PCT, Reorganising, Verdict, Walk, reorganising};
 
 use serde::Serialize;
 

@@ -2,6 +2,7 @@
 //! every block by itself.
 
 mod model;
+mod reading;
 mod rules;
 
 use crate::{
