@@ -20,6 +20,7 @@ __all__ = [
     "device_load",
     "resolve_experiment",
     "run_experiment",
+    "score_path",
     "snapshot_check",
     "snapshot_take",
     "trace_convert",
@@ -143,4 +144,19 @@ def bench_directory(request: str, progress: Callable[[int, int], object] | None 
     """Measure a directory of a mounted file system as the request (JSON) says; the record (JSON).
 
     `progress` is called with the benchmarks done and how many there are.
+    """
+
+def score_path(
+    path: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    now_ns: int,
+    options: str = "{}",
+    progress: Callable[[int, int | None], object] | None = None,
+) -> str:
+    """Measure a snapshot file, an image or a mounted tree, and give the metrics (JSON).
+
+    `options` is a JSON object: `strict_holes`, `hot` (a duration), `map_cells`, `sync`, and
+    `device`, or `access_time` with `bandwidth`. `now_ns` is the time now, nanoseconds since 1970.
+    `progress` is called with the files seen so far and, where the file system says so, how many
+    there are.
     """

@@ -94,19 +94,29 @@ def save(plot: Plot, directory: Path) -> list[Path]:
         RunError: The folder cannot be written.
     """
     paths = [directory / f"{plot.name}.png", directory / f"{plot.name}.svg"]
-    with _style(plot.name):
+    with style(plot.name):
         figure = _figure(plot, with_title=True)
         for path in paths:
-            files.write_whole(path, lambda temporary: _write(figure, temporary))
+            files.write_whole(path, lambda temporary: write_figure(figure, temporary))
     return paths
 
 
 def inline_svg(plot: Plot) -> str:
     """The plot as SVG text for an HTML page, in the page's theme colours, without its title."""
-    with _style(plot.name):
-        figure = _figure(plot, with_title=False)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    with style(plot.name):
+        return inline_figure(_figure(plot, with_title=False), plot.name, plot.title)
+
+
+def inline_figure(figure: Figure, name: str, title: str) -> str:
+    """A figure as SVG text for an HTML page, in the page's theme colours.
+
+    Args:
+        figure: What to write.
+        name: Put before every identifier, so that several pictures can share a page.
+        title: What the picture is called where it cannot be seen.
+    """
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue().decode()
     text = text[text.index("<svg") :]
     for colour, variable in _THEME_VARIABLES.items():
@@ -114,14 +124,15 @@ def inline_svg(plot: Plot) -> str:
     # Points fix the size; a page wants the picture as wide as its column.
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = _own_identifiers(text, plot.name)
+    text = _own_identifiers(text, name)
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"font: ([^;'\"]*)'DejaVu Sans'[^;\"]*", r"font: \1var(--sans)", text)
-    label = f'role="img" aria-label="{_attribute(plot.title)}"'
+    label = f'role="img" aria-label="{_attribute(title)}"'
     return text.replace("<svg ", f"<svg {label} ", 1)
 
 
-def _style(name: str) -> Any:
+def style(name: str) -> Any:
+    """A context in which matplotlib draws as agewell does; `name` settles identifiers in an SVG."""
     import matplotlib as mpl
 
     # Without a salt the identifiers inside an SVG are random.
@@ -232,7 +243,8 @@ def _scale(axes: Axes, plot: Plot) -> None:
             axes.axhline(0, color=QUIET, linewidth=0.8, zorder=2)
 
 
-def _write(figure: Figure, path: Path) -> None:
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the suffix; the same figure gives the same bytes."""
     if path.suffix == ".svg":
         figure.savefig(path, format="svg", metadata={"Date": None})
     else:

@@ -64,6 +64,15 @@ class Highlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture that is more than one plot, as SVG text of `drawing.inline_figure`."""
+
+    name: str
+    title: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """A part of the page with its heading.
 
@@ -74,7 +83,8 @@ class Section:
         paragraphs: Text before the rest.
         highlights: Large figures.
         tables: Tables, before the plots unless folded.
-        plots: Pictures.
+        plots: Plots.
+        pictures: Pictures as wide as the page, before the plots.
         listing: Preformatted text that can be unfolded, with its heading; None for none.
     """
 
@@ -85,6 +95,7 @@ class Section:
     highlights: Sequence[Highlight] = ()
     tables: Sequence[PageTable] = ()
     plots: Sequence[Plot] = ()
+    pictures: Sequence[Picture] = ()
     listing: tuple[str, str] | None = None
 
 

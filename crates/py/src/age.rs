@@ -2,6 +2,7 @@
 
 pub(crate) mod benchmark;
 pub(crate) mod replay;
+pub(crate) mod score;
 pub(crate) mod snapshot;
 
 use agewell_age::AgeError;

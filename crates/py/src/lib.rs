@@ -29,6 +29,9 @@ mod _agewell {
     use crate::age::replay::{age_recipe, age_replay};
 
     #[pymodule_export]
+    use crate::age::score::score_path;
+
+    #[pymodule_export]
     use crate::age::snapshot::{snapshot_check, snapshot_take};
 
     #[pymodule_export]

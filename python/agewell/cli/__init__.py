@@ -69,6 +69,7 @@ def _register() -> None:
         "trace",
         "age",
         "bench",
+        "score",
         "snapshot",
         "report",
     ):

@@ -67,6 +67,10 @@ pub struct Reorganising {
     pub defragmenting_verdict: Verdict,
     /// Verdict on writing all files anew in the order of the walk.
     pub rewriting_verdict: Verdict,
+    /// [`PAYS_PCT`].
+    pub pays_pct: f64,
+    /// [`NOTICED_PCT`].
+    pub noticed_pct: f64,
     /// Time to write all files anew: reading them as they lie and writing as much, s.
     pub rewriting_seconds: f64,
     /// Walks after which writing anew has paid for itself; `None` if it saves nothing.
@@ -251,6 +255,8 @@ impl Times {
             },
             defragmenting_verdict: verdict(defragmenting_gain_pct),
             rewriting_verdict: verdict(rewriting_gain_pct),
+            pays_pct: PAYS_PCT,
+            noticed_pct: NOTICED_PCT,
             rewriting_seconds: seconds(rewriting_ns),
             walks_to_pay: (saved_ns > 0).then(|| rewriting_ns as f64 / saved_ns as f64),
         }
