@@ -8,6 +8,7 @@
 
 pub mod benchmark;
 mod error;
+pub mod experiment;
 pub mod operation;
 pub mod replay;
 pub mod score;

@@ -52,6 +52,8 @@ use tree::Tree;
 pub struct ScoreOptions {
     /// Whether a block behind a hole counts as badly placed wherever it lies.
     pub strict_holes: bool,
+    /// Whether a tail (fragments at the end of a file) is a block of its file.
+    pub count_tails: bool,
     /// Hot files are those modified within so long before the snapshot, ns; `None`: no such subset.
     pub hot_period_ns: Option<u64>,
     /// Cells of the map of the device.
@@ -60,7 +62,7 @@ pub struct ScoreOptions {
 
 impl Default for ScoreOptions {
     fn default() -> Self {
-        Self { strict_holes: false, hot_period_ns: None, map_cells: 1024 }
+        Self { strict_holes: false, count_tails: false, hot_period_ns: None, map_cells: 1024 }
     }
 }
 
@@ -153,7 +155,10 @@ impl From<LayoutCounts> for Share {
 /// If the snapshot contradicts itself, as a damaged one may.
 pub fn score(snapshot: &Snapshot, options: &ScoreOptions) -> Result<Report, AgeError> {
     check::check(snapshot)?;
-    let measures = Measures::new(snapshot, options.strict_holes);
+    let mut measures = Measures::new(snapshot, options.strict_holes);
+    if !options.count_tails {
+        measures.leave_tails_out();
+    }
     let tree = Tree::new(snapshot);
     Ok(Report {
         options: *options,
@@ -168,8 +173,8 @@ pub fn score(snapshot: &Snapshot, options: &ScoreOptions) -> Result<Report, AgeE
     })
 }
 
-/// What the aggregate layout score of the regular files that `choose` accepts is made of
-/// (Smith & Seltzer 1996, §3.3; for a subset §5.2).
+/// What the aggregate layout score of the regular files that `choose` accepts is made of, tails left
+/// out (Smith & Seltzer 1996, §3.3; for a subset §5.2).
 ///
 /// # Errors
 /// If the snapshot contradicts itself, as a damaged one may.
@@ -199,8 +204,10 @@ fn file_counts(snapshot: &Snapshot, file: &SnapshotFile, strict_holes: bool) -> 
             Join::Behind => (1, 1),
             Join::Apart { .. } => (1, 0),
         };
-        counts.counted += piece.blocks - 1 + joined;
-        counts.optimal += piece.blocks - 1 + behind;
+        if piece.whole_blocks > 0 {
+            counts.counted += piece.whole_blocks - 1 + joined;
+            counts.optimal += piece.whole_blocks - 1 + behind;
+        }
     }
     counts
 }

@@ -246,7 +246,7 @@ pub trait FileSystem {
     /// Bytes in use, and bytes that can be used at all.
     fn usage_bytes(&self) -> (u64, u64);
 
-    /// Optimal and counted blocks of all regular files (Smith & Seltzer 1996, §3.3).
+    /// Optimal and counted whole blocks of all regular files (Smith & Seltzer 1996, §3.3, §4).
     fn layout_counts(&self) -> (u64, u64);
 
     /// What is free: first sectors and lengths, ascending, not touching.

@@ -1,12 +1,13 @@
 //! Running experiments from Python.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use agewell_sim::{AnyExperiment, Outcome, Places, RunError};
+use agewell_age::experiment::AgingExperiment;
+use agewell_sim::{AnyExperiment, Places, RunError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::error;
+use crate::{age, error};
 
 /// Runs one experiment and returns its result document as JSON text.
 ///
@@ -27,55 +28,87 @@ pub(crate) fn run_experiment(
     let experiment = read_experiment(config)?;
     let places = Places { base: &base_dir, catalogue: &catalogue_dir };
     let mut raised = None;
-    let result = py.detach(|| run_and_write(&experiment, places, out_dir, progress, &mut raised));
-    if let Some(exception) = raised {
-        return Err(exception);
+    let result = py.detach(|| {
+        let mut tell = |done: u64| told(progress.as_ref(), done, &mut raised);
+        run_and_write(&experiment, places, out_dir.as_deref(), &mut tell)
+    });
+    match raised {
+        Some(exception) => Err(exception),
+        None => result,
     }
-    let outcome = result.map_err(to_python)?;
-    Ok(outcome.document.to_string())
 }
 
 /// The experiment with every default filled in, as JSON text; checks it without running it.
 #[pyfunction]
 pub(crate) fn resolve_experiment(config: &str) -> PyResult<String> {
-    Ok(read_experiment(config)?.resolved().to_string())
+    Ok(match read_experiment(config)? {
+        Asked::Requests(experiment) => experiment.resolved(),
+        Asked::Aging(experiment) => experiment.resolved(),
+    }
+    .to_string())
 }
 
-fn read_experiment(config: &str) -> PyResult<AnyExperiment> {
+/// What an experiment asks for.
+enum Asked {
+    /// Requests through remapping, or into a log.
+    Requests(Box<AnyExperiment>),
+    /// A file system that ages.
+    Aging(Box<AgingExperiment>),
+}
+
+fn read_experiment(config: &str) -> PyResult<Asked> {
     let value: Value = serde_json::from_str(config)
         .map_err(|why| error::input(format!("the experiment is not JSON: {why}")))?;
-    AnyExperiment::from_value(value).map_err(error::input)
+    if AgingExperiment::is_asked_for(&value) {
+        let read = AgingExperiment::from_value(value).map_err(error::input)?;
+        return Ok(Asked::Aging(Box::new(read)));
+    }
+    let read = AnyExperiment::from_value(value).map_err(error::input)?;
+    Ok(Asked::Requests(Box::new(read)))
+}
+
+/// Tells Python how far a run has come; whether to go on.
+fn told(progress: Option<&Py<PyAny>>, done: u64, raised: &mut Option<PyErr>) -> bool {
+    // Signals reach Python only while it holds the interpreter: a batch is a few milliseconds.
+    let told = Python::attach(|py| {
+        py.check_signals()?;
+        if let Some(progress) = progress {
+            progress.call1(py, (done,))?;
+        }
+        Ok(())
+    });
+    match told {
+        Ok(()) => true,
+        Err(exception) => {
+            *raised = Some(exception);
+            false
+        }
+    }
 }
 
 fn run_and_write(
-    experiment: &AnyExperiment,
+    experiment: &Asked,
     places: Places,
-    out_dir: Option<PathBuf>,
-    progress: Option<Py<PyAny>>,
-    raised: &mut Option<PyErr>,
-) -> Result<Outcome, RunError> {
-    let mut tell = |requests: u64| {
-        // Signals reach Python only while it holds the interpreter: a batch is a few milliseconds.
-        let told = Python::attach(|py| {
-            py.check_signals()?;
-            if let Some(progress) = &progress {
-                progress.call1(py, (requests,))?;
+    out_dir: Option<&Path>,
+    tell: &mut dyn FnMut(u64) -> bool,
+) -> PyResult<String> {
+    match experiment {
+        Asked::Requests(experiment) => {
+            let outcome = agewell_sim::run(experiment, places, tell).map_err(to_python)?;
+            if let Some(directory) = out_dir {
+                outcome.write(directory).map_err(to_python)?;
             }
-            Ok(())
-        });
-        match told {
-            Ok(()) => true,
-            Err(exception) => {
-                *raised = Some(exception);
-                false
-            }
+            Ok(outcome.document.to_string())
         }
-    };
-    let outcome = agewell_sim::run(experiment, places, &mut tell)?;
-    if let Some(directory) = out_dir {
-        outcome.write(&directory)?;
+        Asked::Aging(experiment) => {
+            let failed = |why| age::to_python(&why);
+            let outcome = agewell_age::experiment::run(experiment, places, tell).map_err(failed)?;
+            if let Some(directory) = out_dir {
+                outcome.write(directory).map_err(failed)?;
+            }
+            Ok(outcome.document.to_string())
+        }
     }
-    Ok(outcome)
 }
 
 fn to_python(failure: RunError) -> PyErr {

@@ -38,6 +38,7 @@ _MODULES = (
     "agewell.studies.ruemmler_wilkes_1991",
     "agewell.studies.matthews_1999",
     "agewell.studies.seltzer_1995",
+    "agewell.studies.smith_seltzer_1996",
 )
 
 

@@ -241,17 +241,19 @@ fn write_whole(
 /// The layout score of some files, from their extents.
 ///
 /// A block of a file is counted unless it is the first; it is optimal if it follows the one before
-/// on the device. What is left of a block at the end of a file counts as one.
+/// on the device. Fragments at the end of a file are left out.
 pub fn layout_of(files: &impl FileSystem, chosen: &[u32]) -> LayoutCounts {
     let mut counts = LayoutCounts::default();
     let block_bytes = files.block_bytes();
     for file in chosen {
         let mut end = None;
         for extent in files.extents(*file) {
-            let blocks = extent.bytes.div_ceil(block_bytes);
-            let begins = u64::from(end.is_some());
-            counts.counted += blocks - 1 + begins;
-            counts.optimal += blocks - 1 + u64::from(end == Some(extent.sector));
+            let blocks = extent.bytes / block_bytes;
+            if blocks > 0 {
+                let begins = u64::from(end.is_some());
+                counts.counted += blocks - 1 + begins;
+                counts.optimal += blocks - 1 + u64::from(end == Some(extent.sector));
+            }
             end = Some(extent.sector + extent.bytes.div_ceil(512));
         }
     }

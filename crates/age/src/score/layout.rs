@@ -109,7 +109,7 @@ pub struct Special {
     pub shared_blocks: u64,
     /// Counted by the blocks of the file: compressed or encrypted.
     pub encoded_blocks: u64,
-    /// Counted as one block each: tails and fragments.
+    /// Tails and fragments; counted as one block each if asked for.
     pub tails: u64,
     /// Files with a hole in front of data.
     pub files_with_holes: u64,
@@ -177,8 +177,8 @@ impl Layout {
                 continue;
             }
             total.add(measure);
-            sizes[bin_up_to(measure.blocks)].add(measure);
-            if let Some(tally) = exact.get_mut(measure.blocks as usize) {
+            sizes[bin_up_to(measure.blocks.max(1))].add(measure);
+            if let Some(tally) = exact.get_mut(measure.blocks.max(1) as usize) {
                 tally.add(measure);
             }
             if let Some(score) = measure.counts.score() {
@@ -267,7 +267,7 @@ impl HotFiles {
                 let hot = file.modify_ns != NO_TIME && i128::from(file.modify_ns) >= since_ns;
                 if hot && measure.has_place() {
                     total.add(measure);
-                    sizes[bin_up_to(measure.blocks)].add(measure);
+                    sizes[bin_up_to(measure.blocks.max(1))].add(measure);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What one pass over the extents tells of each file.
 //!
-//! Cost: 80 bytes a file, nothing else is allocated but the gaps (8 bytes a break).
+//! Cost: 104 bytes a file, nothing else is allocated but the gaps (8 bytes a break).
 
 use crate::{ExtentFlags, FileKind, LayoutCounts, Snapshot, SnapshotFile};
 
@@ -14,6 +14,8 @@ pub(crate) struct FileMeasure {
     pub(crate) blocks: u64,
     /// What its layout score is made of.
     pub(crate) counts: LayoutCounts,
+    /// Blocks that count, and what the score is made of, where tails are left out.
+    whole: (u64, LayoutCounts),
     /// Pieces that lie apart; 0 for a file without data on the device.
     pub(crate) fragments: u32,
     /// Breaks where the next piece lies before the end of the one before.
@@ -80,6 +82,13 @@ impl Measures {
         measure
     }
 
+    /// Leaves tails out of the blocks of files and of their layout scores.
+    pub(crate) fn leave_tails_out(&mut self) {
+        for measure in &mut self.files {
+            (measure.blocks, measure.counts) = measure.whole;
+        }
+    }
+
     /// What the aggregate layout score of all files of `kind` is made of.
     pub(crate) fn counts(&self, snapshot: &Snapshot, kind: FileKind) -> LayoutCounts {
         let mut counts = LayoutCounts::default();
@@ -96,7 +105,7 @@ impl Measures {
 impl FileMeasure {
     /// Whether any of its data have a known place on the device.
     pub(crate) fn has_place(&self) -> bool {
-        self.blocks > 0
+        self.fragments > 0
     }
 
     #[inline]
@@ -117,6 +126,12 @@ impl FileMeasure {
         self.blocks += piece.blocks;
         self.counts.counted += piece.blocks - 1 + joined;
         self.counts.optimal += piece.blocks - 1 + behind;
+        if piece.whole_blocks > 0 {
+            let (blocks, counts) = &mut self.whole;
+            *blocks += piece.whole_blocks;
+            counts.counted += piece.whole_blocks - 1 + joined;
+            counts.optimal += piece.whole_blocks - 1 + behind;
+        }
         self.end_bytes = piece.end_bytes();
         self.behind_bytes = if piece.flags.any(ExtentFlags::ENCODED) {
             piece.physical_bytes + 1

@@ -10,7 +10,9 @@
 //! | beyond the end of the file | left out: preallocated, no part of the contents |
 //! | unwritten | counted: it is allocated, and a later write keeps the place |
 //! | shared | counted in every file that it belongs to |
-//! | tails and fragments | counted as one block of the file (Smith & Seltzer 1996, §4) |
+//! | tails and fragments | no blocks of the layout score: two-block files are those that "use two |
+//! |  | blocks (instead of one block and some number of fragments)" (Smith & Seltzer 1996, §4); |
+//! |  | with `count_tails` each is a block of its file; for fragments, gaps and reading they count |
 //! | holes | no blocks; the block behind one has the last block before it as its predecessor; |
 //! |  | with `strict_holes` that block is never optimal |
 //! | encoded | counted by the blocks of the file; the next begins right behind if it begins within |
@@ -47,6 +49,8 @@ pub(crate) struct Piece {
     pub(crate) length_bytes: u64,
     /// Of the file; a tail is one.
     pub(crate) blocks: u64,
+    /// Of those the whole ones.
+    pub(crate) whole_blocks: u64,
     /// What is special about it.
     pub(crate) flags: ExtentFlags,
     /// Against the piece before.
@@ -145,6 +149,7 @@ impl Iterator for Pieces<'_> {
                 physical_bytes: extent.physical_bytes,
                 length_bytes: extent.length_bytes,
                 blocks: extent.length_bytes.div_ceil(self.block_bytes),
+                whole_blocks: extent.length_bytes / self.block_bytes,
                 flags: extent.flags,
                 join,
                 behind_hole,

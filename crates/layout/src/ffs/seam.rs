@@ -121,7 +121,8 @@ impl FileSystem for FastFileSystem {
     }
 
     fn layout_counts(&self) -> (u64, u64) {
-        (self.tally.optimal, self.tally.counted)
+        let tally = self.whole_block_tally();
+        (tally.optimal, tally.counted)
     }
 
     fn free_extents(&self) -> Vec<(u64, u64)> {

@@ -302,7 +302,12 @@ proptest! {
             }
             at += length * 1024;
         }
-        let options = ScoreOptions { strict_holes: strict, map_cells: CELLS, hot_period_ns: None };
+        let options = ScoreOptions {
+            strict_holes: strict,
+            count_tails: true,
+            map_cells: CELLS,
+            hot_period_ns: None,
+        };
         let report = score(&maker.snapshot, &options).expect("the snapshot is sound");
         check_files(&maker.snapshot, &report, strict);
         check_neighbours(&maker.snapshot, &report, strict);

@@ -2,7 +2,7 @@
 
 use super::{BLOCK, Maker, extent, special};
 use crate::score::{Report, ScoreOptions, layout_counts, score};
-use crate::{AgeError, ExtentFlags, FileKind, LayoutCounts, Snapshot};
+use crate::{AgeError, Extent, ExtentFlags, FileKind, LayoutCounts, Snapshot};
 
 fn report(maker: &Maker) -> Report {
     score(&maker.snapshot, &ScoreOptions::default()).expect("the snapshot is sound")
@@ -135,17 +135,25 @@ fn what_is_behind_an_encoded_extent_may_begin_before_its_length_is_over() {
 }
 
 #[test]
-fn a_fragment_is_a_block_of_its_file() {
-    // Two blocks and 1 KiB, right behind; then elsewhere.
+fn a_fragment_is_a_block_of_its_file_only_if_asked_for() {
+    // Two blocks and 1 KiB, right behind; then elsewhere; then 1 KiB alone.
     let mut maker = Maker::new(100);
     let mut tail = special(2, 12, 1, ExtentFlags::TAIL);
     tail.length_bytes = 1024;
     maker.file(&[extent(0, 10, 2), tail]);
-    assert_eq!(blocks(&report(&maker)), (2, 2));
     tail.physical_bytes = 30 * BLOCK + 1024;
     maker.file(&[extent(0, 20, 2), tail]);
+    maker.file(&[Extent { logical_bytes: 0, ..tail }]);
+    let counting = ScoreOptions { count_tails: true, ..ScoreOptions::default() };
+    let counted = score(&maker.snapshot, &counting).expect("the snapshot is sound");
+    assert_eq!((blocks(&counted), counted.layout.special.tails), ((3, 4), 3));
     let report = report(&maker);
-    assert_eq!((blocks(&report), report.layout.special.tails), ((3, 4), 2));
+    assert_eq!((blocks(&report), report.layout.special.tails), ((2, 2), 3));
+    assert_eq!(report.layout.by_blocks.len(), 2, "one file of less than a block, two of two");
+    assert_eq!(report.fragmentation.split_files, 1, "for reading the tail counts");
+    assert_eq!(report.layout.special.files_without_blocks, 0);
+    let alone = layout_counts(&maker.snapshot, false, |_| true).expect("the snapshot is sound");
+    assert_eq!((alone.optimal, alone.counted), (2, 2));
 }
 
 #[test]
