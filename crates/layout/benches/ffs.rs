@@ -2,8 +2,8 @@
 //! large sequential writes.
 //!
 //! The file system is that of Smith & Seltzer 1996. Files are made, written whole and removed, a
-//! third of the operations each; 59 KB on average, as many as hold the disk at 80 %, as that paper's
-//! workload writes. Each measurement starts from a copy of a file system that was aged before, and
+//! third of the operations each, of 242 KB (30 blocks) on average; that paper's workload writes 60 KB
+//! an operation, this one 80. Each measurement starts from a copy of a file system that was aged before, and
 //! prints the layout score that it ends with, so that no change of behaviour passes for one of
 //! speed.
 //!
@@ -33,7 +33,8 @@ struct Draw {
     victim: u64,
 }
 
-/// Sizes are powers of two of a uniform exponent: half of the files below 8 KB, a few of a megabyte.
+/// Sizes are spread evenly over the powers of two: a third of the files is below 8 KB, a twelfth has
+/// a megabyte or two.
 fn draws() -> Vec<Draw> {
     let mut stream = RandomStreams::new(1).stream("files");
     let draw = |_| {

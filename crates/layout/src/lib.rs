@@ -3,6 +3,7 @@
 //! A layout knows neither clock nor disk. It is told what is written, read and deleted, and answers
 //! with transfers of blocks; whoever drives it decides what those cost.
 
+pub mod early_unix;
 pub mod ffs;
 pub mod file_system;
 pub mod lfs;

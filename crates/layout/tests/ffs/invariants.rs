@@ -1,10 +1,14 @@
-//! Any sequence of operations leaves everything consistent.
+//! Any sequence of operations leaves everything consistent, and every file with the blocks that a
+//! slow model gives it.
 
 use agewell_layout::ffs::{
     FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
 };
 use agewell_layout::file_system::{FileSystem, FileSystemError};
 use proptest::prelude::*;
+
+use crate::model::Model;
+use crate::recorder::Recorder;
 
 /// What is done, with numbers that are taken modulo what there is.
 #[derive(Debug, Clone)]
@@ -23,6 +27,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let any = 0_usize..1000;
     let size = prop_oneof![
+        3 => (1_u64..16).prop_map(|blocks| blocks * 4096),
         4 => 1_u64..9000,
         4 => 8000_u64..120_000,
         1 => 100_000_u64..1_000_000,
@@ -30,6 +35,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => any.clone().prop_map(Step::Create),
         1 => any.clone().prop_map(Step::MakeDirectory),
+        1 => (any.clone(), 0_u64..40, 1_u64..4)
+            .prop_map(|(file, at, blocks)| Step::Write(file, at * 4096, blocks * 4096)),
         2 => (any.clone(), 0_u64..300_000, size.clone())
             .prop_map(|(file, at, size)| Step::Write(file, at, size)),
         6 => (any.clone(), size.clone()).prop_map(|(file, size)| Step::Append(file, size)),
@@ -82,10 +89,21 @@ struct Run {
     system: FastFileSystem,
     directories: Vec<u32>,
     files: Vec<u32>,
-    device: (),
+    model: Model,
+    device: Recorder,
 }
 
 impl Run {
+    fn write(&mut self, file: u32, at: u64, size: u64) -> Result<(), FileSystemError> {
+        let written = self.system.write(file, at, size, &mut self.device);
+        if written.is_ok() {
+            self.model.write(file, at, size);
+        } else {
+            self.model.write_part(&self.system, file, at, size);
+        }
+        written
+    }
+
     fn apply(&mut self, step: &Step) -> Result<(), FileSystemError> {
         let directory = |index: usize| self.directories[index % self.directories.len()];
         let file = |index: usize| self.files.get(index % self.files.len().max(1)).copied();
@@ -94,6 +112,7 @@ impl Run {
                 let parent = directory(index);
                 let made = self.system.create(parent, &mut self.device)?;
                 self.files.push(made);
+                self.model.create(made);
             }
             Step::MakeDirectory(index) => {
                 let made = self.system.make_directory(directory(index), &mut self.device)?;
@@ -101,23 +120,25 @@ impl Run {
             }
             Step::Write(index, at, size) => {
                 if let Some(file) = file(index) {
-                    self.system.write(file, at, size, &mut self.device)?;
+                    self.write(file, at, size)?;
                 }
             }
             Step::Append(index, size) => {
                 if let Some(file) = file(index) {
                     let at = self.system.size_bytes(file);
-                    self.system.write(file, at, size, &mut self.device)?;
+                    self.write(file, at, size)?;
                 }
             }
             Step::Truncate(index, size) => {
                 if let Some(file) = file(index) {
                     self.system.truncate(file, size, &mut self.device)?;
+                    self.model.truncate(file, size);
                 }
             }
             Step::Remove(index) => {
                 if let Some(file) = file(index) {
                     self.system.remove(file, &mut self.device)?;
+                    self.model.remove(file);
                     self.files.swap_remove(index % self.files.len());
                 }
             }
@@ -138,6 +159,15 @@ impl Run {
     }
 }
 
+/// Whether users have used up what they may, or there is no free block.
+fn is_full(system: &FastFileSystem) -> bool {
+    let usage = system.usage();
+    let whole = system.fragments_per_block();
+    let has_block =
+        |(first, count): (u32, u32)| first.next_multiple_of(whole) + whole <= first + count;
+    usage.free_fragments <= usage.reserved_fragments || !system.free_runs().any(has_block)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -156,7 +186,8 @@ proptest! {
             system,
             directories: vec![FastFileSystem::ROOT],
             files: Vec::new(),
-            device: (),
+            model: Model::new(&parameters),
+            device: Recorder::default(),
         };
         for (number, step) in steps.iter().enumerate() {
             let before = run.system.usage();
@@ -165,10 +196,26 @@ proptest! {
             if done.is_err() && !keeps_what_fitted {
                 prop_assert_eq!(before, run.system.usage());
             }
+            if done == Err(FileSystemError::NoSpace) {
+                prop_assert!(is_full(&run.system), "refused with room left");
+            }
             if number % 8 == 0 || done.is_err() {
                 run.system.verify();
+                run.model.check(&run.system);
             }
         }
         run.system.verify();
+        run.model.check(&run.system);
+        // Nothing that was written waits behind a sync, and nothing lies outside the file system.
+        run.system.sync(&mut run.device).unwrap();
+        let sectors = u64::from(run.system.fragments() * run.system.fragment_bytes() / 512);
+        let mut transfers = run.device.writes.iter().chain(&run.device.reads);
+        let inside = transfers.all(|transfer| {
+            transfer.sectors > 0 && transfer.sector + u64::from(transfer.sectors) <= sectors
+        });
+        prop_assert!(inside);
+        run.device.writes.clear();
+        run.system.sync(&mut run.device).unwrap();
+        prop_assert_eq!(run.device.take_data(), []);
     }
 }

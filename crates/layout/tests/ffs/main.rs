@@ -2,5 +2,6 @@
 
 mod invariants;
 mod layout;
+mod model;
 mod recorder;
 mod transfers;

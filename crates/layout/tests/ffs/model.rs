@@ -1,0 +1,118 @@
+//! A slow model of files: their sizes, and which of their blocks are no holes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agewell_layout::ffs::{FastFileSystem, Parameters};
+use agewell_layout::file_system::FileSystem;
+
+/// A file.
+#[derive(Debug, Clone, Default)]
+struct ModelFile {
+    size_bytes: u64,
+    /// Blocks that are no holes.
+    blocks: BTreeSet<u64>,
+}
+
+impl ModelFile {
+    fn write(&mut self, at: u64, size: u64, block_bytes: u64) {
+        self.size_bytes = self.size_bytes.max(at + size);
+        self.blocks.extend(at / block_bytes..=(at + size - 1) / block_bytes);
+    }
+}
+
+/// All files.
+#[derive(Debug)]
+pub(crate) struct Model {
+    block_bytes: u64,
+    fragment_bytes: u64,
+    files: BTreeMap<u32, ModelFile>,
+}
+
+impl Model {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
+        Self {
+            block_bytes: parameters.block_bytes.into(),
+            fragment_bytes: parameters.fragment_bytes.into(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn create(&mut self, file: u32) {
+        assert!(self.files.insert(file, ModelFile::default()).is_none());
+    }
+
+    pub(crate) fn remove(&mut self, file: u32) {
+        self.files.remove(&file);
+    }
+
+    pub(crate) fn write(&mut self, file: u32, at: u64, size: u64) {
+        let block_bytes = self.block_bytes;
+        self.file(file).write(at, size, block_bytes);
+    }
+
+    /// A write that did not fit: as many whole blocks of it are there as the file system says.
+    pub(crate) fn write_part(&mut self, system: &FastFileSystem, file: u32, at: u64, size: u64) {
+        let block_bytes = self.block_bytes;
+        let before = self.file(file).clone();
+        let there = self.blocks_of(system, file);
+        let ends = (at / block_bytes..(at + size).div_ceil(block_bytes)).map(|block| {
+            let end = block * block_bytes;
+            if end > at { end - at } else { 0 }
+        });
+        let fits = |part: &u64| {
+            let mut after = before.clone();
+            if *part > 0 {
+                after.write(at, *part, block_bytes);
+            }
+            after.blocks == there && after.size_bytes == system.size_bytes(file)
+        };
+        let part = ends.clone().find(fits);
+        let part =
+            part.unwrap_or_else(|| panic!("file {file} is no beginning of what was written"));
+        if part > 0 {
+            self.file(file).write(at, part, block_bytes);
+        }
+    }
+
+    pub(crate) fn truncate(&mut self, file: u32, size: u64) {
+        let block_bytes = self.block_bytes;
+        let file = self.file(file);
+        if size > file.size_bytes {
+            file.blocks.insert((size - 1) / block_bytes);
+        } else {
+            file.blocks.retain(|block| block * block_bytes < size);
+        }
+        file.size_bytes = size;
+    }
+
+    fn file(&mut self, file: u32) -> &mut ModelFile {
+        self.files.get_mut(&file).expect("it has been made")
+    }
+
+    fn blocks_of(&self, system: &FastFileSystem, file: u32) -> BTreeSet<u64> {
+        let extents = system.extents(file);
+        let blocks = extents.iter().flat_map(|extent| {
+            let end = extent.offset_bytes + extent.bytes;
+            extent.offset_bytes / self.block_bytes..end.div_ceil(self.block_bytes)
+        });
+        blocks.collect()
+    }
+
+    /// Whether every file of `system` has the blocks that it has here, and fragments for no more
+    /// than its last block needs.
+    pub(crate) fn check(&self, system: &FastFileSystem) {
+        for (number, file) in &self.files {
+            assert_eq!(system.size_bytes(*number), file.size_bytes, "file {number}");
+            assert_eq!(self.blocks_of(system, *number), file.blocks, "file {number}");
+            let last = file.size_bytes / self.block_bytes;
+            let whole = self.block_bytes;
+            let tail = (file.size_bytes % whole).next_multiple_of(self.fragment_bytes);
+            // Behind the twelve direct blocks there are no fragments.
+            let bytes = |block: &u64| if *block == last && last < 12 { tail } else { whole };
+            let expected: u64 = file.blocks.iter().map(bytes).sum();
+            let extents = system.extents(*number);
+            let allocated: u64 = extents.iter().map(|extent| extent.bytes).sum();
+            assert_eq!(allocated, expected, "file {number}");
+        }
+    }
+}
