@@ -3,6 +3,7 @@
 //!
 //! A test that lacks a tool or a right says so and passes.
 
+mod damage;
 mod ext;
 mod tools;
 mod ufs;

@@ -319,13 +319,14 @@ impl Superblock {
         add("inodes_per_group", self.inodes_per_group.to_string());
         add("inode_bytes", self.inode_bytes.to_string());
         add("groups", self.groups.to_string());
-        let block_bytes = u64::from(self.block_bytes);
-        add("reserved_for_root_bytes", (self.reserved_blocks * block_bytes).to_string());
+        // Counts that nothing here relies on, and which may be anything.
+        let bytes = |blocks: u64| (u128::from(blocks) * u128::from(self.block_bytes)).to_string();
+        add("reserved_for_root_bytes", bytes(self.reserved_blocks));
         if self.features.has_incompatible(INCOMPATIBLE_FLEX_BG) && self.flex_groups_log < 32 {
             add("flex_group_groups", (1_u64 << self.flex_groups_log).to_string());
         }
         if self.cluster_blocks > 1 {
-            add("cluster_bytes", (self.cluster_blocks * block_bytes).to_string());
+            add("cluster_bytes", bytes(self.cluster_blocks));
         }
         if self.features.has_incompatible(INCOMPATIBLE_RECOVER) {
             add("needs_recovery", "yes: the journal was not replayed, nor read".to_owned());
@@ -336,9 +337,8 @@ impl Superblock {
         if self.state & 2 != 0 {
             add("errors_recorded", "yes".to_owned());
         }
-        let free_units = u128::from(self.free_blocks) * u128::from(block_bytes);
-        if free_units != u128::from(free_bytes) {
-            add("superblock_free_bytes", free_units.to_string());
+        if bytes(self.free_blocks) != free_bytes.to_string() {
+            add("superblock_free_bytes", bytes(self.free_blocks));
         }
     }
 }
