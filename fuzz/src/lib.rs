@@ -103,3 +103,35 @@ pub fn import_diskspecs(bytes: &[u8]) {
         Err(error) => assert!(!error.to_string().contains('\n'), "one line: {error}"),
     }
 }
+
+/// An image whose bytes from `superblock_at` on are `bytes`, with `magic` at `magic_at`, and zeros
+/// elsewhere; long enough for block groups.
+fn read_image(bytes: &[u8], superblock_at: usize, magic_at: usize, magic: &[u8]) {
+    let mut image = vec![0; superblock_at];
+    image.extend_from_slice(bytes);
+    image.resize(image.len().max(magic_at + magic.len()), 0);
+    image[magic_at..magic_at + magic.len()].copy_from_slice(magic);
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(&image).expect("room for the input");
+    file.as_file().set_len(IMAGE_BYTES.max(image.len() as u64)).expect("a longer file");
+    match agewell_age::source::image::take_image(file.path(), true, &mut |_| Ok(())) {
+        Ok(snapshot) => snapshot.check().expect("a snapshot keeps its promises"),
+        Err(error) => assert!(!error.to_string().contains('\n'), "one line: {error}"),
+    }
+}
+
+/// How long an image is made by zeros, bytes.
+const IMAGE_BYTES: u64 = 1 << 20;
+
+/// The reader of ext2, ext3 and ext4.
+pub fn read_ext_image(bytes: &[u8]) {
+    read_image(bytes, 1024, 1024 + 56, &[0x53, 0xEF]);
+}
+
+/// The reader of UFS1, in the byte order that the first byte says.
+pub fn read_ufs_image(bytes: &[u8]) {
+    let magic: u32 = 0x0001_1954;
+    let big = bytes.first().is_some_and(|byte| byte & 1 == 1);
+    let magic = if big { magic.to_be_bytes() } else { magic.to_le_bytes() };
+    read_image(bytes.get(1..).unwrap_or(&[]), 8192, 8192 + 1372, &magic);
+}

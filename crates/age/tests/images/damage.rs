@@ -215,7 +215,7 @@ fn other_things_are_named() {
         error.to_string()
     };
     assert!(answer(b"").contains("ext2, ext3, ext4, UFS1"));
-    assert!(answer(&[0; 100_000]).contains("ext2, ext3, ext4, UFS1"));
+    assert!(answer(&vec![0; 100_000]).contains("ext2, ext3, ext4, UFS1"));
     assert!(answer(b"XFSB and more").contains("XFS"));
     let mut disk = vec![0; 4096];
     disk[510..512].copy_from_slice(&[0x55, 0xAA]);
@@ -240,4 +240,131 @@ fn stops_when_asked() {
     let image = ext_image(folder.path(), &root, 512, "-t ext2 -b 1024");
     let stopped = take_image(&image, false, &mut |_| Err(AgeError::Stopped));
     assert!(matches!(stopped, Err(AgeError::Stopped)));
+}
+
+/// Where the inode of `file` stands in the image at `path`, bytes.
+fn inode_at(path: &Path, file: &str, block_bytes: u64) -> u64 {
+    let request = format!("imap {file}");
+    let printed = run("debugfs", &[Path::new("-R"), Path::new(&request), path]);
+    let (_, place) = printed.split_once("located at block ").expect("debugfs tells it");
+    let (block, offset) = place.trim().split_once(", offset 0x").expect("debugfs tells it");
+    let offset = u64::from_str_radix(offset, 16).expect("an offset");
+    block.parse::<u64>().expect("a block") * block_bytes + offset
+}
+
+/// Free blocks of a sound image.
+fn free_blocks(path: &Path, count: u64, block_bytes: u64) -> Vec<u64> {
+    let snapshot =
+        take_image(path, false, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+    let blocks = snapshot.free.iter().flat_map(|free| {
+        let first = free.physical_bytes / block_bytes;
+        first..first + free.length_bytes / block_bytes
+    });
+    let blocks: Vec<u64> = blocks.take(count as usize).collect();
+    assert_eq!(blocks.len() as u64, count, "the image is too full");
+    blocks
+}
+
+/// Extent trees whose nodes name each other at random, in every depth, end.
+#[test]
+fn tangled_extent_trees_end() {
+    const BLOCK_BYTES: u64 = 1024;
+    const NODES: u64 = 12;
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("tree");
+    fs::create_dir(&root).expect("a directory");
+    tree(&root);
+    let (_, kib, options) = EXT_SHAPES[1];
+    let path = ext_image(folder.path(), &root, kib, options);
+    let blocks = free_blocks(&path, NODES, BLOCK_BYTES);
+    let inode = inode_at(&path, "/large", BLOCK_BYTES);
+    let file = OpenOptions::new().write(true).open(&path).expect("the image");
+    let mut draws = RandomStreams::new(12).stream("tests.images.tangle");
+    let mut draw = |bound: u64| uniform_below(&mut draws, bound);
+    let mut fates = [0; 3];
+    for _ in 0..2000 {
+        let mut node = |depth: u64, room: u64| {
+            let entries = draw(room + 1);
+            let mut bytes = Vec::new();
+            for half in [0xF30A, entries as u16, room as u16, depth as u16, 0, 0] {
+                bytes.extend_from_slice(&half.to_le_bytes());
+            }
+            // Keys mostly ascend, so that trees are followed deep before they fail.
+            let mut key = draw(4) as u32;
+            for _ in 0..entries {
+                let target = blocks[draw(NODES) as usize] as u32;
+                bytes.extend_from_slice(&key.to_le_bytes());
+                if depth == 0 {
+                    bytes.extend_from_slice(&[1, 0, 0, 0]);
+                    bytes.extend_from_slice(&target.to_le_bytes());
+                } else {
+                    bytes.extend_from_slice(&target.to_le_bytes());
+                    bytes.extend_from_slice(&[0; 4]);
+                }
+                key = key.wrapping_add([1, 1, 2, 50, 0][draw(5) as usize]);
+            }
+            bytes
+        };
+        let depth = 1 + blocks[0] % 2;
+        file.write_all_at(&node(depth, 4), inode + 40).expect("room");
+        for (index, &block) in blocks.iter().enumerate() {
+            let depth = [0, 0, 0, 1, 1, 2, 3][index % 7];
+            file.write_all_at(&node(depth, 84), block * BLOCK_BYTES).expect("room");
+        }
+        fates[attempt(&path) as usize] += 1;
+    }
+    assert!(fates[1] > 100 && fates[2] == 0, "{fates:?}");
+}
+
+/// An indirect block that names itself everywhere, three levels deep, ends by the bound on work.
+#[test]
+fn an_indirect_block_of_itself_ends() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("tree");
+    fs::create_dir(&root).expect("a directory");
+    tree(&root);
+    let (_, kib, options) = EXT_SHAPES[0];
+    let path = ext_image(folder.path(), &root, kib, options);
+    let block = free_blocks(&path, 1, 1024)[0];
+    let file = OpenOptions::new().write(true).open(&path).expect("the image");
+    let pointers: Vec<u8> = (0..256).flat_map(|_| (block as u32).to_le_bytes()).collect();
+    file.write_all_at(&pointers, block * 1024).expect("room");
+    let inode = inode_at(&path, "/large", 1024);
+    file.write_all_at(&(block as u32).to_le_bytes(), inode + 40 + 14 * 4).expect("room");
+    let snapshot =
+        take_image(&path, false, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+    check(&snapshot);
+    let fault = &snapshot.facts.parameters["first_fault"];
+    assert!(fault.contains("more blocks of metadata"), "{fault}");
+}
+
+/// Directories that name their own parents are listed once.
+#[test]
+fn directories_in_a_circle_are_listed_once() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("tree");
+    fs::create_dir(&root).expect("a directory");
+    tree(&root);
+    let (_, kib, options) = EXT_SHAPES[1];
+    let path = ext_image(folder.path(), &root, kib, options);
+    let before = take_image(&path, true, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+    for request in ["link <2> /3/up", "link /3 /0/across", "link /0 /3/over"] {
+        run("debugfs", &[Path::new("-w"), Path::new("-R"), Path::new(request), &path]);
+    }
+    let after = take_image(&path, true, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{error}"));
+    check(&after);
+    assert_eq!(after.facts.unreadable, 0);
+    let inodes = |snapshot: &Snapshot| -> Vec<u64> {
+        snapshot.files.iter().map(|file| file.inode).collect()
+    };
+    assert_eq!(inodes(&before), inodes(&after));
 }
