@@ -32,7 +32,7 @@ mod tree;
 
 pub use free::{FreeBin, FreeReach, FreeSpace};
 pub use layout::{
-    DirectoryLayout, Fragmentation, FragmentsBin, HotFiles, Layout, SizeBin, Special,
+    DirectoryLayout, FileLayout, Fragmentation, FragmentsBin, HotFiles, Layout, SizeBin, Special,
 };
 pub use map::DiskMap;
 pub use neighbours::{Neighbours, Order};

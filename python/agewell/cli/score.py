@@ -22,6 +22,7 @@ from agewell.scoring import size_text as size
 app = typer.Typer()
 
 _DIRECTORIES_SHOWN = 8
+_FILES_SHOWN = 5
 _PLOT_SUFFIXES = (".png", ".svg", ".html")
 
 
@@ -167,6 +168,12 @@ def _print_one(told: Score) -> None:
         )
         if len(directories) > _DIRECTORIES_SHOWN:
             typer.echo(f"and {len(directories) - _DIRECTORIES_SHOWN:,} more; --json has them all")
+    if report["layout"]["worst_files"]:
+        typer.echo("\nthe files with the most badly placed blocks")
+        print_table(
+            ("file", ">blocks", ">fragments", ">layout score", ">badly placed blocks"),
+            [_file_row(each) for each in report["layout"]["worst_files"][:_FILES_SHOWN]],
+        )
     if told.reorganising is not None:
         _print_reorganising(told.reorganising)
 
@@ -301,7 +308,7 @@ def _badly_placed(each: dict[str, Any]) -> int:
 
 def _directory_row(each: dict[str, Any]) -> tuple[str, ...]:
     return (
-        each["name"] if each["name"] is not None else f"inode {each['inode']}",
+        _named(each["name"], each["inode"]),
         f"{each['files']:,}",
         f"{100 * each['split_files'] / each['files']:.1f}",
         share(each["layout_score"]),
@@ -337,6 +344,23 @@ def _print_reorganising(told: dict[str, Any]) -> None:
     typer.echo(words)
     if told["scaled"]:
         typer.echo("the file system is larger than the device: distances are scaled to it")
+
+
+def _file_row(each: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        _named(each["path"], each["inode"]),
+        f"{each['blocks']:,}",
+        f"{each['fragments']:,}",
+        share(each["layout_score"]),
+        f"{_badly_placed(each):,}",
+    )
+
+
+def _named(name: str | None, inode: int) -> str:
+    """A name from a file system, fit for a terminal; the inode where there is none."""
+    if name is None:
+        return f"inode {inode}"
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _saved(value: float, gain_pct: float) -> str:

@@ -11,12 +11,15 @@ use crate::{ExtentFlags, FileKind, LayoutCounts, NO_TIME, Snapshot, SnapshotFile
 use super::histogram::{bin_up_to, bounds_up_to, mean, median};
 use super::measure::{FileMeasure, Measures};
 use super::pieces::Piece;
-use super::tree::Tree;
+use super::tree::{Tree, path_of};
 use super::{Share, share};
 
 /// Sizes up to this many blocks are also listed one by one: the two-block dip and the drop from
 /// twelve to thirteen blocks lie within (Smith & Seltzer 1996, figure 3).
 const EXACT_BLOCKS_MAX: usize = 16;
+
+/// How many of the worst files are told; chosen by us.
+const WORST_FILES: usize = 10;
 
 /// Bins by powers of two: a size in blocks has at most 63 bits.
 const BINS: usize = 64;
@@ -39,8 +42,26 @@ pub struct Layout {
     pub hot: Option<HotFiles>,
     /// By directory right below the root, the most badly placed blocks first.
     pub by_directory: Vec<DirectoryLayout>,
+    /// The files with the most badly placed blocks, up to ten.
+    pub worst_files: Vec<FileLayout>,
     /// What is special, counted or left out.
     pub special: Special,
+}
+
+/// One regular file.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileLayout {
+    /// Its number.
+    pub inode: u64,
+    /// Where it is, from the root of what was measured; `None` without names.
+    pub path: Option<String>,
+    /// Its blocks on the device.
+    pub blocks: u64,
+    /// Its fragments.
+    pub fragments: u32,
+    /// Its layout.
+    #[serde(flatten)]
+    pub share: Share,
 }
 
 /// Files of one size.
@@ -199,6 +220,7 @@ impl Layout {
                 .collect(),
             hot: hot_period_ns.map(|period| HotFiles::new(snapshot, measures, period)),
             by_directory: by_directory(snapshot, measures, tree),
+            worst_files: worst_files(snapshot, measures),
             special,
         }
     }
@@ -310,6 +332,34 @@ fn by_directory(snapshot: &Snapshot, measures: &Measures, tree: &Tree) -> Vec<Di
         (std::cmp::Reverse(bad), directory.inode)
     });
     directories
+}
+
+fn worst_files(snapshot: &Snapshot, measures: &Measures) -> Vec<FileLayout> {
+    let bad = |counts: LayoutCounts| counts.counted - counts.optimal;
+    let mut broken: Vec<(std::cmp::Reverse<u64>, u32)> = measures
+        .files
+        .iter()
+        .zip(&snapshot.files)
+        .enumerate()
+        .filter(|(_, (measure, file))| file.kind == FileKind::Regular && bad(measure.counts) > 0)
+        .map(|(place, (measure, _))| (std::cmp::Reverse(bad(measure.counts)), place as u32))
+        .collect();
+    if broken.len() > WORST_FILES {
+        broken.select_nth_unstable(WORST_FILES);
+        broken.truncate(WORST_FILES);
+    }
+    broken.sort_unstable();
+    let told = |place: usize| {
+        let measure = &measures.files[place];
+        FileLayout {
+            inode: snapshot.files[place].inode,
+            path: path_of(snapshot, place),
+            blocks: measure.blocks,
+            fragments: measure.fragments,
+            share: measure.counts.into(),
+        }
+    };
+    broken.into_iter().map(|(_, place)| told(place as usize)).collect()
 }
 
 impl Special {

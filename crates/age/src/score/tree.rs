@@ -81,6 +81,27 @@ impl Tree {
     }
 }
 
+/// No path has more components: `PATH_MAX` of Linux is 4096 bytes. A damaged snapshot may have loops.
+const DEPTH_MAX: usize = 4096;
+
+/// The path of a file from the root of the snapshot, without a leading slash; `None` without names
+/// or where its directories are not listed up to a root.
+pub(crate) fn path_of(snapshot: &Snapshot, place: usize) -> Option<String> {
+    let names = snapshot.names.as_ref()?;
+    let mut parts = Vec::new();
+    let mut at = place;
+    while parts.len() <= DEPTH_MAX {
+        let file = &snapshot.files[at];
+        if file.directory == file.inode {
+            parts.reverse();
+            return Some(parts.join("/"));
+        }
+        parts.push(String::from_utf8_lossy(&names[at]));
+        at = snapshot.files.binary_search_by_key(&file.directory, |file| file.inode).ok()?;
+    }
+    None
+}
+
 /// A directory's inode and its files, until the walk has come by.
 type Waiting = (u64, Option<Group>);
 

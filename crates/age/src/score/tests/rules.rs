@@ -226,6 +226,29 @@ fn files_belong_to_the_directory_of_the_root_that_they_lie_below() {
 }
 
 #[test]
+fn the_worst_files_are_told_with_their_paths() {
+    let mut maker = Maker::new(1000);
+    maker.add(2, FileKind::Directory, 0, &[]);
+    for number in 0..20 {
+        let pieces: Vec<_> = (0..=number).map(|piece| extent(piece, 900 - piece * 2, 1)).collect();
+        maker.add(3, FileKind::Regular, 20 * BLOCK, &pieces);
+    }
+    let mut names = vec![b"top".to_vec(), b"src".to_vec()];
+    names.extend((0..20).map(|number| format!("file{number}").into_bytes()));
+    maker.snapshot.names = Some(names);
+    let worst = report(&maker).layout.worst_files;
+    assert_eq!(worst.len(), 10);
+    assert_eq!((worst[0].path.as_deref(), worst[0].fragments), (Some("src/file19"), 20));
+    assert_eq!((worst[9].path.as_deref(), worst[9].share.counted_blocks), (Some("src/file10"), 10));
+    // Directories that hold each other lead to no root.
+    maker.snapshot.files[1].directory = 4;
+    maker.snapshot.files[2].directory = 3;
+    maker.snapshot.files[2].kind = FileKind::Directory;
+    let looped = report(&maker).layout.worst_files;
+    assert_eq!((looped.len(), looped[0].path.as_deref()), (10, None));
+}
+
+#[test]
 fn neighbours_are_adjacent_in_one_order_and_not_in_another() {
     let mut maker = Maker::new(100);
     let (one, next) = ([extent(0, 10, 2)], [extent(0, 12, 1)]);
