@@ -151,6 +151,7 @@ def score(
     path: str | PathLike[str],
     *,
     strict_holes: bool = False,
+    count_tails: bool = False,
     hot: str | None = None,
     sync: bool = False,
     device: str | None = None,
@@ -167,6 +168,7 @@ def score(
     Args:
         path: What to measure.
         strict_holes: Count a block behind a hole as badly placed wherever it lies.
+        count_tails: Count fragments at the end of a file as a block of the layout score.
         hot: Measure also the files modified within so long before the snapshot (`30 d`).
         sync: Have delayed data of a mounted file system written first, so that its place is known.
         device: Estimate the time to read all files on this device of the catalogue, or on that of a
@@ -183,6 +185,7 @@ def score(
     """
     options = {
         "strict_holes": strict_holes,
+        "count_tails": count_tails,
         "hot": hot,
         "sync": sync,
         "device": device,

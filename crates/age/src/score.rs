@@ -168,7 +168,7 @@ pub fn score(snapshot: &Snapshot, options: &ScoreOptions) -> Result<Report, AgeE
         fragmentation: Fragmentation::new(snapshot, &measures),
         neighbours: Neighbours::new(snapshot, &measures, &tree),
         free_space: FreeSpace::new(snapshot),
-        placement: Placement::new(snapshot, options.strict_holes),
+        placement: Placement::new(snapshot, options),
         map: DiskMap::new(snapshot, &measures, options.map_cells),
     })
 }

@@ -75,6 +75,13 @@ def score(
             help="Count a block behind a hole as badly placed wherever it lies.",
         ),
     ] = False,
+    count_tails: Annotated[
+        bool,
+        typer.Option(
+            "--count-tails",
+            help="Count fragments at the end of a file (FFS) as a block of the layout score.",
+        ),
+    ] = False,
     sync: Annotated[
         bool,
         typer.Option(
@@ -118,6 +125,7 @@ def score(
             scoring.score(
                 path,
                 strict_holes=strict_holes,
+                count_tails=count_tails,
                 hot=hot,
                 sync=sync,
                 device=device,

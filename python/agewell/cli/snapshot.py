@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import snapshots
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 
@@ -59,6 +58,9 @@ def snapshot(
 
     Example: agewell snapshot /srv -o srv.parquet
     """
+    # Its tables are slow to load; other commands do without.
+    from agewell import snapshots
+
     started_seconds = time.monotonic()
     with progress("snapshot", quiet=quiet) as report:
 

@@ -143,11 +143,11 @@ pub struct Special {
 pub struct Fragmentation {
     /// Files with data on the device.
     pub files: u64,
-    /// Files of two blocks or more.
+    /// Files of two blocks or more, a tail as one: those that can be split.
     pub multi_block_files: u64,
     /// Files in two fragments or more.
     pub split_files: u64,
-    /// Their share of the files of two blocks or more.
+    /// Their share of those that can be.
     pub split_share: Option<f64>,
     /// Fragments of all files.
     pub fragments: u64,
@@ -397,7 +397,7 @@ impl Fragmentation {
         let (mut fragments, mut out_of_order, mut out_of_order_files) = (0, 0, 0);
         for (_, measure) in regular(snapshot, measures).filter(|(_, file)| file.has_place()) {
             files += 1;
-            multi_block_files += u64::from(measure.blocks > 1);
+            multi_block_files += u64::from(measure.blocks_and_tails > 1);
             split_files += u64::from(measure.fragments > 1);
             fragments += u64::from(measure.fragments);
             out_of_order += u64::from(measure.backward);

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::{FileKind, Snapshot};
 
-use super::Share;
 use super::pieces::{Join, Pieces};
+use super::{ScoreOptions, Share};
 
 /// Parts of a group.
 const TENTHS: usize = 10;
@@ -49,7 +49,7 @@ pub struct GroupTenth {
 type Tenths = [u64; TENTHS];
 
 impl Placement {
-    pub(super) fn new(snapshot: &Snapshot, strict_holes: bool) -> Option<Self> {
+    pub(super) fn new(snapshot: &Snapshot, options: &ScoreOptions) -> Option<Self> {
         let grid = Grid::new(snapshot)?;
         let everything = grid.up_to(grid.blocks);
         let mut free = Tenths::default();
@@ -66,11 +66,15 @@ impl Placement {
         let mut counted = Tenths::default();
         let mut optimal = Tenths::default();
         for file in snapshot.files.iter().filter(|file| file.kind == FileKind::Regular) {
-            for piece in Pieces::new(snapshot, file, strict_holes) {
+            for piece in Pieces::new(snapshot, file, options.strict_holes) {
+                let blocks = if options.count_tails { piece.blocks } else { piece.whole_blocks };
+                if blocks == 0 {
+                    continue;
+                }
                 let block_bytes = grid.block_bytes;
                 let start = piece.physical_bytes / block_bytes * block_bytes;
                 // The first block apart, because it alone may be not counted or not optimal.
-                grid.add(&mut counted, start + block_bytes, start + piece.blocks * block_bytes);
+                grid.add(&mut counted, start + block_bytes, start + blocks * block_bytes);
                 let Some(tenth) = grid.tenth_at(start) else { continue };
                 match piece.join {
                     Join::First | Join::Unknown => {}

@@ -26,7 +26,7 @@ const UNBOUNDED_SECTORS: u64 = 1 << 53;
 
 /// Measures the snapshot file, image or mounted tree at `path`; the metrics as JSON text.
 ///
-/// `options` is a JSON object: `strict_holes`, `hot` (a duration such as `30 d`), `map_cells`,
+/// `options` is a JSON object: `strict_holes`, `count_tails`, `hot` (a duration such as `30 d`), `map_cells`,
 /// `sync`, and a device for the expected times of reading: `device` (a name of the catalogue or a
 /// file), or `access_time` with `bandwidth`. `now_ns` is the time now, nanoseconds since 1970.
 /// `progress` is called with the files seen so far and, if known, how many there are.
@@ -100,6 +100,7 @@ impl Asked {
             match (key.as_str(), value) {
                 (_, Value::Null) => {}
                 ("strict_holes", Value::Bool(strict)) => asked.options.strict_holes = strict,
+                ("count_tails", Value::Bool(count)) => asked.options.count_tails = count,
                 ("sync", Value::Bool(sync)) => asked.sync = sync,
                 ("hot", Value::String(text)) => {
                     let period = parse_duration_ns(&text)
@@ -122,6 +123,7 @@ impl Asked {
                 (key, value) => {
                     let known = [
                         "strict_holes",
+                        "count_tails",
                         "sync",
                         "hot",
                         "map_cells",

@@ -20,6 +20,8 @@ struct Placed {
     start: u64,
     /// Where something can begin right behind it.
     behind: (u64, u64),
+    /// Whether it is a tail, which counts only if asked for.
+    tail: bool,
     /// `None`: it has no predecessor, or one without a place.
     optimal: Option<bool>,
     apart: bool,
@@ -57,6 +59,7 @@ fn placed_blocks(snapshot: &Snapshot, place: usize, strict: bool) -> Vec<Placed>
             let mut block = Placed {
                 start,
                 behind: (start + length, start + length),
+                tail: length < BLOCK,
                 optimal: None,
                 apart: false,
                 backward: false,
@@ -84,7 +87,7 @@ fn placed_blocks(snapshot: &Snapshot, place: usize, strict: bool) -> Vec<Placed>
     blocks
 }
 
-fn check_files(snapshot: &Snapshot, report: &Report, strict: bool) {
+fn check_files(snapshot: &Snapshot, report: &Report, strict: bool, tails: bool) {
     let (mut optimal, mut counted) = (0, 0);
     let (mut fragments, mut backward, mut split) = (0, 0, 0);
     let mut gaps = Vec::new();
@@ -98,13 +101,14 @@ fn check_files(snapshot: &Snapshot, report: &Report, strict: bool) {
         let breaks = blocks.iter().filter(|block| block.apart).count() as u64;
         fragments += breaks + u64::from(!blocks.is_empty());
         split += u64::from(breaks > 0);
-        let size = sizes.entry(blocks.len() as u64).or_default();
+        let whole = blocks.iter().filter(|block| tails || !block.tail).count() as u64;
+        let size = sizes.entry(whole).or_default();
         for block in &blocks {
             backward += u64::from(block.backward);
             if block.apart {
                 gaps.push(block.gap);
             }
-            let Some(is_optimal) = block.optimal else { continue };
+            let Some(is_optimal) = block.optimal.filter(|_| tails || !block.tail) else { continue };
             counted += 1;
             optimal += u64::from(is_optimal);
             size.0 += u64::from(is_optimal);
@@ -283,6 +287,7 @@ proptest! {
         files in prop::collection::vec(drawn_file(), 0..20),
         free in prop::collection::vec((1..40_u64, 1..60_u64), 0..12),
         strict in any::<bool>(),
+        tails in any::<bool>(),
     ) {
         let mut maker = Maker::new(BLOCKS);
         maker.snapshot.facts.group_bytes = GROUP_BLOCKS * BLOCK;
@@ -304,12 +309,12 @@ proptest! {
         }
         let options = ScoreOptions {
             strict_holes: strict,
-            count_tails: true,
+            count_tails: tails,
             map_cells: CELLS,
             hot_period_ns: None,
         };
         let report = score(&maker.snapshot, &options).expect("the snapshot is sound");
-        check_files(&maker.snapshot, &report, strict);
+        check_files(&maker.snapshot, &report, strict, tails);
         check_neighbours(&maker.snapshot, &report, strict);
         check_space(&maker.snapshot, &report);
     }
