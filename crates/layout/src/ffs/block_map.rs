@@ -4,9 +4,9 @@
 //! blocks named by its double indirect block. The tally of the layout score is kept here: it changes
 //! with each address that is set.
 
-use super::FastFileSystem;
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::{Indirect, Kind};
+use super::{FastFileSystem, LayoutTally};
 
 /// The map that names a block, and where in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,6 +158,35 @@ impl FastFileSystem {
             tally.counted -= 1;
             tally.optimal -= optimal;
         }
+    }
+
+    /// Counts, or stops to count, the fragments at the end of the file `inode`, if it has any: once
+    /// before it changes and once after.
+    pub(crate) fn tally_tail(&mut self, inode: u32, more: bool) {
+        let tail = self.tail(inode);
+        let tails = &mut self.tails;
+        if more {
+            tails.counted += tail.counted;
+            tails.optimal += tail.optimal;
+        } else {
+            tails.counted -= tail.counted;
+            tails.optimal -= tail.optimal;
+        }
+    }
+
+    /// What the fragments at the end of the file `inode` add to the tally.
+    pub(crate) fn tail(&self, inode: u32) -> LayoutTally {
+        let size = self.inodes.records[inode as usize].size_bytes;
+        let whole = self.geometry.fragments_per_block;
+        let fragments = |last: &u32| self.block_fragments(size, *last) < whole;
+        let last = self.geometry.blocks_of(size).checked_sub(1).filter(fragments);
+        let Some(last) = last else {
+            return LayoutTally::default();
+        };
+        let (before, here) = (self.address_before(inode, last), self.address(inode, last));
+        let counted = before != 0 && here != 0;
+        let optimal = counted && before + whole == here;
+        LayoutTally { optimal: optimal.into(), counted: counted.into() }
     }
 
     /// Bytes of `block` that have room on the disk, if it is no hole, of a file of `size_bytes`.

@@ -42,6 +42,8 @@ pub struct FastFileSystem {
     pub(crate) directories: Vec<Contents>,
     pub(crate) directories_free: Vec<u32>,
     pub(crate) tally: LayoutTally,
+    /// The share of `tally` that fragments at the ends of files have.
+    pub(crate) tails: LayoutTally,
     pub(crate) unsent: Unsent,
 }
 
@@ -67,6 +69,7 @@ impl FastFileSystem {
             directories: Vec::new(),
             directories_free: Vec::new(),
             tally: LayoutTally::default(),
+            tails: LayoutTally::default(),
         };
         let root = Self::ROOT;
         system.inodes.take(root, Kind::Directory, &mut system.space);
@@ -160,6 +163,7 @@ impl FastFileSystem {
         let parent = self.inodes.records[inode as usize].directory;
         self.leave(inode, device);
         self.write_inode(parent, Urgency::Delayed, device);
+        self.tally_tail(inode, false);
         self.cut(inode, 0, device);
         self.write_inode(inode, Urgency::Synchronous, device);
         self.inodes.release(inode, &mut self.space);

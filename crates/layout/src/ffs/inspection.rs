@@ -99,6 +99,17 @@ impl FastFileSystem {
         self.tally
     }
 
+    /// The same without the fragments at the ends of files: what Smith & Seltzer 1996 count, whose
+    /// two-block files are those that "use two blocks (instead of one block and some number of
+    /// fragments)" (§4). Costs nothing either.
+    #[must_use]
+    pub fn whole_block_tally(&self) -> LayoutTally {
+        LayoutTally {
+            optimal: self.tally.optimal - self.tails.optimal,
+            counted: self.tally.counted - self.tails.counted,
+        }
+    }
+
     /// Files and directories, ascending, with the directory that each is in (the root in itself).
     pub fn inodes(&self) -> impl Iterator<Item = (u32, InodeKind, u32)> + '_ {
         self.inodes.records.iter().enumerate().filter_map(|(number, record)| {
@@ -155,33 +166,6 @@ impl FastFileSystem {
             addresses.extend(double.children.iter().flatten().map(|child| child.address));
         }
         Ok(addresses)
-    }
-
-    /// The same without the fragments at the ends of files: what Smith & Seltzer 1996 count, whose
-    /// two-block files are those that "use two blocks (instead of one block and some number of
-    /// fragments)" (§4). Costs a look at each file.
-    #[must_use]
-    pub fn whole_block_tally(&self) -> LayoutTally {
-        let mut tally = self.tally;
-        for (inode, record) in (0_u32..).zip(&self.inodes.records) {
-            if record.kind != Kind::File {
-                continue;
-            }
-            let Some(last) = self.geometry.blocks_of(record.size_bytes).checked_sub(1) else {
-                continue;
-            };
-            let there = self.block_fragments(record.size_bytes, last);
-            if there == self.geometry.fragments_per_block {
-                continue;
-            }
-            let (before, here) = (self.address_before(inode, last), self.address(inode, last));
-            if before != 0 && here != 0 {
-                tally.counted -= 1;
-                let next = before + self.geometry.fragments_per_block;
-                tally.optimal -= u64::from(here == next);
-            }
-        }
-        tally
     }
 
     /// Blocks of a regular file, and how many of them count and are optimal, by themselves.

@@ -26,6 +26,7 @@ impl FastFileSystem {
         }
         let before = self.inodes.records[inode as usize].size_bytes;
         let mut done = Ok(());
+        self.tally_tail(inode, false);
         if size_bytes > before {
             let block_bytes = u64::from(self.geometry.block_bytes);
             let last = size_bytes - 1;
@@ -40,6 +41,7 @@ impl FastFileSystem {
         } else {
             self.cut(inode, size_bytes, device);
         }
+        self.tally_tail(inode, true);
         self.write_inode(inode, Urgency::Synchronous, device);
         self.finish(device);
         done

@@ -2,7 +2,7 @@
 
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Kind;
-use super::{FastFileSystem, LayoutTally};
+use super::{FastFileSystem, InodeKind, LayoutTally};
 
 impl FastFileSystem {
     /// Checks every invariant, from the inodes up: no fragment is used twice or by nobody, none is
@@ -24,6 +24,15 @@ impl FastFileSystem {
         for number in 0..self.inodes.records.len() as u32 {
             self.verify_inode(number, &mut used, &mut tally);
         }
+        let mut tails = LayoutTally::default();
+        for (inode, kind, _) in self.inodes() {
+            if kind == InodeKind::File {
+                let tail = self.tail(inode);
+                tails.optimal += tail.optimal;
+                tails.counted += tail.counted;
+            }
+        }
+        assert_eq!(tails, self.tails, "the tally of fragments is exact");
         self.verify_free(&used);
         self.verify_inode_counts();
         self.verify_directories();

@@ -33,6 +33,7 @@ impl FastFileSystem {
             return Ok(());
         }
         let before = self.inodes.records[inode as usize].size_bytes;
+        self.tally_tail(inode, false);
         let mut at = offset_bytes;
         let mut refused = None;
         while at < end && refused.is_none() {
@@ -46,6 +47,7 @@ impl FastFileSystem {
             let reached = if at > offset_bytes { at } else { 0 };
             self.cut(inode, before.max(reached), device);
         }
+        self.tally_tail(inode, true);
         self.write_inode(inode, Urgency::Delayed, device);
         self.finish(device);
         refused.map_or(Ok(()), Err)

@@ -57,7 +57,7 @@ impl Model {
         let there = self.blocks_of(system, file);
         let ends = (at / block_bytes..(at + size).div_ceil(block_bytes)).map(|block| {
             let end = block * block_bytes;
-            if end > at { end - at } else { 0 }
+            end.saturating_sub(at)
         });
         let fits = |part: &u64| {
             let mut after = before.clone();
@@ -98,9 +98,30 @@ impl Model {
         blocks.collect()
     }
 
+    /// Whole blocks of `file` that lie behind another one, and those that lie right behind it.
+    fn score(&self, system: &FastFileSystem, file: u32) -> (u64, u64) {
+        let mut sectors = Vec::new();
+        for extent in system.extents(file) {
+            for at in (0..extent.bytes).step_by(self.block_bytes as usize) {
+                if extent.bytes - at >= self.block_bytes {
+                    sectors.push(extent.sector + at / 512);
+                }
+            }
+        }
+        let pairs = sectors.windows(2);
+        let next = self.block_bytes / 512;
+        let optimal = pairs.filter(|pair| pair[0] + next == pair[1]).count() as u64;
+        (optimal, sectors.len().saturating_sub(1) as u64)
+    }
+
     /// Whether every file of `system` has the blocks that it has here, and fragments for no more
     /// than its last block needs.
     pub(crate) fn check(&self, system: &FastFileSystem) {
+        let scores: Vec<(u64, u64)> =
+            self.files.keys().map(|file| self.score(system, *file)).collect();
+        let optimal = scores.iter().map(|score| score.0).sum();
+        let counted = scores.iter().map(|score| score.1).sum();
+        assert_eq!(system.layout_counts(), (optimal, counted));
         for (number, file) in &self.files {
             assert_eq!(system.size_bytes(*number), file.size_bytes, "file {number}");
             assert_eq!(self.blocks_of(system, *number), file.blocks, "file {number}");
