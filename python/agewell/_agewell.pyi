@@ -156,7 +156,7 @@ def score_path(
     """Measure a snapshot file, an image or a mounted tree, and give the metrics (JSON).
 
     `options` is a JSON object: `strict_holes`, `count_tails`, `hot` (a duration), `map_cells`,
-    `sync`, and `device`, or `access_time` with `bandwidth`. `now_ns` is the time now, nanoseconds since 1970.
-    `progress` is called with the files seen so far and, where the file system says so, how many
-    there are.
+    `sync`, and `device`, or `access_time` with `bandwidth`. `now_ns` is the time now, nanoseconds
+    since 1970. `progress` is called with the files seen so far and, where the file system says so,
+    how many there are.
     """

@@ -194,7 +194,9 @@ def score_plot(series: pa.Table) -> Plot:
         series: A series as `age` writes it.
     """
     days = [time_ns / 86_400e9 for time_ns in series["time_ns"].to_pylist()]
-    scores = [float("nan") if score is None else score for score in series["layout_score"].to_pylist()]
+    scores = [
+        float("nan") if score is None else score for score in series["layout_score"].to_pylist()
+    ]
     return Plot(
         name="layout-score",
         title="Layout score while the file system ages",

@@ -93,7 +93,5 @@ def read(path: str | PathLike[str]) -> Snapshot:
     is_free = pc.equal(table["kind"], "free")
     extents = table.filter(is_free)["extents"].combine_chunks()
     pieces = extents.flatten()
-    free = pa.table(
-        {name: pieces.field(name) for name in ("physical_bytes", "length_bytes")}
-    )
+    free = pa.table({name: pieces.field(name) for name in ("physical_bytes", "length_bytes")})
     return Snapshot(facts=facts, files=table.filter(pc.invert(is_free)), free=free)

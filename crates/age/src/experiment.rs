@@ -23,3 +23,6 @@ mod run;
 
 pub use config::{AgingExperiment, Measure, WorkloadChoice};
 pub use run::{AgingOutcome, run};
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,8 @@ pub struct HostParameters {
     pub copy_bytes_per_s: u64,
     /// Whether a cluster is asked for while the one before it is read.
     pub read_ahead: bool,
+    /// From one run of the update daemon to the next, which syncs everything; 0: it does not run.
+    pub update_interval: SimDuration,
 }
 
 /// A request that was started and may still wait.
@@ -74,6 +76,8 @@ pub struct FileHost {
     queued_sectors: u64,
     /// A cluster that was asked for and not waited for yet, and its bytes.
     ahead: Option<(Ticket, u64)>,
+    /// When the update daemon ran last.
+    updated_ns: u64,
 }
 
 impl FileHost {
@@ -93,6 +97,7 @@ impl FileHost {
             awaited: Vec::with_capacity(2),
             queued_sectors: 0,
             ahead: None,
+            updated_ns: 0,
         }
     }
 
@@ -204,6 +209,17 @@ impl FileHost {
         for (sector, sectors) in self.buffers.take_dirty() {
             self.start_write(sector, sectors);
         }
+    }
+
+    /// Whether the update daemon is due, which counts as run then: the caller has the file system
+    /// write what it holds back, and calls [`FileHost::start_flush`].
+    pub fn update_due(&mut self) -> bool {
+        let interval = self.parameters.update_interval.0;
+        let due = interval > 0 && self.now_ns - self.updated_ns >= interval;
+        if due {
+            self.updated_ns = self.now_ns;
+        }
+        due
     }
 
     /// Waits until the device has done everything it was asked.

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import ProgressCallback, note, print_json, print_table, progress
-from agewell.configuration import parse_value
 from agewell.errors import InputError
 
 if TYPE_CHECKING:
@@ -278,7 +277,7 @@ def age(
             aged = aging.age(
                 target,
                 workload,
-                layout=_layout(layout or []),
+                layout=layout_settings(layout or []),
                 recipe=recipe,
                 copies=copies,
                 streams=streams,
@@ -361,17 +360,6 @@ class _Teller:
         if state.no_space:
             words.append(f"{state.no_space:,} without room")
         self._report(fraction, ", ".join(words))
-
-
-def _layout(assignments: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a simulated target from `key=value` texts."""
-    layout: dict[str, Any] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals or not key.strip() or not value.strip():
-            raise InputError(f"--layout {assignment}: write KEY=VALUE, for example maxcontig=7")
-        layout[key.strip()] = parse_value(value.strip())
-    return layout
 
 
 def _print_record(record: dict[str, Any]) -> None:

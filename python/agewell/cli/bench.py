@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agewell.cli.options import JsonOption, QuietOption
+from agewell import simulated_benchmark
+from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
 from agewell.sizes import size_text
@@ -21,7 +23,9 @@ def bench(
         Path,
         typer.Argument(
             metavar="TARGET",
-            help="A directory of a mounted file system.",
+            help=(
+                "A directory of a mounted file system, or a simulated one: ffs, ffs+realloc, lfs."
+            ),
             show_default=False,
         ),
     ],
@@ -92,6 +96,43 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="FILE",
+            help="Simulated: age it by this workload first; smith-1996 generates one.",
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Simulated: the disk, of the catalogue or a file. Default: seagate-st32430n.",
+            show_default=False,
+        ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Simulated: the host, pentium-120 (default) or sparcstation-2.",
+            show_default=False,
+        ),
+    ] = None,
+    layout: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Simulated: a parameter as in [layout] of an experiment; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Simulated: also read and write the disk itself.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -110,22 +151,53 @@ def bench(
     Files are made below TARGET and removed again. Times run until everything is on the device;
     caches are dropped between phases, for the whole system where that is allowed.
 
+    A simulated file system is aged by a workload first, if one is given, and timed on a modelled
+    disk.
+
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
+    Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
     """
     from agewell import benchmarking, files
 
     if fsync not in ("no", "yes", "both"):
         raise InputError(f"--fsync {fsync}: write no, yes or both")
+    synced = {"no": [False], "yes": [True], "both": [False, True]}[fsync]
     chosen = None if sizes is None else [size.strip() for size in sizes.split(",") if size.strip()]
     if chosen == ["none"]:
         chosen = []
+    if str(target) in simulated_benchmark.KINDS and not target.is_dir():
+        only = {"--device": device, "--out": out, "--hot-log": hot_log}
+        _refuse(only, "is of a mounted file system; a simulated one has none")
+        with progress("aging and measuring", quiet=quiet) as report:
+            record = simulated_benchmark.simulated(
+                str(target),
+                workload=workload,
+                model=model,
+                machine=machine,
+                layout=layout_settings(layout or []),
+                sizes=chosen,
+                total=total,
+                files_per_directory=files_per_directory,
+                sync_each=synced,
+                repetitions=repetitions,
+                hot_days=hot_days if hot else None,
+                raw=raw,
+                progress=lambda done: report(None, f"{done:,} operations"),
+            )
+        _show(record, plots, as_json=as_json)
+        return
+    only_simulated = {"--workload": workload, "--model": model, "--machine": machine}
+    _refuse(
+        {**only_simulated, "--layout": layout, "--raw": raw or None},
+        "is of a simulated file system; write ffs, ffs+realloc or lfs as TARGET",
+    )
     with progress("measuring", quiet=quiet) as report:
         measured = benchmarking.directory(
             target,
             sizes=chosen,
             total=total,
             files_per_directory=files_per_directory,
-            sync_each={"no": [False], "yes": [True], "both": [False, True]}[fsync],
+            sync_each=synced,
             repetitions=repetitions,
             hot=hot or hot_log is not None,
             hot_log=hot_log,
@@ -138,19 +210,30 @@ def bench(
         import pyarrow.parquet as pq
 
         files.write_whole(out, lambda path: pq.write_table(measured.measurements, path))
-    if plots is not None:
-        from agewell import drawing
-
-        drawing.save(benchmarking.throughput_plot(measured.record), files.make_folder(plots))
-    if as_json:
-        print_json(measured.record)
-    else:
-        _print_record(measured.record)
+    _show(measured.record, plots, as_json=as_json)
     if not quiet and measured.record["target"]["cache"] == "advise":
         note(
             "agewell: warning: caches are dropped file by file; inodes and directories may still "
             "be in memory (as root all are dropped)"
         )
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse the first option that was given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{name} {why}")
+
+
+def _show(record: dict[str, Any], plots: Path | None, *, as_json: bool) -> None:
+    if plots is not None:
+        from agewell import benchmarking, drawing, files
+
+        drawing.save(benchmarking.throughput_plot(record), files.make_folder(plots))
+    if as_json:
+        print_json(record)
+    else:
+        _print_record(record)
 
 
 def _print_record(record: dict[str, Any]) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from agewell.configuration import parse_value
+from agewell.errors import InputError
 
 JsonOption = Annotated[
     bool,
@@ -34,3 +38,18 @@ JobsOption = Annotated[
         "--jobs", "-j", min=1, metavar="N", help="Runs at once; one a processor by default."
     ),
 ]
+
+
+def layout_settings(assignments: Sequence[str]) -> dict[str, Any]:
+    """The parameters of a simulated file system, from `--layout key=value`.
+
+    Raises:
+        InputError: One of them is not of that form.
+    """
+    layout: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, value = assignment.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise InputError(f"--layout {assignment}: write KEY=VALUE, for example maxcontig=7")
+        layout[key.strip()] = parse_value(value.strip())
+    return layout

@@ -39,6 +39,7 @@ _MODULES = (
     "agewell.studies.matthews_1999",
     "agewell.studies.seltzer_1995",
     "agewell.studies.smith_seltzer_1996",
+    "agewell.studies.smith_fragmentation",
 )
 
 

@@ -119,6 +119,7 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
                 if plan.sync_each {
                     files.sync_file(file, host).map_err(refused("sync a file"))?;
                 }
+                update(&mut files, host)?;
             }
             files.sync(host).map_err(refused("sync"))?;
             host.start_flush();
@@ -213,12 +214,22 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
                 if sync_each {
                     files.sync_file(*file, host).map_err(refused("sync a file"))?;
                 }
+                update(files, host)?;
             }
             files.sync(host).map_err(refused("sync"))?;
             host.start_flush();
             Ok(())
         })
     }
+}
+
+/// Has the update daemon run if it is due.
+fn update(files: &mut impl FileSystem, host: &mut FileHost) -> Result<(), AgeError> {
+    if host.update_due() {
+        files.sync(host).map_err(refused("sync"))?;
+        host.start_flush();
+    }
+    Ok(())
 }
 
 /// Writes `bytes` from the start of `file`, as a program does.

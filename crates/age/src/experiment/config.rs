@@ -54,6 +54,8 @@ pub struct AgingExperiment {
     pub measure: Measure,
     /// Seed of the workload and of benchmarks.
     pub seed: u64,
+    /// Days of the workload that are replayed, if not all.
+    pub days: Option<u64>,
 }
 
 impl AgingExperiment {
@@ -80,7 +82,7 @@ impl AgingExperiment {
             let known = ["workload", "layout", "device", "host", "measure", "run"];
             return Err(ConfigError(unknown_key_message("experiment", stranger, &known)));
         }
-        let seed = read_run(run)?;
+        let (seed, days) = read_run(run)?;
         let layout = LayoutSetup::read(layout)?;
         let host = HostSetup::read(host, layout.block_bytes())?;
         let measure = Measure::read(measure)?;
@@ -91,7 +93,8 @@ impl AgingExperiment {
                 "[device]: 'model' is missing; [measure] runs benchmarks on it".to_owned(),
             ));
         }
-        Ok(Self { workload: read_workload(workload)?, layout, device, host, measure, seed })
+        let workload = read_workload(workload)?;
+        Ok(Self { workload, layout, device, host, measure, seed, days })
     }
 
     /// The experiment with every default filled in.
@@ -111,15 +114,22 @@ impl AgingExperiment {
         if let Some(device) = &self.device {
             tables["device"] = device.resolved();
         }
+        if let Some(days) = self.days {
+            tables["run"]["days"] = json!(days);
+        }
         tables
     }
 }
 
-fn read_run(value: Value) -> Result<u64, ConfigError> {
+fn read_run(value: Value) -> Result<(u64, Option<u64>), ConfigError> {
     let mut table = Table::new("[run]", value)?;
     let seed = table.whole("seed")?.unwrap_or(1);
+    let days = table.whole("days")?;
+    if days == Some(0) {
+        return Err(table.invalid("days", "must be at least 1"));
+    }
     table.finish()?;
-    Ok(seed)
+    Ok((seed, days))
 }
 
 fn read_workload(value: Value) -> Result<WorkloadChoice, ConfigError> {
@@ -139,6 +149,12 @@ fn read_workload(value: Value) -> Result<WorkloadChoice, ConfigError> {
             let mut smith = Smith1996Parameters::default();
             if let Some(number) = table.number("active_directories", 1.0, 1e6)? {
                 smith.active_directories = number as u32;
+            }
+            if let Some(number) = table.whole("minfree_pct")? {
+                smith.minfree_pct = number;
+            }
+            if let Some(number) = table.whole("bytes_max")? {
+                smith.bytes_max = number;
             }
             if let Some(number) = table.number("life_days", 0.001, 1e6)? {
                 smith.life_days = number;

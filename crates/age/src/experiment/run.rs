@@ -13,13 +13,15 @@ use serde_json::{Map, Value, json};
 use super::{AgingExperiment, WorkloadChoice};
 use crate::benchmark::simulated::{Bench, OperationCpu, Phase, Sequential};
 use crate::benchmark::{SequentialPlan, median_and_deviation};
-use crate::replay::{ReplayFiles, ReplayOptions, ReplayReport, SeriesRow, replay, write_series};
+use crate::replay::{
+    ReplayFiles, ReplayOptions, ReplayReport, SeriesRow, Until, replay, write_series,
+};
 use crate::score::{Report, ScoreOptions, score};
 use crate::simulated_layout::AnyFileSystem;
 use crate::target::Target;
 use crate::target::simulated::SimulatedTarget;
 use crate::workload::{WorkloadReader, smith_1996};
-use crate::{AgeError, FileKind, Operation, Snapshot};
+use crate::{AgeError, FileKind, LayoutCounts, Operation, Snapshot};
 
 /// Version of the document, as of every result of `agewell run`.
 const SCHEMA_VERSION: u32 = 1;
@@ -83,7 +85,15 @@ pub fn run(
     let hot_ns = experiment.measure.hot.map(|hot| hot.0);
     let options = ScoreOptions { hot_period_ns: hot_ns, ..ScoreOptions::default() };
     let scores = score(&snapshot, &options)?;
+    let with_tails = score(&snapshot, &ScoreOptions { count_tails: true, ..options })?;
     let mut metrics = aging_metrics(&report, &scores);
+    let with_tails = with_tails.layout.all;
+    metrics.insert("layout_score_with_tails".to_owned(), json!(with_tails.layout_score));
+    let tails = LayoutCounts {
+        optimal: with_tails.optimal_blocks - scores.layout.all.optimal_blocks,
+        counted: with_tails.counted_blocks - scores.layout.all.counted_blocks,
+    };
+    metrics.insert("tails_behind_share".to_owned(), json!(tails.score()));
     let mut sequential = Vec::new();
     if let Some(device) = &device {
         let bench = Benches { experiment, target: &target, device };
@@ -129,7 +139,12 @@ fn age(
     target: &mut Aged,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<ReplayReport, AgeError> {
-    let options = ReplayOptions { daily: true, seed: experiment.seed, ..ReplayOptions::default() };
+    let options = ReplayOptions {
+        daily: true,
+        seed: experiment.seed,
+        until: experiment.days.map(Until::Days).into_iter().collect(),
+        ..ReplayOptions::default()
+    };
     let block_bytes = experiment.layout.block_bytes();
     let stream = operations.into_iter().map(Ok);
     let mut tell = |so_far: &crate::replay::Progress| progress(so_far.operations);

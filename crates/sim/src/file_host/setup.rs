@@ -48,6 +48,9 @@ const MACHINES: [Machine; 2] = [
     },
 ];
 
+/// The update daemon of 4.4BSD calls `sync` every 30 s.
+const UPDATE_INTERVAL: SimDuration = SimDuration(30_000_000_000);
+
 /// A host as an experiment describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostSetup {
@@ -81,6 +84,7 @@ impl HostSetup {
         let copy_bytes_per_s =
             table.bytes_per_second("copy_rate")?.unwrap_or(machine.copy_bytes_per_s);
         let read_ahead = table.boolean("read_ahead")?.unwrap_or(true);
+        let update_interval = table.duration("update_interval")?.unwrap_or(UPDATE_INTERVAL);
         if transfer_bytes < block_bytes {
             let why = format!("is less than a block of {block_bytes} bytes");
             return Err(table.invalid("transfer_size", why));
@@ -102,6 +106,7 @@ impl HostSetup {
             turnaround,
             copy_bytes_per_s,
             read_ahead,
+            update_interval,
         };
         Ok(Self { parameters, file_cpu })
     }
@@ -122,6 +127,7 @@ impl HostSetup {
             "file_time": time(self.file_cpu),
             "copy_rate": format!("{} B/s", parameters.copy_bytes_per_s),
             "read_ahead": parameters.read_ahead,
+            "update_interval": time(parameters.update_interval),
         })
     }
 }

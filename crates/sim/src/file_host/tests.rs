@@ -35,6 +35,7 @@ fn parameters() -> HostParameters {
         turnaround: SimDuration(0),
         copy_bytes_per_s: 0,
         read_ahead: true,
+        update_interval: SimDuration(0),
     }
 }
 
@@ -74,6 +75,18 @@ fn a_full_queue_holds_its_writer_up() {
     );
     host.drain();
     assert_eq!(host.now().0, 6 * (ACCESS + 16 * SECTOR));
+}
+
+#[test]
+fn the_update_daemon_is_due_once_an_interval() {
+    let mut host = host(|parameters| parameters.update_interval = SimDuration(1000));
+    assert!(!host.update_due());
+    host.compute(SimDuration(2500));
+    assert!(host.update_due() && !host.update_due());
+    host.compute(SimDuration(999));
+    assert!(!host.update_due());
+    host.compute(SimDuration(1));
+    assert!(host.update_due());
 }
 
 #[test]

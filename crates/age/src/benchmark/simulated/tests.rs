@@ -40,6 +40,7 @@ fn host() -> HostParameters {
         turnaround: SimDuration(0),
         copy_bytes_per_s: 0,
         read_ahead: true,
+        update_interval: SimDuration(0),
     }
 }
 
