@@ -373,3 +373,217 @@ fn take_row(rows: &Rows<'_>, row: usize, snapshot: &mut Snapshot) -> Result<(), 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::option;
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    use super::{read, write};
+    use crate::{
+        AgeError, Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, NO_TIME, Snapshot,
+        SnapshotFile,
+    };
+
+    /// Gaps and lengths, which make extents that ascend.
+    fn stretches() -> impl Strategy<Value = Vec<(u64, u64)>> {
+        vec((1_u64..1 << 20, 1_u64..1 << 40), 0..6)
+    }
+
+    fn time() -> impl Strategy<Value = i64> {
+        prop_oneof![Just(NO_TIME), any::<i64>()]
+    }
+
+    fn file() -> impl Strategy<Value = (SnapshotFile, Vec<Extent>)> {
+        let extent = (0_u64..1 << 60, 0_u16..64);
+        let numbers = (1_u64..1 << 50, 0_usize..4, any::<u32>(), any::<u64>(), any::<u64>());
+        let ranks = (any::<u32>(), any::<u32>());
+        (numbers, [time(), time(), time()], ranks, stretches(), vec(extent, 6)).prop_map(
+            |((step, kind, links, size_bytes, directory), times, ranks, stretches, places)| {
+                let [birth_ns, change_ns, modify_ns] = times;
+                let mut end = 0;
+                let extents = stretches.into_iter().zip(places).map(|((gap, length), place)| {
+                    let logical_bytes = end + gap;
+                    end = logical_bytes + length;
+                    Extent {
+                        logical_bytes,
+                        physical_bytes: place.0,
+                        length_bytes: length,
+                        flags: ExtentFlags(place.1),
+                    }
+                });
+                let extents: Vec<Extent> = extents.collect();
+                let file = SnapshotFile {
+                    // A step from the file before; summed up below.
+                    inode: step,
+                    kind: FileKind::ALL[kind],
+                    links,
+                    size_bytes,
+                    birth_ns,
+                    change_ns,
+                    modify_ns,
+                    directory,
+                    readdir_rank: ranks.0,
+                    name_rank: ranks.1,
+                    first_extent: 0,
+                    extents: extents.len() as u32,
+                };
+                (file, extents)
+            },
+        )
+    }
+
+    fn facts() -> impl Strategy<Value = FileSystemFacts> {
+        (any::<u64>(), any::<bool>(), time(), "\\PC*").prop_map(
+            |(number, free_map, taken_ns, text)| FileSystemFacts {
+                kind: text.clone(),
+                block_bytes: 4096,
+                fragment_bytes: 1024,
+                total_bytes: number,
+                free_bytes: number / 2,
+                taken_ns,
+                free_map,
+                vanished: number % 7,
+                parameters: [(text, number.to_string())].into(),
+                ..FileSystemFacts::default()
+            },
+        )
+    }
+
+    prop_compose! {
+        fn snapshot()(
+            facts in facts(),
+            files in vec(file(), 0..20),
+            free in stretches(),
+            names in option::of(vec(vec(any::<u8>(), 0..12), 20)),
+        ) -> Snapshot {
+            let mut made = Snapshot { facts, ..Snapshot::default() };
+            let mut inode = 0;
+            for (mut file, extents) in files {
+                inode += file.inode;
+                file.inode = inode;
+                file.first_extent = made.extents.len() as u32;
+                made.extents.extend(extents);
+                made.files.push(file);
+            }
+            let mut end = 0;
+            for (gap, length_bytes) in free {
+                made.free.push(FreeExtent { physical_bytes: end + gap, length_bytes });
+                end += gap + length_bytes;
+            }
+            made.names = names.map(|names| names[..made.files.len()].to_vec());
+            made
+        }
+    }
+
+    fn folder() -> TempDir {
+        tempfile::tempdir().expect("a temporary directory")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// What is written is read back, whatever it is; twice written it is the same bytes.
+        #[test]
+        fn there_and_back(snapshot in snapshot()) {
+            snapshot.check().expect("the strategy keeps the invariants");
+            let folder = folder();
+            let [one, two] = ["one", "two"].map(|name| folder.path().join(name));
+            let bytes = write(&snapshot, &one).expect("there is room");
+            prop_assert_eq!(&read(&one).expect("a snapshot"), &snapshot);
+            write(&snapshot, &two).expect("there is room");
+            let [one, two] = [one, two].map(|path| std::fs::read(path).expect("a file"));
+            prop_assert_eq!(one.len() as u64, bytes);
+            prop_assert!(one == two);
+        }
+
+        /// A mangled file gives one line that names it, or a snapshot that keeps its invariants.
+        #[test]
+        fn mangled(
+            snapshot in snapshot(),
+            blows in vec((any::<prop::sample::Index>(), 1_u8..), 1..8),
+            kept in option::of(any::<prop::sample::Index>()),
+        ) {
+            let folder = folder();
+            let path = folder.path().join("mangled");
+            write(&snapshot, &path).expect("there is room");
+            let mut bytes = std::fs::read(&path).expect("a file");
+            for (at, blow) in blows {
+                let at = at.index(bytes.len());
+                bytes[at] ^= blow;
+            }
+            if let Some(kept) = kept {
+                bytes.truncate(kept.index(bytes.len()));
+            }
+            std::fs::write(&path, &bytes).expect("there is room");
+            match read(&path) {
+                Ok(snapshot) => prop_assert_eq!(snapshot.check(), Ok(())),
+                Err(AgeError::Input(text)) => {
+                    prop_assert!(text.contains("mangled") && !text.contains('\n'), "{}", text);
+                }
+                Err(other) => prop_assert!(false, "{other}"),
+            }
+        }
+    }
+
+    fn one_file(extents: &[(u64, u64, u64)]) -> Snapshot {
+        let facts = FileSystemFacts {
+            block_bytes: 4096,
+            fragment_bytes: 4096,
+            ..FileSystemFacts::default()
+        };
+        let extents: Vec<Extent> = extents
+            .iter()
+            .map(|&(logical_bytes, physical_bytes, length_bytes)| Extent {
+                logical_bytes,
+                physical_bytes,
+                length_bytes,
+                flags: ExtentFlags::default(),
+            })
+            .collect();
+        let file = SnapshotFile {
+            inode: 12,
+            kind: FileKind::Regular,
+            links: 1,
+            size_bytes: 1,
+            birth_ns: NO_TIME,
+            change_ns: 0,
+            modify_ns: 0,
+            directory: 2,
+            readdir_rank: 0,
+            name_rank: 0,
+            first_extent: 0,
+            extents: extents.len() as u32,
+        };
+        Snapshot { facts, files: vec![file], extents, ..Snapshot::default() }
+    }
+
+    /// Each broken invariant is found when a file is read, and told by its inode or address.
+    #[test]
+    fn contradictions() {
+        let folder = folder();
+        let path = folder.path().join("odd");
+        let free = |physical_bytes, length_bytes| FreeExtent { physical_bytes, length_bytes };
+        let mut twice = one_file(&[]);
+        twice.files.push(twice.files[0]);
+        let touching = Snapshot { free: vec![free(0, 4096), free(4096, 4096)], ..one_file(&[]) };
+        let mut blockless = one_file(&[]);
+        blockless.facts.block_bytes = 0;
+        let cases = [
+            (one_file(&[(0, 0, 8192), (4096, 9000, 4096)]), "inode 12: extents overlap at 4096"),
+            (one_file(&[(0, 0, 0)]), "inode 12: an extent of 0 bytes"),
+            (one_file(&[(0, u64::MAX, 4096)]), "inode 12: an extent beyond every device"),
+            (one_file(&[(u64::MAX - 1, 0, 4096)]), "inode 12: an extent beyond every file"),
+            (twice, "inode 12 stands in the wrong place or twice"),
+            (touching, "free extents touch"),
+            (blockless, "a block or a fragment of 0 bytes"),
+        ];
+        for (snapshot, words) in cases {
+            write(&snapshot, &path).expect("there is room");
+            let error = read(&path).expect_err(words).to_string();
+            assert!(error.contains(words) && error.contains("odd"), "{error}");
+        }
+    }
+}
