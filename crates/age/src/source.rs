@@ -69,5 +69,11 @@ pub fn take(
     if metadata.is_dir() {
         return live::take(path, options, progress);
     }
+    if options.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.resume) {
+        return Err(AgeError::Input(format!(
+            "{}: an image is read in one go, so there is nothing to go on with; leave --resume out",
+            path.display()
+        )));
+    }
     image::take_image(path, options.names, progress)
 }
