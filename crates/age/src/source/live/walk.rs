@@ -528,3 +528,56 @@ pub(super) fn open_directory(parent: impl AsFd, name: &CStr) -> rustix::io::Resu
         result => result,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::mem::MaybeUninit;
+    use std::sync::Arc;
+
+    use super::{Finished, LIST_BYTES, Listing, Shared, Status, Walk, Worker, open_directory};
+
+    /// Entries that go, or become something else, between the listing and the look at them are
+    /// counted and left out; the rest are there.
+    #[test]
+    fn entries_that_go() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = |name: &str| folder.path().join(name);
+        for name in ["gone", "link", "directory", "stays"] {
+            fs::write(path(name), b"").expect("there is room");
+        }
+        let finished = Finished::new();
+        let walk = Walk {
+            path: folder.path(),
+            kind: "any",
+            names: true,
+            sync: false,
+            threads: 1,
+            block_bytes: 4096,
+            realtime: false,
+            files_in_all: None,
+            finished: &finished,
+            record: None,
+        };
+        let name = std::ffi::CString::new(folder.path().to_str().expect("text")).expect("no zero");
+        let directory = Arc::new(open_directory(rustix::fs::CWD, &name).expect("it is there"));
+        let status = Status::of_open(&*directory).expect("it is open");
+        let mut buffer = vec![MaybeUninit::uninit(); LIST_BYTES];
+        let listing = Listing::read(directory, &status, &mut buffer).expect("it can be listed");
+        for name in ["gone", "link", "directory"] {
+            fs::remove_file(path(name)).expect("it was made");
+        }
+        std::os::unix::fs::symlink("stays", path("link")).expect("there is room");
+        fs::create_dir(path("directory")).expect("there is room");
+        let shared = Shared::default();
+        let mut worker = Worker::new(&walk, &shared, &status);
+        worker.chunk(&listing, 0);
+        let counts = worker.found.counts;
+        assert_eq!((counts.vanished, counts.changed), (1, 1));
+        let names: Vec<_> =
+            (0..worker.found.files.len()).map(|file| worker.found.name(file)).collect();
+        // A link in place of a file is told as the link that it is.
+        assert_eq!(names.len(), 2);
+        assert!(names.contains(&&b"stays"[..]) && names.contains(&&b"link"[..]));
+    }
+}
