@@ -19,8 +19,6 @@ from typing import Any
 from agewell.configuration import Experiment
 from agewell.simulation import run_experiment
 
-KINDS = ("ffs", "ffs+realloc", "lfs")
-"""The file systems that can be simulated."""
 GENERATED = "smith-1996"
 """The workload that is generated rather than read from a file."""
 DEVICE = "seagate-st32430n"

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import simulated_benchmark
 from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
@@ -157,7 +156,7 @@ def bench(
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
     Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
     """
-    from agewell import benchmarking, files
+    from agewell import aging, benchmarking, files, simulated_benchmark
 
     if fsync not in ("no", "yes", "both"):
         raise InputError(f"--fsync {fsync}: write no, yes or both")
@@ -165,7 +164,7 @@ def bench(
     chosen = None if sizes is None else [size.strip() for size in sizes.split(",") if size.strip()]
     if chosen == ["none"]:
         chosen = []
-    if str(target) in simulated_benchmark.KINDS and not target.is_dir():
+    if str(target) in aging.SIMULATED and not target.is_dir():
         only = {"--device": device, "--out": out, "--hot-log": hot_log}
         _refuse(only, "is of a mounted file system; a simulated one has none")
         with progress("aging and measuring", quiet=quiet) as report:

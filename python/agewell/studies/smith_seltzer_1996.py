@@ -90,7 +90,7 @@ def figure_02(context: Context) -> FigureResult:
         "both/difference_end": realloc[-1] - plain[-1],
         "both/days_under_70_pct": sum(each < MOSTLY_IN_USE for each in used),
         "both/utilization_most_pct": 100 * max(used),
-        "both/operations": metrics["operations"],
+        "both/operations": metrics["file_operations"],
         "both/written_gb": metrics["written_bytes"] / 1e9,
     }
     for name, scores in days.items():

@@ -21,7 +21,7 @@ use crate::simulated_layout::AnyFileSystem;
 use crate::target::Target;
 use crate::target::simulated::SimulatedTarget;
 use crate::workload::{WorkloadReader, smith_1996};
-use crate::{AgeError, FileKind, LayoutCounts, Operation, Snapshot};
+use crate::{Action, AgeError, FileKind, LayoutCounts, Operation, Snapshot};
 
 /// Version of the document, as of every result of `agewell run`.
 const SCHEMA_VERSION: u32 = 1;
@@ -78,6 +78,9 @@ pub fn run(
         None => None,
     };
     let operations = operations(experiment, places)?;
+    let named = [Action::Create, Action::Delete, Action::Rename];
+    let file_operations =
+        operations.iter().filter(|operation| named.contains(&operation.action)).count();
     let facts = experiment.layout.facts();
     let mut target = SimulatedTarget::new(experiment.layout.build()?, facts);
     let report = age(experiment, operations, &mut target, progress)?;
@@ -87,6 +90,7 @@ pub fn run(
     let scores = score(&snapshot, &options)?;
     let with_tails = score(&snapshot, &ScoreOptions { count_tails: true, ..options })?;
     let mut metrics = aging_metrics(&report, &scores);
+    metrics.insert("file_operations".to_owned(), json!(file_operations));
     let with_tails = with_tails.layout.all;
     metrics.insert("layout_score_with_tails".to_owned(), json!(with_tails.layout_score));
     let tails = LayoutCounts {
