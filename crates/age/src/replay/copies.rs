@@ -2,11 +2,14 @@
 //!
 //! A git history or a profile is often smaller than the file system to age. With n copies every
 //! file stands n times; each copy does what the workload does, a file's run of operations (its
-//! creation and the writes behind it) at a time, one copy after the other. Syncs happen once.
+//! creation and the writes behind it, within a day) at a time, one copy after the other. Syncs happen
+//! once.
 //!
 //! Numbers: copy `c` of file `f` is `f * n + c`; the root stays, copy `c` has directory `1 + c` for
 //! its root and `1 + d * n + c` for directory `d`; its streams are `s * n + c`. One copy changes
 //! nothing.
+
+use agewell_core::DAY_NS;
 
 use crate::{Action, AgeError, Operation};
 
@@ -27,6 +30,8 @@ pub(super) struct Copies<S> {
     /// The next to hand out: of the run, for which copy.
     next: usize,
     copy: u32,
+    /// Time of the last one handed out.
+    latest_ns: u64,
 }
 
 impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
@@ -40,6 +45,7 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
             ahead: None,
             next: 0,
             copy: 0,
+            latest_ns: 0,
         }
     }
 
@@ -120,7 +126,8 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
 fn goes_on(first: &Operation, next: &Operation) -> bool {
     let on_file =
         |action| !matches!(action, Action::MakeDirectory | Action::RemoveDirectory | Action::Sync);
-    on_file(first.action) && on_file(next.action) && first.file == next.file
+    let same_day = first.time_ns / DAY_NS == next.time_ns / DAY_NS;
+    on_file(first.action) && on_file(next.action) && first.file == next.file && same_day
 }
 
 impl<S: Iterator<Item = Result<Operation, AgeError>>> Iterator for Copies<S> {
@@ -142,8 +149,11 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Iterator for Copies<S> {
                 }
             }
         }
-        let operation = self.run[self.next];
+        let mut operation = self.run[self.next];
         self.next += 1;
+        // The next copy begins the run when this one ends it: times do not fall.
+        operation.time_ns = operation.time_ns.max(self.latest_ns);
+        self.latest_ns = operation.time_ns;
         Some(self.for_copy(&operation).map(|copied| self.dealt_out(copied)))
     }
 }

@@ -8,13 +8,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Snapshot;
-use crate::target::{Allocation, DirectoryOptions, DirectoryTarget, Refusals};
+use crate::target::{Allocation, DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget};
+use agewell_layout::file_system::FileSystem;
 
 /// What a workload leaves behind: directories with their parents, files with directory and size.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Model {
     directories: BTreeMap<u32, u32>,
     files: BTreeMap<u32, (u32, u64)>,
+    /// Numbers of files in use or used before.
+    numbers: u32,
 }
 
 impl Model {
@@ -23,7 +26,10 @@ impl Model {
         match operation.action {
             Action::MakeDirectory => assert!(self.directories.insert(file, directory).is_none()),
             Action::RemoveDirectory => assert!(self.directories.remove(&file).is_some()),
-            Action::Create => assert!(self.files.insert(file, (directory, 0)).is_none()),
+            Action::Create => {
+                assert!(self.files.insert(file, (directory, 0)).is_none());
+                self.numbers = self.numbers.max(file + 1);
+            }
             Action::Delete => assert!(self.files.remove(&file).is_some()),
             Action::Write => {
                 let size = &mut self.files.get_mut(&file).expect("written files exist").1;
@@ -115,10 +121,10 @@ fn draw(random: &mut Stream, model: &Model, size_max: u64) -> Operation {
     let directory = directories[below(directories.len() as u64) as usize];
     let files: Vec<(u32, (u32, u64))> = model.files.iter().map(|(file, at)| (*file, *at)).collect();
     let chosen = (!files.is_empty()).then(|| files[below(files.len() as u64) as usize]);
-    // Few numbers, so that they come back soon.
-    let number = below(24) as u32;
+    // Few numbers, so that they come back soon; densely from zero.
+    let number = below(u64::from(model.numbers.min(23)) + 1) as u32;
     match (below(100), chosen) {
-        (0..25, _) if !model.files.contains_key(&number) => {
+        (0..30, _) if !model.files.contains_key(&number) => {
             Operation { action: Action::Create, file: number, directory, ..nothing }
         }
         (0..55, Some((file, (directory, _)))) => Operation {
@@ -330,4 +336,196 @@ fn holding_a_utilization_survives_a_kill() {
     // The room is that at the first start, which other programs on the disk change.
     let (files, log) = with_deaths(&operations, &[3000, 5000, 4097], &replay_options);
     assert_eq!(files, Model::of(&log).paths());
+}
+
+/// A workload that only fills: `files` files of `size_bytes`, in one directory.
+fn filling(files: u32, size_bytes: u64) -> Vec<Operation> {
+    let nothing = Operation {
+        time_ns: 0,
+        file: 0,
+        directory: 0,
+        offset_bytes: 0,
+        size_bytes: 0,
+        stream: 0,
+        action: Action::Sync,
+    };
+    (0..files)
+        .flat_map(|file| {
+            let time_ns = u64::from(file) * 1_000_000_000;
+            let create = Operation { time_ns, file, action: Action::Create, ..nothing };
+            [create, Operation { size_bytes, action: Action::Write, ..create }]
+        })
+        .collect()
+}
+
+/// What `operations` ask of a target that does everything, and what is planned.
+fn planned(
+    operations: &[Operation],
+    replay_options: &ReplayOptions,
+) -> (ReplayReport, Vec<Operation>) {
+    let setup = crate::simulated_layout::LayoutSetup::read(serde_json::json!({"kind": "ffs"}))
+        .expect("a known kind");
+    let mut target = SimulatedTarget::new(setup.build().expect("fits"), setup.facts());
+    let done = run(operations, &mut target, replay_options, &ReplayFiles::default());
+    target.file_system().verify();
+    done.expect("a simulated file system does not fail")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// However tight the limit, it is exceeded only by the one file that is left; the log keeps
+    /// every rule of a workload; what is counted on the way is what a recount finds.
+    #[test]
+    fn a_utilization_is_held(
+        seed in 0_u64..1000,
+        blocks in 1_u64..60,
+        oldest: bool,
+        copies in 1_u32..4,
+    ) {
+        let operations = drawn(seed, 1500, 30_000);
+        let limit = LiveLimit { bytes: blocks * 4096, block_bytes: 4096 };
+        let replay_options = ReplayOptions {
+            live_limit: Some(limit),
+            hold: if oldest { Hold::Oldest } else { Hold::Random },
+            copies,
+            seed,
+            ..ReplayOptions::default()
+        };
+        let (report, log) = planned(&operations, &replay_options);
+        let (mut model, mut census) = (Model::default(), crate::workload::Census::default());
+        for operation in &log {
+            prop_assert!(census.apply(operation).is_ok(), "{operation:?}");
+            model.apply(operation);
+            let live: u64 =
+                model.files.values().map(|(_, size)| size.div_ceil(4096) * 4096).sum();
+            // A truncation makes holes, which are counted without making room for them.
+            let written = operation.action == Action::Write;
+            let alone = model.files.values().filter(|(_, size)| *size > 0).count() <= 1;
+            prop_assert!(!written || alone || live <= limit.bytes, "{live} at {operation:?}");
+        }
+        let live: u64 = model.files.values().map(|(_, size)| size.div_ceil(4096) * 4096).sum();
+        prop_assert_eq!(report.planned.live_bytes, live);
+        prop_assert_eq!(report.planned.live_files, model.files.len() as u64);
+        prop_assert_eq!(report.planned.operations, log.len() as u64);
+    }
+}
+
+/// A workload that does not fit is counted, goes on, and stays in step: what was left away is not
+/// touched again, and what is removed makes room.
+#[test]
+fn a_full_file_system_is_counted_and_gone_on_with() {
+    let mut operations = filling(3000, 400 << 10);
+    let last_ns = operations.last().expect("some").time_ns + DAY_NS;
+    for file in 0..3000 {
+        let delete = Operation {
+            time_ns: last_ns + u64::from(file),
+            file,
+            size_bytes: 0,
+            action: Action::Delete,
+            ..operations[0]
+        };
+        operations.push(delete);
+    }
+    let options = ReplayOptions { daily: true, ..ReplayOptions::default() };
+    let (report, log) = planned(&operations, &options);
+    assert_eq!(log, operations);
+    let outcomes = report.outcomes;
+    assert_eq!(outcomes.done + outcomes.no_space + outcomes.skipped, operations.len() as u64);
+    // 502 MB less 10 % hold about 1,157 such files.
+    assert!((1700..2000).contains(&outcomes.no_space), "{outcomes:?}");
+    assert_eq!(report.no_space_at.len() as u64, outcomes.no_space);
+    assert!(report.utilization_max > 0.95, "{}", report.utilization_max);
+    let left = report.usage_after.used_bytes - report.usage_before.used_bytes;
+    assert!(left < 1 << 20, "{left} bytes are left in use");
+}
+
+/// Each end stops where it says, and the first that is reached counts.
+#[test]
+fn ends_stop_a_replay() {
+    let operations = filling(4000, 64 << 10);
+    let ended = |until: &[Until]| {
+        let until = until.to_vec();
+        planned(&operations, &ReplayOptions { until, ..ReplayOptions::default() }).0
+    };
+    let report = ended(&[Until::WrittenBytes(1 << 20), Until::Days(1)]);
+    assert_eq!(report.stop, StopReason::Reached(Until::WrittenBytes(1 << 20)));
+    assert_eq!(report.planned.written_bytes, 1 << 20);
+    let report = ended(&[Until::Operations(101)]);
+    assert_eq!((report.planned.operations, report.planned.live_files), (101, 51));
+    let report = ended(&[Until::Utilization(0.2), Until::Score(0.0001)]);
+    assert_eq!(report.stop, StopReason::Reached(Until::Utilization(0.2)));
+    let full = report.usage_after.used_bytes as f64 / report.usage_after.total_bytes as f64;
+    assert!((0.2..0.9).contains(&full), "{full}");
+    assert_eq!(ended(&[]).stop, StopReason::WorkloadEnd);
+}
+
+/// Days are sampled when they are over, whatever ends the batches.
+#[test]
+fn a_row_for_every_day() {
+    let operations = drawn(9, 500, 5000);
+    let options = ReplayOptions {
+        daily: true,
+        sync_every: Some(SyncEvery::Operations(7)),
+        ..ReplayOptions::default()
+    };
+    let (report, log) = planned(&operations, &options);
+    // 50 operations a day.
+    let days: Vec<u64> = report.series.iter().map(|row| row.day).collect();
+    assert_eq!(days, (0..10).collect::<Vec<_>>());
+    for row in &report.series {
+        let until = (row.day + 1) * DAY_NS;
+        let counted = log.iter().filter(|operation| operation.time_ns < until).count();
+        assert_eq!(row.operations, counted as u64, "day {}", row.day);
+    }
+}
+
+/// The simulated file system holds what the workload says, and its own count of optimal blocks is
+/// that of its snapshot.
+#[test]
+fn a_simulated_target_holds_what_the_workload_says() {
+    for kind in ["ffs", "ffs+realloc", "lfs"] {
+        let setup = crate::simulated_layout::LayoutSetup::read(
+            serde_json::json!({"kind": kind, "size": "40 MiB"}),
+        )
+        .expect("a known kind");
+        let mut target = SimulatedTarget::new(setup.build().expect("fits"), setup.facts());
+        let mut operations = drawn(7, 4000, 200_000);
+        // Only what is on the disk has a place.
+        let last = *operations.last().expect("some");
+        operations.push(Operation { action: Action::Sync, size_bytes: 0, offset_bytes: 0, ..last });
+        run(&operations, &mut target, &ReplayOptions::default(), &ReplayFiles::default())
+            .expect("a simulated file system does not fail");
+        let model = Model::of(&operations);
+        let snapshot = target.snapshot().expect("it tells");
+        let mut sizes: Vec<u64> = model.files.values().map(|(_, size)| *size).collect();
+        let mut found: Vec<u64> = snapshot
+            .files
+            .iter()
+            .filter(|file| file.kind == crate::FileKind::Regular)
+            .map(|file| file.size_bytes)
+            .collect();
+        sizes.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, sizes, "{kind}");
+        let counted = crate::score::layout_counts(&snapshot, false, |_| true).expect("sound");
+        assert_eq!(target.layout_counts().expect("it tells"), counted, "{kind}");
+    }
+}
+
+#[test]
+fn ends_and_syncs_are_read_as_people_write_them() {
+    let until = |text: &str| Until::parse(text).map_err(|why| why.to_string());
+    assert_eq!(until("score=0.8"), Ok(Until::Score(0.8)));
+    assert_eq!(until("writes = 20 GB"), Ok(Until::WrittenBytes(20_000_000_000)));
+    assert_eq!(until("days=30"), Ok(Until::Days(30)));
+    assert!(until("score").expect_err("no value").contains("'score' is not an end"));
+    assert!(until("scores=1").is_err() && until("writes=20").is_err());
+    let every = |text: &str| SyncEvery::parse(text).map_err(|why| why.to_string());
+    assert_eq!(every("1000"), Ok(SyncEvery::Operations(1000)));
+    assert_eq!(every("64 MiB"), Ok(SyncEvery::Bytes(64 << 20)));
+    assert_eq!(every("1 d"), Ok(SyncEvery::TimeNs(DAY_NS)));
+    assert!(every("often").is_err());
+    let bad = ReplayOptions { until: vec![Until::Score(1.5)], ..ReplayOptions::default() };
+    assert!(bad.check().is_err());
 }

@@ -138,14 +138,15 @@ impl Places {
         if self.presence(directory) != Presence::Live {
             return Ok(false);
         }
-        let mut steps = vec![directory];
+        // Up to one that is open: it must stay so until the one below it is.
+        let mut steps = Vec::new();
         let mut at = directory;
-        while self.open[at as usize].is_none() {
-            at = self.places[at as usize].parent;
-            if at == ROOT {
+        while at != ROOT {
+            steps.push(at);
+            if self.open[at as usize].is_some() {
                 break;
             }
-            steps.push(at);
+            at = self.places[at as usize].parent;
         }
         for &step in steps.iter().rev() {
             if self.places[step as usize].pinned != self.segment {
