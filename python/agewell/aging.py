@@ -30,6 +30,9 @@ from agewell.plot import Curve, Plot
 SIMULATED = ("ffs", "ffs+realloc", "lfs")
 """Names of simulated targets; anything else is a directory."""
 
+GENERATED = ("smith-1996",)
+"""Workloads that need no input, so that their names and a seed make them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Aged:
@@ -70,7 +73,7 @@ class Progress:
 
 def age(
     target: str | PathLike[str] | None,
-    workload: str | PathLike[str],
+    workload: str | PathLike[str] | None,
     *,
     layout: dict[str, Any] | None = None,
     recipe: str | PathLike[str] | None = None,
@@ -101,7 +104,8 @@ def age(
     Args:
         target: `ffs`, `ffs+realloc`, `lfs`, or a directory of a mounted file system; that of the
             recipe if None.
-        workload: A workload file, as `agewell workload` makes it.
+        workload: A workload file, as `agewell workload` makes it, or the name of one that needs no
+            input (`smith-1996`), which is then made with the seed; that of the recipe if None.
         layout: Parameters of a simulated target, as in `[layout]` of an experiment.
         recipe: A recipe to follow; its workload must be the one given.
         copies: Copies of the workload side by side.
@@ -136,29 +140,28 @@ def age(
         InputError: The target, the workload or an option does not do.
         RunError: The target failed, or a file cannot be written.
     """
-    request: dict[str, Any] = {"workload": str(workload), **_target(target, layout)}
-    request.update(
-        {
-            "recipe": _text(recipe),
-            "copies": copies,
-            "streams": streams,
-            "utilization": utilization,
-            "hold": hold,
-            "sync_every": sync_every,
-            "until": list(until),
-            "daily": daily,
-            "seed": seed,
-            "allocate": allocate,
-            "data": data,
-            "chunk": chunk,
-            "threads": threads,
-            "allow_occupied": allow_occupied,
-            "allow_system_disk": allow_system_disk,
-            "resume": resume,
-            "state": _text(state),
-        }
-    )
+    request: dict[str, Any] = {
+        **_target(target, layout),
+        "recipe": _text(recipe),
+        "copies": copies,
+        "streams": streams,
+        "utilization": utilization,
+        "hold": hold,
+        "sync_every": sync_every,
+        "until": list(until),
+        "daily": daily,
+        "seed": seed,
+        "allocate": allocate,
+        "data": data,
+        "chunk": chunk,
+        "threads": threads,
+        "allow_occupied": allow_occupied,
+        "allow_system_disk": allow_system_disk,
+        "resume": resume,
+        "state": _text(state),
+    }
     with tempfile.TemporaryDirectory() as folder:
+        request["workload"] = str(_workload(workload, recipe, seed, Path(folder)))
         kept = series is not None and Path(series).suffix != ".csv"
         series_path = Path(str(series)) if kept else Path(folder) / "series.parquet"
         request["outputs"] = {
@@ -208,6 +211,35 @@ def score_plot(series: pa.Table) -> Plot:
         ],
         caption="Of the blocks that have a predecessor in their file, those that lie behind it.",
     )
+
+
+def _workload(
+    workload: str | PathLike[str] | None,
+    recipe: str | PathLike[str] | None,
+    seed: int | None,
+    folder: Path,
+) -> Path:
+    """The file of the workload; one that needs no input is made in `folder`."""
+    request: dict[str, Any]
+    if workload is None:
+        if recipe is None:
+            raise InputError("agewell age: no workload; name one with --workload")
+        made = read_recipe(recipe)["workload"]
+        if made["source"] not in GENERATED:
+            raise InputError(
+                f"{recipe}: its workload ({made['source']}) cannot be made from the recipe alone; "
+                "name its file with --workload"
+            )
+        request = {key: made[key] for key in ("source", "seed", "parameters")}
+    elif str(workload) in GENERATED and not Path(workload).exists():
+        request = {"source": str(workload), "seed": 1 if seed is None else seed}
+    else:
+        return Path(workload)
+    from agewell import workloads
+
+    output = folder / "workload.parquet"
+    workloads.make(request, output)
+    return output
 
 
 def _target(target: str | PathLike[str] | None, layout: dict[str, Any] | None) -> dict[str, Any]:

@@ -60,12 +60,15 @@ def age(
         ),
     ] = None,
     workload: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--workload",
             "-w",
             metavar="FILE",
-            help="A workload, as `agewell workload` makes it.",
+            help=(
+                "A workload, as `agewell workload` makes it, or smith-1996, made with --seed. "
+                "May be left out with the --recipe of such a one."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -268,8 +271,6 @@ def age(
     from agewell import aging
 
     simulated = target in aging.SIMULATED or (target is None and recipe is not None)
-    if workload is None:
-        raise InputError("agewell age: no workload; name one with --workload")
     started_seconds = time.monotonic()
     with progress("aging", quiet=quiet) as report:
         teller = _Teller(report)
