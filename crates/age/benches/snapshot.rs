@@ -36,7 +36,7 @@ fn snapshot() -> Snapshot {
     let mut device_bytes = 0;
     for file in 0..FILES {
         let first_extent = made.extents.len() as u32;
-        for piece in 0..1 + file % 4 {
+        for piece in 0..=file % 4 {
             made.extents.push(Extent {
                 logical_bytes: piece * 8192,
                 physical_bytes: device_bytes,

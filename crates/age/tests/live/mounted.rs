@@ -148,7 +148,17 @@ fn special(top: &Path) {
     }
     fs::hard_link(nest.join("holes"), top.join("another name")).expect("a link");
     symlink("nest/in", top.join("link")).expect("a link");
+    fs::write(top.join("small"), b"fits in an inode").expect("a file");
     fs::write(top.join("none"), b"").expect("a file");
     fs::write(top.join(OsStr::from_bytes(b"no utf-8 \xff\xfe")), b"bytes").expect("a file");
+    // Where the file system can: data that two files share, and compressed data.
+    let (whole, twin) = (nest.join("holes"), top.join("twin"));
+    succeeds("cp", &["--reflink=always".as_ref(), whole.as_ref(), twin.as_ref()]);
+    let compressed = top.join("compressed");
+    fs::write(&compressed, b"").expect("there is room");
+    let arguments =
+        ["property".as_ref(), "set".as_ref(), compressed.as_os_str(), "compression".as_ref()];
+    succeeds("btrfs", &[&arguments[..], &["zstd".as_ref()]].concat());
+    fs::write(&compressed, vec![7; 1 << 20]).expect("there is room");
     assert!(succeeds("mkfifo", &[top.join("pipe").as_ref()]), "coreutils has mkfifo");
 }

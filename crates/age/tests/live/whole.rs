@@ -87,8 +87,10 @@ fn agrees_with_the_device(mounted: &Mounted, snapshot: &Snapshot) {
         let content = std::fs::read(&path).expect("a file");
         let inode = path.symlink_metadata().expect("a file").ino();
         for extent in snapshot.extents_of(find(snapshot, inode)) {
-            let placeless = ExtentFlags::INLINE.with(ExtentFlags::UNKNOWN);
-            if extent.flags.any(placeless.with(ExtentFlags::UNWRITTEN)) {
+            let elsewhere = [ExtentFlags::INLINE, ExtentFlags::UNKNOWN, ExtentFlags::ENCODED]
+                .map(|flag| extent.flags.any(flag))
+                .contains(&true);
+            if elsewhere || extent.flags.any(ExtentFlags::UNWRITTEN) {
                 continue;
             }
             let start = (extent.logical_bytes as usize).min(content.len());
@@ -105,8 +107,10 @@ fn agrees_with_the_device(mounted: &Mounted, snapshot: &Snapshot) {
 /// No byte is both free and a file's.
 fn free_is_free(snapshot: &Snapshot) {
     let free = &snapshot.free;
+    let placeless = ExtentFlags::INLINE.with(ExtentFlags::UNKNOWN);
     for extent in &snapshot.extents {
-        if extent.flags.any(ExtentFlags::INLINE.with(ExtentFlags::UNKNOWN)) {
+        // Compressed data takes less of the device than its length says.
+        if extent.flags.any(placeless.with(ExtentFlags::ENCODED)) {
             continue;
         }
         let end = extent.physical_bytes + extent.length_bytes;
@@ -121,6 +125,13 @@ fn free_counts(snapshot: &Snapshot) -> (u64, u64) {
     let bytes: u64 = snapshot.free.iter().map(|extent| extent.length_bytes).sum();
     assert!(snapshot.facts.free_map);
     (snapshot.free.len() as u64, bytes / u64::from(snapshot.facts.block_bytes))
+}
+
+/// Whether the file `name` has extents, all of them with `flag`.
+fn has_only(mounted: &Mounted, snapshot: &Snapshot, name: &str, flag: ExtentFlags) -> bool {
+    let inode = mounted.top().join(name).symlink_metadata().expect("a file").ino();
+    let extents = snapshot.extents_of(find(snapshot, inode));
+    !extents.is_empty() && extents.iter().all(|extent| extent.flags.any(flag))
 }
 
 /// Types, links, names and ranks are those that the tree has.
@@ -177,7 +188,7 @@ fn survives_a_file(mounted: &Mounted, snapshot: &Snapshot) {
 /// ext4: extents as filefrag and the device have them, free space as e2freefrag counts it.
 #[test]
 fn ext4() {
-    let Some(mounted) = Mounted::new("ext4", 160, &["-b", "4096", "-O", "^inline_data"]) else {
+    let Some(mounted) = Mounted::new("ext4", 160, &["-b", "4096", "-O", "inline_data"]) else {
         return;
     };
     age(&mounted, FILES);
@@ -195,6 +206,8 @@ fn ext4() {
         Some(counts) => assert_eq!(free_counts(&snapshot), counts),
         None => println!("skipped: e2freefrag is missing"),
     }
+    assert!(has_only(&mounted, &snapshot, "unwritten", ExtentFlags::UNWRITTEN));
+    assert!(has_only(&mounted, &snapshot, "small", ExtentFlags::INLINE));
     let part = taken(&mounted.top().join("nest"));
     assert!(part.facts.parameters["subtree"].starts_with("inode "));
     let inside = part.files.iter().filter(|file| file.kind == FileKind::Regular).count();
@@ -232,6 +245,7 @@ fn xfs() {
     agrees_with_the_tree(&mounted.top(), &snapshot);
     free_is_free(&snapshot);
     survives_a_file(&mounted, &snapshot);
+    assert!(has_only(&mounted, &snapshot, "twin", ExtentFlags::SHARED));
     match xfs_spaceman(&mounted.top()) {
         Some(counts) => assert_eq!(free_counts(&snapshot), counts),
         None => println!("skipped: xfs_spaceman is missing"),
@@ -290,8 +304,15 @@ fn btrfs_agrees(mounted: &Mounted) {
 #[test]
 fn btrfs() {
     let Some(mounted) = Mounted::new("btrfs", 320, &[]) else { return };
+    let below = mounted.top().join("subvolume");
+    let arguments = ["subvolume".as_ref(), "create".as_ref(), below.as_os_str()];
+    assert!(output("btrfs", &arguments).is_some());
     age(&mounted, FILES);
     btrfs_agrees(&mounted);
+    let snapshot = taken(&mounted.top());
+    assert_eq!(snapshot.facts.parameters["left_out_on_other_devices"], "1");
+    assert!(has_only(&mounted, &snapshot, "twin", ExtentFlags::SHARED));
+    assert!(has_only(&mounted, &snapshot, "compressed", ExtentFlags::ENCODED));
 }
 
 /// btrfs without a free-space tree: what no extent covers is free.
@@ -480,7 +501,7 @@ fn resumed_from_any_prefix() {
     }
     // A byte that the disk lost: what is behind it is not trusted.
     let mut damaged = log.clone();
-    damaged[(header + log.len()) / 2] ^= 0x55;
+    damaged[usize::midpoint(header, log.len())] ^= 0x55;
     assert!(resumed(&damaged) == plain);
     std::fs::remove_file(mounted.top().join("d2/f2")).expect("it was made");
     std::fs::write(mounted.top().join("d4/new"), b"later").expect("there is room");
