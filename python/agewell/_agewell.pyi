@@ -29,6 +29,8 @@ __all__ = [
     "trace_info",
     "validate_device",
     "version",
+    "workload_info",
+    "workload_make",
 ]
 
 class AgewellError(Exception):
@@ -160,3 +162,18 @@ def score_path(
     since 1970. `progress` is called with the files seen so far and, where the file system says so,
     how many there are.
     """
+
+def workload_make(
+    request: str,
+    output: str | PathLike[str],
+    progress: Callable[[int], object] | None = None,
+) -> str:
+    """Make an aging workload (JSON request) and write it; its facts and length in bytes (JSON).
+
+    `progress` is called with the operations made so far; an exception from it stops the work.
+    """
+
+def workload_info(
+    path: str | PathLike[str], progress: Callable[[int], object] | None = None
+) -> str:
+    """Read a whole workload, check its rules, and give its facts (JSON)."""

@@ -10,6 +10,9 @@
 //! |---|---|
 //! | [`git`] | the first-parent history of a repository on disk |
 //! | [`oplist`] | such a history as a list of operations |
+//! | [`profile`] | distributions of sizes, ages and depths |
+//! | [`snapshots`] | what changed between snapshots of a file system |
+//! | [`trace`] | a trace of file operations |
 //! | [`smith_1996`] | the published facts of the workload of 1996 |
 //!
 //! The same parameters and seed give the same operations and the same bytes of the file.
@@ -23,19 +26,25 @@ pub mod git;
 mod history;
 mod ledger;
 pub mod oplist;
+pub mod profile;
+mod quantity;
+mod request;
 pub mod short_lived;
 #[cfg(test)]
 mod slow_rules;
 pub mod smith_1996;
+pub mod snapshots;
 #[cfg(test)]
 mod tests;
+pub mod trace;
 
 pub use census::{BrokenRule, Census};
-pub use day_mixer::{Allocated, DayChange, DayEvent, DayMixer};
+pub use day_mixer::{Allocation, DayChange, DayEvent, DayMixer};
 pub use facts::{SourceFacts, WorkloadFacts};
 pub use file::{WorkloadReader, WorkloadWriter};
 pub use history::{HistoryParameters, Rewrite};
 pub use ledger::{Ledger, OperationSink};
+pub use request::WorkloadRequest;
 
 #[cfg(doc)]
 use crate::Operation;

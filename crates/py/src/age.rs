@@ -4,6 +4,7 @@ pub(crate) mod benchmark;
 pub(crate) mod replay;
 pub(crate) mod score;
 pub(crate) mod snapshot;
+pub(crate) mod workload;
 
 use agewell_age::AgeError;
 use pyo3::prelude::*;

@@ -47,6 +47,9 @@ mod _agewell {
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
 
     #[pymodule_export]
+    use crate::age::workload::{workload_info, workload_make};
+
+    #[pymodule_export]
     use super::version;
 }
 

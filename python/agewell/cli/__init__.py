@@ -67,6 +67,7 @@ def _register() -> None:
         "devices",
         "validate",
         "trace",
+        "workload",
         "age",
         "bench",
         "score",

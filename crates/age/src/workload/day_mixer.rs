@@ -23,6 +23,7 @@ use std::collections::BinaryHeap;
 use agewell_core::{DAY_NS, Stream, uniform_below};
 
 use super::short_lived::{ShortFile, ShortLivedDay};
+use super::smith_1996::allocated_bytes;
 use super::{Ledger, OperationSink};
 use crate::AgeError;
 
@@ -48,8 +49,25 @@ pub enum DayChange {
         /// Its length, bytes.
         bytes: u64,
     },
+    /// It is as it was, in another directory.
+    Move {
+        /// Nanoseconds from midnight.
+        at_ns: u64,
+    },
     /// It is gone.
     Delete,
+}
+
+impl DayChange {
+    /// When, ns from midnight, if it is known.
+    fn at_ns(self) -> Option<u64> {
+        match self {
+            Self::Create { at_ns, .. } | Self::Replace { at_ns, .. } | Self::Move { at_ns } => {
+                Some(at_ns)
+            }
+            Self::Delete => None,
+        }
+    }
 }
 
 /// A change of one file.
@@ -63,8 +81,23 @@ pub struct DayEvent {
     pub change: DayChange,
 }
 
-/// Bytes that a file takes on the file system that is imitated.
-pub type Allocated = fn(u64) -> u64;
+/// What a file takes on the file system that is imitated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// As [`super::smith_1996::allocated_bytes`].
+    Ffs,
+    /// Whole pieces of so many bytes.
+    Pieces(u64),
+}
+
+impl Allocation {
+    fn of(self, bytes: u64) -> u64 {
+        match self {
+            Self::Ffs => allocated_bytes(bytes),
+            Self::Pieces(piece) => bytes.next_multiple_of(piece),
+        }
+    }
+}
 
 /// Mixes days; keeps which file is which.
 pub struct DayMixer {
@@ -72,7 +105,7 @@ pub struct DayMixer {
     numbers: Vec<u32>,
     /// Allocation of each file of the workload, by its number.
     allocated: Vec<u64>,
-    allocate: Allocated,
+    allocation: Allocation,
     allocated_bytes: u64,
     limit_bytes: u64,
     /// Directories by their changes on the last day that had some, the busiest first, with their
@@ -99,6 +132,7 @@ struct Step {
 enum What {
     Create { key: u32, bytes: u64 },
     Replace { key: u32, bytes: u64 },
+    Move { key: u32 },
     Delete { key: u32 },
     Short { life_ns: u64, bytes: u64 },
 }
@@ -106,11 +140,11 @@ enum What {
 impl DayMixer {
     /// A mixer that lets no short-lived file raise the allocation above `limit_bytes`.
     #[must_use]
-    pub fn new(allocate: Allocated, limit_bytes: u64) -> Self {
+    pub fn new(allocation: Allocation, limit_bytes: u64) -> Self {
         Self {
             numbers: Vec::new(),
             allocated: Vec::new(),
-            allocate,
+            allocation,
             allocated_bytes: 0,
             limit_bytes,
             busiest: Vec::new(),
@@ -187,8 +221,7 @@ impl DayMixer {
         let mut changes = vec![0_u32; highest as usize + 1];
         for event in events {
             changes[event.directory as usize] += 1;
-            if let DayChange::Create { at_ns, .. } | DayChange::Replace { at_ns, .. } = event.change
-            {
+            if let Some(at_ns) = event.change.at_ns() {
                 hours[event.directory as usize][(at_ns / HOUR_NS) as usize % HOURS] += 1;
             }
         }
@@ -214,10 +247,7 @@ impl DayMixer {
 
     /// Times of the changes of long-lived files.
     fn steps(&self, events: &[DayEvent], stream: &mut Stream) -> Vec<Step> {
-        let times = events.iter().filter_map(|event| match event.change {
-            DayChange::Create { at_ns, .. } | DayChange::Replace { at_ns, .. } => Some(at_ns),
-            DayChange::Delete => None,
-        });
+        let times = events.iter().filter_map(|event| event.change.at_ns());
         let (first, last) =
             times.fold((DAY_NS - 1, 0), |(first, last), at_ns| (first.min(at_ns), last.max(at_ns)));
         // A day of removals alone has no times: the whole day then.
@@ -227,6 +257,7 @@ impl DayMixer {
             let (at_ns, what) = match event.change {
                 DayChange::Create { at_ns, bytes } => (at_ns, What::Create { key, bytes }),
                 DayChange::Replace { at_ns, bytes } => (at_ns, What::Replace { key, bytes }),
+                DayChange::Move { at_ns } => (at_ns, What::Move { key }),
                 DayChange::Delete => {
                     (first + uniform_below(stream, last - first + 1), What::Delete { key })
                 }
@@ -272,12 +303,15 @@ impl DayMixer {
                 self.delete(self.numbers[key as usize], ledger)?;
                 self.numbers[key as usize] = self.create(step.directory, bytes, ledger)?;
             }
+            What::Move { key } => {
+                ledger.rename(self.numbers[key as usize], step.directory)?;
+            }
             What::Delete { key } => {
                 let number = std::mem::replace(&mut self.numbers[key as usize], ABSENT);
                 self.delete(number, ledger)?;
             }
             What::Short { life_ns, bytes } => {
-                let needed = (self.allocate)(bytes);
+                let needed = self.allocation.of(bytes);
                 while self.allocated_bytes + needed > self.limit_bytes {
                     let Some(Reverse((_, _, number))) = self.alive.pop() else { break };
                     self.removed_early += 1;
@@ -320,7 +354,7 @@ impl DayMixer {
         if self.allocated.len() <= number as usize {
             self.allocated.resize(number as usize + 1, 0);
         }
-        self.allocated[number as usize] = (self.allocate)(bytes);
+        self.allocated[number as usize] = self.allocation.of(bytes);
         self.allocated_bytes += self.allocated[number as usize];
         Ok(number)
     }

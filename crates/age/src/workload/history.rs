@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Ledger, OperationSink, SourceFacts};
@@ -26,7 +27,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 const ABSENT: u32 = u32::MAX;
 
 /// How a changed file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rewrite {
     /// Unlink, create, write, as `git checkout` does.
     #[default]
@@ -44,25 +46,11 @@ impl Rewrite {
             Self::InPlace => "in-place",
         }
     }
-
-    /// The way called `name`.
-    ///
-    /// # Errors
-    /// If there is none.
-    pub fn from_name(name: &str) -> Result<Self, AgeError> {
-        match name {
-            "replace" => Ok(Self::Replace),
-            "in-place" => Ok(Self::InPlace),
-            _ => Err(AgeError::Input(format!(
-                "rewrite '{name}' is neither replace (unlink, create, write) nor in-place \
-                 (truncate, write)"
-            ))),
-        }
-    }
 }
 
 /// How a history becomes a workload.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct HistoryParameters {
     /// Trees that are updated in turns; at least 1, at most 65,536.
     pub copies: u32,

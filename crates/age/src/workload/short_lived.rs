@@ -17,7 +17,11 @@
 
 use agewell_core::{DAY_NS, RandomStreams, Stream, uniform_below};
 
+use serde::{Deserialize, Serialize};
+
 use super::draws::{geometric, log_normal_bytes, log_uniform, normal, power_of_two, zipf};
+
+use crate::AgeError;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Length of a session, two deviations either way, ns: two hours.
@@ -67,7 +71,8 @@ impl ShortLivedDay {
 }
 
 /// Days of short-lived files like those of an NFS server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct NfsLike {
     /// Days of trace.
     pub days: u32,
@@ -85,7 +90,44 @@ pub struct NfsLike {
     pub life_doublings: f64,
 }
 
+impl Default for NfsLike {
+    fn default() -> Self {
+        Self {
+            days: 14,
+            directories: 24,
+            batch_files: 6.0,
+            median_bytes: 8_192.0,
+            size_doublings: 3.0,
+            bytes_max: 8 << 20,
+            life_doublings: 7.5,
+        }
+    }
+}
+
 impl NfsLike {
+    /// Says whether it makes sense.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), AgeError> {
+        let checks = [
+            ((1..=36_500).contains(&self.days), "days must be from 1 to 36,500"),
+            ((1..=65_536).contains(&self.directories), "directories must be from 1 to 65,536"),
+            (
+                ((1 << 10)..=(1 << 50)).contains(&self.bytes_max),
+                "bytes_max must be from 1 KiB to 1 PiB",
+            ),
+            (
+                self.life_doublings > 0.0 && self.life_doublings <= 17.0,
+                "life_doublings must be above 0 and at most 17 (36 hours)",
+            ),
+        ];
+        match checks.iter().find(|(holds, _)| !holds) {
+            Some((_, what)) => Err(AgeError::Input(format!("short-lived files: {what}"))),
+            None => Ok(()),
+        }
+    }
+
     /// Makes the days so that, each taken as often as `picks` says, there are `files` files of
     /// `bytes` bytes in all: to within one file a day, and a byte a file.
     ///

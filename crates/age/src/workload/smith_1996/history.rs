@@ -219,8 +219,9 @@ impl<'a> Planner<'a> {
     }
 
     fn add_batch(&mut self, day: u32, wanted: u64, stream: &mut Stream) {
-        let directory = self.directories.active_on(day, stream);
-        let kind = *self.directories.kind(directory);
+        let directories = self.directories;
+        let directory = directories.active_on(day, stream);
+        let kind = directories.kind(directory);
         // What was made together goes together, give or take a day.
         let spread = power_of_two(self.parameters.life_doublings * normal(stream));
         let life_days = (self.parameters.life_days * spread).max(1.0);

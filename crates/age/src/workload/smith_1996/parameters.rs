@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::AgeError;
 use crate::workload::short_lived::NfsLike;
@@ -10,10 +11,11 @@ use crate::workload::short_lived::NfsLike;
 const MEBIBYTE: u64 = 1 << 20;
 
 /// A kind of directory and of the files in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Kind {
     /// What it holds.
-    pub name: &'static str,
+    pub name: String,
     /// Its share of the directories, in hundredths; all kinds together have 100.
     pub share_pct: u32,
     /// Half of its files are smaller before they are scaled, bytes.
@@ -25,7 +27,8 @@ pub struct Kind {
 }
 
 /// Parameters of the workload of 1996.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Smith1996Parameters {
     /// Days (Smith & Seltzer 1996, figure 2).
     pub days: u32,
@@ -53,6 +56,9 @@ pub struct Smith1996Parameters {
     /// between. The first, the highest and "mostly above 70" are published (§3.1), the days are
     /// not; the last day follows from the files at the end.
     pub utilization_path: Vec<(u32, f64)>,
+    /// Whether the files of the first snapshot are made among the first day's activity (its
+    /// short-lived files between them), or all before it. Chosen by us.
+    pub begin_within_first_day: bool,
     /// Directories that the files lie in before they are gathered by group; ten files each in the
     /// end. Chosen by us.
     pub directories: u32,
@@ -83,8 +89,8 @@ pub struct Smith1996Parameters {
 
 impl Default for Smith1996Parameters {
     fn default() -> Self {
-        let kind = |name, share_pct, median_bytes, size_doublings, batch_files| Kind {
-            name,
+        let kind = |name: &str, share_pct, median_bytes, size_doublings, batch_files| Kind {
+            name: name.to_owned(),
             share_pct,
             median_bytes,
             size_doublings,
@@ -112,15 +118,16 @@ impl Default for Smith1996Parameters {
                 (140, 84.0),
                 (150, 78.0),
                 (185, 85.0),
-                (215, 89.0),
+                (215, 89.7),
                 (235, 88.0),
                 (245, 82.0),
                 (270, 80.0),
             ],
+            begin_within_first_day: true,
             directories: 880,
-            active_directories: 24,
+            active_directories: 8,
             active_days: 10.0,
-            life_days: 8.0,
+            life_days: 60.0,
             life_doublings: 1.8,
             burst_days: 12,
             burst_pct: 15,
@@ -134,15 +141,7 @@ impl Default for Smith1996Parameters {
                 kind("traces", 6, 60_000.0, 2.4, 3.0),
             ],
             bytes_max: 12 * MEBIBYTE,
-            short_lived: NfsLike {
-                days: 14,
-                directories: 24,
-                batch_files: 6.0,
-                median_bytes: 8_192.0,
-                size_doublings: 3.0,
-                bytes_max: 8 * MEBIBYTE,
-                life_doublings: 15.0,
-            },
+            short_lived: NfsLike::default(),
         }
     }
 }
@@ -175,7 +174,6 @@ impl Smith1996Parameters {
     /// # Errors
     /// The first one that does not.
     pub fn check(&self) -> Result<(), AgeError> {
-        let short = &self.short_lived;
         let path = &self.utilization_path;
         let checks = [
             (self.days >= 2 && self.days <= 36_500, "days must be from 2 to 36,500"),
@@ -227,52 +225,26 @@ impl Smith1996Parameters {
                 "the shares of the kinds must make 100",
             ),
             (
-                self.bytes_max >= 1 << 16 && short.bytes_max >= 1 << 10,
-                "the longest files must be allowed 64 KiB, short-lived ones 1 KiB",
+                self.kinds.iter().all(|kind| kind.share_pct <= 100),
+                "the shares of the kinds must make 100",
             ),
             (
-                short.days >= 1 && short.directories >= 1 && short.directories <= 65_536,
-                "short-lived files need a day and a directory at least",
-            ),
-            (
-                short.life_doublings > 0.0 && short.life_doublings <= 17.0,
-                "short_life_doublings must be above 0 and at most 17 (36 hours)",
+                self.bytes_max >= 1 << 16 && self.bytes_max <= 1 << 50,
+                "bytes_max must be from 64 KiB to 1 PiB",
             ),
         ];
         match checks.iter().find(|(holds, _)| !holds) {
             Some((_, what)) => Err(AgeError::Input(format!("smith-1996: {what}"))),
-            None => Ok(()),
+            None => self.short_lived.check(),
         }
     }
 
-    /// As parameters of a workload's facts: what can be set, by name.
+    /// As parameters of a workload's facts, by name.
     pub(super) fn described(&self) -> BTreeMap<String, Value> {
-        BTreeMap::from([
-            ("days".to_owned(), json!(self.days)),
-            ("file_system_bytes".to_owned(), json!(self.file_system_bytes)),
-            ("usable_bytes".to_owned(), json!(self.usable_bytes())),
-            ("file_operations".to_owned(), json!(self.file_operations)),
-            ("written_bytes".to_owned(), json!(self.written_bytes)),
-            ("files_at_end".to_owned(), json!(self.files_at_end)),
-            ("allocated_bytes_at_end".to_owned(), json!(self.allocated_bytes_at_end)),
-            ("recent_days".to_owned(), json!(self.recent_days)),
-            ("recent_files".to_owned(), json!(self.recent_files)),
-            ("recent_allocated_bytes".to_owned(), json!(self.recent_allocated_bytes)),
-            ("utilization_path_pct".to_owned(), json!(self.utilization_path)),
-            ("directories".to_owned(), json!(self.directories)),
-            ("active_directories".to_owned(), json!(self.active_directories)),
-            ("active_days".to_owned(), json!(self.active_days)),
-            ("life_days".to_owned(), json!(self.life_days)),
-            ("life_doublings".to_owned(), json!(self.life_doublings)),
-            ("burst_days".to_owned(), json!(self.burst_days)),
-            ("burst_pct".to_owned(), json!(self.burst_pct)),
-            ("rewritten_pct".to_owned(), json!(self.rewritten_pct)),
-            ("rewrites".to_owned(), json!(self.rewrites)),
-            ("bytes_max".to_owned(), json!(self.bytes_max)),
-            ("short_life_doublings".to_owned(), json!(self.short_lived.life_doublings)),
-            ("short_days".to_owned(), json!(self.short_lived.days)),
-            ("short_directories".to_owned(), json!(self.short_lived.directories)),
-            ("short_bytes_max".to_owned(), json!(self.short_lived.bytes_max)),
-        ])
+        let value = serde_json::to_value(self).expect("plain data with text keys");
+        match value {
+            Value::Object(parameters) => parameters.into_iter().collect(),
+            _ => unreachable!("a struct is an object"),
+        }
     }
 }

@@ -50,7 +50,28 @@ pub(super) fn plan(
     for survivor in &mut survivors {
         add_earlier(survivor, parameters, stream);
     }
+    fit_first_day(&mut survivors, parameters.path_bytes(0));
     (survivors, factor)
+}
+
+/// Puts off to the second day what does not fit into the first evening's allocation: a few large
+/// files may be more than the 9 % that are published.
+fn fit_first_day(survivors: &mut [Survivor], first_bytes: u64) {
+    let mut sum = 0;
+    for survivor in survivors {
+        let first = survivor.versions[0];
+        let allocated = allocated_bytes(first.bytes);
+        if first.day > 0 {
+            continue;
+        }
+        if sum + allocated <= first_bytes {
+            sum += allocated;
+        } else if survivor.versions.get(1).is_some_and(|next| next.day == 1) {
+            survivor.versions.remove(0);
+        } else {
+            survivor.versions[0].day = 1;
+        }
+    }
 }
 
 /// Files in batches, each batch of one directory that is active on its day.
