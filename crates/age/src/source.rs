@@ -32,14 +32,15 @@ pub struct Checkpoint {
     pub path: PathBuf,
     /// Go on with what it holds; else there must be none.
     pub resume: bool,
-    /// Files between two records.
+    /// Files between two records of a thread.
     pub interval_files: usize,
 }
 
 impl Checkpoint {
-    /// Files between two records unless said otherwise: a few tenths of a second of work on a warm
-    /// cache, so that small trees never write a checkpoint; chosen by us.
-    pub const INTERVAL_FILES: usize = 1 << 16;
+    /// Files between two records of a thread unless said otherwise: a tenth of a second of work on
+    /// a warm cache, some minutes on a cold disk, and small trees never write a checkpoint; chosen
+    /// by us.
+    pub const INTERVAL_FILES: usize = 1 << 14;
 }
 
 /// How far a snapshot has come.
