@@ -67,29 +67,38 @@ fn take_from(
     names: bool,
     progress: &mut Progress<'_>,
 ) -> Result<Snapshot, Fault> {
-    let has = |offset_bytes: u64, mark: &[u8]| {
-        let mut found = [0; 8];
-        let found = &mut found[..mark.len()];
-        match image.read_at(offset_bytes, found) {
-            Ok(()) => Ok(found == mark),
-            Err(Fault::Beyond(_)) => Ok(false),
-            Err(fault) => Err(fault),
+    let is_ext = has_mark(image, EXT_MAGIC.0, &EXT_MAGIC.1)?;
+    // A new UFS1 leaves the superblock of an older ext alone, which lies where it boots from; and a
+    // new ext may not have written yet where an older UFS1 had its superblock. So both may be there,
+    // and what is whole counts.
+    if let Some(order) = ufs::byte_order(image)? {
+        match ufs::take(image, order, names, progress) {
+            Err(Fault::Corrupt(_) | Fault::Beyond(_) | Fault::Foreign(_)) if is_ext => {}
+            result => return result,
         }
-    };
-    if has(EXT_MAGIC.0, &EXT_MAGIC.1)? {
+    }
+    if is_ext {
         return ext::take(image, names, progress);
     }
-    if let Some(order) = ufs::byte_order(image)? {
-        return ufs::take(image, order, names, progress);
-    }
     for (offset_bytes, mark, text) in RELATIVES {
-        if has(offset_bytes, mark)? {
+        if has_mark(image, offset_bytes, mark)? {
             return Err(Fault::Foreign(text.to_owned()));
         }
     }
     Err(Fault::Foreign(
         "holds no file system that is understood (ext2, ext3, ext4, UFS1)".to_owned(),
     ))
+}
+
+/// Whether `mark` stands at `offset_bytes`.
+fn has_mark(image: &Image, offset_bytes: u64, mark: &[u8]) -> Result<bool, Fault> {
+    let mut found = [0; 8];
+    let found = &mut found[..mark.len()];
+    match image.read_at(offset_bytes, found) {
+        Ok(()) => Ok(found == mark),
+        Err(Fault::Beyond(_)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
 /// Tells how many files were found so far.

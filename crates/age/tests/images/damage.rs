@@ -203,6 +203,41 @@ fn damaged_images_are_read_or_refused() {
     }
 }
 
+/// What an older file system left in places that the new one does not use is not taken for it.
+#[test]
+fn remains_of_another_file_system_do_not_count() {
+    if !have(&["mke2fs", "makefs"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("tree");
+    fs::create_dir(&root).expect("a directory");
+    tree(&root);
+    let ufs = ufs_image(folder.path(), &root, "be");
+    let (_, kib, options) = EXT_SHAPES[0];
+    // Large enough for many reserved blocks.
+    let ext = ext_image(folder.path(), &root, kib * 8, options);
+    let superblock = |path: &Path, at: u64| {
+        let mut bytes = [0; 1376];
+        File::open(path).and_then(|file| file.read_exact_at(&mut bytes, at)).expect("an image");
+        bytes
+    };
+    let kind = |path: &Path| {
+        let snapshot = take_image(path, false, &mut |_| Ok(()));
+        snapshot.unwrap_or_else(|error| panic!("{error}")).facts.kind
+    };
+    let (ext_superblock, ufs_superblock) = (superblock(&ext, 1024), superblock(&ufs, 8192));
+    let write = |path: &Path, bytes: &[u8], at: u64| {
+        let file = OpenOptions::new().write(true).open(path).expect("the image");
+        file.write_all_at(bytes, at).expect("room");
+    };
+    write(&ufs, &ext_superblock[..1024], 1024);
+    assert_eq!(kind(&ufs), "ufs1");
+    // These are blocks that ext2 reserves for growing.
+    write(&ext, &ufs_superblock, 8192);
+    assert_eq!(kind(&ext), "ext2");
+}
+
 /// What is no file system that we read gets an answer that helps.
 #[test]
 fn other_things_are_named() {

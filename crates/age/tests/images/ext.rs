@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirEntryExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
+use agewell_age::score::{ScoreOptions, score};
 use agewell_age::source::TakeOptions;
 use agewell_age::{Extent, ExtentFlags, FileKind, FreeExtent, Snapshot, SnapshotFile};
 use agewell_core::{RandomStreams, uniform_below};
@@ -337,6 +338,17 @@ fn check_against_mounted(name: &str, root: &Path, ours: &Snapshot) {
         assert_eq!(their_names[index], our_names[index], "{name}");
     }
     assert!(theirs.free == ours.free, "{name}: free extents differ");
+    let report = |snapshot: &Snapshot| {
+        let report = score(snapshot, &ScoreOptions::default());
+        let mut report = report.unwrap_or_else(|error| panic!("{name}: {error}"));
+        // The one number that tells joined extents from entries of a map.
+        report.contents.extents = 0;
+        serde_json::to_string_pretty(&report).expect("numbers")
+    };
+    let (their, our) = (report(&theirs), report(ours));
+    let differ = their.lines().zip(our.lines()).find(|(their, our)| their != our);
+    assert_eq!(differ, None, "{name}: the scores differ");
+    assert_eq!(their.len(), our.len(), "{name}: the scores differ");
 }
 
 /// File systems that the kernel filled are read as e2fsprogs and the kernel read them.
