@@ -341,3 +341,22 @@ fn parameters_that_do_not_go_together_are_refused_in_a_line() {
     }
     base.with_total_bytes(30_000_000).check().unwrap();
 }
+
+#[test]
+fn files_of_one_directory_find_the_last_free_block_of_any_group() {
+    let mut system = new(Policies::PLAIN);
+    let directory = far_directory(&mut system);
+    loop {
+        let file = system.create(directory, &mut ()).unwrap();
+        if system.write(file, 0, 12 * BLOCK, &mut ()).is_err() {
+            break;
+        }
+    }
+    let usage = system.usage();
+    assert!(usage.free_fragments <= usage.reserved_fragments);
+    // And the last free inode: of files without a block.
+    while system.create(directory, &mut ()).is_ok() {}
+    let usage = system.usage();
+    assert!(usage.free_inodes == 0 || usage.free_fragments <= usage.reserved_fragments);
+    system.verify();
+}
