@@ -9,7 +9,7 @@
 //!
 //! Bound by: memory. A new file touches its inode (120 bytes), its group's counts and bitmaps, and
 //! for each block the byte of the block, its bits, and two counts by rotational position; a removed
-//! one the same again. See `ffs/free_space.rs`.
+//! one the same again. See `ffs.rs` for figures.
 
 #![allow(clippy::print_stderr, reason = "a benchmark prints a hash of what it did")]
 

@@ -72,7 +72,11 @@ impl EarlyUnixSetting {
         }
     }
 
-    fn check(&self) -> Result<(), EarlyUnixError> {
+    /// Whether a file system can be made like this.
+    ///
+    /// # Errors
+    /// If a number is out of its range, or nothing is left for data.
+    pub fn check(&self) -> Result<(), EarlyUnixError> {
         if !self.block_bytes.is_power_of_two() || !(512..=65536).contains(&self.block_bytes) {
             return Err(EarlyUnixError::BlockBytes(self.block_bytes));
         }
@@ -86,7 +90,22 @@ impl EarlyUnixSetting {
         if self.interleave_blocks == 0 || u64::from(self.interleave_blocks) > blocks {
             return Err(EarlyUnixError::Interleave(self.interleave_blocks));
         }
+        let data = u64::from(SUPERBLOCK) + 1 + self.inode_blocks();
+        // The root directory takes one block.
+        if data + 1 >= blocks || self.inode_blocks() > u64::from(u32::MAX / self.inodes_per_block())
+        {
+            return Err(EarlyUnixError::TooSmall(self.total_bytes));
+        }
         Ok(())
+    }
+
+    fn inodes_per_block(&self) -> u32 {
+        self.block_bytes / INODE_BYTES
+    }
+
+    fn inode_blocks(&self) -> u64 {
+        let wanted = self.total_bytes / u64::from(self.bytes_per_inode);
+        wanted.div_ceil(u64::from(self.inodes_per_block())).max(1)
     }
 }
 
@@ -159,16 +178,10 @@ impl EarlyUnix {
     /// If `setting` cannot be.
     pub fn new(setting: EarlyUnixSetting) -> Result<Self, EarlyUnixError> {
         setting.check()?;
-        let too_small = EarlyUnixError::TooSmall(setting.total_bytes);
         let blocks = (setting.total_bytes / u64::from(setting.block_bytes)) as u32;
-        let per_block = setting.block_bytes / INODE_BYTES;
-        let wanted = setting.total_bytes / u64::from(setting.bytes_per_inode);
-        let inode_blocks = wanted.div_ceil(u64::from(per_block)).max(1);
-        let data_start = inode_blocks + u64::from(SUPERBLOCK) + 1;
-        if data_start + 1 >= u64::from(blocks) || inode_blocks > u64::from(u32::MAX / per_block) {
-            return Err(too_small);
-        }
-        let (data_start, inodes) = (data_start as u32, inode_blocks as u32 * per_block);
+        let inode_blocks = setting.inode_blocks() as u32;
+        let data_start = SUPERBLOCK + 1 + inode_blocks;
+        let inodes = inode_blocks * setting.inodes_per_block();
         let mut system = Self {
             setting,
             data_start,
@@ -182,7 +195,8 @@ impl EarlyUnix {
             counted: 0,
         };
         system.take_inode(ROOT, Kind::Directory);
-        system.begin_directory(ROOT, ROOT, &mut ()).map_err(|_| too_small)?;
+        let made = system.begin_directory(ROOT, ROOT, &mut ());
+        made.map_err(|_| EarlyUnixError::TooSmall(setting.total_bytes))?;
         Ok(system)
     }
 
@@ -214,7 +228,7 @@ impl EarlyUnix {
     }
 
     fn inode_block(&self, inode: u32) -> u32 {
-        SUPERBLOCK + 1 + inode / (self.setting.block_bytes / INODE_BYTES)
+        SUPERBLOCK + 1 + inode / self.setting.inodes_per_block()
     }
 
     fn write_superblock(&self, device: &mut impl FileDevice) {
@@ -256,7 +270,7 @@ impl EarlyUnix {
         if self.free_inodes == 0 {
             return Err(FileSystemError::NoInodes);
         }
-        let per_block = self.setting.block_bytes / INODE_BYTES;
+        let per_block = self.setting.inodes_per_block();
         for inode in ROOT..self.records.len() as u32 {
             if inode.is_multiple_of(per_block) || inode == ROOT {
                 self.read_block(self.inode_block(inode), Content::Inode, device);

@@ -47,7 +47,7 @@ pub enum ParameterError {
         blocks: u32,
     },
     /// Too large to number.
-    #[error("{fragments} fragments are more than can be numbered (2^32); use larger fragments")]
+    #[error("{fragments} fragments are more than can be numbered (2^31); use larger fragments")]
     TooLarge {
         /// Fragments asked for.
         fragments: u64,

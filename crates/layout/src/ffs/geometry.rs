@@ -29,6 +29,8 @@ const GROUP_FIXED_BYTES: u64 = 168;
 const SUMMARY_BYTES: u32 = 16;
 /// Largest cluster that a group keeps count of (4.4BSD's `FS_MAXCONTIG`).
 pub(crate) const CLUSTER_MAX: u32 = 16;
+/// Fragments that 4.4BSD can number: its addresses are signed.
+const FRAGMENTS_MAX: u64 = 1 << 31;
 /// Bytes of the unit in which directories grow and are written atomically.
 pub(crate) const DIRECTORY_CHUNK_BYTES: u32 = 512;
 
@@ -120,7 +122,12 @@ fn check_ranges(from: &Parameters) -> Result<(), ParameterError> {
     positive("maxbpg", from.maxbpg)?;
     positive("rpm", from.rpm)?;
     positive("rotational_positions", from.rotational_positions)?;
-    positive("transfer_blocks_max", from.transfer_blocks_max)?;
+    range(
+        "transfer_blocks_max",
+        from.transfer_blocks_max,
+        (1..=65536).contains(&from.transfer_blocks_max),
+        "has to be from 1 to 65536",
+    )?;
     range("rpm", from.rpm, from.rpm <= 1_000_000, "has to be at most 1000000")?;
     range("rotdelay_ms", from.rotdelay_ms, from.rotdelay_ms <= 1000, "has to be at most 1000")?;
     range("minfree_pct", from.minfree_pct, from.minfree_pct < 100, "has to be below 100")?;
@@ -150,10 +157,6 @@ fn check_ranges(from: &Parameters) -> Result<(), ParameterError> {
     )
 }
 
-fn too_large(fragments: u64) -> ParameterError {
-    ParameterError::TooLarge { fragments }
-}
-
 fn gcd(first: u64, second: u64) -> u64 {
     if second == 0 { first } else { gcd(second, first % second) }
 }
@@ -180,8 +183,8 @@ impl Geometry {
         }
         let sectors = u64::from(cylinder_sectors) * u64::from(from.cylinders);
         let fragments = sectors / u64::from(sectors_per_fragment);
-        if fragments > u64::from(u32::MAX) {
-            return Err(too_large(fragments));
+        if fragments > FRAGMENTS_MAX {
+            return Err(ParameterError::TooLarge { fragments });
         }
         let group_sectors = u64::from(cylinder_sectors) * u64::from(cylinders_per_group);
         let blocks_per_group = (group_sectors / u64::from(sectors_per_block))
@@ -203,8 +206,9 @@ impl Geometry {
             data_fragments: 0,
             reserve_fragments: 0,
             minfree_pct: from.minfree_pct,
-            gap_fragments: gap_fragments(from, sectors_per_fragment, fragments_per_block),
-            maxcontig: from.maxcontig,
+            gap_fragments: gap_fragments(from, sectors_per_fragment, fragments_per_block)?,
+            // No run is longer than a group.
+            maxcontig: from.maxcontig.min(blocks_per_group.max(1)),
             cluster_max: if from.maxcontig > 1 { from.maxcontig.min(CLUSTER_MAX) } else { 0 },
             maxbpg: from.maxbpg,
             transfer_blocks_max: from.transfer_blocks_max,
@@ -418,11 +422,23 @@ impl Geometry {
 }
 
 /// The gap in fragments: the delay in sectors, rounded up to blocks.
-fn gap_fragments(from: &Parameters, sectors_per_fragment: u32, fragments_per_block: u32) -> u32 {
+fn gap_fragments(
+    from: &Parameters,
+    sectors_per_fragment: u32,
+    fragments_per_block: u32,
+) -> Result<u32, ParameterError> {
     let turns_per_s = u64::from(from.rpm / 60);
     let sectors = u64::from(from.rotdelay_ms) * turns_per_s * u64::from(from.sectors_per_track);
     let fragments = sectors / (u64::from(sectors_per_fragment) * 1000);
-    (fragments as u32).next_multiple_of(fragments_per_block)
+    let cylinder = u64::from(from.sectors_per_track) * u64::from(from.heads);
+    if fragments * u64::from(sectors_per_fragment) > cylinder {
+        return Err(ParameterError::Range {
+            name: "rotdelay_ms",
+            value: u64::from(from.rotdelay_ms),
+            needs: "has to be short enough for the gap to fit into a cylinder",
+        });
+    }
+    Ok((fragments as u32).next_multiple_of(fragments_per_block))
 }
 
 /// Whether the superblock has room for the tables of rotational positions, which repeat after as

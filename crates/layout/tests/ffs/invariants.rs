@@ -159,6 +159,11 @@ impl Run {
     }
 }
 
+/// Small ones, plausible ones, and the largest.
+fn any_number() -> impl Strategy<Value = u32> {
+    prop_oneof![3 => 0_u32..20, 3 => 1_u32..200, 2 => 200_u32..20_000, 1 => any::<u32>()]
+}
+
 /// Whether users have used up what they may, or there is no free block.
 fn is_full(system: &FastFileSystem) -> bool {
     let usage = system.usage();
@@ -217,5 +222,50 @@ proptest! {
         run.device.writes.clear();
         run.system.sync(&mut run.device).unwrap();
         prop_assert_eq!(run.device.take_data(), []);
+    }
+
+    #[test]
+    fn any_parameters_make_a_file_system_or_are_refused_in_a_line(
+        (block, fragment, sector) in (9_u32..18, 8_u32..18, 7_u32..13),
+        (track, heads) in (any_number(), any_number()),
+        (cylinders, per_group) in (any_number(), any_number()),
+        (minfree_pct, maxcontig, maxbpg) in (0_u32..110, any_number(), any_number()),
+        (rotdelay_ms, rpm, positions) in (any_number(), any_number(), any_number()),
+        (bytes_per_inode, transfer, entry_bytes) in (any_number(), any_number(), 0_u32..300),
+        policies in policies(),
+    ) {
+        let parameters = Parameters {
+            block_bytes: 1 << block,
+            fragment_bytes: 1 << fragment,
+            sector_bytes: 1 << sector,
+            sectors_per_track: track,
+            heads,
+            cylinders,
+            cylinders_per_group: per_group,
+            minfree_pct,
+            maxcontig,
+            maxbpg,
+            rotdelay_ms,
+            rpm,
+            rotational_positions: positions,
+            bytes_per_inode,
+            transfer_blocks_max: transfer,
+            entry_bytes,
+            policies,
+        };
+        if let Err(error) = parameters.check() {
+            prop_assert!(!error.to_string().contains('\n'));
+        } else if u64::from(track) * u64::from(heads) * u64::from(cylinders) < 1 << 16 {
+            let Ok(mut system) = FastFileSystem::new(&parameters) else { return Ok(()) };
+            let root = system.root();
+            let device = &mut Recorder::default();
+            for _ in 0..4 {
+                // There may be no room at all.
+                if let Ok(file) = system.create(root, device) {
+                    let _ = system.write(file, 0, 300_000, device);
+                }
+            }
+            system.verify();
+        }
     }
 }
