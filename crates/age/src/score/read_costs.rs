@@ -40,7 +40,8 @@ pub(crate) struct ReadCosts {
 
 #[derive(Debug)]
 enum Device {
-    Simple(SimpleParameters),
+    /// With what its bandwidth comes to.
+    Simple(SimpleParameters, PerByte),
     Mechanical(Box<Disk>),
 }
 
@@ -58,13 +59,33 @@ struct Disk {
 #[derive(Debug)]
 struct Zone {
     first_byte: u64,
-    bytes: u64,
     first_cylinder: u64,
     cylinders: u64,
-    /// Time for all of the zone to pass under the heads one track after another, ps.
-    sweep_ps: u128,
-    /// Time to read all of it: as long, or longer over a slow bus, ps.
-    read_ps: u128,
+    /// Of one cylinder, on average.
+    cylinder_bytes: u64,
+    /// For a byte to pass under the heads, tracks one after another.
+    sweep: PerByte,
+    /// For a byte to be read: as long, or longer over a slow bus.
+    read: PerByte,
+}
+
+/// A time for each byte, in 2^-32 ns: multiplied and shifted, because dividing 128 bits for every
+/// extent takes longer than all else here.
+#[derive(Debug, Clone, Copy)]
+struct PerByte(u64);
+
+impl PerByte {
+    /// So many picoseconds for so many bytes.
+    fn new(ps: u128, bytes: u64) -> Self {
+        let fixed = (ps << 32) / (u128::from(bytes) * PS_PER_NS);
+        Self(u64::try_from(fixed).unwrap_or(u64::MAX))
+    }
+
+    /// For `bytes`, ns, rounded down; 584 years if it is longer.
+    #[inline]
+    fn ns(self, bytes: u64) -> u64 {
+        u64::try_from((u128::from(bytes) * u128::from(self.0)) >> 32).unwrap_or(u64::MAX)
+    }
 }
 
 impl ReadCosts {
@@ -73,7 +94,9 @@ impl ReadCosts {
         let capacity_bytes = device.capacity_sectors.saturating_mul(SECTOR_BYTES);
         Self {
             device: match &device.kind {
-                DeviceKind::Simple(simple) => Device::Simple(*simple),
+                DeviceKind::Simple(simple) => {
+                    Device::Simple(*simple, PerByte::new(PS_PER_S, simple.bandwidth_bytes_per_s))
+                }
                 DeviceKind::Mechanical(mechanical) => {
                     Device::Mechanical(Box::new(Disk::new(mechanical)))
                 }
@@ -92,11 +115,10 @@ impl ReadCosts {
     #[inline]
     pub(crate) fn positioning_ns(&self, from_bytes: u64, to_bytes: u64) -> u64 {
         match &self.device {
-            Device::Simple(simple) => simple.access_time_ns,
+            Device::Simple(simple, _) => simple.access_time_ns,
             Device::Mechanical(disk) => {
                 let zone = disk.zone_at(self.place(from_bytes));
-                let gap_bytes = u128::from(from_bytes.abs_diff(to_bytes));
-                let gap_ns = whole_ns(gap_bytes * zone.sweep_ps / u128::from(zone.bytes));
+                let gap_ns = zone.sweep.ns(from_bytes.abs_diff(to_bytes));
                 if gap_ns <= NEAR_TURNS * disk.rotation_ns {
                     disk.turn_ns(gap_ns, from_bytes <= to_bytes)
                 } else {
@@ -106,25 +128,19 @@ impl ReadCosts {
         }
     }
 
-    /// Time to move `length_bytes` from `start_bytes` on, ns, rounded down.
+    /// Time to move `length_bytes` from `start_bytes` on, ns.
     #[inline]
     pub(crate) fn transfer_ns(&self, start_bytes: u64, length_bytes: u64) -> u64 {
-        let ps = match &self.device {
-            Device::Simple(simple) => {
-                u128::from(length_bytes) * PS_PER_S / u128::from(simple.bandwidth_bytes_per_s)
-            }
-            Device::Mechanical(disk) => {
-                let zone = disk.zone_at(self.place(start_bytes));
-                u128::from(length_bytes) * zone.read_ps / u128::from(zone.bytes)
-            }
-        };
-        whole_ns(ps)
+        match &self.device {
+            Device::Simple(_, per_byte) => per_byte.ns(length_bytes),
+            Device::Mechanical(disk) => disk.zone_at(self.place(start_bytes)).read.ns(length_bytes),
+        }
     }
 
     /// Expected time to get to a place of the file system from anywhere in it, ns.
     pub(crate) fn mean_positioning_ns(&self, file_system_bytes: u64) -> u64 {
         match &self.device {
-            Device::Simple(simple) => simple.access_time_ns,
+            Device::Simple(simple, _) => simple.access_time_ns,
             Device::Mechanical(disk) => {
                 let last = self.place(file_system_bytes.saturating_sub(1));
                 let cylinders = disk.cylinder_at(last) + 1;
@@ -162,11 +178,14 @@ impl Disk {
             let sweep_ps = zone_sweep_ps(parameters, number);
             zones.push(Zone {
                 first_byte,
-                bytes: sectors * sector_bytes,
                 first_cylinder: u64::from(zone.first_cylinder),
                 cylinders: u64::from(zone.cylinders()),
-                sweep_ps,
-                read_ps: sweep_ps.max(bus_ps * u128::from(sectors)),
+                cylinder_bytes: (sectors * sector_bytes / u64::from(zone.cylinders())).max(1),
+                sweep: PerByte::new(sweep_ps, sectors * sector_bytes),
+                read: PerByte::new(
+                    sweep_ps.max(bus_ps * u128::from(sectors)),
+                    sectors * sector_bytes,
+                ),
             });
             first_byte += sectors * sector_bytes;
         }
@@ -193,9 +212,8 @@ impl Disk {
     #[inline]
     fn cylinder_at(&self, place: u64) -> u64 {
         let zone = self.zone_at(place);
-        let within = u128::from(place - zone.first_byte) * u128::from(zone.cylinders)
-            / u128::from(zone.bytes);
-        zone.first_cylinder + (within as u64).min(zone.cylinders - 1)
+        let within = (place - zone.first_byte) / zone.cylinder_bytes;
+        zone.first_cylinder + within.min(zone.cylinders - 1)
     }
 
     /// Wait for a sector whose distance takes `gap_ns` to pass, forward or backward.
@@ -225,11 +243,6 @@ impl Disk {
             seeks.map(|(distance, ns)| 2 * (total - distance as u128) * u128::from(*ns)).sum();
         (sum / (total * total)) as u64
     }
-}
-
-/// Rounded down; 584 years if it is longer.
-fn whole_ns(ps: u128) -> u64 {
-    u64::try_from(ps / PS_PER_NS).unwrap_or(u64::MAX)
 }
 
 /// Time for the platter to bring all tracks of a zone by, one after another, ps.
