@@ -1,6 +1,5 @@
 //! What a file system can be asked.
 
-use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Kind;
 use super::{FastFileSystem, InodeKind};
 use crate::file_system::FileSystemError;
@@ -214,11 +213,5 @@ impl FastFileSystem {
             at = (at / whole + 1) * whole;
         }
         None
-    }
-
-    /// Blocks that have no indirect block to name them.
-    #[must_use]
-    pub fn direct_blocks(&self) -> u32 {
-        DIRECT_BLOCKS
     }
 }
