@@ -14,12 +14,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ACTIONS = (
     "create",
@@ -107,4 +107,7 @@ def read(path: str | PathLike[str]) -> Workload:
     Raises:
         InputError: The file is no workload, is damaged, or breaks a rule.
     """
+    # Slow to load; commands that make no tables do without.
+    import pyarrow.parquet as pq
+
     return Workload(facts=info(path), operations=pq.read_table(fspath(path)))
