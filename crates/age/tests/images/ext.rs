@@ -376,10 +376,10 @@ fn check_shapes(shapes: &[(&str, &str, u64, &str)]) {
     }
 }
 
-/// What mke2fs fills without a mount, in blocks that not every kernel mounts, is read as debugfs
-/// reads it.
+/// What mke2fs fills without a mount, in blocks and with features that not every kernel mounts, is
+/// read as debugfs reads it.
 #[test]
-fn large_blocks_agree() {
+fn shapes_without_a_mount_agree() {
     if !have(&["mke2fs", "debugfs", "dumpe2fs", "e2freefrag"]) {
         return;
     }
@@ -390,18 +390,50 @@ fn large_blocks_agree() {
         fs::write(root.join(format!("{file}-{}", "y".repeat(file / 2))), vec![1; file * 700])
             .expect("room");
     }
-    for block_bytes in ["8192", "65536"] {
-        let image = folder.path().join(block_bytes);
+    for options in [
+        "-b 8192",
+        "-b 65536",
+        "-b 4096 -O quota,project,large_dir,ea_inode,verity,encrypt -I 256",
+        "-b 1024 -O casefold,^metadata_csum,uninit_bg -E encoding=utf8",
+        "-b 2048 -r 0 -O none",
+    ] {
+        let image = folder.path().join("image");
         let text = image.to_str().expect("a path").to_owned();
         let tree = root.to_str().expect("a path");
-        let options = ["-q", "-F", "-t", "ext4", "-b", block_bytes, "-d", tree, &text, "256m"];
-        run("mke2fs", &options);
-        let snapshot = take(&image).unwrap_or_else(|error| panic!("{block_bytes}: {error}"));
-        assert_eq!(snapshot.facts.unreadable, 0, "{block_bytes}: {:?}", snapshot.facts.parameters);
+        let mut arguments = vec!["-q", "-F", "-t", "ext4", "-d", tree];
+        arguments.extend(options.split(' '));
+        arguments.extend([text.as_str(), "256m"]);
+        run("mke2fs", &arguments);
+        let snapshot = take(&image).unwrap_or_else(|error| panic!("{options}: {error}"));
+        assert_eq!(snapshot.facts.unreadable, 0, "{options}: {:?}", snapshot.facts.parameters);
         // The root, lost+found and the files.
-        assert_eq!(snapshot.files.len(), 302, "{block_bytes}");
-        check_against_e2fsprogs(block_bytes, &image, folder.path(), &snapshot);
+        assert_eq!(snapshot.files.len(), 302, "{options}");
+        check_against_e2fsprogs(options, &image, folder.path(), &snapshot);
+        fs::remove_file(&image).expect("it is there");
     }
+}
+
+/// A journal that was not replayed is told, and so is what it takes.
+#[test]
+fn an_unreplayed_journal_is_told() {
+    if !have(&["mke2fs"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = make(folder.path(), 64, "-t ext4 -b 4096 -J size=4");
+    let told = |name: &str| {
+        let snapshot = take(&image).unwrap_or_else(|error| panic!("{error}"));
+        snapshot.facts.parameters.get(name).cloned()
+    };
+    assert_eq!(told("needs_recovery"), None);
+    assert_eq!(told("not_unmounted"), None);
+    assert_eq!(told("journal_bytes"), Some((4 * MIB).to_string()));
+    let Some(mounted) = Mounted::new(&image, "rw") else { return };
+    fs::write(mounted.path().join("file"), "content").expect("room");
+    rustix::fs::syncfs(File::open(mounted.path()).expect("a directory")).expect("a sync");
+    assert!(told("needs_recovery").is_some());
+    drop(mounted);
+    assert_eq!(told("needs_recovery"), None);
 }
 
 /// The first half of the shapes: ext2, ext3, ext4, small blocks, block maps.
