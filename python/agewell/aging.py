@@ -27,7 +27,7 @@ from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.plot import Curve, Plot
 
-SIMULATED = ("ffs", "ffs+realloc", "lfs")
+SIMULATED = ("ffs", "ffs+realloc", "lfs", "early-unix")
 """Names of simulated targets; anything else is a directory."""
 
 GENERATED = ("smith-1996",)

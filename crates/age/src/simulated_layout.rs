@@ -1,6 +1,7 @@
 //! `[layout]` of a simulated file system: which one, of what shape, with which choices.
 
 use agewell_core::{RandomStreams, SECTOR_BYTES};
+use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
 use agewell_layout::ffs::{
     FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
 };
@@ -21,6 +22,8 @@ pub enum AnyFileSystem {
     Fast(Box<FastFileSystem>),
     /// A log.
     Log(Box<LogFileSystem>),
+    /// The file system of early UNIX.
+    Early(Box<EarlyUnix>),
 }
 
 /// Which file system, and how it is made.
@@ -30,6 +33,8 @@ pub enum LayoutSetup {
     Fast(Parameters),
     /// A log.
     Log(LogChoice),
+    /// The file system of early UNIX.
+    Early(EarlyUnixSetting),
 }
 
 /// How a log is made.
@@ -49,11 +54,19 @@ pub struct LogChoice {
 enum Kind {
     Fast { realloc: bool },
     Log,
+    Early,
 }
 
 impl LayoutSetup {
     /// Names on the command line and in experiments.
-    pub const KINDS: [&'static str; 3] = ["ffs", "ffs+realloc", "lfs"];
+    pub const KINDS: [&'static str; 4] = ["ffs", "ffs+realloc", "lfs", "early-unix"];
+
+    /// Whether `kind` is a file system of this module and of no other: a log also takes requests
+    /// that have no files.
+    #[must_use]
+    pub fn is_only_here(kind: &str) -> bool {
+        Self::KINDS.contains(&kind) && kind != Self::KINDS[2]
+    }
 
     /// Reads the table.
     ///
@@ -65,10 +78,12 @@ impl LayoutSetup {
             (Self::KINDS[0], Kind::Fast { realloc: false }),
             (Self::KINDS[1], Kind::Fast { realloc: true }),
             (Self::KINDS[2], Kind::Log),
+            (Self::KINDS[3], Kind::Early),
         ];
         let setup = match table.choice("kind", &kinds, None)? {
             Kind::Fast { realloc } => Self::Fast(read_fast(&mut table, realloc)?),
             Kind::Log => Self::Log(read_log(&mut table)?),
+            Kind::Early => Self::Early(read_early(&mut table)?),
         };
         table.finish()?;
         Ok(setup)
@@ -86,6 +101,14 @@ impl LayoutSetup {
                 "block_size": format!("{} B", log.block_bytes),
                 "minfree_pct": log.minfree_pct,
             }),
+            Self::Early(early) => json!({
+                "kind": "early-unix",
+                "size": format!("{} B", early.total_bytes),
+                "block_size": format!("{} B", early.block_bytes),
+                "bytes_per_inode": early.bytes_per_inode,
+                "interleave_blocks": early.interleave_blocks,
+                "ordered": early.ordered,
+            }),
         }
     }
 
@@ -95,6 +118,7 @@ impl LayoutSetup {
         match self {
             Self::Fast(parameters) => u64::from(parameters.block_bytes),
             Self::Log(log) => log.block_bytes,
+            Self::Early(early) => u64::from(early.block_bytes),
         }
     }
 
@@ -112,6 +136,10 @@ impl LayoutSetup {
             Self::Log(log) => {
                 let made = build_log(log).map_err(|why| refused(why.to_string()));
                 Ok(AnyFileSystem::Log(Box::new(made?)))
+            }
+            Self::Early(early) => {
+                let made = EarlyUnix::new(*early).map_err(|why| refused(why.to_string()));
+                Ok(AnyFileSystem::Early(Box::new(made?)))
             }
         }
     }
@@ -142,12 +170,20 @@ impl LayoutSetup {
                 group_bytes: log.segment_bytes,
                 ..facts
             },
+            Self::Early(early) => FileSystemFacts {
+                kind: "early-unix".to_owned(),
+                block_bytes: early.block_bytes,
+                fragment_bytes: early.block_bytes,
+                total_bytes: early.total_bytes,
+                ..facts
+            },
         }
     }
 }
 
-const INDIRECT: [(&str, IndirectPlacement); 3] = [
+const INDIRECT: [(&str, IndirectPlacement); 4] = [
     ("new-group", IndirectPlacement::NewGroup),
+    ("roomy-group", IndirectPlacement::RoomyGroup),
     ("near-previous", IndirectPlacement::NearPrevious),
     ("no-switch", IndirectPlacement::NoSwitch),
 ];
@@ -259,6 +295,26 @@ fn read_log(table: &mut Table<'_>) -> Result<LogChoice, ConfigError> {
     Ok(choice)
 }
 
+fn read_early(table: &mut Table<'_>) -> Result<EarlyUnixSetting, ConfigError> {
+    // Blocks of 1 KB are those of 4.1BSD; the size is that of the file system of Smith & Seltzer
+    // 1996, as above.
+    let bytes = table.bytes("block_size")?.unwrap_or(1024);
+    let block_bytes = narrow(table, "block_size", bytes)?;
+    let total_bytes = table.bytes("size")?.unwrap_or(502 << 20);
+    let mut early = EarlyUnixSetting::matthews_1999(block_bytes, total_bytes);
+    if let Some(bytes) = table.whole("bytes_per_inode")? {
+        early.bytes_per_inode = narrow(table, "bytes_per_inode", bytes)?;
+    }
+    if let Some(blocks) = table.whole("interleave_blocks")? {
+        early.interleave_blocks = narrow(table, "interleave_blocks", blocks)?;
+    }
+    if let Some(ordered) = table.boolean("ordered")? {
+        early.ordered = ordered;
+    }
+    EarlyUnix::new(early).map_err(|why| ConfigError(format!("[layout]: {why}")))?;
+    Ok(early)
+}
+
 fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_layout::lfs::ShapeError> {
     let segment_blocks = (choice.segment_bytes / choice.block_bytes) as u32;
     let segments = (choice.total_bytes / choice.segment_bytes) as u32;
@@ -300,6 +356,7 @@ macro_rules! each {
         match $self {
             AnyFileSystem::Fast($inner) => $call,
             AnyFileSystem::Log($inner) => $call,
+            AnyFileSystem::Early($inner) => $call,
         }
     };
 }
@@ -423,6 +480,7 @@ mod tests {
             json!({"kind": "ffs", "realloc": true, "size": "64 MiB", "maxcontig": 4}),
             json!({"kind": "ffs+realloc", "preset": "seltzer-1995", "indirect": "no-switch"}),
             json!({"kind": "lfs", "size": "64 MiB", "segment_size": "512 KiB"}),
+            json!({"kind": "early-unix", "size": "64 MiB", "block_size": "512 B"}),
         ] {
             let setup = LayoutSetup::read(given.clone()).expect("a layout");
             let again = LayoutSetup::read(setup.resolved()).expect("what it resolves to");
@@ -439,6 +497,7 @@ mod tests {
             (json!({"kind": "ffs", "block_size": "8 KiB", "fragment_size": "3 KiB"}), "[layout]"),
             (json!({"kind": "lfs", "segment_size": "10 KiB"}), "whole number of blocks"),
             (json!({"kind": "lfs", "size": "1 MiB"}), "[layout]"),
+            (json!({"kind": "early-unix", "block_size": "1000 B"}), "[layout]"),
             (json!({}), "'kind' is missing"),
         ] {
             let error = LayoutSetup::read(given).expect_err("refused").to_string();

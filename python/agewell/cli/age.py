@@ -12,7 +12,6 @@ import typer
 
 from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import ProgressCallback, note, print_json, print_table, progress
-from agewell.errors import InputError
 
 if TYPE_CHECKING:
     from agewell.aging import Progress

@@ -23,7 +23,8 @@ def bench(
         typer.Argument(
             metavar="TARGET",
             help=(
-                "A directory of a mounted file system, or a simulated one: ffs, ffs+realloc, lfs."
+                "A directory of a mounted file system, or a simulated one: ffs, ffs+realloc, lfs, "
+                "early-unix."
             ),
             show_default=False,
         ),

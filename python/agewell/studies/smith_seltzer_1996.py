@@ -7,15 +7,18 @@ are on the last day.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.parquet
 
+from agewell import aging, workloads
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
 from agewell.simulation import SERIES_FILE
 from agewell.studies import Context, FigureResult
+from agewell.studies.loop_file_system import missing, mounted
 from agewell.studies.matthews_1999_runs import result
 from agewell.studies.paper import PaperStudy
 from agewell.studies.running import Label, run_many_for_study
@@ -34,6 +37,9 @@ BLOCK_KIB = 8
 CLUSTER_KIB = 56
 DIRECT_KIB = 96
 """The largest file without an indirect block: twelve blocks."""
+DAYS = 300
+FILE_SYSTEM_BYTES = 502 << 20
+"""The ten months, and the size of the file system (§3.1, table 1)."""
 MOSTLY_IN_USE = 0.7
 """What the paper says of the file system for most of the ten months (§3.1)."""
 
@@ -72,6 +78,50 @@ def pooled(bins: Sequence[Mapping[str, Any]], least: int, most: int) -> float | 
     chosen = [each for each in bins if least <= each["blocks_min"] <= each["blocks_max"] <= most]
     counted = sum(each["counted_blocks"] for each in chosen)
     return sum(each["optimal_blocks"] for each in chosen) / counted if counted else None
+
+
+def figure_01(context: Context) -> FigureResult:
+    """The layout score over time on a real file system, beside the simulated one."""
+    why = missing("ext4")
+    experiment = read_toml(context.experiment("figure-01"))
+    simulated = run_many_for_study(context, experiment, {("ffs",): {}})["ffs",]
+    scores = daily_scores(simulated)
+    values: dict[str, float | None] = {"ffs/end": scores[-1]}
+    curves = [Curve("simulated FFS", list(range(1, len(scores) + 1)), scores)]
+    if not why:
+        real, refused = _aged_ext4(context, int(experiment["run"]["seed"]))
+        days = min(len(real), len(scores))
+        values["ext4/end"] = real[-1]
+        values["ext4/fall"] = real[0] - real[-1]
+        values["both/correlation"] = statistics.correlation(scores[:days], real[:days])
+        values["ext4/no_space"] = refused
+        curves.append(Curve("real ext4", list(range(1, len(real) + 1)), real))
+    plot = Plot(
+        name=f"{PAPER}-figure-01",
+        title="Layout score over ten months, real and simulated",
+        x_label="day",
+        y_label="aggregate layout score",
+        curves=curves,
+        caption="The paper's curves end at 0.68 (real) and 0.77 (simulated).",
+    )
+    absent = {"ext4": why, "both": why} if why else {}
+    return result(context, "figure-01", values, [plot], absent)
+
+
+def _aged_ext4(context: Context, seed: int) -> tuple[list[float], int]:
+    """The score of an ext4 after each day, and how many operations found no room."""
+    workload = context.out / "smith-1996.parquet"
+    workloads.make({"source": "smith-1996", "seed": seed}, workload)
+
+    def tell(state: aging.Progress) -> None:
+        context.progress(min(state.days / DAYS, 1.0), f"ext4, day {state.days:.0f}")
+
+    with mounted("ext4", FILE_SYSTEM_BYTES) as root:
+        aged = aging.age(
+            root, workload, daily=True, sync_every="1 d", allow_system_disk=True, progress=tell
+        )
+    scores = aged.series["layout_score"].to_pylist()
+    return [float(score) for score in scores], int(aged.record["report"]["outcomes"]["no_space"])
 
 
 def figure_02(context: Context) -> FigureResult:
@@ -300,6 +350,7 @@ def figure_06(context: Context) -> FigureResult:
 
 
 _TABLE: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
+    ("figure-01", "Layout score over time, real and simulated", figure_01),
     ("figure-02", "Layout score over time, FFS and realloc", figure_02),
     ("figure-03", "Layout score by size of file", figure_03),
     ("figure-04", "Sequential throughput by size of file", figure_04),

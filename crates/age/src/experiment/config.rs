@@ -63,7 +63,7 @@ impl AgingExperiment {
     #[must_use]
     pub fn is_asked_for(value: &Value) -> bool {
         let kind = value.pointer("/layout/kind").and_then(Value::as_str).unwrap_or_default();
-        value.get("measure").is_some() || kind.starts_with("ffs")
+        value.get("measure").is_some() || LayoutSetup::is_only_here(kind)
     }
 
     /// Reads an experiment (the TOML file as JSON).
@@ -104,7 +104,7 @@ impl AgingExperiment {
             "workload": match &self.workload {
                 WorkloadChoice::None => json!({"kind": "none"}),
                 WorkloadChoice::File(path) => json!({"kind": "file", "path": path}),
-                WorkloadChoice::Smith1996(smith) => smith_resolved(smith),
+                WorkloadChoice::Smith1996(smith) => json!({"kind": "smith-1996", "parameters": smith}),
             },
             "layout": self.layout.resolved(),
             "host": self.host.resolved(),
@@ -146,36 +146,14 @@ fn read_workload(value: Value) -> Result<WorkloadChoice, ConfigError> {
             Ok(WorkloadChoice::File(path))
         }
         _ => {
-            let mut smith = Smith1996Parameters::default();
-            if let Some(number) = table.number("active_directories", 1.0, 1e6)? {
-                smith.active_directories = number as u32;
-            }
-            if let Some(number) = table.whole("minfree_pct")? {
-                smith.minfree_pct = number;
-            }
-            if let Some(number) = table.whole("bytes_max")? {
-                smith.bytes_max = number;
-            }
-            if let Some(number) = table.number("life_days", 0.001, 1e6)? {
-                smith.life_days = number;
-            }
-            if let Some(number) = table.number("short_life_doublings", 0.001, 17.0)? {
-                smith.short_lived.life_doublings = number;
-            }
+            let parameters = table.value("parameters").unwrap_or_else(|| Value::Object(Map::new()));
+            let smith: Smith1996Parameters = serde_json::from_value(parameters)
+                .map_err(|why| table.invalid("parameters", why))?;
             table.finish()?;
             smith.check().map_err(|why| ConfigError(format!("[workload]: {why}")))?;
             Ok(WorkloadChoice::Smith1996(Box::new(smith)))
         }
     }
-}
-
-fn smith_resolved(smith: &Smith1996Parameters) -> Value {
-    json!({
-        "kind": "smith-1996",
-        "active_directories": smith.active_directories,
-        "life_days": smith.life_days,
-        "short_life_doublings": smith.short_lived.life_doublings,
-    })
 }
 
 impl Measure {

@@ -63,9 +63,12 @@ fn an_experiment_ages_measures_and_can_be_run_again_from_its_record() {
         assert_eq!(metrics["files"], 200, "{kind}");
         assert_eq!(metrics["no_space"], 0);
         assert_eq!(outcome.series.len(), 3, "a row a day");
-        let last = outcome.series[2].layout_score();
-        assert_eq!(metrics["layout_score"].as_f64(), last);
-        assert_eq!(outcome.document["score"]["layout"]["layout_score"].as_f64(), last);
+        let score = metrics["layout_score"].as_f64();
+        assert_eq!(outcome.document["score"]["layout"]["layout_score"].as_f64(), score);
+        if kind != "lfs" {
+            // What a log has not written yet has no place when the day ends.
+            assert_eq!(outcome.series[2].layout_score(), score);
+        }
         for name in ["raw_read", "raw_write", "hot_read", "hot_write"] {
             let rate = metrics[format!("{name}_mb_per_s")].as_f64().expect("a rate");
             assert!(rate > 0.05 && rate < 10.0, "{kind} {name} {rate}");
@@ -119,6 +122,14 @@ fn what_does_not_do_is_refused_in_one_line() {
         (changed("/measure", json!({"hott": "1 d"})), "did you mean 'hot'?"),
         (changed("/workload/kind", json!("smith-1997")), "did you mean 'smith-1996'?"),
         (changed("/workload", json!({"kind": "file"})), "'path' is missing"),
+        (
+            changed("/workload", json!({"kind": "smith-1996", "parameters": {"life": 3}})),
+            "[workload]: parameters: unknown field `life`",
+        ),
+        (
+            changed("/workload", json!({"kind": "smith-1996", "parameters": {"days": 1}})),
+            "days must be from 2",
+        ),
         (changed("/layout/kind", json!("ext2")), "[layout]: kind = 'ext2' is not known"),
         (without_device, "[device]: 'model' is missing"),
         (json!({"layout": {"kind": "ffs"}, "hots": {}}), "did you mean 'host'?"),
