@@ -600,7 +600,7 @@ where
             operations_total: self
                 .files
                 .workload_operations
-                .map(|operations| operations * u64::from(self.options.copies)),
+                .map(|operations| operations.saturating_mul(u64::from(self.options.copies))),
             no_space: self.counts.no_space,
             written_bytes: planned.written_bytes,
             time_ns: planned.time_ns,

@@ -20,7 +20,7 @@ const RUN_OPERATIONS_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) struct Copies<S> {
     source: S,
-    copies: u32,
+    count: u32,
     /// The streams are dealt out anew among so many, by file.
     streams: Option<u16>,
     begun: bool,
@@ -38,7 +38,7 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
     pub(super) fn new(source: S, copies: u32, streams: Option<u16>) -> Self {
         Self {
             source,
-            copies: copies.max(1),
+            count: copies.max(1),
             streams,
             begun: false,
             run: Vec::new(),
@@ -92,7 +92,7 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
             return Ok(copied);
         }
         let numbered = |number: u32, first: u32| {
-            let below = number.checked_mul(self.copies)?.checked_add(first)?;
+            let below = number.checked_mul(self.count)?.checked_add(first)?;
             below.checked_add(self.copy)
         };
         let makes_root = operation.action == Action::MakeDirectory && operation.file == 0;
@@ -101,14 +101,14 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Copies<S> {
         let mapped = (|| {
             copied.file = numbered(operation.file, u32::from(directories))?;
             copied.directory = if makes_root { 0 } else { numbered(operation.directory, 1)? };
-            let stream = u32::from(operation.stream) * self.copies + self.copy;
+            let stream = u32::from(operation.stream) * self.count + self.copy;
             copied.stream = (stream % (u32::from(u16::MAX) + 1)) as u16;
             Some(())
         })();
         mapped.map(|()| copied).ok_or_else(|| {
             AgeError::Input(format!(
                 "{} copies of a workload whose numbers reach {} are too many; use fewer",
-                self.copies,
+                self.count,
                 operation.file.max(operation.directory)
             ))
         })
@@ -134,14 +134,14 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Iterator for Copies<S> {
     type Item = Result<Operation, AgeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.copies == 1 {
+        if self.count == 1 {
             return self.source.next().map(|read| read.map(|operation| self.dealt_out(operation)));
         }
         if self.next == self.run.len() {
             self.next = 0;
             let last = self.run.first().is_none_or(|first| first.action == Action::Sync);
             self.copy += 1;
-            if last || self.copy == self.copies {
+            if last || self.copy == self.count {
                 match self.read() {
                     Ok(true) => {}
                     Ok(false) => return None,

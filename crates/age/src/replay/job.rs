@@ -1,6 +1,7 @@
 //! One replay from end to end: from a workload file and a choice of target to the files that are
 //! asked for and a record of what was done.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,11 @@ pub fn sha256_of(path: &Path) -> Result<String, AgeError> {
         }
         digest.update(&buffer[..got]);
     }
-    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    let mut text = String::with_capacity(64);
+    for byte in digest.finalize() {
+        write!(text, "{byte:02x}").expect("a string takes whatever is written to it");
+    }
+    Ok(text)
 }
 
 /// The log of a replay, and what is counted for its facts.

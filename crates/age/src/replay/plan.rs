@@ -230,9 +230,12 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         self.planned.operations += 1;
         self.since_sync.operations += 1;
         if operation.action == Action::Write {
-            self.planned.written_bytes += operation.size_bytes;
-            self.since_sync.bytes += operation.size_bytes;
-            self.batch_bytes += operation.size_bytes;
+            // Copies of a workload that is checked may still exceed all numbers together.
+            for sum in
+                [&mut self.planned.written_bytes, &mut self.since_sync.bytes, &mut self.batch_bytes]
+            {
+                *sum = sum.saturating_add(operation.size_bytes);
+            }
         }
         batch.push(operation);
     }

@@ -112,6 +112,9 @@ impl Recipe {
     ///
     /// # Errors
     /// If it cannot be written.
+    ///
+    /// # Panics
+    /// Never: plain values become JSON.
     pub fn write(&self, path: &Path) -> Result<(), AgeError> {
         let mut text = serde_json::to_string_pretty(self).expect("plain values become JSON");
         text.push('\n');

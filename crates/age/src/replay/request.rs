@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::job::{Job, Outputs, TargetChoice};
 use super::recipe::Recipe;
 use super::{Hold, ReplayOptions, SyncEvery, Until};
-use crate::AgeError;
 use crate::simulated_layout::LayoutSetup;
 use crate::target::{Allocation, Data, DirectoryOptions};
+use crate::{AgeError, NO_TIME};
 
 /// A replay as it is asked for.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub struct Request {
     workload: PathBuf,
     #[serde(default)]
@@ -55,6 +56,9 @@ pub struct Request {
     resume: bool,
     #[serde(default)]
     state: Option<PathBuf>,
+    /// The time now, nanoseconds since 1970: when a snapshot of a directory is taken.
+    #[serde(default)]
+    now_ns: Option<i64>,
     #[serde(default)]
     outputs: Outputs,
 }
@@ -156,7 +160,7 @@ impl Request {
                 .map_err(|why| AgeError::Input(format!("--chunk: {why}")))?,
             None => used["chunk_bytes"].as_u64().unwrap_or(default.chunk_bytes),
         };
-        let of_recipe = |key: &str| used.get(key).cloned().unwrap_or_else(|| json!(null));
+        let of_recipe = |key: &str| used.get(key).cloned().unwrap_or(Value::Null);
         let allocation: Option<Allocation> =
             serde_json::from_value(of_recipe("allocate")).unwrap_or_default();
         let data: Option<Data> = serde_json::from_value(of_recipe("data")).unwrap_or_default();
@@ -168,6 +172,7 @@ impl Request {
             seed: self.seed.unwrap_or(default.seed),
             allow_occupied: self.allow_occupied,
             allow_system_disk: self.allow_system_disk,
+            now_ns: self.now_ns.unwrap_or(NO_TIME),
         })
     }
 }

@@ -58,6 +58,9 @@ impl SeriesRow {
 ///
 /// # Errors
 /// If the file cannot be written.
+///
+/// # Panics
+/// Never: every column has a value a row.
 pub fn write_series(path: &Path, rows: &[SeriesRow], metadata: String) -> Result<(), AgeError> {
     let whole = |name: &'static str, of: fn(&SeriesRow) -> u64| {
         let values: UInt64Array = rows.iter().map(of).collect::<Vec<_>>().into();

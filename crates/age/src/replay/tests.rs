@@ -36,7 +36,7 @@ impl Model {
                 *size = (*size).max(offset_bytes + size_bytes);
             }
             Action::Truncate => {
-                self.files.get_mut(&file).expect("cut files exist").1 = offset_bytes
+                self.files.get_mut(&file).expect("cut files exist").1 = offset_bytes;
             }
             Action::Rename => self.files.get_mut(&file).expect("moved files exist").0 = directory,
             Action::Sync | Action::SyncFile | Action::Read => {}
@@ -45,7 +45,9 @@ impl Model {
 
     fn of(operations: &[Operation]) -> Self {
         let mut model = Self::default();
-        operations.iter().for_each(|operation| model.apply(operation));
+        for operation in operations {
+            model.apply(operation);
+        }
         model
     }
 

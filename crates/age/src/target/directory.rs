@@ -77,6 +77,8 @@ pub struct DirectoryOptions {
     pub allow_occupied: bool,
     /// Take a directory on the file system that the running system stands on.
     pub allow_system_disk: bool,
+    /// The time now, nanoseconds since 1970, or [`NO_TIME`]: when a snapshot is taken.
+    pub now_ns: i64,
 }
 
 impl Default for DirectoryOptions {
@@ -89,6 +91,7 @@ impl Default for DirectoryOptions {
             seed: 1,
             allow_occupied: false,
             allow_system_disk: false,
+            now_ns: NO_TIME,
         }
     }
 }
@@ -524,11 +527,7 @@ impl Target for DirectoryTarget {
 
     fn snapshot(&mut self) -> Result<Snapshot, AgeError> {
         self.sync()?;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let options = TakeOptions {
-            now_ns: now.map_or(NO_TIME, |since| since.as_nanos() as i64),
-            ..TakeOptions::default()
-        };
+        let options = TakeOptions { now_ns: self.options.now_ns, ..TakeOptions::default() };
         source::take(&self.path, &options, &mut |_| Ok(()))
     }
 }

@@ -472,16 +472,12 @@ impl Lane {
         if place.is_none() && self.open.len() >= self.open_max {
             place = (0..self.open.len()).min_by_key(|&at| self.open[at].used);
         }
-        match place {
-            Some(at) => {
-                self.open[at] = kept;
-                at
-            }
-            None => {
-                self.open.push(kept);
-                self.open.len() - 1
-            }
+        if let Some(at) = place {
+            self.open[at] = kept;
+            return at;
         }
+        self.open.push(kept);
+        self.open.len() - 1
     }
 
     fn close(&mut self, file: u32) {

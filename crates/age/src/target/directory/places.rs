@@ -42,7 +42,7 @@ struct Place {
 pub(super) struct Places {
     root_path: PathBuf,
     root: OwnedFd,
-    places: Vec<Place>,
+    known: Vec<Place>,
     open: Vec<Option<OwnedFd>>,
     /// Open ones in the order of their opening; those closed meanwhile may still be named.
     opened: VecDeque<u32>,
@@ -68,7 +68,7 @@ impl Places {
         Self {
             root_path,
             root,
-            places: vec![root_place],
+            known: vec![root_place],
             open: vec![None],
             opened: VecDeque::new(),
             segment: 0,
@@ -89,29 +89,29 @@ impl Places {
 
     /// Whether `directory` is there as far as is known.
     pub(super) fn presence(&self, directory: u32) -> Presence {
-        self.places.get(directory as usize).map_or(Presence::Absent, |place| place.presence)
+        self.known.get(directory as usize).map_or(Presence::Absent, |place| place.presence)
     }
 
     /// Takes note that `directory` is in `parent`, or would be.
     pub(super) fn set(&mut self, directory: u32, parent: u32, presence: Presence) {
         let index = directory as usize;
-        if index >= self.places.len() {
+        if index >= self.known.len() {
             let absent = Place { parent: ROOT, presence: Presence::Absent, pinned: 0 };
-            self.places.resize(index + 1, absent);
+            self.known.resize(index + 1, absent);
             self.open.resize_with(index + 1, || None);
         }
-        self.places[index].parent = parent;
-        self.places[index].presence = presence;
+        self.known[index].parent = parent;
+        self.known[index].presence = presence;
         self.open[index] = None;
     }
 
     pub(super) fn parent(&self, directory: u32) -> u32 {
-        self.places[directory as usize].parent
+        self.known[directory as usize].parent
     }
 
     /// Those that were refused, ascending.
     pub(super) fn refused(&self) -> Vec<u32> {
-        let numbered = (0_u32..).zip(&self.places);
+        let numbered = (0_u32..).zip(&self.known);
         numbered
             .filter(|(_, place)| place.presence == Presence::Refused)
             .map(|(number, _)| number)
@@ -146,11 +146,11 @@ impl Places {
             if self.open[at as usize].is_some() {
                 break;
             }
-            at = self.places[at as usize].parent;
+            at = self.known[at as usize].parent;
         }
         for &step in steps.iter().rev() {
-            if self.places[step as usize].pinned != self.segment {
-                self.places[step as usize].pinned = self.segment;
+            if self.known[step as usize].pinned != self.segment {
+                self.known[step as usize].pinned = self.segment;
                 self.pinned += 1;
             }
             if self.open[step as usize].is_none() && !self.open_one(step)? {
@@ -162,7 +162,7 @@ impl Places {
 
     fn open_one(&mut self, directory: u32) -> Result<bool, AgeError> {
         self.make_room();
-        let parent = self.places[directory as usize].parent;
+        let parent = self.known[directory as usize].parent;
         let Some(parent) = self.descriptor(parent) else { return Ok(false) };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(parent, directory_name(directory), flags, Mode::empty()) {
@@ -186,7 +186,7 @@ impl Places {
             if self.open[oldest as usize].is_none() {
                 continue;
             }
-            if self.places[oldest as usize].pinned == self.segment {
+            if self.known[oldest as usize].pinned == self.segment {
                 self.opened.push_back(oldest);
             } else {
                 self.open[oldest as usize] = None;
@@ -211,9 +211,9 @@ impl Places {
     pub(super) fn path(&self, directory: u32) -> PathBuf {
         let mut names = Vec::new();
         let mut at = directory;
-        while at != ROOT && names.len() <= self.places.len() {
+        while at != ROOT && names.len() <= self.known.len() {
             names.push(directory_name(at));
-            at = self.places.get(at as usize).map_or(ROOT, |place| place.parent);
+            at = self.known.get(at as usize).map_or(ROOT, |place| place.parent);
         }
         let mut path = self.root_path.clone();
         path.extend(names.iter().rev());
