@@ -503,6 +503,10 @@ fn resumed_from_any_prefix() {
     let mut damaged = log.clone();
     damaged[usize::midpoint(header, log.len())] ^= 0x55;
     assert!(resumed(&damaged) == plain);
+    // Zeros that a power cut left in place of the last record.
+    let mut zeros = log.clone();
+    zeros[log.len() - 501..].fill(0);
+    assert!(resumed(&zeros) == plain);
     std::fs::remove_file(mounted.top().join("d2/f2")).expect("it was made");
     std::fs::write(mounted.top().join("d4/new"), b"later").expect("there is room");
     mounted.sync();

@@ -304,7 +304,8 @@ impl<'a> Input<'a> {
     /// The next frame's content; `None` if it is not whole, and nothing is taken then.
     fn frame(&mut self) -> Option<Vec<u8>> {
         let mut ahead = Input(self.0);
-        let length = ahead.short()? as usize;
+        // A power cut may leave zeros where a record was to be.
+        let length = ahead.short().filter(|&length| length > 0)? as usize;
         let compressed = ahead.bytes(length)?;
         let mut content = Vec::new();
         let mut decoder = zstd::Decoder::new(compressed).ok()?.single_frame();
