@@ -84,7 +84,7 @@ fn zipf_updates() -> Vec<u32> {
 }
 
 /// Writes all of `updates`, with a sync after every `sync_every` if not 0.
-fn update<P: Placement>(log: &mut AdaptiveLog<P>, updates: &[u32], sync_every: usize) {
+fn update<P: Placement + Clone>(log: &mut AdaptiveLog<P>, updates: &[u32], sync_every: usize) {
     if sync_every == 0 {
         for block in updates {
             log.write(*block, 0, &mut Unpriced).expect("there is room");
@@ -143,7 +143,7 @@ fn measure<P: Placement + Clone>(
     group.finish();
 }
 
-fn fixed<P: Placement>(setting: LogSetting, placement: P) -> AdaptiveLog<P> {
+fn fixed<P: Placement + Clone>(setting: LogSetting, placement: P) -> AdaptiveLog<P> {
     AdaptiveLog::fixed(setting, placement).expect("it has room to work with")
 }
 

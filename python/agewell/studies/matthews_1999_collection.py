@@ -33,7 +33,7 @@ CLEAN: Settings = {"layout.collect": "clean"}
 PLUG: Settings = {"layout.collect": "plug"}
 ADAPTIVE: Settings = {"layout.collect": "matthews-1999"}
 OURS: Settings = {"layout.collect": "adaptive", "layout.mechanisms": ["clean", "plug"]}
-"""Our choice between the same two mechanisms, by what shadows of the log measure."""
+"""Our choice between the same two mechanisms, by rehearsals on copies of the log."""
 _WITHOUT_HEADER: Settings = {"layout.header": "none"}
 
 _SEEDS = (1, 2, 3)

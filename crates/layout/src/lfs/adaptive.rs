@@ -1,70 +1,88 @@
-//! A log that chooses its mechanism by watching what every mechanism costs.
+//! A log that chooses its mechanism by rehearsing every one of them.
 //!
 //! The estimate of Matthews 1999 (eqs. 7 and 8) prices the next collection alone. But a collection
 //! changes what the later ones will find: plugging leaves the log full of full segments, threading
 //! leaves holes where they are, cleaning gathers them. So the cheapest step is not the cheapest way
 //! to go on, and the estimate picks the dearer mechanism where their costs are close.
 //!
-//! This log keeps a shadow for every mechanism: a log of the same shape, metadata only, that sees
-//! the same writes and never uses another mechanism. What each shadow spends on a new block is
-//! measured, not estimated, and the real log uses the mechanism whose shadow spends least. It is
-//! wrong only for as long as the shadows' recent past does not show what comes next.
+//! This log looks ahead instead. Now and then a copy of it, metadata only, goes on with each
+//! mechanism under a forecast of the writes ([`forecast`]), and the log takes the mechanism whose
+//! copy spent least ([`rehearsal`]). That prices a change exactly, because every copy begins with
+//! the log as it is, and sees where each mechanism leads to. It is wrong as far as the forecast is.
 //!
-//! A large log is shadowed at a smaller scale: of every `scale` neighbouring groups of blocks one is
-//! shadowed, on as many times fewer segments, so that the shadows' memory and time do not grow with
-//! the disk. Groups keep neighbours together; one sync in `scale` is passed on, so that partial
-//! segments are as large as the real ones.
+//! The moments are spaced geometrically, by writes, because what is known doubles with the past, and
+//! what a wrong choice costs grows with it. So all rehearsals together are a small multiple of the
+//! log's own work.
+//!
+//! A large log is rehearsed at a smaller scale ([`sample`]): a follower of a sample of its blocks
+//! does what the log does and stands for it, so that memory and time do not grow with the disk.
+//!
+//! Source: ours; to control a system by simulating it ahead with every choice, doing the best first
+//! step and looking again, is model-predictive control (Richalet et al. 1978).
 
-use agewell_core::mix;
+mod forecast;
+mod history;
+mod rates;
+mod rehearsal;
+mod repetition;
+mod sample;
 
-use super::policy::mechanism::{Collect, Mechanism, Standing, choose_measured};
+use forecast::forecast;
+use history::History;
+use rehearsal::rehearse;
+use sample::Sample;
+
+use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
-use super::{CostMeter, Trigger};
-use super::{Counts, Log, LogDevice, LogError, LogSetting, LogShape, ShapeError, Zone};
+use super::{Counts, Log, LogDevice, LogError, LogSetting, ShapeError, Unpriced};
 
-/// Blocks shadowed at most; chosen by us: shadows of some thousand segments show the cost of a
-/// mechanism to within a percent, and take a few MB.
-const SHADOW_BLOCKS_MAX: u32 = 1 << 17;
+/// How many times as many writes have gone by at a moment as at the one before; chosen by us: what is
+/// known has doubled by then.
+const MOMENT_RATIO: u64 = 2;
 
-/// Neighbouring blocks that are shadowed together or not at all; chosen by us: of the order of a
-/// small file.
-const GROUP_BLOCKS: u32 = 16;
+/// Passes over the data that a log is taken to live through at least. The updates of Matthews 1999
+/// (§5.2.1.1) are ten for each block; a log that has lived longer is taken to live as long again.
+const LIFE_PASSES: u64 = 10;
 
-/// How much longer than the horizon the longer past is. Chosen among 2 to 6 on uniform and
-/// hot-and-cold updates and on Zipf's of exponent 1, each on three disks, where 6 stayed nearest to
-/// the best single mechanism.
-const LONGER: u64 = 6;
+/// Passes that are looked ahead at most.
+const AHEAD_PASSES_MAX: u64 = 10;
 
-/// Parts of the horizon after which the past counts for less.
-const HORIZON_PARTS: u64 = 16;
+/// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by us.
+const MOMENT_PASSES_MAX: u64 = 8;
 
-/// A log, and the shadows it learns from.
+/// A log, and what it learns from.
 #[derive(Debug, Clone)]
 pub struct AdaptiveLog<P> {
     log: Log<P>,
-    shadows: Vec<Shadow<P>>,
+    watch: Option<Box<Watch<P>>>,
+}
+
+/// What a log that chooses keeps beside itself.
+#[derive(Debug, Clone)]
+struct Watch<P> {
+    mechanisms: Vec<Mechanism>,
     sample: Sample,
-    /// Whether the shadows have ever spent different times.
-    parted: bool,
-    /// Syncs of each client that were not passed on to the shadows yet.
+    /// What stands for a large log: the sample of its blocks, collected as it collects.
+    follower: Option<Log<P>>,
+    /// The follower found no room: nothing is learned any more.
+    lost: bool,
+    /// What the sample was asked to do.
+    history: History,
+    /// Whether room has ever been short.
+    began: bool,
+    /// Writes before the next moment to look ahead.
+    next_writes: u64,
+    /// Syncs of each client that were not passed on to the sample yet.
     held_syncs: Vec<u32>,
 }
 
-impl<P: Placement> AdaptiveLog<P> {
-    /// A log that uses what its setting says, without shadows.
+impl<P: Placement + Clone> AdaptiveLog<P> {
+    /// A log that uses what its setting says.
     ///
     /// # Errors
     /// If the setting leaves the log nothing to work with.
     pub fn fixed(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
-        let held_syncs = Vec::new();
-        let sample = Sample { scale: 1 };
-        Ok(Self {
-            log: Log::new(setting, placement)?,
-            shadows: Vec::new(),
-            sample,
-            parted: false,
-            held_syncs,
-        })
+        Ok(Self { log: Log::new(setting, placement)?, watch: None })
     }
 
     /// A log that chooses among `mechanisms`; `placement` makes one for so many blocks.
@@ -76,19 +94,27 @@ impl<P: Placement> AdaptiveLog<P> {
         mut setting: LogSetting,
         placement: impl Fn(u32) -> P,
     ) -> Result<Self, ShapeError> {
-        let sample = Sample { scale: setting.blocks.div_ceil(SHADOW_BLOCKS_MAX).max(1) };
-        let shadow = |mechanism: &Mechanism| Shadow::new(*mechanism, &setting, sample, &placement);
-        let shadows = mechanisms.iter().map(shadow).collect::<Result<Vec<_>, _>>()?;
-        let held_syncs = vec![0; setting.clients as usize];
         setting.collect = Collect::Always(mechanisms[0]);
-        let blocks = setting.blocks;
-        Ok(Self {
-            log: Log::new(setting, placement(blocks))?,
-            shadows,
+        let sample = Sample::of_log(setting.blocks);
+        let follower = match sample.setting(&setting)? {
+            None => None,
+            Some(sampled) => {
+                let placement = placement(sampled.blocks);
+                Some(Log::new(sampled, placement)?)
+            }
+        };
+        let watch = Watch {
+            mechanisms: mechanisms.to_vec(),
             sample,
-            parted: false,
-            held_syncs,
-        })
+            follower,
+            lost: false,
+            history: History::new(sample.blocks(setting.blocks), setting.clients),
+            began: false,
+            next_writes: 0,
+            held_syncs: vec![0; setting.clients as usize],
+        };
+        let placement = placement(setting.blocks);
+        Ok(Self { log: Log::new(setting, placement)?, watch: Some(Box::new(watch)) })
     }
 
     /// The log itself.
@@ -103,16 +129,14 @@ impl<P: Placement> AdaptiveLog<P> {
         self.log.counts()
     }
 
-    /// What each mechanism costs by its shadow, in the recent past.
-    pub fn standings(&self) -> impl Iterator<Item = Standing> + '_ {
-        self.shadows.iter().map(Shadow::standing)
-    }
-
     /// Lets blocks be numbered up to `blocks`.
     pub fn ensure_blocks(&mut self, blocks: u32) {
         self.log.ensure_blocks(blocks);
-        for shadow in &mut self.shadows {
-            shadow.log.ensure_blocks(self.sample.blocks(blocks));
+        if let Some(watch) = &mut self.watch {
+            let sampled = watch.sample.blocks(blocks);
+            if let Some(follower) = &mut watch.follower {
+                follower.ensure_blocks(sampled);
+            }
         }
     }
 
@@ -127,38 +151,12 @@ impl<P: Placement> AdaptiveLog<P> {
         client: u32,
         device: &mut impl LogDevice,
     ) -> Result<(), LogError> {
-        if !self.shadows.is_empty() {
-            self.shadow_write(block, client);
+        if let Some(watch) = &mut self.watch
+            && let Some(sampled) = watch.sample.number_of(block)
+        {
+            watch.write(sampled, client, &mut self.log);
         }
         self.log.write(block, client, device)
-    }
-
-    fn shadow_write(&mut self, block: u32, client: u32) {
-        let Some(shadowed) = self.sample.of(block) else { return };
-        let mut spent = false;
-        for shadow in &mut self.shadows {
-            spent |= shadow.write(shadowed, client);
-        }
-        // Most writes only go to a buffer: then nothing has changed that could be judged anew.
-        if spent {
-            self.choose();
-        }
-    }
-
-    fn choose(&mut self) {
-        let Collect::Always(current) = self.log.collect_rule() else { return };
-        if !self.parted {
-            // Until the first collection all mechanisms cost the same; that past says nothing.
-            let mut spent = self.shadows.iter().map(|shadow| shadow.meter.total_ns());
-            let first = spent.next();
-            self.parted = spent.any(|other| Some(other) != first);
-            if self.parted {
-                self.shadows.iter_mut().for_each(Shadow::forget);
-            }
-            return;
-        }
-        let chosen = choose_measured(current, self.shadows.iter().map(Shadow::standing));
-        self.log.set_collect(Collect::Always(chosen));
     }
 
     /// Lays out `block` as it was before the first request: see [`Log::preload`].
@@ -166,20 +164,17 @@ impl<P: Placement> AdaptiveLog<P> {
     /// # Errors
     /// If there is no room left beyond the reserve.
     pub fn preload(&mut self, block: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
-        if let Some(shadowed) = self.sample.of(block) {
-            for shadow in &mut self.shadows {
-                shadow.preload(shadowed);
-            }
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            let lost = follower.preload(sampled, &mut Unpriced).is_err();
+            self.watch.iter_mut().for_each(|watch| watch.lost |= lost);
         }
         self.log.preload(block, device)
     }
 
     /// `block` is deleted.
     pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
-        if let Some(shadowed) = self.sample.of(block) {
-            for shadow in &mut self.shadows {
-                shadow.log.delete(shadowed, &mut shadow.meter);
-            }
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            follower.delete(sampled, &mut Unpriced);
         }
         self.log.delete(block, device);
     }
@@ -189,18 +184,8 @@ impl<P: Placement> AdaptiveLog<P> {
     /// # Errors
     /// If no room can be made for it.
     pub fn sync(&mut self, client: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
-        if !self.shadows.is_empty() {
-            let held = &mut self.held_syncs[client as usize];
-            *held += 1;
-            if *held >= self.sample.scale {
-                *held = 0;
-                let utilization = self.utilization();
-                for shadow in &mut self.shadows {
-                    shadow.sync(client);
-                    shadow.keep_utilization(utilization);
-                }
-                self.choose();
-            }
+        if let Some(watch) = &mut self.watch {
+            watch.sync(client, &self.log);
         }
         self.log.sync(client, device)
     }
@@ -218,10 +203,8 @@ impl<P: Placement> AdaptiveLog<P> {
 
     /// The host has `block` in its cache, or has dropped it.
     pub fn set_resident(&mut self, block: u32, resident: bool) {
-        if let Some(shadowed) = self.sample.of(block) {
-            for shadow in &mut self.shadows {
-                shadow.log.set_resident(shadowed, resident);
-            }
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            follower.set_resident(sampled, resident);
         }
         self.log.set_resident(block, resident);
     }
@@ -238,182 +221,74 @@ impl<P: Placement> AdaptiveLog<P> {
         self.log.collect_ahead(free_wanted, device)
     }
 
-    fn utilization(&self) -> f64 {
-        self.log.live_blocks() as f64 / self.log.shape().capacity_blocks() as f64
+    /// The follower and its number of `block`, if it has one.
+    fn follower_of(&mut self, block: u32) -> Option<(&mut Log<P>, u32)> {
+        let watch = self.watch.as_mut()?;
+        let sampled = watch.sample.number_of(block)?;
+        Some((watch.follower.as_mut()?, sampled))
     }
 
-    /// Checks the invariants of the log and its shadows.
+    /// Checks the invariants of the log and its follower.
     ///
     /// # Panics
     /// If one does not hold, which is a bug.
     pub fn verify(&self) {
         self.log.verify();
-        self.shadows.iter().filter(|shadow| !shadow.failed).for_each(|shadow| shadow.log.verify());
+        let watch = self.watch.iter().filter(|watch| !watch.lost);
+        watch.filter_map(|watch| watch.follower.as_ref()).for_each(Log::verify);
     }
 }
 
-/// Which blocks are shadowed: of every `scale` neighbouring groups the one that a hash picks, so
-/// that exactly the same share of any dense range is.
-#[derive(Debug, Clone, Copy)]
-struct Sample {
-    scale: u32,
-}
-
-impl Sample {
-    /// The shadows' number of `block`, if it is shadowed.
+impl<P: Placement + Clone> Watch<P> {
+    /// `log` is about to be written to; `block` is the sample's number.
     #[inline]
-    fn of(self, block: u32) -> Option<u32> {
-        if self.scale == 1 {
-            return Some(block);
+    fn write(&mut self, block: u32, client: u32, log: &mut Log<P>) {
+        if self.history.writes() >= self.next_writes && !self.lost {
+            self.look_ahead(log);
         }
-        let group = block / GROUP_BLOCKS;
-        let (window, place) = (group / self.scale, group % self.scale);
-        let picked = (mix(u64::from(window)) % u64::from(self.scale)) as u32;
-        (picked == place).then_some(window * GROUP_BLOCKS + block % GROUP_BLOCKS)
-    }
-
-    /// Numbers the shadows need for `blocks`.
-    fn blocks(self, blocks: u32) -> u32 {
-        if self.scale == 1 {
-            return blocks;
-        }
-        blocks.div_ceil(GROUP_BLOCKS).div_ceil(self.scale) * GROUP_BLOCKS
-    }
-}
-
-/// A log that only ever uses one mechanism, and what that costs.
-#[derive(Debug, Clone)]
-struct Shadow<P> {
-    log: Log<P>,
-    mechanism: Mechanism,
-    meter: CostMeter,
-    scale: u32,
-    failed: bool,
-    /// New blocks after which the past begins to count for less.
-    part_blocks: u64,
-    /// What was spent, ns, and written, blocks, with older parts counting less: over the horizon,
-    /// and over a longer one.
-    past: [(f64, f64); 2],
-    /// Meter and count when the current part began.
-    part_began: (u64, u64),
-}
-
-impl<P: Placement> Shadow<P> {
-    fn new(
-        mechanism: Mechanism,
-        setting: &LogSetting,
-        sample: Sample,
-        placement: &impl Fn(u32) -> P,
-    ) -> Result<Self, ShapeError> {
-        let mut setting = setting.clone();
-        setting.collect = Collect::Always(mechanism);
-        setting.blocks = sample.blocks(setting.blocks);
-        if sample.scale > 1 {
-            setting.shape = Self::scaled(&setting, sample.scale)?;
-        }
-        let meter = CostMeter::new(setting.disk);
-        let placement = placement(setting.blocks);
-        // The shadows forget over as many writes as there are blocks: by then every segment has
-        // been written anew on average.
-        let part_blocks = (u64::from(setting.blocks) / HORIZON_PARTS).max(1);
-        Ok(Self {
-            log: Log::new(setting, placement)?,
-            mechanism,
-            meter,
-            scale: sample.scale,
-            failed: false,
-            part_blocks,
-            past: [(0.0, 0.0); 2],
-            part_began: (0, 0),
-        })
-    }
-
-    /// A shape of fewer segments, with a fifth more than the scale says: how many of them are used
-    /// follows the utilization of the log itself, because the sample's own share of live blocks is
-    /// only about right.
-    fn scaled(setting: &LogSetting, scale: u32) -> Result<LogShape, ShapeError> {
-        let zones = (0..setting.shape.zones()).map(|zone| {
-            let Zone { segments, segment_blocks } = setting.shape.zone(zone);
-            let segments = (segments / scale).max(8) * 6 / 5 + setting.reserve_segments;
-            Zone { segments, segment_blocks }
-        });
-        LogShape::zoned(&zones.collect::<Vec<_>>())
-    }
-
-    fn preload(&mut self, block: u32) {
-        if !self.failed {
-            self.failed = self.log.preload(block, &mut self.meter).is_err();
+        self.history.write(block, client);
+        if let Some(follower) = &mut self.follower {
+            self.lost = self.lost || follower.write(block, client, &mut Unpriced).is_err();
         }
     }
 
-    /// Writes `block`; whether that took any disk time, or failed.
-    fn write(&mut self, block: u32, client: u32) -> bool {
-        if self.failed {
-            return false;
-        }
-        let before_ns = self.meter.total_ns();
-        self.failed = self.log.write(block, client, &mut self.meter).is_err();
-        let spent = self.failed || self.meter.total_ns() != before_ns;
-        if spent {
-            self.remember();
-        }
-        spent
-    }
-
-    fn sync(&mut self, client: u32) {
-        if !self.failed {
-            self.failed = self.log.sync(client, &mut self.meter).is_err();
-            self.remember();
-        }
-    }
-
-    /// Leaves as much of a scaled shadow unused as gives it this utilization.
-    fn keep_utilization(&mut self, utilization: f64) {
-        if self.scale == 1 || self.failed || self.log.setting.trigger != Trigger::NoFreeSegment {
+    fn sync(&mut self, client: u32, log: &Log<P>) {
+        let held = &mut self.held_syncs[client as usize];
+        *held += 1;
+        if !self.sample.passes_sync(*held) {
             return;
         }
-        let shape = self.log.shape();
-        let blocks = shape.segment_blocks_max();
-        let used = (self.log.live_blocks() as f64 / utilization / f64::from(blocks)).ceil() as u32;
-        let least = self.log.placement().logs() as u32;
-        let unused = shape.segments().saturating_sub(used);
-        self.log.setting.reserve_segments = unused.clamp(least, shape.segments() / 2);
-    }
-
-    fn remember(&mut self) {
-        let (ns, blocks) = (self.meter.total_ns(), self.log.counts().new_blocks);
-        if blocks - self.part_began.1 >= self.part_blocks {
-            for (past, longer) in self.past.iter_mut().zip([1, LONGER]) {
-                let kept = 1.0 - 1.0 / (HORIZON_PARTS * longer) as f64;
-                past.0 = past.0 * kept + (ns - self.part_began.0) as f64;
-                past.1 = past.1 * kept + (blocks - self.part_began.1) as f64;
-            }
-            self.part_began = (ns, blocks);
+        *held = 0;
+        self.history.sync(client);
+        if let Some(follower) = &mut self.follower {
+            self.lost = self.lost || follower.sync(client, &mut Unpriced).is_err();
+            let utilization = log.live_blocks() as f64 / log.shape().capacity_blocks() as f64;
+            self.sample.keep_utilization(follower, utilization);
         }
     }
 
-    fn forget(&mut self) {
-        self.past = [(0.0, 0.0); 2];
-        self.part_began = (self.meter.total_ns(), self.log.counts().new_blocks);
-    }
-
-    fn standing(&self) -> Standing {
-        let (ns, blocks) = (self.meter.total_ns(), self.log.counts().new_blocks);
-        let (ns, blocks) = ((ns - self.part_began.0) as f64, (blocks - self.part_began.1) as f64);
-        let mean = |past: (f64, f64)| {
-            if self.failed {
-                f64::INFINITY
-            } else if past.1 + blocks > 0.0 {
-                (past.0 + ns) / (past.1 + blocks)
-            } else {
-                0.0
-            }
-        };
-        let [recent, longer] = self.past.map(mean);
-        Standing {
-            mechanism: self.mechanism,
-            recent_ns_per_block: recent,
-            longer_ns_per_block: longer,
+    /// Chooses the mechanism anew, if it matters yet.
+    #[cold]
+    #[inline(never)]
+    fn look_ahead(&mut self, log: &mut Log<P>) {
+        let subject = self.follower.as_ref().unwrap_or(log);
+        // Until the first collection all mechanisms do the same.
+        let free = subject.free_segments(subject.zones(false));
+        self.began = self.began || free <= subject.setting.reserve_segments;
+        let Collect::Always(current) = log.collect_rule() else { return };
+        if !self.began {
+            return;
+        }
+        let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
+        let latest = writes + pass_writes * MOMENT_PASSES_MAX;
+        self.next_writes = (writes * MOMENT_RATIO).clamp(writes + 1, latest);
+        let ahead = (pass_writes * LIFE_PASSES).saturating_sub(writes).max(writes);
+        let ahead = ahead.min(pass_writes * AHEAD_PASSES_MAX);
+        let forecast = forecast(&self.history, subject, ahead);
+        let chosen = rehearse(subject, &self.mechanisms, current, &forecast);
+        log.set_collect(Collect::Always(chosen));
+        if let Some(follower) = &mut self.follower {
+            follower.set_collect(Collect::Always(chosen));
         }
     }
 }

@@ -22,8 +22,25 @@ pub(crate) const DISK: CostModel = CostModel {
     block_bytes: 8192,
 };
 
+/// A placement that can be copied without knowing which it is.
+trait CopiedPlacement: Placement {
+    fn copied(&self) -> Box<dyn CopiedPlacement>;
+}
+
+impl<P: Placement + Clone + 'static> CopiedPlacement for P {
+    fn copied(&self) -> Box<dyn CopiedPlacement> {
+        Box::new(self.clone())
+    }
+}
+
 /// Any placement.
-pub(crate) struct AnyPlacement(Box<dyn Placement>);
+pub(crate) struct AnyPlacement(Box<dyn CopiedPlacement>);
+
+impl Clone for AnyPlacement {
+    fn clone(&self) -> Self {
+        Self(self.0.copied())
+    }
+}
 
 impl Placement for AnyPlacement {
     fn logs(&self) -> usize {

@@ -1,5 +1,6 @@
 //! The log held against slow models, crashes, published formulas and itself.
 
+mod adaptive;
 mod analytic;
 mod case;
 mod operations;

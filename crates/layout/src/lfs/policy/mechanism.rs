@@ -95,41 +95,6 @@ pub fn choose_matthews_1999(
     }
 }
 
-/// What a mechanism has been measured to cost.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
-    /// Which.
-    pub mechanism: Mechanism,
-    /// Disk time for each new block in the recent past, ns; infinite if it found no room.
-    pub recent_ns_per_block: f64,
-    /// The same over a longer past.
-    pub longer_ns_per_block: f64,
-}
-
-/// The mechanism to use from now on: the cheapest in the recent past of those that cost less than
-/// `current` both in the recent and in the longer past, or `current` if there is none.
-///
-/// A change leaves the new mechanism a log that it would not have made itself, which it pays for
-/// over many writes. So a mechanism that has only lately become the cheaper one is not taken yet,
-/// nor one that has only been cheaper before.
-#[must_use]
-pub fn choose_measured(
-    current: Mechanism,
-    standings: impl Iterator<Item = Standing> + Clone,
-) -> Mechanism {
-    let Some(used) = standings.clone().find(|standing| standing.mechanism == current) else {
-        return current;
-    };
-    let cheaper = standings.filter(|other| {
-        other.recent_ns_per_block < used.recent_ns_per_block
-            && other.longer_ns_per_block < used.longer_ns_per_block
-    });
-    let least = |one: &Standing, other: &Standing| {
-        one.recent_ns_per_block.total_cmp(&other.recent_ns_per_block)
-    };
-    cheaper.min_by(least).map_or(current, |best| best.mechanism)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,27 +129,5 @@ mod tests {
         let switch = (1..32).find(|live| chosen(*live) == Mechanism::Plug).unwrap();
         assert!((1..switch).all(|live| chosen(live) == Mechanism::Clean));
         assert!((switch..33).all(|live| chosen(live) == Mechanism::Plug));
-    }
-
-    #[test]
-    fn a_mechanism_takes_over_when_it_is_cheaper_lately_and_for_longer() {
-        let standing = |mechanism, recent, longer| Standing {
-            mechanism,
-            recent_ns_per_block: recent,
-            longer_ns_per_block: longer,
-        };
-        let clean = standing(Mechanism::Clean, 10.0, 10.0);
-        let chosen =
-            |plug, thread| choose_measured(Mechanism::Clean, [clean, plug, thread].into_iter());
-        let (lately, before) =
-            (standing(Mechanism::Plug, 9.0, 11.0), standing(Mechanism::Thread, 11.0, 9.0));
-        assert_eq!(chosen(lately, before), Mechanism::Clean);
-        let both = standing(Mechanism::Thread, 9.5, 9.9);
-        assert_eq!(chosen(lately, both), Mechanism::Thread);
-        let more = standing(Mechanism::Plug, 9.4, 9.95);
-        assert_eq!(chosen(more, both), Mechanism::Plug);
-        let failed = standing(Mechanism::Clean, f64::INFINITY, f64::INFINITY);
-        let chosen = choose_measured(Mechanism::Clean, [failed, lately].into_iter());
-        assert_eq!(chosen, Mechanism::Plug);
     }
 }

@@ -53,7 +53,7 @@ pub struct ZoneSize {
 pub enum Collecting {
     /// One mechanism, or the rule of Matthews 1999.
     Fixed(Collect),
-    /// Whichever of these costs least, as shadows of the log show.
+    /// Whichever of these costs least, as rehearsals on copies of the log show.
     Adaptive(Vec<Mechanism>),
 }
 
@@ -156,7 +156,7 @@ impl Layout {
         {
             return Err(table.invalid(
                 "placement",
-                "an oracle knows one log's writes, not its shadows'; use collect = \"clean\"",
+                "an oracle knows one log's writes, not its rehearsals'; use collect = \"clean\"",
             ));
         }
         if layout.two_sizes.is_some() && layout.placement != PlacementChoice::UserCollected {

@@ -1,0 +1,196 @@
+//! What is expected to be written next.
+//!
+//! Where the order of the recent writes tells nothing, blocks are drawn by their rates ([`rates`]),
+//! and syncs come where they came. Where it does tell something the past is repeated
+//! ([`repetition`]).
+//!
+//! Both know overwrites of live blocks only: what is created or deleted is taken to leave the live
+//! data as large as it is.
+//!
+//! Memory: 8 bytes for each write and sync of the forecast, 21 MB at most. Draws are hashes of their
+//! numbers, so that the same past has the same forecast.
+
+use agewell_core::mix;
+
+use super::history::{Entry, History};
+use super::rates::{COUNTS, Rates};
+use super::repetition::repeated;
+use crate::lfs::Log;
+use crate::lfs::policy::placement::Placement;
+
+/// What is expected after `history`: so many writes with their syncs if they are drawn, as many as
+/// are remembered if they are repeated; nothing if there is nothing to go by. `log` says which
+/// blocks there are.
+pub(super) fn forecast<P: Placement>(history: &History, log: &Log<P>, writes: u64) -> Vec<Entry> {
+    let counts = history.counts(log.blocks());
+    let holds = |block| log.holds(block);
+    if history.is_ordered(&counts) {
+        return repeated(&history.to_vec(), log.blocks(), holds);
+    }
+    let Some(draws) = Draws::new(&counts, holds) else { return Vec::new() };
+    draws.entries(history, writes)
+}
+
+/// Blocks by how often they are expected to be written.
+#[derive(Debug)]
+pub(super) struct Draws {
+    /// Blocks, class by class; those of the last class once for each time they were written.
+    members: Vec<u32>,
+    /// Where each class begins among them, and the end.
+    bounds: Vec<usize>,
+    /// Share of the writes that goes to each class and those before it.
+    shares: Vec<f64>,
+}
+
+impl Draws {
+    /// `counts` are those of `history`; `holds` says which blocks there are.
+    fn new(counts: &[u32], holds: impl Fn(u32) -> bool) -> Option<Self> {
+        let mut blocks = [0.0; COUNTS];
+        let counted = (0..).zip(counts.iter().map(|count| *count as usize));
+        let counted = counted.filter(|(block, _)| holds(*block));
+        for (_, count) in counted.clone().filter(|(_, count)| *count < COUNTS) {
+            blocks[count] += 1.0;
+        }
+        let rates = Rates::fitted(&blocks);
+        let often = rates.rates().len();
+        let mut classes = vec![Vec::new(); often + 1];
+        for (block, count) in counted {
+            if count < COUNTS {
+                classes[rates.class(count, unit(mix(u64::from(block))))].push(block);
+            } else {
+                classes[often].extend(std::iter::repeat_n(block, count));
+            }
+        }
+        let bounds = std::iter::once(0).chain(classes.iter().scan(0, |end, members| {
+            *end += members.len();
+            Some(*end)
+        }));
+        let mut weight = 0.0;
+        let weights =
+            classes.iter().zip(rates.rates().iter().chain(&[1.0])).map(|(members, rate)| {
+                weight += members.len() as f64 * rate;
+                weight
+            });
+        let weights: Vec<f64> = weights.collect();
+        let shares = weights.iter().map(|upto| upto / weight).collect();
+        let (bounds, members) = (bounds.collect(), classes.concat());
+        (weight > 0.0).then_some(Self { members, bounds, shares })
+    }
+
+    /// So many writes, and syncs where `history` has them.
+    fn entries(&self, history: &History, writes: u64) -> Vec<Entry> {
+        let mut number = 0;
+        let rhythm = history.entries().cycle().take_while(|entry| {
+            number += u64::from(entry.is_write());
+            number <= writes
+        });
+        let drawn = rhythm.zip(0..).map(|(entry, number)| {
+            let block = if entry.is_write() { self.block(number) } else { entry.block };
+            Entry { block, client: entry.client }
+        });
+        drawn.collect()
+    }
+
+    /// The block of draw `number`.
+    #[inline]
+    fn block(&self, number: u64) -> u32 {
+        // The last sum is 1, and a class without a share does not add to the one before it: what is
+        // found has members.
+        let class = self.shares.partition_point(|share| *share <= unit(mix(2 * number)));
+        let members = &self.members[self.bounds[class]..self.bounds[class + 1]];
+        let drawn = (u128::from(mix(2 * number + 1)) * members.len() as u128) >> 64;
+        members[drawn as usize]
+    }
+}
+
+/// `hash` as a number from 0 to 1, without 1.
+#[inline]
+fn unit(hash: u64) -> f64 {
+    (hash >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use agewell_core::{RandomStreams, Stream, chance, uniform_below};
+
+    use super::*;
+
+    const BLOCKS: u32 = 20_000;
+
+    type Load = fn(&mut Stream) -> u32;
+
+    fn draw(stream: &mut Stream, bound: u32) -> u32 {
+        uniform_below(stream, u64::from(bound)) as u32
+    }
+
+    /// Different blocks among `written`.
+    fn distinct(written: &[u32]) -> f64 {
+        let mut sorted = written.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.len() as f64
+    }
+
+    /// What is forecast goes to as many different blocks, and to as many that were not written, as
+    /// what is really written next.
+    #[test]
+    fn draws_spread_over_blocks_as_the_writes_that_come() {
+        let loads: [(&str, Load); 3] = [
+            ("uniform", |stream| draw(stream, BLOCKS)),
+            ("hot", |stream| {
+                let hot = chance(stream, 0.9);
+                if hot { draw(stream, BLOCKS / 10) } else { draw(stream, BLOCKS) }
+            }),
+            // Close to Zipf's of exponent 1: each power of two of the ranks as often as the next.
+            ("skewed", |stream| {
+                let power = f64::from(draw(stream, 1 << 20)) / f64::from(1 << 20);
+                f64::from(BLOCKS).powf(power) as u32 - 1
+            }),
+        ];
+        for (name, next) in loads {
+            // The less is known the farther off it may be.
+            for (writes, error) in [(2_000, 0.25), (8_000, 0.12), (40_000, 0.06)] {
+                let mut stream = RandomStreams::new(1).stream("writes");
+                let mut history = History::new(BLOCKS, 1);
+                (0..writes).for_each(|_| history.write(next(&mut stream), 0));
+                let counts = history.counts(BLOCKS);
+                let draws = Draws::new(&counts, |_| true).unwrap();
+                for ahead in [10_000, 100_000] {
+                    let real: Vec<u32> = (0..ahead).map(|_| next(&mut stream)).collect();
+                    let entries = draws.entries(&history, ahead);
+                    let found: Vec<u32> = entries.iter().map(|entry| entry.block).collect();
+                    let new = |blocks: &[u32]| {
+                        blocks.iter().filter(|block| counts[**block as usize] == 0).count() as f64
+                    };
+                    for (found, real) in
+                        [(distinct(&found), distinct(&real)), (new(&found), new(&real))]
+                    {
+                        let far = (found - real).abs() > error * real + 200.0;
+                        assert!(!far, "{name}, {ahead} after {writes}: {found}, {real} came");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn syncs_come_where_they_came_and_deleted_blocks_are_not_written() {
+        let mut stream = RandomStreams::new(1).stream("writes");
+        let mut history = History::new(BLOCKS, 2);
+        for write in 0..6_000 {
+            history.write(draw(&mut stream, BLOCKS), write / 4 % 2);
+            if write % 4 == 3 {
+                history.sync(write / 4 % 2);
+            }
+        }
+        let draws = Draws::new(&history.counts(BLOCKS), |block| block % 3 == 0).unwrap();
+        let entries = draws.entries(&history, 20_000);
+        assert_eq!(entries.iter().filter(|entry| entry.is_write()).count(), 20_000);
+        for (place, entry) in entries.iter().enumerate() {
+            assert_eq!(entry.is_write(), place % 5 != 4, "{place}");
+            assert_eq!(entry.client as usize, place / 5 % 2, "{place}");
+            assert!(!entry.is_write() || entry.block % 3 == 0, "{place}");
+        }
+        assert!(Draws::new(&history.counts(BLOCKS), |_| false).is_none());
+    }
+}

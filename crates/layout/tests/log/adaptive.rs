@@ -1,0 +1,150 @@
+//! The adaptive log against every mechanism used alone.
+
+use agewell_core::{RandomStreams, Stream, chance, uniform_below};
+use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::placement::NoSeparation;
+use agewell_layout::lfs::{
+    AdaptiveLog, CostMeter, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse,
+};
+
+const BLOCKS: u32 = 12_000;
+const SEGMENT_BLOCKS: u32 = 32;
+
+/// A disk where a further block costs as much as a block anywhere, so that no mechanism is the best
+/// throughout (Matthews 1999, §5.2.2).
+const DISK: CostModel = CostModel {
+    access_ns: 15_000_000,
+    further_ns: 15_000_000,
+    bandwidth_bytes_per_s: 5_000_000,
+    block_bytes: 8192,
+};
+
+type Load = fn(&mut Stream, u32) -> u32;
+
+fn draw(stream: &mut Stream, bound: u32) -> u32 {
+    uniform_below(stream, u64::from(bound)) as u32
+}
+
+fn uniform(stream: &mut Stream, _write: u32) -> u32 {
+    draw(stream, BLOCKS)
+}
+
+fn hot(stream: &mut Stream, _write: u32) -> u32 {
+    let hot = chance(stream, 0.9);
+    if hot { draw(stream, BLOCKS / 10) } else { draw(stream, BLOCKS) }
+}
+
+/// Close to Zipf's of exponent 1: each power of two of the ranks as often as the next.
+fn skewed(stream: &mut Stream, _write: u32) -> u32 {
+    let power = f64::from(draw(stream, 1 << 20)) / f64::from(1 << 20);
+    let rank = f64::from(BLOCKS).powf(power) as u32 - 1;
+    rank * 7_919 % BLOCKS
+}
+
+/// Runs of eight blocks all over the data.
+fn runs(_stream: &mut Stream, write: u32) -> u32 {
+    let run = agewell_core::mix(u64::from(write / 8)) % u64::from(BLOCKS / 8);
+    run as u32 * 8 + write % 8
+}
+
+/// Runs of eight blocks in a fifth of the data, which moves on.
+fn moving(stream: &mut Stream, write: u32) -> u32 {
+    (runs(stream, write) / 5 + write / 12) % BLOCKS
+}
+
+fn setting(utilization: f64, collect: Mechanism) -> LogSetting {
+    let segments = (f64::from(BLOCKS) / utilization / f64::from(SEGMENT_BLOCKS)).ceil();
+    LogSetting {
+        shape: LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(),
+        blocks: BLOCKS,
+        clients: 1,
+        buffer_blocks: SEGMENT_BLOCKS,
+        victim: Victim::Greedy,
+        collect: Collect::Always(collect),
+        trigger: Trigger::NoFreeSegment,
+        batch_segments: 0,
+        reserve_segments: 1,
+        eligible_garbage: 0.0,
+        header: Header::Block,
+        join_holes: true,
+        zone_use: ZoneUse::Any,
+        tracks_cache: false,
+        disk: DISK,
+        stream: RandomStreams::new(1).stream("victims"),
+    }
+}
+
+fn preloaded(mut log: AdaptiveLog<NoSeparation>) -> AdaptiveLog<NoSeparation> {
+    for block in 0..BLOCKS {
+        log.preload(block, &mut CostMeter::new(DISK)).unwrap();
+    }
+    log
+}
+
+/// Disk time of so many passes of `load`, ns.
+fn spent_ns(
+    log: &mut AdaptiveLog<NoSeparation>,
+    load: Load,
+    passes: u32,
+    stream: &mut Stream,
+) -> u64 {
+    let mut meter = CostMeter::new(DISK);
+    for write in 0..passes * BLOCKS {
+        log.write(load(stream, write), 0, &mut meter).unwrap();
+        if write % 4 == 3 {
+            log.sync(0, &mut meter).unwrap();
+        }
+    }
+    meter.total_ns()
+}
+
+fn over_the_best(load: Load, utilization: f64) -> f64 {
+    let stream = || RandomStreams::new(1).stream("writes");
+    let alone = Mechanism::ALL.map(|mechanism| {
+        let log = AdaptiveLog::fixed(setting(utilization, mechanism), NoSeparation).unwrap();
+        spent_ns(&mut preloaded(log), load, 10, &mut stream())
+    });
+    let setting = setting(utilization, Mechanism::Clean);
+    let log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
+    let mut log = preloaded(log);
+    let ours = spent_ns(&mut log, load, 10, &mut stream());
+    log.verify();
+    let [clean, plug, thread] = alone;
+    ours as f64 / clean.min(plug).min(thread) as f64
+}
+
+fn check(loads: &[(&str, Load)], most: f64) {
+    for (name, load) in loads {
+        for utilization in [0.7, 0.8, 0.9, 0.95] {
+            let ratio = over_the_best(*load, utilization);
+            assert!(ratio < most, "{name} at {utilization}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn the_choice_costs_at_most_two_percent_more_than_the_best_mechanism() {
+    check(&[("uniform", uniform), ("hot", hot), ("skewed", skewed)], 1.02);
+}
+
+/// Where the order of the writes tells something the forecast knows less.
+#[test]
+fn with_an_order_the_choice_costs_at_most_four_percent_more() {
+    check(&[("runs", runs), ("moving", moving)], 1.04);
+}
+
+/// After the load has changed the log soon does what a log does that never saw another.
+#[test]
+fn a_change_of_the_load_is_noticed() {
+    let utilization = 0.9;
+    let log = AdaptiveLog::among(&Mechanism::ALL, setting(utilization, Mechanism::Clean), |_| {
+        NoSeparation
+    });
+    let mut log = preloaded(log.unwrap());
+    let stream = &mut RandomStreams::new(1).stream("writes");
+    spent_ns(&mut log, uniform, 6, stream);
+    assert_eq!(log.log().collect_rule(), Collect::Always(Mechanism::Thread));
+    spent_ns(&mut log, skewed, 20, stream);
+    assert_eq!(log.log().collect_rule(), Collect::Always(Mechanism::Plug));
+}
