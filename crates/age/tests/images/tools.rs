@@ -4,12 +4,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use agewell_age::source::image::take_image;
 use agewell_age::{AgeError, Snapshot};
 
 /// Where system administration programs lie when the path does not name them.
 const PLACES: [&str; 4] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+
+/// How often, and after which pause, an image that is busy is unmounted again: ten seconds in all.
+const UNMOUNT_ATTEMPTS: u32 = 100;
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The program called `name`, if it is installed; says what is skipped without it.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
@@ -74,10 +79,16 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // The loop device goes with the mount (`mount -o loop` sets its autoclear flag).
-        let status = Command::new("umount").arg(self.at.path()).status();
-        if !status.is_ok_and(|status| status.success()) {
-            eprintln!("cannot unmount {}", self.at.path().display());
+        // The loop device goes with the mount (`mount -o loop` sets its autoclear flag). Something
+        // that walks over all file systems may hold it for a moment.
+        for _ in 0..UNMOUNT_ATTEMPTS {
+            let output = Command::new("umount").arg(self.at.path()).output();
+            if output.is_ok_and(|output| output.status.success()) {
+                return;
+            }
+            std::thread::sleep(UNMOUNT_PAUSE);
         }
+        eprintln!("{} stays busy; it is detached when it no longer is", self.at.path().display());
+        let _ = Command::new("umount").arg("-l").arg(self.at.path()).status();
     }
 }

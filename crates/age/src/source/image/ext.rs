@@ -30,7 +30,7 @@ use directory::DirectoryReader;
 use groups::Groups;
 use inode::{INODE_BYTES_MIN, Inode};
 use mapping::Mapper;
-use superblock::{Features, Superblock};
+use superblock::Superblock;
 
 use super::super::Progress;
 use super::fault::Fault;
@@ -172,9 +172,4 @@ impl Scan<'_> {
         }
         Ok(())
     }
-}
-
-/// Whether the features of `superblock` tell how directories are ordered.
-fn lists_by_hash(features: Features) -> bool {
-    features.has_compatible(superblock::COMPATIBLE_DIR_INDEX)
 }

@@ -15,8 +15,7 @@ use super::super::tree::{Directories, Entries};
 use super::groups::Groups;
 use super::hash::NameHash;
 use super::inode::{Inode, MAP_AT, MAP_BYTES};
-use super::lists_by_hash;
-use super::superblock::Superblock;
+use super::superblock::{COMPATIBLE_DIR_INDEX, Superblock};
 use crate::{Extent, SnapshotFile};
 
 /// An entry without its name, bytes.
@@ -73,7 +72,7 @@ impl<'a> DirectoryReader<'a> {
         let block_bytes = u64::from(self.superblock.block_bytes);
         let one_block = file.size_bytes / block_bytes == 1;
         let hashed = inode.is_indexed() || one_block || inode.is_inline();
-        if !lists_by_hash(self.superblock.features) || !hashed {
+        if !self.superblock.features.has_compatible(COMPATIBLE_DIR_INDEX) || !hashed {
             return None;
         }
         let setting = &self.superblock.hash;

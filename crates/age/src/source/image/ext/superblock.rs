@@ -16,6 +16,7 @@ const SUPERBLOCK_BYTES: usize = 1024;
 /// `mke2fs -g` takes no fewer blocks to a group; fewer would make groups without end.
 const BLOCKS_PER_GROUP_MIN: u64 = 256;
 
+const COMPATIBLE_HAS_JOURNAL: u32 = 0x4;
 pub(super) const COMPATIBLE_DIR_INDEX: u32 = 0x20;
 pub(super) const COMPATIBLE_SPARSE_SUPER2: u32 = 0x200;
 pub(super) const INCOMPATIBLE_FILETYPE: u32 = 0x2;
@@ -33,7 +34,7 @@ pub(super) const READ_ONLY_METADATA_CSUM: u32 = 0x400;
 const COMPATIBLE_NAMES: [(u32, &str); 10] = [
     (0x1, "dir_prealloc"),
     (0x2, "imagic_inodes"),
-    (0x4, "has_journal"),
+    (COMPATIBLE_HAS_JOURNAL, "has_journal"),
     (0x8, "ext_attr"),
     (0x10, "resize_inode"),
     (COMPATIBLE_DIR_INDEX, "dir_index"),
@@ -270,7 +271,7 @@ impl Superblock {
         let Features { compatible, incompatible, read_only } = self.features;
         if incompatible & !EXT3_INCOMPATIBLE != 0 || read_only & !EXT3_READ_ONLY != 0 {
             "ext4"
-        } else if compatible & 0x4 != 0 {
+        } else if compatible & COMPATIBLE_HAS_JOURNAL != 0 {
             "ext3"
         } else {
             "ext2"

@@ -59,8 +59,10 @@ pub(super) struct Superblock {
     /// How the beginning of groups moves from track to track (`fs_cgoffset`, `fs_cgmask`).
     skew: u64,
     skew_mask: u64,
+    /// How many fragments are free, alone and in blocks, as the superblock counts them.
+    free_fragments: i64,
     /// What else it says, by the names of the fields without `fs_`.
-    told: BTreeMap<&'static str, i32>,
+    told: [(&'static str, i32); TOLD.len()],
 }
 
 /// Fields that decide how blocks are placed, by their place in the structure.
@@ -150,16 +152,9 @@ impl Superblock {
             data_offset,
             skew: within("fs_cgoffset", number(6), 0, fragments_per_group as i64)?,
             skew_mask: u64::from(!fields.u32(28)),
-            told: TOLD.iter().map(|&(name, place)| (name, fields.i32(place * 4))).collect(),
-        }
-        .with_summary(fields))
-    }
-
-    /// Remembers how much is free in all, as the superblock says.
-    fn with_summary(mut self, fields: Fields<'_>) -> Self {
-        self.told.insert("free_blocks", fields.i32(49 * 4));
-        self.told.insert("free_fragments", fields.i32(51 * 4));
-        self
+            free_fragments: number(49) * block_fragments as i64 + number(51),
+            told: TOLD.map(|(name, place)| (name, fields.i32(place * 4))),
+        })
     }
 
     /// Where the metadata of group `group` begins, fragments (`fs.h`: `cgstart`).
@@ -185,10 +180,8 @@ impl Superblock {
 
     /// What it says of itself; `free_bytes` is what the bitmaps say is free.
     pub(super) fn describe(&self, free_bytes: u64) -> BTreeMap<String, String> {
-        let mut parameters: BTreeMap<String, String> = TOLD
-            .iter()
-            .filter_map(|&(name, _)| Some((name.to_owned(), self.told.get(name)?.to_string())))
-            .collect();
+        let told = self.told.iter().map(|(name, value)| ((*name).to_owned(), value.to_string()));
+        let mut parameters: BTreeMap<String, String> = told.collect();
         let mut add = |name: &str, value: String| {
             parameters.insert(name.to_owned(), value);
         };
@@ -199,9 +192,7 @@ impl Superblock {
         let format = |old: bool| if old { "4.2BSD" } else { "4.4BSD" }.to_owned();
         add("cylinder_group_format", format(self.old_groups));
         add("directory_format", format(self.old_directories));
-        let told = |name: &str| i64::from(self.told.get(name).copied().unwrap_or(0));
-        let free = told("free_blocks") * self.block_fragments as i64 + told("free_fragments");
-        let free = i128::from(free) * i128::from(self.fragment_bytes);
+        let free = i128::from(self.free_fragments) * i128::from(self.fragment_bytes);
         if free != i128::from(free_bytes) {
             add("superblock_free_bytes", free.to_string());
         }
