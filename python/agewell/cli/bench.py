@@ -271,7 +271,7 @@ def _print_record(record: dict[str, Any]) -> None:
 
 
 def _rate(row: dict[str, Any]) -> str:
-    return f"{row['mb_per_s']:,.2f} ± {row['mb_per_s_deviation']:,.2f}"
+    return f"{row['mb_per_s']:,.2f} +- {row['mb_per_s_deviation']:,.2f}"
 
 
 def _score(row: dict[str, Any]) -> str:

@@ -36,8 +36,8 @@ def findings(context: Context) -> FigureResult:
     cases: dict[Label, Mapping[str, Any]] = {
         (seed, days): {"run.seed": seed, "run.days": days} for seed in SEEDS for days in DAYS
     }
-    cases["near", 1] = {"layout.fragments": "near-previous", "measure": {}}
-    cases["new", 0] = {"workload": {"kind": "none"}}
+    cases["near", 1] = {"layout.fragments": "near-previous", "measure.sequential": []}
+    cases["new", 0] = {"workload.kind": "none"}
     found = run_many_for_study(context, experiment, cases)
     near, new = found.pop(("near", 1)), found.pop(("new", 0))
     aged = found[SEEDS[0], DAYS[-1]]
