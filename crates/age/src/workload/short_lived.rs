@@ -99,7 +99,7 @@ impl Default for NfsLike {
             median_bytes: 8_192.0,
             size_doublings: 3.0,
             bytes_max: 8 << 20,
-            life_doublings: 7.5,
+            life_doublings: 8.2,
         }
     }
 }

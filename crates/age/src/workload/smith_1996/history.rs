@@ -10,7 +10,7 @@ use agewell_core::{DAY_NS, RandomStreams, Stream, chance, uniform_below};
 
 use super::survivors::{self, Survivor};
 use super::{Kind, Smith1996Parameters, allocated_bytes};
-use crate::workload::draws::{geometric, log_normal_bytes, normal, pick, power_of_two, unit, zipf};
+use crate::workload::draws::{geometric, log_normal_bytes, normal, pick, power_of_two, zipf};
 use crate::workload::short_lived::working_time_ns;
 use crate::workload::{DayChange, DayEvent};
 
@@ -174,17 +174,19 @@ impl<'a> Planner<'a> {
         // Nothing is removed on the day that it is made: nightly snapshots do not see such files.
         let old = self.guests.len();
         let mut kept = Vec::with_capacity(old);
-        let burst = uniform_below(stream, self.parameters.burst_days.into()) == 0;
-        let replaced = if burst { f64::from(self.parameters.burst_pct) / 100.0 } else { 0.0 };
         for guest in std::mem::take(&mut self.guests) {
-            if guest.last_day <= day || chance(stream, replaced) {
+            if guest.last_day <= day {
                 self.remove(day, &guest);
             } else {
                 kept.push(guest);
             }
         }
         self.guests = kept;
-        self.clean_up(day, wanted, stream);
+        let burst = uniform_below(stream, self.parameters.burst_days.into()) == 0;
+        let replaced =
+            if burst { self.guest_bytes / 100 * u64::from(self.parameters.burst_pct) } else { 0 };
+        let burst_level = self.level() - replaced;
+        self.clean_up(day, wanted.min(burst_level), stream);
         if day + 1 == self.parameters.days {
             // What is left in the last evening is what was planned to be.
             for guest in std::mem::take(&mut self.guests) {
@@ -203,7 +205,8 @@ impl<'a> Planner<'a> {
         self.guest_bytes -= guest.allocated;
     }
 
-    /// Removes the files of whole directories until no more than `wanted` is allocated.
+    /// Removes the files of whole directories until no more than `wanted` is allocated; the last of
+    /// the directories keeps some.
     fn clean_up(&mut self, day: u32, wanted: u64, stream: &mut Stream) {
         while self.level() > wanted && !self.guests.is_empty() {
             let directory = pick(stream, &self.guests).directory;
@@ -222,9 +225,9 @@ impl<'a> Planner<'a> {
         let directories = self.directories;
         let directory = directories.active_on(day, stream);
         let kind = directories.kind(directory);
-        // What was made together goes together, give or take a day.
+        // What was made together goes together, as a tree that is removed.
         let spread = power_of_two(self.parameters.life_doublings * normal(stream));
-        let life_days = (self.parameters.life_days * spread).max(1.0);
+        let life_days = (self.parameters.life_days * spread).clamp(1.0, 1e6) as u32;
         for _ in 0..geometric(stream, kind.batch_files) {
             let missing = wanted.saturating_sub(self.level());
             if missing == 0 {
@@ -234,9 +237,8 @@ impl<'a> Planner<'a> {
             let drawn = ((drawn * self.factor) as u64).max(1);
             let bytes = drawn.min(self.parameters.bytes_max).min(missing + OVERSHOOT_BYTES);
             let allocated = allocated_bytes(bytes);
-            let life = (life_days * (0.9 + 0.2 * unit(stream))).min(1e6) as u32;
             let key = self.next_key();
-            self.guests.push(Guest { key, directory, last_day: day + life.max(1), allocated });
+            self.guests.push(Guest { key, directory, last_day: day + life_days, allocated });
             self.guest_bytes += allocated;
             self.days[day as usize].push((key, directory, Some(bytes), false));
         }

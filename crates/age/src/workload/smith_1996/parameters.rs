@@ -52,8 +52,8 @@ pub struct Smith1996Parameters {
     pub recent_files: u64,
     /// Bytes allocated to those (§5.2).
     pub recent_allocated_bytes: u64,
-    /// How full the file system is in the evening of a day, percent: days ascending, straight lines
-    /// between. The first, the highest and "mostly above 70" are published (§3.1), the days are
+    /// How full the file system is in the evening of a day, percent of all of it: days ascending,
+    /// straight lines between. The first, the highest and "mostly above 70" are published (§3.1), the days are
     /// not; the last day follows from the files at the end.
     pub utilization_path: Vec<(u32, f64)>,
     /// Whether the files of the first snapshot are made among the first day's activity (its
@@ -72,7 +72,8 @@ pub struct Smith1996Parameters {
     pub life_doublings: f64,
     /// Days between two bursts, in the mean. Chosen by us.
     pub burst_days: u32,
-    /// Share of the files that come and go which a burst replaces, percent. Chosen by us.
+    /// Share of the files that come and go which a burst replaces, percent of their bytes. Chosen by
+    /// us.
     pub burst_pct: u32,
     /// Share of the files at the end that have been written again at least once, percent, and how
     /// often those were, in the mean. Chosen by us.
@@ -112,25 +113,25 @@ impl Default for Smith1996Parameters {
                 (0, 9.0),
                 (15, 24.0),
                 (40, 52.0),
-                (60, 70.0),
+                (60, 70.5),
                 (90, 76.0),
                 (110, 77.0),
-                (140, 84.0),
+                (140, 83.0),
                 (150, 78.0),
-                (185, 85.0),
-                (215, 89.7),
-                (235, 88.0),
-                (245, 82.0),
-                (270, 80.0),
+                (185, 84.0),
+                (215, 89.0),
+                (220, 86.0),
+                (245, 80.0),
+                (270, 72.0),
             ],
             begin_within_first_day: true,
             directories: 880,
             active_directories: 8,
             active_days: 10.0,
-            life_days: 60.0,
+            life_days: 240.0,
             life_doublings: 1.8,
             burst_days: 12,
-            burst_pct: 15,
+            burst_pct: 2,
             rewritten_pct: 25,
             rewrites: 3.0,
             kinds: vec![
@@ -155,14 +156,14 @@ impl Smith1996Parameters {
 
     /// How full the file system is to be in the evening of `day`, bytes.
     pub(super) fn path_bytes(&self, day: u32) -> u64 {
-        let usable = self.usable_bytes() as f64;
-        let last = (self.days - 1, self.allocated_bytes_at_end as f64 / usable * 100.0);
+        let all = self.file_system_bytes as f64;
+        let last = (self.days - 1, self.allocated_bytes_at_end as f64 / all * 100.0);
         let mut before = self.utilization_path[0];
         for &after in self.utilization_path[1..].iter().chain([&last]) {
             if day <= after.0 {
                 let length = f64::from(after.0 - before.0).max(1.0);
                 let part = f64::from(day - before.0) / length;
-                return ((before.1 + (after.1 - before.1) * part) / 100.0 * usable) as u64;
+                return ((before.1 + (after.1 - before.1) * part) / 100.0 * all) as u64;
             }
             before = after;
         }

@@ -16,7 +16,7 @@ struct Counted {
     creates: u64,
     deletes: u64,
     written_bytes: u64,
-    /// Allocation in the evening of each day, percent of what can be used.
+    /// Allocation in the evening of each day, percent of the file system.
     evenings_pct: Vec<f64>,
     /// The most allocated at any moment, the same way.
     peak_pct: f64,
@@ -29,12 +29,12 @@ fn count(parameters: &Smith1996Parameters, operations: &[Operation]) -> Counted 
     let mut counted = Counted::default();
     // Length, allocation, day of the last write of each number; the rest is dead.
     let mut files: Vec<Option<(u64, u64)>> = Vec::new();
-    let usable = 502.0 * MEBIBYTE * 0.9;
+    let all = 502.0 * MEBIBYTE;
     let mut allocated = 0;
     for operation in operations {
         let day = operation.time_ns / DAY_NS;
         while (counted.evenings_pct.len() as u64) < day {
-            counted.evenings_pct.push(allocated as f64 / usable * 100.0);
+            counted.evenings_pct.push(allocated as f64 / all * 100.0);
         }
         let number = operation.file as usize;
         match operation.action {
@@ -59,11 +59,11 @@ fn count(parameters: &Smith1996Parameters, operations: &[Operation]) -> Counted 
             }
             other => panic!("{other:?} is not of this workload"),
         }
-        counted.peak_pct = counted.peak_pct.max(allocated as f64 / usable * 100.0);
+        counted.peak_pct = counted.peak_pct.max(allocated as f64 / all * 100.0);
     }
-    counted.evenings_pct.push(allocated as f64 / usable * 100.0);
+    counted.evenings_pct.push(allocated as f64 / all * 100.0);
     counted.end = files.into_iter().flatten().collect();
-    assert_eq!(parameters.usable_bytes(), usable as u64);
+    assert_eq!(parameters.file_system_bytes, all as u64);
     counted
 }
 
