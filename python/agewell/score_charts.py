@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agewell import drawing, files, scoring
-from agewell.scoring import Score, metric_text, size_text
+from agewell.scoring import Score, metric_text, size_text, time_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,15 +27,17 @@ _MAP_INCHES = 2.9
 _TICKS_MAX = 7
 _LABEL_CHARACTERS = 30
 
-_FREE = "#e8ebef"
-_OTHER = "#8b919a"
 _MAP_PARTS = (
-    ("free_bytes", "free", _FREE),
-    ("whole_file_bytes", "files in one piece", drawing.SERIES[0]),
-    ("split_file_bytes", "files in pieces", drawing.SERIES[1]),
-    ("other_bytes", "other: metadata, not in the tree", _OTHER),
+    ("free_bytes", "free", "#e8ebef"),
+    ("whole_file_bytes", "files in one piece", "#0072b3"),
+    ("split_file_bytes", "files in pieces", "#d55e01"),
+    ("other_bytes", "other: metadata, not in the tree", "#8b919b"),
 )
-"""Parts of a cell, their names and colours; a cell is the mean of its parts."""
+"""Parts of a cell, their names and colours; a cell is the mean of its parts.
+
+The colours are a shade off those of `drawing`: on a page these follow the reader's theme, which the
+cells of a map cannot, and the legend must show the colours of the cells.
+"""
 
 
 def save(scores: Sequence[Score], path: Path) -> None:
@@ -68,7 +70,8 @@ def _figure(scores: Sequence[Score]) -> Figure:
     grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
     shown = _shown(scores)
     _draw_sizes(figure.add_subplot(grid[0, 0]), shown)
-    _draw_free(figure.add_subplot(grid[0, 1]), shown)
+    # Bars of more than a few would be too thin to read: of a series the first and the last.
+    _draw_free(figure.add_subplot(grid[0, 1]), [shown[0], shown[-1]] if series else shown)
     row = 1
     if series:
         _draw_series(figure.add_subplot(grid[row, :]), scores)
@@ -149,6 +152,8 @@ def _draw_free(axes: Axes, scores: Sequence[Score]) -> None:
             color=drawing.SERIES[place],
             label=_label(told),
         )
+    if len(scores) > 1:
+        axes.legend(loc="upper left")
     count = max(powers) - first + 1
     step = max(1, math.ceil(count / _TICKS_MAX))
     axes.set_xticks(
@@ -250,7 +255,7 @@ def _rgb(colour: str) -> tuple[float, ...]:
 def _label(told: Score) -> str:
     """What a target is called in a legend: the end of its path, its time in a series."""
     if told.taken_ns is not None and told.path.endswith(".parquet"):
-        return datetime.fromtimestamp(told.taken_ns / 1e9, tz=UTC).strftime("%Y-%m-%d %H:%M")
+        return time_text(told.taken_ns)
     path = told.path
     return path if len(path) <= _LABEL_CHARACTERS else "..." + path[3 - _LABEL_CHARACTERS :]
 

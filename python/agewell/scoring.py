@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -280,3 +281,8 @@ def size_text(value: float | None) -> str:
             scaled = value / unit_bytes
             return f"{scaled:.0f} {unit}" if scaled == round(scaled) else f"{scaled:,.1f} {unit}"
     return f"{value:.0f} B"
+
+
+def time_text(time_ns: int) -> str:
+    """A time since 1970 for people, in UTC."""
+    return datetime.fromtimestamp(time_ns / 1e9, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")

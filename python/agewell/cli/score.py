@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from agewell import scoring
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
-from agewell.scoring import Score, metric_text
+from agewell.scoring import Score, metric_text, time_text
 from agewell.scoring import number_text as number
 from agewell.scoring import percent_text as percent
 from agewell.scoring import share_text as share
@@ -198,7 +197,7 @@ def _headline(told: Score) -> str:
         words.append(f"{100 * contents['utilization']:.1f} % full")
     words.append(f"{contents['files']:,} files, {size(contents['file_bytes'])}")
     if told.taken_ns is not None:
-        words.append(_time_text(told.taken_ns))
+        words.append(f"{time_text(told.taken_ns)} UTC")
     return "; ".join(words)
 
 
@@ -390,7 +389,7 @@ def _print_compared(scores: Sequence[Score]) -> None:
     ordered = scoring.in_time(scores)
     shown = scoring.known_metrics(scores)
     timed = any(told.reorganising is not None for told in ordered)
-    columns = ["snapshot" if scoring.is_series(scores) else "what"]
+    columns = ["snapshot (UTC)" if scoring.is_series(scores) else "what"]
     columns += [f">{metric.label}" for metric in shown]
     if timed:
         columns += [">walk", ">one piece saves", ">in order saves"]
@@ -398,7 +397,7 @@ def _print_compared(scores: Sequence[Score]) -> None:
     for told in ordered:
         name = told.path
         if scoring.is_series(scores) and told.taken_ns is not None:
-            name = f"{_time_text(told.taken_ns)}  {told.path}"
+            name = f"{time_text(told.taken_ns)}  {told.path}"
         row = [name, *(metric_text(metric, told.metrics[metric.name]) for metric in shown)]
         if told.reorganising is not None:
             walk = told.reorganising["walk"]
@@ -449,7 +448,3 @@ def seconds(value: float) -> str:
     if value >= 120:  # noqa: PLR2004 (two minutes)
         return f"{value / 60:,.1f} min"
     return f"{value:,.3g} s"
-
-
-def _time_text(taken_ns: int) -> str:
-    return datetime.fromtimestamp(taken_ns / 1e9, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
