@@ -71,7 +71,8 @@ def _figure(scores: Sequence[Score]) -> Figure:
     shown = _shown(scores)
     _draw_sizes(figure.add_subplot(grid[0, 0]), shown)
     # Bars of more than a few would be too thin to read: of a series the first and the last.
-    _draw_free(figure.add_subplot(grid[0, 1]), [shown[0], shown[-1]] if series else shown)
+    places = [0, len(shown) - 1] if series else list(range(len(shown)))
+    _draw_free(figure.add_subplot(grid[0, 1]), shown, places)
     row = 1
     if series:
         _draw_series(figure.add_subplot(grid[row, :]), scores)
@@ -129,9 +130,9 @@ def _draw_sizes(axes: Axes, scores: Sequence[Score]) -> None:
         axes.legend(loc="lower right")
 
 
-def _draw_free(axes: Axes, scores: Sequence[Score]) -> None:
-    """Share of free bytes by length of the extents that hold them."""
-    spaces = [told.report["free_space"] for told in scores]
+def _draw_free(axes: Axes, shown: Sequence[Score], places: Sequence[int]) -> None:
+    """Share of free bytes by length of the extents that hold them, of those at `places`."""
+    spaces = [shown[place].report["free_space"] for place in places]
     powers = [_power(each) for space in spaces for each in space["by_length"]]
     axes.set_title("Free space by length of extent")
     axes.set_xlabel("length of extent, from")
@@ -142,17 +143,17 @@ def _draw_free(axes: Axes, scores: Sequence[Score]) -> None:
         axes.set_xticks([])
         return
     first = min(powers)
-    width = 0.84 / len(scores)
-    for place, (told, space) in enumerate(zip(scores, spaces, strict=True)):
-        offset = (place - (len(scores) - 1) / 2) * width - first
+    width = 0.84 / len(places)
+    for bar, (place, space) in enumerate(zip(places, spaces, strict=True)):
+        offset = (bar - (len(places) - 1) / 2) * width - first
         axes.bar(
             [_power(each) + offset for each in space["by_length"]],
             [100 * each["bytes"] / space["bytes"] for each in space["by_length"]],
             width=width * 0.94,
             color=drawing.SERIES[place],
-            label=_label(told),
+            label=_label(shown[place]),
         )
-    if len(scores) > 1:
+    if len(places) > 1:
         axes.legend(loc="upper left")
     count = max(powers) - first + 1
     step = max(1, math.ceil(count / _TICKS_MAX))
