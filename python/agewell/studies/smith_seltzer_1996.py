@@ -90,12 +90,14 @@ def figure_01(context: Context) -> FigureResult:
     curves = [Curve("simulated FFS", list(range(1, len(scores) + 1)), scores)]
     if not why:
         real, refused = _aged_ext4(context, int(experiment["run"]["seed"]))
-        days = min(len(real), len(scores))
-        values["ext4/end"] = real[-1]
-        values["ext4/fall"] = real[0] - real[-1]
-        values["both/correlation"] = statistics.correlation(scores[:days], real[:days])
+        days = [day for day in real if day < len(scores)]
+        values["ext4/end"] = real[days[-1]]
+        values["ext4/fall"] = real[days[0]] - real[days[-1]]
+        values["both/correlation"] = statistics.correlation(
+            [scores[day] for day in days], [real[day] for day in days]
+        )
         values["ext4/no_space"] = refused
-        curves.append(Curve("real ext4", list(range(1, len(real) + 1)), real))
+        curves.append(Curve("real ext4", [day + 1 for day in days], [real[day] for day in days]))
     plot = Plot(
         name=f"{PAPER}-figure-01",
         title="Layout score over ten months, real and simulated",
@@ -108,8 +110,8 @@ def figure_01(context: Context) -> FigureResult:
     return result(context, "figure-01", values, [plot], absent)
 
 
-def _aged_ext4(context: Context, seed: int) -> tuple[list[float], int]:
-    """The score of an ext4 after each day, and how many operations found no room."""
+def _aged_ext4(context: Context, seed: int) -> tuple[dict[int, float], int]:
+    """The score of an ext4 at the end of each day, and how many operations found no room."""
     workload = context.out / "smith-1996.parquet"
     workloads.make({"source": "smith-1996", "seed": seed}, workload)
 
@@ -120,8 +122,11 @@ def _aged_ext4(context: Context, seed: int) -> tuple[list[float], int]:
         aged = aging.age(
             root, workload, daily=True, sync_every="1 d", allow_system_disk=True, progress=tell
         )
-    scores = aged.series["layout_score"].to_pylist()
-    return [float(score) for score in scores], int(aged.record["report"]["outcomes"]["no_space"])
+    by_day = zip(
+        aged.series["day"].to_pylist(), aged.series["layout_score"].to_pylist(), strict=True
+    )
+    scores = {int(day): float(score) for day, score in by_day if score is not None}
+    return scores, int(aged.record["report"]["outcomes"]["no_space"])
 
 
 def figure_02(context: Context) -> FigureResult:
