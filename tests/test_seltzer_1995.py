@@ -1,4 +1,5 @@
-"""The study of TPC-B: its files fit together, and the log is faster than writing in place."""
+"""The study of 1995: its files fit together, the log beats writing in place, and no figure of files
+fails."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 
 from agewell import catalogue
 from agewell.errors import InputError
-from agewell.studies import Context
+from agewell.studies import Context, Verdict
 from agewell.studies.matthews_1999_runs import Settings, run_cases
 from agewell.studies.running import Label
 from agewell.studies.seltzer_1995 import FIGURE, STUDY, ffs_transactions_per_s
@@ -27,17 +28,27 @@ def context(tmp_path: Path) -> Context:
     )
 
 
-def test_the_figure_has_its_folder() -> None:
+def test_every_figure_has_its_folder() -> None:
     folder = catalogue.experiments() / STUDY.name
-    assert {path.name for path in folder.iterdir()} == {FIGURE}
-    assert (folder / FIGURE / "README.md").is_file()
-    for row in tomllib.loads((folder / FIGURE / "expected.toml").read_text())["row"]:
-        assert set(row) >= {"key", "what", "unit"}
+    assert {path.name for path in folder.iterdir()} == {figure.name for figure in STUDY.figures}
+    for figure in STUDY.figures:
+        assert (folder / figure.name / "README.md").is_file()
+        for row in tomllib.loads((folder / figure.name / "expected.toml").read_text())["row"]:
+            assert set(row) >= {"key", "what", "unit"}
 
 
 def test_an_unknown_figure_is_an_error(context: Context) -> None:
-    with pytest.raises(InputError, match="'figure-05' is not a figure"):
-        STUDY.run("figure-05", context)
+    with pytest.raises(InputError, match="'figure-06' is not a figure"):
+        STUDY.run("figure-06", context)
+
+
+@pytest.mark.parametrize("figure", ["figure-01", "figure-02", "figure-03", "figure-05"])
+def test_no_row_of_files_fails(figure: str, context: Context) -> None:
+    rows = STUDY.run(figure, context).rows
+    assert [row.what for row in rows if row.verdict is Verdict.FAILS] == []
+    assert sum(row.verdict is Verdict.HOLDS for row in rows) > sum(
+        row.verdict is Verdict.DIFFERS for row in rows
+    )
 
 
 def test_in_place_is_the_arithmetic_of_the_paper() -> None:

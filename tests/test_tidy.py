@@ -64,7 +64,7 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-testkit": {"agewell-core"},
 }
-"""What each crate may use of the others: core <- {trace, disk, layout, shuffle} <- sim <- age <- py."""
+"""What each crate may use: core <- {trace, disk, layout, shuffle} <- sim <- age <- py."""
 
 VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
 
