@@ -134,7 +134,9 @@ def figure_02(context: Context) -> FigureResult:
     runs = age(context, "figure-02")
     days = {name: daily_scores(run) for name, run in runs.items()}
     plain, realloc = days["ffs"], days["realloc"]
-    used = _column(runs["ffs"], "utilization")
+    # The series counts what users can have, snapshots count everything (§3.1).
+    minfree = runs["ffs"]["config"]["layout"]["minfree_pct"] / 100
+    used = [share * (1 - minfree) for share in _column(runs["ffs"], "utilization")]
     metrics = runs["ffs"]["metrics"]
     bad = {name: 100 * (1 - scores[-1]) for name, scores in days.items()}
     above = sum(ours > theirs for ours, theirs in zip(realloc, plain, strict=True))
