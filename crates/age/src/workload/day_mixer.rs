@@ -177,7 +177,7 @@ impl DayMixer {
         ledger: &mut Ledger<S>,
     ) -> Result<(), AgeError> {
         self.rank(events);
-        let mut steps = self.steps(events, stream);
+        let mut steps = Self::steps(events, stream);
         self.place(short, &mut steps);
         // Equal times keep their order: the sort is stable.
         steps.sort_by_key(|step| step.at_ns);
@@ -205,7 +205,7 @@ impl DayMixer {
         ledger: &mut Ledger<S>,
     ) -> Result<(), AgeError> {
         self.rank(events);
-        let mut steps = self.steps(events, stream);
+        let mut steps = Self::steps(events, stream);
         steps.sort_by_key(|step| step.at_ns);
         for step in &steps {
             self.take(step, ledger)?;
@@ -246,7 +246,7 @@ impl DayMixer {
     }
 
     /// Times of the changes of long-lived files.
-    fn steps(&self, events: &[DayEvent], stream: &mut Stream) -> Vec<Step> {
+    fn steps(events: &[DayEvent], stream: &mut Stream) -> Vec<Step> {
         let times = events.iter().filter_map(|event| event.change.at_ns());
         let (first, last) =
             times.fold((DAY_NS - 1, 0), |(first, last), at_ns| (first.min(at_ns), last.max(at_ns)));

@@ -71,6 +71,9 @@ impl WorkloadWriter {
     ///
     /// # Errors
     /// If the file cannot be written.
+    ///
+    /// # Panics
+    /// Never: facts are plain data.
     pub fn finish(mut self, facts: &WorkloadFacts) -> Result<u64, AgeError> {
         self.flush()?;
         let facts = serde_json::to_string(facts).expect("plain data with text keys");

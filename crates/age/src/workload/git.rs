@@ -154,6 +154,7 @@ impl<S: OperationSink> Log<'_, S> {
 }
 
 /// `100644 100644 <hash> <hash> M`: modes, blobs and kind of a change, without its colon.
+#[expect(clippy::struct_excessive_bools, reason = "two facts of each of two sides")]
 struct Header {
     old_is_there: bool,
     old_is_file: bool,

@@ -138,7 +138,7 @@ pub fn from_profile<S: OperationSink>(
     aging.fill(&births)?;
     aging.age(&births)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(aging.finish(name, seed))
+    Ok(aging.finish(&name, seed))
 }
 
 /// Whether enough files of the profile take room, and little enough.
@@ -284,7 +284,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
         }
         self.ledger.set_time(self.parameters.last_ns());
         while let Some(guest) = self.guests.pop() {
-            self.remove(guest)?;
+            self.remove(&guest)?;
         }
         Ok(())
     }
@@ -332,7 +332,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             let at_ns = from_ns + ((to_ns - from_ns) as f64 * part) as u64;
             self.ledger.set_time(at_ns.clamp(self.ledger.time_ns(), to_ns));
             let victim = self.pick_guest();
-            self.remove(victim)?;
+            self.remove(&victim)?;
             let before = self.allocated_bytes;
             self.add_guests()?;
             // Empty files, and none, count a block, so that this ends.
@@ -352,7 +352,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             && !self.guests.is_empty()
         {
             let guest = self.pick_guest();
-            self.remove(guest)?;
+            self.remove(&guest)?;
         }
         Ok(())
     }
@@ -374,7 +374,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
         Ok(number)
     }
 
-    fn remove(&mut self, guest: Guest) -> Result<(), AgeError> {
+    fn remove(&mut self, guest: &Guest) -> Result<(), AgeError> {
         self.allocated_bytes -= guest.allocated;
         self.ledger.delete(guest.number)?;
         self.count()
@@ -414,7 +414,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
         Ok(number)
     }
 
-    fn finish(self, name: String, seed: u64) -> (WorkloadFacts, S) {
+    fn finish(self, name: &str, seed: u64) -> (WorkloadFacts, S) {
         let described = serde_json::to_value(self.parameters).expect("plain data with text keys");
         let mut parameters: BTreeMap<String, Value> = match described {
             Value::Object(parameters) => parameters.into_iter().collect(),

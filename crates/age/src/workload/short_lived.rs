@@ -139,7 +139,7 @@ impl NfsLike {
         picks: &[u64],
         files: u64,
         bytes: u64,
-        streams: &RandomStreams,
+        streams: RandomStreams,
     ) -> Vec<ShortLivedDay> {
         assert_eq!(picks.len(), self.days as usize);
         let mut stream = streams.stream("short-lived files");
@@ -208,7 +208,7 @@ pub(crate) fn factor_for(target: u64, sum: impl Fn(f64) -> u64) -> f64 {
     }
     // 60 halvings exhaust the bits of the factor.
     for _ in 0..60 {
-        let middle = (low + high) / 2.0;
+        let middle = f64::midpoint(low, high);
         if sum(middle) < target { low = middle } else { high = middle }
     }
     high

@@ -91,9 +91,9 @@ pub fn generate<S: OperationSink>(
 ) -> Result<(WorkloadFacts, S), AgeError> {
     parameters.check()?;
     let streams = RandomStreams::new(seed);
-    let history = History::plan(parameters, &streams);
-    let picks = picks(parameters, &streams);
-    let short = short_lived(parameters, &history, &picks, &streams)?;
+    let history = History::plan(parameters, streams);
+    let picks = picks(parameters, streams);
+    let short = short_lived(parameters, &history, &picks, streams)?;
 
     let mut ledger = Ledger::new(sink);
     for _ in 0..parameters.groups {
@@ -130,7 +130,7 @@ pub fn generate<S: OperationSink>(
 }
 
 /// Which day of the traces goes to each day of the snapshots.
-fn picks(parameters: &Smith1996Parameters, streams: &RandomStreams) -> Vec<usize> {
+fn picks(parameters: &Smith1996Parameters, streams: RandomStreams) -> Vec<usize> {
     let mut stream = streams.stream("days of the traces");
     let days = u64::from(parameters.short_lived.days);
     (0..parameters.days).map(|_| uniform_below(&mut stream, days) as usize).collect()
@@ -141,12 +141,14 @@ fn short_lived(
     parameters: &Smith1996Parameters,
     history: &History,
     picks: &[usize],
-    streams: &RandomStreams,
+    streams: RandomStreams,
 ) -> Result<Vec<ShortLivedDay>, AgeError> {
     let mut counts = vec![0; parameters.short_lived.days as usize];
-    picks.iter().for_each(|&day| counts[day] += 1);
+    for &day in picks {
+        counts[day] += 1;
+    }
     // Files removed = files made - files left.
-    let made = (parameters.file_operations + parameters.files_at_end) / 2;
+    let made = parameters.file_operations.midpoint(parameters.files_at_end);
     let files = made.checked_sub(history.files_made);
     let bytes = parameters.written_bytes.checked_sub(history.written_bytes);
     match (files, bytes) {

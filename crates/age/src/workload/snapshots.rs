@@ -21,6 +21,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -79,7 +80,7 @@ pub enum ShortLived {
 }
 
 impl ShortLived {
-    fn days(&self, streams: &RandomStreams) -> Result<Vec<ShortLivedDay>, AgeError> {
+    fn days(&self, streams: RandomStreams) -> Result<Vec<ShortLivedDay>, AgeError> {
         match self {
             Self::None => Ok(vec![ShortLivedDay::default()]),
             Self::NfsLike { files_a_day, mean_bytes, model } => {
@@ -130,9 +131,9 @@ pub fn from_snapshots<S: OperationSink>(
         return Err(AgeError::Input("snapshots: give at least two".to_owned()));
     }
     let streams = RandomStreams::new(seed);
-    let short = parameters.short_lived.days(&streams)?;
+    let short = parameters.short_lived.days(streams)?;
     let before = columns::read(first)?;
-    let mut history = Snapshots::new(&before, parameters, &streams, sink)?;
+    let mut history = Snapshots::new(&before, parameters, streams, sink)?;
     history.begin(&before)?;
     let mut before = before.facts;
     for path in rest {
@@ -208,7 +209,7 @@ impl<S: OperationSink> Snapshots<S> {
     fn new(
         first: &Snapshot,
         parameters: &SnapshotsParameters,
-        streams: &RandomStreams,
+        streams: RandomStreams,
         sink: S,
     ) -> Result<Self, AgeError> {
         let facts = &first.facts;
@@ -409,9 +410,9 @@ impl<S: OperationSink> Snapshots<S> {
             }
             let mut number = numbers.get(&at).copied().unwrap_or(0);
             for inode in missing.into_iter().rev() {
-                if !numbers.contains_key(&inode) {
+                if let Entry::Vacant(slot) = numbers.entry(inode) {
                     number = self.ledger.make_directory(number)?;
-                    numbers.insert(inode, number);
+                    slot.insert(number);
                 }
             }
             let parent = parents[&inode];

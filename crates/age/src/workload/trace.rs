@@ -199,7 +199,7 @@ impl Before {
                 }
                 known.insert(row.path.to_owned(), Known::New);
             }
-            FileOperation::Rename if self.rename_directory(known, row) => {}
+            FileOperation::Rename if Self::rename_directory(known, row) => {}
             FileOperation::Read
             | FileOperation::Write
             | FileOperation::Truncate
@@ -225,7 +225,7 @@ impl Before {
     }
 
     /// Follows the rename of a path that others lie below; what lay there is known at its new path.
-    fn rename_directory(&mut self, known: &mut BTreeMap<String, Known>, row: &Row<'_>) -> bool {
+    fn rename_directory(known: &mut BTreeMap<String, Known>, row: &Row<'_>) -> bool {
         let inside = format!("{}/", row.path);
         let below: Vec<String> = known
             .range(inside.clone()..)

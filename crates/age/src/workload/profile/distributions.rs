@@ -104,7 +104,7 @@ fn doublings(low: f64, high: f64) -> f64 {
     }
     let (mut least, mut most) = (0.0, 64.0);
     for _ in 0..40 {
-        let middle = (least + most) / 2.0;
+        let middle = f64::midpoint(least, most);
         if low * power_of_two(middle) < high { least = middle } else { most = middle }
     }
     most
@@ -160,7 +160,7 @@ fn directories(rows: &[Row]) -> Result<Vec<u32>, String> {
         return Err(format!("depths must be whole and at most {DEPTH_MAX}"));
     }
     let counted = |depth: u32| {
-        let row = rows.iter().find(|row| row.value == f64::from(depth - 1));
+        let row = rows.iter().find(|row| row.value as u32 + 1 == depth);
         row.map_or(1, |row| u32::try_from(row.third).unwrap_or(u32::MAX).clamp(1, 1 << 20))
     };
     Ok((1..=deepest as u32).map(counted).collect())

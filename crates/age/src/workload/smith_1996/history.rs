@@ -88,7 +88,7 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn plan(parameters: &Smith1996Parameters, streams: &RandomStreams) -> Self {
+    pub(super) fn plan(parameters: &Smith1996Parameters, streams: RandomStreams) -> Self {
         let directories =
             Directories::plan(parameters, &mut streams.stream("directories of the history"));
         let (survivors, factor) =
@@ -102,6 +102,10 @@ impl History {
         planner.finish(&mut streams.stream("times of the history"))
     }
 }
+
+/// A change of a file: key, directory (before grouping), length or none for a removal, and whether it
+/// was there before.
+type Change = (u32, u32, Option<u64>, bool);
 
 /// A file that comes and goes.
 #[derive(Debug, Clone, Copy)]
@@ -117,8 +121,8 @@ struct Planner<'a> {
     directories: &'a Directories,
     /// What lengths are multiplied by: files that go are as large as those that stay.
     factor: f64,
-    /// Changes of each day: key, directory (before grouping), and length, or none for a deletion.
-    days: Vec<Vec<(u32, u32, Option<u64>, bool)>>,
+    /// Changes of each day.
+    days: Vec<Vec<Change>>,
     /// Change of the bytes allocated to survivors on each day.
     survivors: Vec<i64>,
     survivor_bytes: i64,
@@ -252,7 +256,7 @@ impl<'a> Planner<'a> {
             for &(_, directory, ..) in changes {
                 centres[directory as usize] = 0;
             }
-            let event = |&(key, directory, bytes, replaces): &(u32, u32, Option<u64>, bool)| {
+            let event = |&(key, directory, bytes, replaces): &Change| {
                 let centre = &mut centres[directory as usize];
                 if *centre == 0 {
                     *centre = working_time_ns(stream);

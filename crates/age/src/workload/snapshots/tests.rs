@@ -22,8 +22,7 @@ struct File {
 }
 
 fn snapshot(taken_ns: i64, directories: &[(u64, u64)], files: &[File]) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.facts = FileSystemFacts {
+    let facts = FileSystemFacts {
         kind: "ufs1".to_owned(),
         block_bytes: 8_192,
         fragment_bytes: 1_024,
@@ -34,6 +33,7 @@ fn snapshot(taken_ns: i64, directories: &[(u64, u64)], files: &[File]) -> Snapsh
         parameters: BTreeMap::from([("inodes_per_group".to_owned(), "100".to_owned())]),
         ..FileSystemFacts::default()
     };
+    let mut snapshot = Snapshot { facts, ..Snapshot::default() };
     let row = |inode, kind, directory| SnapshotFile {
         inode,
         kind,
@@ -244,9 +244,7 @@ fn random_snapshots() -> impl Strategy<Value = Vec<Snapshot>> {
             taken += days * DAY - HOUR;
             let mut parents = BTreeMap::from([(1, 1)]);
             // Circles and unknown parents too.
-            directories.into_iter().for_each(|(inode, parent)| {
-                parents.insert(inode, parent);
-            });
+            parents.extend(directories);
             let parents: Vec<(u64, u64)> = parents.into_iter().collect();
             let mut unique = BTreeMap::new();
             for (inode, directory, bytes, modify, change) in files {
