@@ -151,7 +151,8 @@ def test_a_profile_is_held(agewell: Agewell, tmp_path: Path) -> None:
     assert facts["directories"] == 4
     assert facts["parameters"]["capacity_bytes"] == 4 << 20
     assert facts["peak_live_bytes"] <= 2 << 20
-    assert facts["written_bytes"] > 3 << 20
+    # 2 MiB to fill it, and more to replace what comes and goes; in lengths, not blocks.
+    assert facts["written_bytes"] > 2.5 * (1 << 20)
 
 
 @pytest.mark.parametrize(
