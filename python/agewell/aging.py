@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -159,6 +160,7 @@ def age(
         "allow_system_disk": allow_system_disk,
         "resume": resume,
         "state": _text(state),
+        "now_ns": time.time_ns(),
     }
     with tempfile.TemporaryDirectory() as folder:
         request["workload"] = str(_workload(workload, recipe, seed, Path(folder)))
