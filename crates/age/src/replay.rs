@@ -87,10 +87,12 @@ pub enum Until {
 /// What holds a utilization, once the target is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveLimit {
-    /// Bytes of files, in whole blocks, that are not exceeded.
+    /// Bytes of files, in whole blocks and fragments, that are not exceeded.
     pub bytes: u64,
     /// Bytes of a block.
     pub block_bytes: u64,
+    /// Bytes of a fragment, a block's where there are none.
+    pub fragment_bytes: u64,
 }
 
 impl SyncEvery {
@@ -392,9 +394,11 @@ where
         None => target.usage()?.into(),
     };
     let live_limit = options.live_limit.or_else(|| {
-        options
-            .utilization
-            .map(|share| LiveLimit { bytes: limit_bytes(share, usage_before), block_bytes })
+        options.utilization.map(|share| LiveLimit {
+            bytes: limit_bytes(share, usage_before),
+            block_bytes,
+            fragment_bytes: target.fragment_bytes().unwrap_or(block_bytes),
+        })
     });
     let planner = Planner::new(workload, options, block_bytes, live_limit);
     let mut state = Replay {

@@ -122,6 +122,12 @@ pub trait Target {
     /// Sets what earlier outcomes left away.
     fn restore(&mut self, refusals: &Refusals);
 
+    /// Bytes of the smallest piece that the end of a small file takes, where that is less than a
+    /// block.
+    fn fragment_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// How full it is.
     ///
     /// # Errors

@@ -4,7 +4,8 @@
 //! happens on the target. Hence the same seed gives the same operations on any number of threads,
 //! and a replay that is resumed finds its way back by planning again from the start.
 //!
-//! **The rule that holds a utilization.** Counted are whole blocks of all files. Before a write
+//! **The rule that holds a utilization.** Counted are whole blocks of all files; where there are
+//! fragments, the end of a file of at most 12 blocks takes fragments, as on the Fast File System. Before a write
 //! that would exceed the limit, files of the workload are removed, chosen by [`Hold`], until it
 //! fits. What the workload does to a removed file later is left out, until it makes the file again
 //! or cuts it to nothing, which makes it again. A workload that is too small for the limit does not
@@ -24,6 +25,10 @@ pub(super) const BATCH_OPERATIONS: usize = 4096;
 /// Bytes written by one batch beyond which it ends; chosen by us, a fraction of a second of a slow
 /// disk.
 const BATCH_BYTES: u64 = 16 << 20;
+
+/// Blocks of a file that its inode leads to by itself; only files of no more have fragments
+/// (4.4BSD).
+const DIRECT_BLOCKS: u64 = 12;
 
 /// What is known of a file of the workload.
 #[derive(Debug, Clone, Copy, Default)]
@@ -73,6 +78,7 @@ pub struct Planned {
 pub(super) struct Planner<S> {
     source: Copies<S>,
     block_bytes: u64,
+    fragment_bytes: u64,
     /// Live bytes that are not exceeded.
     limit_bytes: Option<u64>,
     hold: Hold,
@@ -114,6 +120,7 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
         Self {
             source: Copies::new(source, options.copies, options.streams),
             block_bytes: live_limit.map_or(block_bytes, |limit| limit.block_bytes).max(1),
+            fragment_bytes: live_limit.map_or(block_bytes, |limit| limit.fragment_bytes).max(1),
             limit_bytes: live_limit.map(|limit| limit.bytes),
             hold: options.hold,
             sync_every: options.sync_every,
@@ -372,7 +379,9 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
     }
 
     fn in_blocks(&self, size_bytes: u64) -> u64 {
-        size_bytes.div_ceil(self.block_bytes).saturating_mul(self.block_bytes)
+        let is_small = size_bytes <= self.block_bytes.saturating_mul(DIRECT_BLOCKS);
+        let unit_bytes = if is_small { self.fragment_bytes } else { self.block_bytes };
+        size_bytes.div_ceil(unit_bytes).saturating_mul(unit_bytes)
     }
 
     /// Sets what is known of a file and what is summed up over all.

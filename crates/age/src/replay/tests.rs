@@ -386,7 +386,7 @@ proptest! {
         copies in 1_u32..4,
     ) {
         let operations = drawn(seed, 1500, 30_000);
-        let limit = LiveLimit { bytes: blocks * 4096, block_bytes: 4096 };
+        let limit = LiveLimit { bytes: blocks * 4096, block_bytes: 4096, fragment_bytes: 4096 };
         let replay_options = ReplayOptions {
             live_limit: Some(limit),
             hold: if oldest { Hold::Oldest } else { Hold::Random },

@@ -291,6 +291,10 @@ impl<F: FileSystem> Target for SimulatedTarget<F> {
     /// Nothing: doing the operations again left away the same.
     fn restore(&mut self, _refusals: &Refusals) {}
 
+    fn fragment_bytes(&self) -> Option<u64> {
+        Some(u64::from(self.facts.fragment_bytes))
+    }
+
     fn usage(&mut self) -> Result<Usage, AgeError> {
         let (used_bytes, total_bytes) = self.file_system.usage_bytes();
         Ok(Usage { total_bytes, used_bytes })
