@@ -5,11 +5,11 @@
 //! and a replay that is resumed finds its way back by planning again from the start.
 //!
 //! **The rule that holds a utilization.** Counted are whole blocks of all files; where there are
-//! fragments, the end of a file of at most 12 blocks takes fragments, as on the Fast File System. Before a write
-//! that would exceed the limit, files of the workload are removed, chosen by [`Hold`], until it
-//! fits. What the workload does to a removed file later is left out, until it makes the file again
-//! or cuts it to nothing, which makes it again. A workload that is too small for the limit does not
-//! reach it; copies of it may.
+//! fragments, the end of a file of at most 12 blocks takes fragments, as on the Fast File System.
+//! Before a write that would exceed the limit, files of the workload are removed, chosen by
+//! [`Hold`], until it fits. What the workload does to a removed file later is left out, until it
+//! makes the file again or cuts it to nothing, which makes it again. A workload that is too small
+//! for the limit does not reach it; copies of it may.
 
 use std::collections::VecDeque;
 
@@ -68,7 +68,7 @@ pub struct Planned {
     pub time_ns: u64,
     /// Files that live by the workload.
     pub live_files: u64,
-    /// Their bytes in whole blocks.
+    /// Their bytes in whole blocks and fragments.
     pub live_bytes: u64,
     /// A digest of their numbers, sizes and directories.
     pub live_digest: u64,
@@ -333,7 +333,8 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
             return Err(out_of_order(operation, "whose end is beyond all numbers"));
         };
         let size_bytes = file.size_bytes.max(end_bytes);
-        let grows_bytes = self.in_blocks(size_bytes) - self.in_blocks(file.size_bytes);
+        let grows_bytes =
+            self.in_blocks(size_bytes).saturating_sub(self.in_blocks(file.size_bytes));
         self.make_room(operation, grows_bytes, batch);
         let file = self.files[operation.file as usize];
         self.change(operation.file, File { size_bytes, ..file });
