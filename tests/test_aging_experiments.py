@@ -80,7 +80,7 @@ def test_the_kind_of_file_system_can_be_swept(
         ("measure.hots=1 d", "did you mean 'hot'?"),
         ("workload.parameters={days = 1}", "days must be from 2"),
         ("device.model=seagate", "seagate"),
-        ("host.machine=pentium", "did you mean 'pentium-120'?"),
+        ("host.machine=pentium-12", "did you mean 'pentium-120'?"),
     ],
 )
 def test_what_does_not_do_is_one_line(
@@ -155,3 +155,18 @@ def test_options_of_simulated_file_systems_are_refused_elsewhere(
     done = agewell("bench", tmp_path, "--machine", "pentium-120", check=False)
     assert done.returncode == 2
     assert "--machine is of a simulated file system" in done.stderr
+
+
+def test_a_report_shows_one_run_and_several(
+    agewell: Agewell, aging_experiment: Path, tmp_path: Path
+) -> None:
+    for kind in ("ffs", "ffs+realloc"):
+        agewell("run", aging_experiment, "--set", f"layout.kind={kind}", "--out", tmp_path / kind)
+    one, both = tmp_path / "one.html", tmp_path / "both.html"
+    agewell("report", tmp_path / "ffs", "--out", one)
+    agewell("report", tmp_path / "ffs", tmp_path / "ffs+realloc", "--out", both)
+    for page, pictures in ((one, 3), (both, 2 + 2 * 3)):
+        text = page.read_text()
+        assert "layout score" in text
+        assert len(list((page.parent).glob("*"))) > 0
+        assert text.count("<figure") >= pictures

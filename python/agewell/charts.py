@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agewell import log_charts
+from agewell import aging_charts, log_charts
 from agewell.metrics import change_pct
 from agewell.plot import Curve, Plot
 from agewell.simulation import Result
@@ -49,6 +49,8 @@ def plots_of(result: Result, prefix: str) -> list[Plot]:
     """
     if result.is_of_a_log:
         return log_charts.plots_of(result, prefix)
+    if result.is_of_files:
+        return aging_charts.plots_of(result, prefix)
     plots = [
         _rate_plot(result, prefix),
         _series_plot(

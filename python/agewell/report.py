@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agewell import log_charts
+from agewell import aging_charts, log_charts
 from agewell.charts import BASELINE_LABEL, RUN_LABEL, Lane, plots_of, response_plot, seek_plot
 from agewell.metrics import change_pct, describe, in_order, show, show_change
 from agewell.page import Cell, Highlight, Page, PageTable, Section
@@ -21,6 +21,7 @@ from agewell.sizes import size_text
 
 LOG_HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
 LOG_OVERVIEW = (*LOG_HEADLINES, "disk_seconds", "read_seconds", "transactions_per_s")
+FILES_HEADLINES = ("layout_score", "utilization", "hot_layout_score", "hot_read_mb_per_s")
 HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
 
 
@@ -124,6 +125,8 @@ def _run_section(result: Result, name: str, prefix: str, identifier: str) -> Sec
 
 def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     """The runs in one table, and their distributions or costs in one picture each."""
+    if any(result.is_of_files for result in results):
+        return _files_overview(results, names)
     if any(result.is_of_a_log for result in results):
         return _log_overview(results, names)
     lanes = [
@@ -141,6 +144,23 @@ def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
         title="Overview",
         tables=[table(results, names)],
         plots=[plot for plot in plots if any(len(curve.x) for curve in plot.curves)],
+    )
+
+
+def _files_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
+    """The runs in one table; the layouts of those that are of file systems."""
+    files = [
+        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_files
+    ]
+    aged, labels = [result for result, _ in files], [name for _, name in files]
+    return Section(
+        identifier="overview",
+        title="Overview",
+        tables=[_side_by_side_table(results, names)],
+        plots=[
+            aging_charts.scores_plot("overview-layout-score", aged, labels),
+            aging_charts.sizes_plot("overview-layout-by-size", aged, labels),
+        ],
     )
 
 
@@ -170,14 +190,16 @@ def comparison(
 ) -> tuple[Sequence[str], list[list[str]]]:
     """The headline metrics as a table of text: headings (numbers begin with `>`) and rows.
 
-    Runs of logs stand side by side, with the change against the first; other runs before and after.
+    Runs of logs, and of file systems, stand side by side, with the change against the first; other
+    runs before and after.
     """
-    if not all(result.is_of_a_log for result in results):
+    of_requests = any(not (result.is_of_a_log or result.is_of_files) for result in results)
+    if of_requests or len({result.is_of_files for result in results}) > 1:
         return COMPARISON_COLUMNS, comparison_rows(results, names)
     first = results[0].metrics
     rows = []
     for result, name in zip(results, names, strict=True):
-        for place, metric in enumerate(LOG_HEADLINES):
+        for place, metric in enumerate(_headlines(result)):
             value = result.metrics.get(metric)
             change = "" if result is results[0] else show_change(metric, first.get(metric), value)
             label = name if place == 0 else ""
@@ -281,6 +303,8 @@ def _highlights(result: Result) -> list[Highlight]:
 
 
 def _headlines(result: Result) -> Sequence[str]:
+    if result.is_of_files:
+        return FILES_HEADLINES
     return LOG_HEADLINES if result.is_of_a_log else HEADLINES
 
 
@@ -332,7 +356,9 @@ def _workload(result: Result) -> str:
 
 
 def _device(result: Result) -> str:
-    device = result.config["device"]
+    device = result.config.get("device")
+    if device is None:
+        return "no disk"
     return Path(str(device["model"])).stem if "model" in device else f"a {device['kind']} disk"
 
 
@@ -340,6 +366,8 @@ def _subtitle(result: Result) -> str:
     config = result.config
     if result.is_of_a_log:
         return _log_subtitle(config)
+    if result.is_of_files:
+        return f"{config['layout']['kind']}, aged by {_workload(result)}"
     remap = config["remap"]["kind"]
     words = [f"queue {config['queue']['discipline']}"]
     words.append("no rearrangement" if remap == "none" else f"rearrangement: {remap}")
@@ -366,7 +394,18 @@ def _log_sentence(result: Result) -> str:
     )
 
 
+def _files_sentence(result: Result) -> str:
+    metrics = result.metrics
+    return (
+        f"{show('operations', metrics['operations'])} operations of {_workload(result)} on "
+        f"{result.config['layout']['kind']}, which holds {show('files', metrics['files'])} files "
+        f"in the end; measured on {_device(result)}."
+    )
+
+
 def _sentence(result: Result) -> str:
+    if result.is_of_files:
+        return _files_sentence(result)
     if result.is_of_a_log:
         return _log_sentence(result)
     disks = result.document.get("disks", 1)

@@ -83,6 +83,11 @@ class Result:
         """Whether a log-structured layout was simulated."""
         return _is_of_a_log(self.document)
 
+    @property
+    def is_of_files(self) -> bool:
+        """Whether a file system was aged and measured."""
+        return "score" in self.document
+
     @classmethod
     def read(cls, directory: Path | str) -> Result:
         """The result that lies in a folder.
@@ -101,7 +106,9 @@ class Result:
         return cls(
             document,
             _read_table(folder / SERIES_FILE),
-            _no_histograms() if _is_of_a_log(document) else _read_table(folder / HISTOGRAMS_FILE),
+            _read_table(folder / HISTOGRAMS_FILE)
+            if _has_histograms(document)
+            else _no_histograms(),
             folder,
         )
 
@@ -193,12 +200,16 @@ def run_experiment(
 
 
 def _is_of_a_log(document: Mapping[str, Any]) -> bool:
+    return "score" not in document and not _has_histograms(document)
+
+
+def _has_histograms(document: Mapping[str, Any]) -> bool:
     config = document.get("config")
-    return isinstance(config, dict) and "layout" in config
+    return not (isinstance(config, dict) and "layout" in config)
 
 
 def _no_histograms() -> pa.Table:
-    """A log measures costs, not requests one by one: its table of distributions has no rows."""
+    """Logs and file systems measure no requests one by one: no distributions."""
     import pyarrow as pa
 
     return pa.schema(

@@ -127,8 +127,11 @@ pub fn run(
         "schema_version": SCHEMA_VERSION,
         "agewell_version": env!("CARGO_PKG_VERSION"),
         "config": experiment.resolved(),
+        "seed": experiment.seed,
         "inputs": inputs((path, name), places)?,
         "metrics": metrics,
+        "baseline_metrics": Value::Null,
+        "warnings": warnings(&report),
         "score": scores,
         "sequential": sequential,
     });
@@ -167,6 +170,17 @@ fn age(
     let mut tell = |so_far: &crate::replay::Progress| progress(so_far.operations);
     let files = ReplayFiles::default();
     replay(stream, target, block_bytes, &options, &files, None, &mut tell)
+}
+
+/// What a reader of the result should know.
+fn warnings(report: &ReplayReport) -> Vec<String> {
+    let outcomes = &report.outcomes;
+    let refused = format!(
+        "{} operations found no room, {} more were left out because of them; use a larger file \
+         system",
+        outcomes.no_space, outcomes.skipped
+    );
+    if outcomes.no_space > 0 { vec![refused] } else { Vec::new() }
 }
 
 /// What the replay did and left, under fixed names.
