@@ -12,7 +12,8 @@
 //! only grows it, files and sizes end as if nothing had happened. Where files were refused for want
 //! of room they may differ, because room depends on more than the operations.
 //!
-//! Cost beside the target's: some 30 ns an operation for the plan, and a small file written every
+//! Cost beside the target's: some 150 ns an operation for the plan (a utilization held; the
+//! benchmark `replay`), and a small file written every
 //! [`CHECKPOINT_OPERATIONS`].
 
 mod checkpoint;
@@ -38,8 +39,8 @@ use crate::target::{Outcome, Target, Usage};
 use crate::workload::WorkloadReader;
 use crate::{Action, AgeError, LayoutCounts, Operation};
 
-/// Operations between two checkpoints, at least; chosen by us: what is done twice after a kill takes
-/// about a second, and a checkpoint costs a fraction of a millisecond.
+/// Operations between two checkpoints, at least; chosen by us: what is done twice after a kill
+/// takes about a second, and a checkpoint costs a fraction of a millisecond.
 pub const CHECKPOINT_OPERATIONS: u64 = 4096;
 
 /// Operations between two samples of fullness and score where days are not counted; chosen by us.

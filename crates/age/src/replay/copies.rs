@@ -2,8 +2,8 @@
 //!
 //! A git history or a profile is often smaller than the file system to age. With n copies every
 //! file stands n times; each copy does what the workload does, a file's run of operations (its
-//! creation and the writes behind it, within a day) at a time, one copy after the other. Syncs happen
-//! once.
+//! creation and the writes behind it, within a day) at a time, one copy after the other. Syncs
+//! happen once.
 //!
 //! Numbers: copy `c` of file `f` is `f * n + c`; the root stays, copy `c` has directory `1 + c` for
 //! its root and `1 + d * n + c` for directory `d`; its streams are `s * n + c`. One copy changes

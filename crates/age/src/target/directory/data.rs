@@ -18,7 +18,7 @@ use super::Data;
 const STAMP_EVERY_BYTES: usize = 4096;
 
 /// Where in the pool a write may begin: in so many bytes, so that a compressor with a window of
-/// some hundred KiB seldom sees two stretches that overlap; chosen by us: memory that each lane has.
+/// some hundred KiB seldom sees two stretches that overlap; chosen by us: each lane has the memory.
 const STARTS_BYTES: usize = 8 << 20;
 
 /// A pool of bytes to write from.
