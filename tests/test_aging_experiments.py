@@ -58,7 +58,7 @@ def test_a_run_leaves_its_record_and_can_be_run_again_from_it(
 
 def test_a_run_prints_a_table(agewell: Agewell, aging_experiment: Path) -> None:
     done = agewell("run", aging_experiment)
-    assert "layout_score" in done.stdout
+    assert "layout score" in done.stdout
     assert "Traceback" not in done.stderr
 
 
@@ -69,7 +69,7 @@ def test_the_kind_of_file_system_can_be_swept(
     agewell("sweep", aging_experiment, "--over", "layout.kind=ffs,ffs+realloc", "--out", out)
     (table,) = out.glob("*.parquet")
     rows = pyarrow.parquet.read_table(table).to_pylist()
-    plain, realloc = (row["layout_score"] for row in rows)
+    plain, realloc = (row["metrics.layout_score"] for row in rows)
     assert realloc > plain
 
 
