@@ -280,7 +280,6 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             let allocated = self.parameters.allocated(birth.bytes);
             self.make_room(allocated)?;
             self.create(birth.bytes)?;
-            self.add_guests()?;
         }
         self.ledger.set_time(self.parameters.last_ns());
         while let Some(guest) = self.guests.pop() {
@@ -331,13 +330,17 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             let part = 1.0 - left as f64 / behind as f64;
             let at_ns = from_ns + ((to_ns - from_ns) as f64 * part) as u64;
             self.ledger.set_time(at_ns.clamp(self.ledger.time_ns(), to_ns));
-            let victim = self.pick_guest();
-            self.remove(&victim)?;
-            let before = self.allocated_bytes;
-            self.add_guests()?;
-            // Empty files, and none, count a block, so that this ends.
-            let replaced = self.allocated_bytes - before;
-            self.replaced_bytes += replaced.max(self.parameters.block_bytes);
+            // The new one is drawn first and others make room for it: were sizes drawn to fit the
+            // room that one leaves, there would be more small files every time.
+            let bytes = self.draw_size();
+            let allocated = self.parameters.allocated(bytes);
+            self.make_room(allocated)?;
+            if self.allocated_bytes + allocated <= self.parameters.held_bytes() {
+                let number = self.create(bytes)?;
+                self.guests.push(Guest { number, allocated });
+            }
+            // An empty file counts a block, so that this ends.
+            self.replaced_bytes += allocated.max(self.parameters.block_bytes);
         }
         Ok(())
     }

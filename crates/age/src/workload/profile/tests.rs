@@ -91,6 +91,10 @@ fn a_study_is_held_and_reached() {
     let mean = levels.iter().map(|&level| share(level)).sum::<f64>() / levels.len() as f64;
     assert!(mean > 79.0, "{mean}");
 
+    // Those that come and go are as large as those that stay: there are not more and more of them.
+    let most = facts.peak_live_files as f64 / facts.live_files as f64;
+    assert!(most < 1.3, "{most}");
+
     let profile = Profile::read(&path).expect("a published study");
     let end_ns = parameters.last_ns() as f64;
     let of_age = |age: f64| {
