@@ -10,9 +10,9 @@
 //! copy spent least ([`rehearsal`]). That prices a change exactly, because every copy begins with
 //! the log as it is, and sees where each mechanism leads to. It is wrong as far as the forecast is.
 //!
-//! The moments are spaced geometrically, by writes, because what is known doubles with the past, and
-//! what a wrong choice costs grows with it. So all rehearsals together are a small multiple of the
-//! log's own work.
+//! The moments are spaced geometrically, by writes, because what is known doubles with the past,
+//! and what a wrong choice costs grows with it. So all rehearsals together are a small multiple of
+//! the log's own work.
 //!
 //! A large log is rehearsed at a smaller scale ([`sample`]): a follower of a sample of its blocks
 //! does what the log does and stands for it, so that memory and time do not grow with the disk.
@@ -36,8 +36,8 @@ use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::{Counts, Log, LogDevice, LogError, LogSetting, ShapeError, Unpriced};
 
-/// How many times as many writes have gone by at a moment as at the one before; chosen by us: what is
-/// known has doubled by then.
+/// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
+/// is known has doubled by then.
 const MOMENT_RATIO: u64 = 2;
 
 /// Passes over the data that a log is taken to live through at least. The updates of Matthews 1999
@@ -47,7 +47,8 @@ const LIFE_PASSES: u64 = 10;
 /// Passes that are looked ahead at most.
 const AHEAD_PASSES_MAX: u64 = 10;
 
-/// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by us.
+/// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
+/// us.
 const MOMENT_PASSES_MAX: u64 = 8;
 
 /// A log, and what it learns from.

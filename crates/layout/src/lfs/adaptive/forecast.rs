@@ -7,8 +7,8 @@
 //! Both know overwrites of live blocks only: what is created or deleted is taken to leave the live
 //! data as large as it is.
 //!
-//! Memory: 8 bytes for each write and sync of the forecast, 21 MB at most. Draws are hashes of their
-//! numbers, so that the same past has the same forecast.
+//! Memory: 8 bytes for each write and sync of the forecast, 21 MB at most. Draws are hashes of
+//! their numbers, so that the same past has the same forecast.
 
 use agewell_core::mix;
 

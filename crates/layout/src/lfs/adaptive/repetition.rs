@@ -25,7 +25,8 @@ const TRIES: u32 = 64;
 /// How often the later half is repeated: it is half of what is remembered.
 const TIMES: usize = 2;
 
-/// What comes after `past`, which names blocks below `blocks`; `holds` says which of them there are.
+/// What comes after `past`, which names blocks below `blocks`; `holds` says which of them there
+/// are.
 pub(super) fn repeated(past: &[Entry], blocks: u32, holds: impl Fn(u32) -> bool) -> Vec<Entry> {
     let (earlier, later) = past.split_at(past.len() / 2);
     let mut written = vec![false; blocks as usize];
@@ -181,7 +182,9 @@ mod tests {
             let next = repeated(&past, 280, holds);
             prop_assert!(next.iter().all(|entry| !entry.is_write() || holds(entry.block)));
             prop_assert!(next.len() <= past.len() + 1);
-            let syncs = |entries: &[Entry]| entries.iter().filter(|entry| !entry.is_write()).count();
+            let syncs = |entries: &[Entry]| {
+                entries.iter().filter(|entry| !entry.is_write()).count()
+            };
             prop_assert_eq!(syncs(&next), TIMES * syncs(&past[past.len() / 2..]));
             prop_assert_eq!(next, repeated(&past, 280, holds));
         }

@@ -17,8 +17,8 @@ const SAMPLE_BLOCKS_MAX: u32 = 1 << 17;
 /// a small file.
 const GROUP_BLOCKS: u32 = 16;
 
-/// Which blocks are in the sample: of every `scale` neighbouring groups the one that a hash picks, so
-/// that exactly the same share of any dense range is.
+/// Which blocks are in the sample: of every `scale` neighbouring groups the one that a hash picks,
+/// so that exactly the same share of any dense range is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
     scale: u32,
