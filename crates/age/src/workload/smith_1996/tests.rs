@@ -140,9 +140,10 @@ fn small() -> Smith1996Parameters {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
 
-    // The rules hold for any seed and for other sizes, by the slow walk.
+    // The rules hold for any seed and for other sizes, by the slow walk. Lives of less than two days
+    // make more files than so small a workload has operations for, which is refused.
     #[test]
-    fn the_rules_hold(seed in proptest::prelude::any::<u64>(), active in 1..30_u32, life in 1..40_u32) {
+    fn the_rules_hold(seed in proptest::prelude::any::<u64>(), active in 1..30_u32, life in 8..60_u32) {
         let parameters = Smith1996Parameters {
             active_directories: active,
             life_days: f64::from(life) / 4.0,
