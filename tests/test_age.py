@@ -20,6 +20,7 @@ import pytest
 
 from agewell import aging, snapshots, workloads
 from agewell.errors import InputError
+from conftest import heed_interrupts
 
 COMMAND = [sys.executable, "-m", "agewell"]
 MEMORY = Path("/dev/shm")  # noqa: S108 (in memory; folders there have names of their own)
@@ -201,7 +202,7 @@ def test_an_interrupt_is_noted_and_resumed(place: Path, tmp_path: Path) -> None:
     workload = history(tmp_path, 1500)
     target = target_in(place)
     words = [*COMMAND, "age", str(target), "-w", str(workload), "--copies", "40"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts)
     while len(found(target)) < 100 and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

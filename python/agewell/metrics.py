@@ -123,13 +123,13 @@ METRICS = (
     Metric("hot_bytes", "size of the hot files", "MB", digits=1, scale=1e-6),
     Metric("hot_layout_score", "layout score of the hot files", "", "higher", 4),
     Metric("hot_read_mb_per_s", "hot files, read", "MB/s", "higher", 3),
-    Metric("hot_read_mb_per_s_deviation", "hot files, read, deviation", "MB/s", "lower", 3),
+    Metric("hot_read_deviation_mb_per_s", "hot files, read, deviation", "MB/s", "lower", 3),
     Metric("hot_write_mb_per_s", "hot files, overwrite", "MB/s", "higher", 3),
-    Metric("hot_write_mb_per_s_deviation", "hot files, overwrite, deviation", "MB/s", "lower", 3),
+    Metric("hot_write_deviation_mb_per_s", "hot files, overwrite, deviation", "MB/s", "lower", 3),
     Metric("raw_read_mb_per_s", "device, read", "MB/s", "higher", 3),
-    Metric("raw_read_mb_per_s_deviation", "device, read, deviation", "MB/s", "lower", 3),
+    Metric("raw_read_deviation_mb_per_s", "device, read, deviation", "MB/s", "lower", 3),
     Metric("raw_write_mb_per_s", "device, write", "MB/s", "higher", 3),
-    Metric("raw_write_mb_per_s_deviation", "device, write, deviation", "MB/s", "lower", 3),
+    Metric("raw_write_deviation_mb_per_s", "device, write, deviation", "MB/s", "lower", 3),
 )
 
 _BY_NAME = {metric.name: metric for metric in METRICS}

@@ -118,7 +118,7 @@ def _sequential(document: Mapping[str, Any], synced: bool) -> list[dict[str, Any
             "sync_each": synced,
             "bytes": row["file_bytes"] * row["files"],
             "mb_per_s": row[f"{phase}_mb_per_s"],
-            "mb_per_s_deviation": row[f"{phase}_mb_per_s_deviation"],
+            "mb_per_s_deviation": row[f"{phase}_deviation_mb_per_s"],
             "layout_score": row["layout_score"],
         }
         for row in document["sequential"]
@@ -141,7 +141,7 @@ def _others(metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
             "sync_each": False,
             "bytes": metrics.get("hot_bytes", 0) if name.startswith("hot") else 0,
             "mb_per_s": metrics[f"{name}_mb_per_s"],
-            "mb_per_s_deviation": metrics[f"{name}_mb_per_s_deviation"],
+            "mb_per_s_deviation": metrics[f"{name}_deviation_mb_per_s"],
             "layout_score": metrics["hot_layout_score"] if name.startswith("hot") else None,
         }
         for name, words in names.items()

@@ -281,7 +281,7 @@ def figure_04(context: Context) -> FigureResult:
         values[f"{direction}/gain_large_pct"] = sum(large) / len(large)
         values[f"{direction}/raw"] = raw
         for run in runs.values():
-            spread = _by_file_size(run, f"{metric}_deviation")
+            spread = _by_file_size(run, metric.replace("_mb", "_deviation_mb"))
             of_size = _by_file_size(run, metric)
             deviations += [100 * spread[size] / of_size[size] for size in spread]
         plots.append(_throughput_plot(direction, rates, raw))

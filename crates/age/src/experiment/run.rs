@@ -299,7 +299,7 @@ fn put_rates<'a>(
     let rates: Vec<f64> = phases.map(Phase::mb_per_s).collect();
     let (median, deviation) = median_and_deviation(&rates);
     metrics.insert(format!("{name}_mb_per_s"), json!(median));
-    metrics.insert(format!("{name}_mb_per_s_deviation"), json!(deviation));
+    metrics.insert(format!("{name}_deviation_mb_per_s"), json!(deviation));
 }
 
 fn sequential_row(plan: &SequentialPlan, found: &[Sequential]) -> Value {
