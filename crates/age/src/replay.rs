@@ -26,6 +26,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use agewell_core::DAY_NS;
@@ -633,8 +634,18 @@ where
             sampled_at: self.sampled_at,
             finished,
         };
-        checkpoint.write(path)?;
+        let written = checkpoint.write(path);
+        let is_first = self.planner.planned.operations == 0;
         self.checkpoint_at = self.planner.planned.operations;
+        if let Err(AgeError::Io { why, .. }) = &written
+            && why.kind() == ErrorKind::StorageFull
+            && !is_first
+        {
+            // Beside a full target there may be no room for the note either. The one before is as
+            // good: more is done twice, with the same end.
+            return Ok(());
+        }
+        written?;
         if self.redoing {
             self.redoing = false;
             self.target.set_redoing(false);

@@ -114,6 +114,11 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AgeError> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = Path::new(&beside);
-    fs::write(beside, bytes).map_err(AgeError::io("write", beside))?;
+    if let Err(why) = fs::write(beside, bytes) {
+        // What is half written is of no use, and takes room where there is none; it may not be
+        // there at all.
+        let _gone = fs::remove_file(beside);
+        return Err(AgeError::io("write", beside)(why));
+    }
     fs::rename(beside, path).map_err(AgeError::io("rename", beside))
 }
