@@ -20,6 +20,7 @@
 mod check;
 mod free;
 mod histogram;
+mod hot;
 mod layout;
 mod map;
 mod measure;
@@ -31,6 +32,7 @@ mod reorganise;
 mod tree;
 
 pub use free::{FreeBin, FreeReach, FreeSpace};
+pub use hot::HotPeriod;
 pub use layout::{
     DirectoryLayout, FileLayout, Fragmentation, FragmentsBin, HotFiles, Layout, SizeBin, Special,
 };
@@ -173,21 +175,21 @@ pub fn score(snapshot: &Snapshot, options: &ScoreOptions) -> Result<Report, AgeE
     })
 }
 
-/// What the aggregate layout score of the regular files that `choose` accepts is made of, tails left
-/// out (Smith & Seltzer 1996, §3.3; for a subset §5.2).
+/// What the aggregate layout score of the regular files that `choose` accepts is made of, by the
+/// rules of `options` (Smith & Seltzer 1996, §3.3; for a subset §5.2).
 ///
 /// # Errors
 /// If the snapshot contradicts itself, as a damaged one may.
 pub fn layout_counts(
     snapshot: &Snapshot,
-    strict_holes: bool,
+    options: &ScoreOptions,
     mut choose: impl FnMut(&SnapshotFile) -> bool,
 ) -> Result<LayoutCounts, AgeError> {
     check::check(snapshot)?;
     let mut counts = LayoutCounts::default();
     for file in &snapshot.files {
         if file.kind == FileKind::Regular && choose(file) {
-            let of_file = file_counts(snapshot, file, strict_holes);
+            let of_file = file_counts(snapshot, file, options);
             counts.optimal += of_file.optimal;
             counts.counted += of_file.counted;
         }
@@ -196,17 +198,18 @@ pub fn layout_counts(
 }
 
 /// What the layout score of one file is made of; the snapshot has passed `check`.
-fn file_counts(snapshot: &Snapshot, file: &SnapshotFile, strict_holes: bool) -> LayoutCounts {
+fn file_counts(snapshot: &Snapshot, file: &SnapshotFile, options: &ScoreOptions) -> LayoutCounts {
     let mut counts = LayoutCounts::default();
-    for piece in Pieces::new(snapshot, file, strict_holes) {
+    for piece in Pieces::new(snapshot, file, options.strict_holes) {
         let (joined, behind) = match piece.join {
             Join::First | Join::Unknown => (0, 0),
             Join::Behind => (1, 1),
             Join::Apart { .. } => (1, 0),
         };
-        if piece.whole_blocks > 0 {
-            counts.counted += piece.whole_blocks - 1 + joined;
-            counts.optimal += piece.whole_blocks - 1 + behind;
+        let blocks = if options.count_tails { piece.blocks } else { piece.whole_blocks };
+        if blocks > 0 {
+            counts.counted += blocks - 1 + joined;
+            counts.optimal += blocks - 1 + behind;
         }
     }
     counts

@@ -1,6 +1,6 @@
 //! `[layout]` of a simulated file system: which one, of what shape, with which choices.
 
-use agewell_core::{RandomStreams, SECTOR_BYTES};
+use agewell_core::RandomStreams;
 use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
 use agewell_layout::ffs::{
     FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
@@ -50,6 +50,9 @@ pub struct LogChoice {
     pub minfree_pct: u32,
 }
 
+/// The log's name, which a log without files shares.
+const LOG: &str = "lfs";
+
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Fast { realloc: bool },
@@ -59,13 +62,13 @@ enum Kind {
 
 impl LayoutSetup {
     /// Names on the command line and in experiments.
-    pub const KINDS: [&'static str; 4] = ["ffs", "ffs+realloc", "lfs", "early-unix"];
+    pub const KINDS: [&'static str; 4] = ["ffs", "ffs+realloc", LOG, "early-unix"];
 
     /// Whether `kind` is a file system of this module and of no other: a log also takes requests
     /// that have no files.
     #[must_use]
     pub fn is_only_here(kind: &str) -> bool {
-        Self::KINDS.contains(&kind) && kind != Self::KINDS[2]
+        Self::KINDS.contains(&kind) && kind != LOG
     }
 
     /// Reads the table.
@@ -74,11 +77,12 @@ impl LayoutSetup {
     /// If a key is not known, or its value does not do.
     pub fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[layout]", value)?;
+        let [plain, realloc, log, early] = Self::KINDS;
         let kinds = [
-            (Self::KINDS[0], Kind::Fast { realloc: false }),
-            (Self::KINDS[1], Kind::Fast { realloc: true }),
-            (Self::KINDS[2], Kind::Log),
-            (Self::KINDS[3], Kind::Early),
+            (plain, Kind::Fast { realloc: false }),
+            (realloc, Kind::Fast { realloc: true }),
+            (log, Kind::Log),
+            (early, Kind::Early),
         ];
         let setup = match table.choice("kind", &kinds, None)? {
             Kind::Fast { realloc } => Self::Fast(read_fast(&mut table, realloc)?),
@@ -95,7 +99,7 @@ impl LayoutSetup {
         match self {
             Self::Fast(parameters) => resolved_fast(parameters),
             Self::Log(log) => json!({
-                "kind": "lfs",
+                "kind": LOG,
                 "size": format!("{} B", log.total_bytes),
                 "segment_size": format!("{} B", log.segment_bytes),
                 "block_size": format!("{} B", log.block_bytes),
@@ -163,7 +167,7 @@ impl LayoutSetup {
                 }
             }
             Self::Log(log) => FileSystemFacts {
-                kind: "lfs".to_owned(),
+                kind: LOG.to_owned(),
                 block_bytes: log.block_bytes as u32,
                 fragment_bytes: log.block_bytes as u32,
                 total_bytes: log.total_bytes,
@@ -463,14 +467,10 @@ impl FileSystem for AnyFileSystem {
     }
 }
 
-/// Sectors of a file system's disk.
-#[must_use]
-pub fn sectors(facts: &FileSystemFacts) -> u64 {
-    facts.total_bytes / SECTOR_BYTES
-}
-
 #[cfg(test)]
 mod tests {
+    use agewell_core::SECTOR_BYTES;
+
     use super::*;
 
     #[test]
@@ -518,7 +518,7 @@ mod tests {
             files.verify();
             let extents = files.extents(file);
             assert!(extents.iter().map(|extent| extent.bytes).sum::<u64>() >= 100_000);
-            assert!(extents.iter().all(|extent| extent.sector < sectors(&facts)));
+            assert!(extents.iter().all(|extent| extent.sector < facts.total_bytes / SECTOR_BYTES));
             assert_eq!(u64::from(facts.block_bytes), files.block_bytes());
             let (used, total) = files.usage_bytes();
             assert!(used >= 100_000 && used < total && total <= facts.total_bytes);

@@ -22,31 +22,6 @@ pub enum Content {
     Segment = 5,
 }
 
-impl Content {
-    /// Every content, in the order of its number.
-    pub const ALL: [Content; 6] = [
-        Content::Data,
-        Content::Directory,
-        Content::Inode,
-        Content::Indirect,
-        Content::Map,
-        Content::Segment,
-    ];
-
-    /// The name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Content::Data => "data",
-            Content::Directory => "directory",
-            Content::Inode => "inode",
-            Content::Indirect => "indirect",
-            Content::Map => "map",
-            Content::Segment => "segment",
-        }
-    }
-}
-
 /// How soon a transfer has to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

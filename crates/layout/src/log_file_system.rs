@@ -154,12 +154,6 @@ impl LogFileSystem {
         Ok(fresh)
     }
 
-    /// The log underneath.
-    #[must_use]
-    pub fn log(&self) -> &Log<NoSeparation> {
-        &self.log
-    }
-
     fn number_block(&mut self) -> u32 {
         self.used_blocks += 1;
         self.free_blocks.pop().unwrap_or_else(|| {

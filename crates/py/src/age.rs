@@ -9,7 +9,7 @@ pub(crate) mod workload;
 use agewell_age::AgeError;
 use pyo3::prelude::*;
 
-use crate::error;
+use crate::{error, interpreter};
 
 /// Tells Python's exceptions apart: bad input from a run that failed.
 pub(crate) fn to_python(problem: &AgeError) -> PyErr {
@@ -24,14 +24,7 @@ pub(crate) fn call_python(
     raised: &mut Option<PyErr>,
     call: impl FnOnce(Python<'_>) -> PyResult<()>,
 ) -> Result<(), AgeError> {
-    Python::attach(|py| {
-        py.check_signals()?;
-        call(py)
-    })
-    .map_err(|exception| {
-        *raised = Some(exception);
-        AgeError::Stopped
-    })
+    if interpreter::call(raised, call) { Ok(()) } else { Err(AgeError::Stopped) }
 }
 
 /// Runs `work` without holding the interpreter; an exception that it kept wins over its error.
@@ -39,10 +32,5 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Option<PyErr>) -> Result<T, AgeError> + Send,
 ) -> PyResult<T> {
-    let mut raised = None;
-    let result = py.detach(|| work(&mut raised));
-    match raised {
-        Some(exception) => Err(exception),
-        None => result.map_err(|why| to_python(&why)),
-    }
+    interpreter::detached(py, work, |why| to_python(&why))
 }

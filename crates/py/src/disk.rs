@@ -12,7 +12,7 @@ use agewell_trace::{BlockBatch, ReadOptions, TIME_MISSING, TraceError, open_bloc
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::error;
+use crate::{error, interpreter};
 
 fn load(device: &str, catalogue: &Path) -> PyResult<DeviceParameters> {
     DeviceParameters::find(device, catalogue).map_err(to_python)
@@ -79,10 +79,9 @@ pub(crate) fn validate_device(
     let options: Options = serde_json::from_str::<Value>(options)
         .map_err(|why| error::input(format!("the options are not JSON: {why}")))
         .and_then(Options::read)?;
-    let mut raised = None;
-    let result = py.detach(|| {
+    let work = |raised: &mut Option<PyErr>| {
         let parameters = load(device, &catalogue_dir)?;
-        let read = read_measured(&trace, options.trace_device, &mut raised).map_err(|why| {
+        let read = read_measured(&trace, options.trace_device, raised).map_err(|why| {
             if why.is_input_error() { error::input(why) } else { error::run(why) }
         })?;
         // A drive that had one request at a time can be replayed with think times, which keeps the
@@ -94,11 +93,9 @@ pub(crate) fn validate_device(
             validate(&parameters, &read.drives, ValidationOptions { fit: options.fit, primary })
                 .map_err(|why| error::input(format!("{}: {why}", trace.display())))?;
         Ok(document(&report, &parameters, &trace, &read))
-    });
-    match raised {
-        Some(exception) => Err(exception),
-        None => result.map(|document| document.to_string()),
-    }
+    };
+    let document = interpreter::detached(py, work, |why: PyErr| why)?;
+    Ok(document.to_string())
 }
 
 struct Options {
@@ -177,8 +174,7 @@ fn read_measured(
             measured.sectors.push(batch.sectors[row]);
             measured.operation.push(batch.operation[row]);
         }
-        if let Err(exception) = Python::attach(|py| py.check_signals()) {
-            *raised = Some(exception);
+        if !interpreter::call(raised, |_| Ok(())) {
             return Err(TraceError::Interrupted);
         }
     }

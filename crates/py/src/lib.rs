@@ -15,6 +15,7 @@
 mod age;
 mod disk;
 mod error;
+mod interpreter;
 mod sim;
 mod trace;
 

@@ -7,7 +7,7 @@ use agewell_sim::{AnyExperiment, Places, RunError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::{age, error};
+use crate::{age, error, interpreter};
 
 /// Runs one experiment and returns its result document as JSON text.
 ///
@@ -27,15 +27,18 @@ pub(crate) fn run_experiment(
 ) -> PyResult<String> {
     let experiment = read_experiment(config)?;
     let places = Places { base: &base_dir, catalogue: &catalogue_dir };
-    let mut raised = None;
-    let result = py.detach(|| {
-        let mut tell = |done: u64| told(progress.as_ref(), done, &mut raised);
+    let work = |raised: &mut Option<PyErr>| {
+        let mut tell = |done: u64| {
+            interpreter::call(raised, |py| {
+                if let Some(progress) = &progress {
+                    progress.call1(py, (done,))?;
+                }
+                Ok(())
+            })
+        };
         run_and_write(&experiment, places, out_dir.as_deref(), &mut tell)
-    });
-    match raised {
-        Some(exception) => Err(exception),
-        None => result,
-    }
+    };
+    interpreter::detached(py, work, |why| why)
 }
 
 /// The experiment with every default filled in, as JSON text; checks it without running it.
@@ -65,25 +68,6 @@ fn read_experiment(config: &str) -> PyResult<Asked> {
     }
     let read = AnyExperiment::from_value(value).map_err(error::input)?;
     Ok(Asked::Requests(Box::new(read)))
-}
-
-/// Tells Python how far a run has come; whether to go on.
-fn told(progress: Option<&Py<PyAny>>, done: u64, raised: &mut Option<PyErr>) -> bool {
-    // Signals reach Python only while it holds the interpreter: a batch is a few milliseconds.
-    let told = Python::attach(|py| {
-        py.check_signals()?;
-        if let Some(progress) = progress {
-            progress.call1(py, (done,))?;
-        }
-        Ok(())
-    });
-    match told {
-        Ok(()) => true,
-        Err(exception) => {
-            *raised = Some(exception);
-            false
-        }
-    }
 }
 
 fn run_and_write(

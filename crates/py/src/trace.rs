@@ -9,7 +9,7 @@ use agewell_trace::{
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::error;
+use crate::{error, interpreter};
 
 /// Tells Python's exceptions apart: bad input from a run that failed.
 fn to_python(problem: &TraceError) -> PyErr {
@@ -23,10 +23,15 @@ fn options(format: Option<&str>, skip_bad: bool) -> PyResult<ReadOptions> {
 
 /// Lets Python handle signals; what it raises is kept in `raised` and stops the work.
 fn check_signals(raised: &mut Option<PyErr>) -> Result<(), TraceError> {
-    Python::attach(|py| py.check_signals()).map_err(|exception| {
-        *raised = Some(exception);
-        TraceError::Interrupted
-    })
+    call_python(raised, |_| Ok(()))
+}
+
+/// Calls Python in the midst of work; what it raises is kept in `raised` and stops the work.
+fn call_python(
+    raised: &mut Option<PyErr>,
+    call: impl FnOnce(Python<'_>) -> PyResult<()>,
+) -> Result<(), TraceError> {
+    if interpreter::call(raised, call) { Ok(()) } else { Err(TraceError::Interrupted) }
 }
 
 /// Runs `work` without holding the interpreter; an exception that it kept wins over its error.
@@ -34,12 +39,7 @@ fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce(&mut Option<PyErr>) -> Result<T, TraceError> + Send,
 ) -> PyResult<T> {
-    let mut raised = None;
-    let result = py.detach(|| work(&mut raised));
-    match raised {
-        Some(exception) => Err(exception),
-        None => result.map_err(|why| to_python(&why)),
-    }
+    interpreter::detached(py, work, |why| to_python(&why))
 }
 
 /// What a trace is and holds, as JSON text: `format`, `sureness`, `metadata`, `summary`.
@@ -153,16 +153,11 @@ pub(crate) fn trace_convert(
         .map_err(|why| error::input(format!("filters must be a JSON list of texts: {why}")))?;
     let done = detached(py, |raised| {
         let mut tell = |bytes: u64, requests: u64| {
-            Python::attach(|py| {
-                py.check_signals()?;
+            call_python(raised, |py| {
                 if let Some(progress) = &progress {
                     progress.call1(py, (bytes, requests))?;
                 }
                 Ok(())
-            })
-            .map_err(|exception: PyErr| {
-                *raised = Some(exception);
-                TraceError::Interrupted
             })
         };
         if as_strace {

@@ -111,11 +111,6 @@ impl FileHost {
         &self.accounts
     }
 
-    /// Sectors of the device.
-    pub fn capacity(&self) -> SectorCount {
-        self.device.capacity()
-    }
-
     /// The processor is busy for so long.
     pub fn compute(&mut self, time: SimDuration) {
         self.now_ns += time.0;

@@ -262,8 +262,8 @@ def figure_04(context: Context) -> FigureResult:
     values: dict[str, float | None] = {}
     plots: list[Plot] = []
     deviations: list[float] = []
-    for direction, metric in (("read", "read_mb_per_s"), ("write", "create_mb_per_s")):
-        rates = {name: _by_file_size(run, metric) for name, run in runs.items()}
+    for direction, phase in (("read", "read"), ("write", "create")):
+        rates = {name: _by_file_size(run, f"{phase}_mb_per_s") for name, run in runs.items()}
         gains = {
             size: gain_pct(before, rates["realloc"][size])
             for size, before in rates["ffs"].items()
@@ -280,9 +280,9 @@ def figure_04(context: Context) -> FigureResult:
         values[f"{direction}/gain_most_pct"] = max(gains.values())
         values[f"{direction}/gain_large_pct"] = sum(large) / len(large)
         values[f"{direction}/raw"] = raw
-        for run in runs.values():
-            spread = _by_file_size(run, metric.replace("_mb", "_deviation_mb"))
-            of_size = _by_file_size(run, metric)
+        for name, run in runs.items():
+            spread = _by_file_size(run, f"{phase}_deviation_mb_per_s")
+            of_size = rates[name]
             deviations += [100 * spread[size] / of_size[size] for size in spread]
         plots.append(_throughput_plot(direction, rates, raw))
     values["both/deviation_most_pct"] = max(deviations)
@@ -349,7 +349,7 @@ def table_02(context: Context) -> FigureResult:
 
 def figure_06(context: Context) -> FigureResult:
     """The layout of the hot files by size, beside that of the benchmark's files."""
-    hot, made = age(context, "table-02"), age(context, "figure-05")
+    hot, made = age(context, "figure-06"), age(context, "figure-05")
     values: dict[str, float | None] = {}
     curves: list[Curve] = []
     for name, run in hot.items():

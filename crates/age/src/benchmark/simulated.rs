@@ -141,14 +141,13 @@ impl<F: FileSystem + Clone> Bench<'_, F> {
         &self,
         chosen: &[u32],
         stream: &mut Stream,
-    ) -> Result<(Phase, Phase, LayoutCounts), AgeError> {
+    ) -> Result<(Phase, Phase), AgeError> {
         let mut files = self.file_system.clone();
         let mut host = self.begin(stream);
-        let layout = layout_of(&files, chosen);
         let read = self.read_all(&mut files, chosen, &mut host)?;
         host.drop_cache();
         let write = self.overwrite_all(&mut files, chosen, false, &mut host)?;
-        Ok((read, write, layout))
+        Ok((read, write))
     }
 
     /// Reads and writes `bytes` of the device itself, from its start, by its largest transfers.
@@ -253,7 +252,7 @@ fn write_whole(
 ///
 /// A block of a file is counted unless it is the first; it is optimal if it follows the one before
 /// on the device. Fragments at the end of a file are left out.
-pub fn layout_of(files: &impl FileSystem, chosen: &[u32]) -> LayoutCounts {
+fn layout_of(files: &impl FileSystem, chosen: &[u32]) -> LayoutCounts {
     let mut counts = LayoutCounts::default();
     let block_bytes = files.block_bytes();
     for file in chosen {

@@ -16,7 +16,7 @@ use crate::benchmark::{SequentialPlan, median_and_deviation};
 use crate::replay::{
     ReplayFiles, ReplayOptions, ReplayReport, SeriesRow, Until, replay, write_series,
 };
-use crate::score::{Report, ScoreOptions, score};
+use crate::score::{HotPeriod, Report, ScoreOptions, layout_counts, score};
 use crate::simulated_layout::AnyFileSystem;
 use crate::target::Target;
 use crate::target::simulated::SimulatedTarget;
@@ -101,21 +101,21 @@ pub fn run(
     let hot_ns = experiment.measure.hot.map(|hot| hot.0);
     let options = ScoreOptions { hot_period_ns: hot_ns, ..ScoreOptions::default() };
     let scores = score(&snapshot, &options)?;
-    let with_tails = score(&snapshot, &ScoreOptions { count_tails: true, ..options })?;
+    let with_tails =
+        layout_counts(&snapshot, &ScoreOptions { count_tails: true, ..options }, |_| true)?;
     let mut metrics = aging_metrics(&report, &scores);
     metrics.insert("file_operations".to_owned(), json!(file_operations));
-    let with_tails = with_tails.layout.all;
-    metrics.insert("layout_score_with_tails".to_owned(), json!(with_tails.layout_score));
+    metrics.insert("layout_score_with_tails".to_owned(), json!(with_tails.score()));
     let tails = LayoutCounts {
-        optimal: with_tails.optimal_blocks - scores.layout.all.optimal_blocks,
-        counted: with_tails.counted_blocks - scores.layout.all.counted_blocks,
+        optimal: with_tails.optimal - scores.layout.all.optimal_blocks,
+        counted: with_tails.counted - scores.layout.all.counted_blocks,
     };
     metrics.insert("tails_behind_share".to_owned(), json!(tails.score()));
     let mut sequential = Vec::new();
     if let Some(device) = &device {
         let bench = Benches { experiment, target: &target, device };
         bench.raw(&mut metrics)?;
-        bench.hot(&snapshot, &mut metrics)?;
+        bench.hot(&snapshot, &scores, &mut metrics)?;
         sequential = bench.sequential(progress)?;
     }
     let path = match &experiment.workload {
@@ -242,7 +242,12 @@ impl Benches<'_> {
         Ok(())
     }
 
-    fn hot(&self, snapshot: &Snapshot, metrics: &mut Map<String, Value>) -> Result<(), AgeError> {
+    fn hot(
+        &self,
+        snapshot: &Snapshot,
+        scores: &Report,
+        metrics: &mut Map<String, Value>,
+    ) -> Result<(), AgeError> {
         let Some(period) = self.experiment.measure.hot else { return Ok(()) };
         let chosen = hot_files(snapshot, period.0);
         let mut stream = self.stream("hot files");
@@ -251,10 +256,10 @@ impl Benches<'_> {
         let bytes: u64 = chosen.iter().map(|file| files.size_bytes(*file)).sum();
         metrics.insert("hot_files".to_owned(), json!(chosen.len()));
         metrics.insert("hot_bytes".to_owned(), json!(bytes));
-        let layout = found.first().and_then(|(_, _, layout)| layout.score());
+        let layout = scores.layout.hot.as_ref().and_then(|hot| hot.share.layout_score);
         metrics.insert("hot_layout_score".to_owned(), json!(layout));
-        put_rates(metrics, "hot_read", found.iter().map(|(read, _, _)| read));
-        put_rates(metrics, "hot_write", found.iter().map(|(_, write, _)| write));
+        put_rates(metrics, "hot_read", found.iter().map(|(read, _)| read));
+        put_rates(metrics, "hot_write", found.iter().map(|(_, write)| write));
         Ok(())
     }
 
@@ -279,14 +284,13 @@ impl Benches<'_> {
     }
 }
 
-/// The regular files modified within `period_ns` of the latest modification, by directory, as the
-/// file system numbers them (Smith & Seltzer 1996, §5.2).
+/// The regular files that hold something and are hot, by directory, as the file system numbers them
+/// (Smith & Seltzer 1996, §5.2).
 fn hot_files(snapshot: &Snapshot, period_ns: u64) -> Vec<u32> {
-    let regular = || snapshot.files.iter().filter(|file| file.kind == FileKind::Regular);
-    let latest = regular().map(|file| file.modify_ns).max().unwrap_or(0);
-    let from = latest.saturating_sub_unsigned(period_ns);
+    let period = HotPeriod::before(snapshot, period_ns);
+    let regular = snapshot.files.iter().filter(|file| file.kind == FileKind::Regular);
     let mut hot: Vec<_> =
-        regular().filter(|file| file.size_bytes > 0 && file.modify_ns >= from).collect();
+        regular.filter(|file| file.size_bytes > 0 && period.holds(file)).collect();
     hot.sort_by_key(|file| (file.directory, file.inode));
     hot.iter().map(|file| file.inode as u32).collect()
 }

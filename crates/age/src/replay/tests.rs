@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Snapshot;
+use crate::score::ScoreOptions;
 use crate::target::{Allocation, DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget};
 use agewell_layout::file_system::FileSystem;
 
@@ -510,7 +511,8 @@ fn a_simulated_target_holds_what_the_workload_says() {
         sizes.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, sizes, "{kind}");
-        let counted = crate::score::layout_counts(&snapshot, false, |_| true).expect("sound");
+        let counted = crate::score::layout_counts(&snapshot, &ScoreOptions::default(), |_| true)
+            .expect("sound");
         assert_eq!(target.layout_counts().expect("it tells"), counted, "{kind}");
     }
 }

@@ -6,9 +6,10 @@
 
 use serde::Serialize;
 
-use crate::{ExtentFlags, FileKind, LayoutCounts, NO_TIME, Snapshot, SnapshotFile};
+use crate::{ExtentFlags, FileKind, LayoutCounts, Snapshot, SnapshotFile};
 
 use super::histogram::{bin_up_to, bounds_up_to, mean, median};
+use super::hot::HotPeriod;
 use super::measure::{FileMeasure, Measures};
 use super::pieces::Piece;
 use super::tree::{Tree, path_of};
@@ -275,27 +276,18 @@ fn size_bins(tallies: &[Tally; BINS]) -> Vec<SizeBin> {
 
 impl HotFiles {
     fn new(snapshot: &Snapshot, measures: &Measures, period_ns: u64) -> Self {
-        let latest = || {
-            let times = regular(snapshot, measures).map(|(file, _)| file.modify_ns);
-            times.filter(|time| *time != NO_TIME).max()
-        };
-        let taken = snapshot.facts.taken_ns;
-        let until_ns = if taken == NO_TIME { latest() } else { Some(taken) };
+        let period = HotPeriod::before(snapshot, period_ns);
         let mut total = Tally::default();
         let mut sizes = [Tally::default(); BINS];
-        if let Some(until_ns) = until_ns {
-            let since_ns = i128::from(until_ns) - i128::from(period_ns);
-            for (file, measure) in regular(snapshot, measures) {
-                let hot = file.modify_ns != NO_TIME && i128::from(file.modify_ns) >= since_ns;
-                if hot && measure.has_place() {
-                    total.add(measure);
-                    sizes[bin_up_to(measure.blocks.max(1))].add(measure);
-                }
+        for (file, measure) in regular(snapshot, measures) {
+            if period.holds(file) && measure.has_place() {
+                total.add(measure);
+                sizes[bin_up_to(measure.blocks.max(1))].add(measure);
             }
         }
         Self {
             period_ns,
-            until_ns,
+            until_ns: period.until_ns,
             files: total.files,
             split_files: total.split_files,
             share: total.counts.into(),

@@ -3,12 +3,10 @@
 use agewell_core::RandomStreams;
 use agewell_disk::DeviceParameters;
 use agewell_disk::queue::Discipline;
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
-use agewell_layout::log_file_system::{LogFileSystem, LogFileSystemSetting};
+use serde_json::json;
 
 use super::*;
+use crate::simulated_layout::{AnyFileSystem, LayoutSetup};
 
 /// 10 ms a request, 1,000,000 bytes a second.
 fn device() -> DeviceModel {
@@ -44,34 +42,9 @@ fn host() -> HostParameters {
     }
 }
 
-fn file_system() -> LogFileSystem {
-    let disk = CostModel {
-        access_ns: 10_000_000,
-        further_ns: 10_000_000,
-        bandwidth_bytes_per_s: 1_000_000,
-        block_bytes: 8192,
-    };
-    let log = LogSetting {
-        shape: LogShape::uniform(200, 128).expect("a shape"),
-        blocks: 1,
-        clients: 1,
-        buffer_blocks: 1,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
-        reserve_segments: 1,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk,
-        stream: RandomStreams::new(1).stream("victims"),
-    };
-    let setting =
-        LogFileSystemSetting { log, block_bytes: 8192, cluster_blocks: 8, minfree_pct: 10 };
-    LogFileSystem::new(setting).expect("a file system")
+fn file_system() -> AnyFileSystem {
+    let log = json!({"kind": "lfs", "size": "200 MiB"});
+    LayoutSetup::read(log).expect("a layout").build().expect("a file system")
 }
 
 fn seconds(requests: u64, bytes: u64) -> u64 {

@@ -153,7 +153,8 @@ fn a_fragment_is_a_block_of_its_file_only_if_asked_for() {
     let broken = &report.fragmentation;
     assert_eq!((broken.split_files, broken.multi_block_files), (1, 2), "for reading tails count");
     assert_eq!(report.layout.special.files_without_blocks, 0);
-    let alone = layout_counts(&maker.snapshot, false, |_| true).expect("the snapshot is sound");
+    let alone = layout_counts(&maker.snapshot, &ScoreOptions::default(), |_| true)
+        .expect("the snapshot is sound");
     assert_eq!((alone.optimal, alone.counted), (2, 2));
 }
 
@@ -203,7 +204,9 @@ fn any_subset_has_its_counts() {
     let mut maker = Maker::new(100);
     maker.file(&[extent(0, 10, 2)]);
     maker.file(&[extent(0, 20, 1), extent(1, 30, 1)]);
-    let counts = |links| layout_counts(&maker.snapshot, false, |file| file.inode == links);
+    let counts = |links| {
+        layout_counts(&maker.snapshot, &ScoreOptions::default(), |file| file.inode == links)
+    };
     assert_eq!(counts(3).expect("sound"), LayoutCounts { optimal: 1, counted: 1 });
     assert_eq!(counts(4).expect("sound"), LayoutCounts { optimal: 0, counted: 1 });
 }
