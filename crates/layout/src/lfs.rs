@@ -4,15 +4,15 @@
 //! or partial segments, and makes room by the means its policies choose: cleaning (copy the live
 //! blocks of some segments to the end of the log), hole-plugging (copy them into the holes of other
 //! segments) or threading (write new data into the holes of a segment). It knows no clock and no
-//! disk: transfers go to a [`LogDevice`], which may price them ([`CostMeter`]), time them on a
+//! disk: transfers go to a [`BlockDevice`], which may price them ([`CostMeter`]), time them on a
 //! modelled disk, or carry them out.
 
 mod adaptive;
 mod age_order;
+mod block_layout;
 mod buffer;
 mod collection;
 mod cost_meter;
-mod device;
 mod error;
 mod log;
 pub mod policy;
@@ -24,9 +24,9 @@ mod utilization_order;
 mod verify;
 mod victim_index;
 
+pub use crate::block_device::{BlockDevice, Purpose, Transfer, Unpriced};
 pub use adaptive::AdaptiveLog;
 pub use cost_meter::{CostMeter, Spent};
-pub use device::{LogDevice, Purpose, Transfer, Unpriced};
 pub use error::{LogError, ShapeError};
 pub use log::{Counts, Header, Log, LogSetting, Trigger, ZoneUse};
 pub use shape::{LogShape, Zone};

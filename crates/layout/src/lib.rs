@@ -3,8 +3,13 @@
 //! A layout knows neither clock nor disk. It is told what is written, read and deleted, and answers
 //! with transfers of blocks; whoever drives it decides what those cost.
 
+pub mod block_device;
+pub mod block_layout;
 pub mod early_unix;
 pub mod ffs;
 pub mod file_system;
+pub mod free_places;
 pub mod lfs;
 pub mod log_file_system;
+pub mod sequential;
+pub mod write_buffers;

@@ -3,11 +3,11 @@
 //! [`AnyExperiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
 //! The event loop is in [`replay`], what it counts in [`metrics`].
 
+pub mod block_host;
 pub mod cache;
 pub mod config;
 mod error;
 pub mod file_host;
-pub mod log;
 pub mod metrics;
 pub mod remap;
 pub mod replay;

@@ -13,12 +13,12 @@ use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use serde_json::{Value, json};
 
+use crate::block_host::{self, BlockExperiment, LogSeries, ThroughputSeries};
 use crate::config::{
     BeyondCapacity, ConfigError, DISKS_MAX, DeviceChoice, Experiment, RemapSetup, Replay, Workload,
     resolve_path,
 };
 use crate::error::RunError;
-use crate::log::{self, LogExperiment, LogSeries};
 use crate::metrics::Metrics;
 use crate::remap::Remapper;
 use crate::replay::{Accounting, Disk};
@@ -50,22 +50,23 @@ pub struct Outcome {
 pub(crate) enum Tables {
     /// What block requests cost, and what they would have cost without remapping, if asked for.
     Blocks { metrics: Box<Metrics>, baseline: Option<Box<Metrics>> },
-    /// How a log went on.
-    Log(LogSeries),
+    /// How file requests went on, and what a log did meanwhile.
+    Files { log: Option<LogSeries>, throughput: ThroughputSeries },
 }
 
 impl Outcome {
     /// What block requests cost, and what they would have cost without remapping, if asked for;
-    /// nothing for a log.
+    /// nothing for file requests.
     #[must_use]
     pub fn block_metrics(&self) -> Option<(&Metrics, Option<&Metrics>)> {
         match &self.tables {
             Tables::Blocks { metrics, baseline } => Some((metrics, baseline.as_deref())),
-            Tables::Log(_) => None,
+            Tables::Files { .. } => None,
         }
     }
 
-    /// Writes `result.json`, `series.parquet` and, for block requests, `histograms.parquet` into
+    /// Writes `result.json` and tables (`series.parquet`, `histograms.parquet` for block requests,
+    /// `throughput.parquet` for file requests) into
     /// `directory`, which is made if absent. The document comes last: where it stands, the tables do too.
     ///
     /// # Errors
@@ -77,7 +78,10 @@ impl Outcome {
             Tables::Blocks { metrics, baseline } => {
                 write_tables(directory, metrics, baseline.as_deref()).map_err(failed)?;
             }
-            Tables::Log(series) => series.write(directory).map_err(failed)?,
+            Tables::Files { log, throughput } => {
+                log.iter().try_for_each(|log| log.write(directory)).map_err(failed)?;
+                throughput.write(directory).map_err(failed)?;
+            }
         }
         let text = format!("{:#}\n", self.document);
         write_whole(directory, "result.json", text.as_bytes()).map_err(failed)?;
@@ -97,7 +101,7 @@ pub fn run(
 ) -> Result<Outcome, RunError> {
     match experiment {
         AnyExperiment::Blocks(experiment) => run_blocks(experiment, places, progress),
-        AnyExperiment::Log(experiment) => log::run(experiment, places, progress),
+        AnyExperiment::Files(experiment) => block_host::run(experiment, places, progress),
     }
 }
 
@@ -106,18 +110,18 @@ pub fn run(
 pub enum AnyExperiment {
     /// Block requests through remapping and queue.
     Blocks(Experiment),
-    /// File requests through the host into a log.
-    Log(LogExperiment),
+    /// File requests through the host into a layout.
+    Files(BlockExperiment),
 }
 
 impl AnyExperiment {
-    /// An experiment from `value` (the TOML file as JSON): with a table `[layout]` it is a log.
+    /// An experiment from `value` (the TOML file as JSON): with a table `[layout]` it is one of file requests.
     ///
     /// # Errors
     /// Names the table and key.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
-        if LogExperiment::is_asked_for(&value) {
-            LogExperiment::from_value(value).map(AnyExperiment::Log)
+        if BlockExperiment::is_asked_for(&value) {
+            BlockExperiment::from_value(value).map(AnyExperiment::Files)
         } else {
             Experiment::from_value(value).map(AnyExperiment::Blocks)
         }
@@ -128,7 +132,7 @@ impl AnyExperiment {
     pub fn resolved(&self) -> Value {
         match self {
             AnyExperiment::Blocks(experiment) => experiment.resolved(),
-            AnyExperiment::Log(experiment) => experiment.resolved(),
+            AnyExperiment::Files(experiment) => experiment.resolved(),
         }
     }
 }

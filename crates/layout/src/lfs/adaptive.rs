@@ -34,7 +34,7 @@ use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
-use super::{Counts, Log, LogDevice, LogError, LogSetting, ShapeError, Unpriced};
+use super::{BlockDevice, Counts, Log, LogError, LogSetting, ShapeError, Unpriced};
 
 /// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
 /// is known has doubled by then.
@@ -150,7 +150,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         &mut self,
         block: u32,
         client: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         if let Some(watch) = &mut self.watch
             && let Some(sampled) = watch.sample.number_of(block)
@@ -164,7 +164,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     ///
     /// # Errors
     /// If there is no room left beyond the reserve.
-    pub fn preload(&mut self, block: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub fn preload(&mut self, block: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         if let Some((follower, sampled)) = self.follower_of(block) {
             let lost = follower.preload(sampled, &mut Unpriced).is_err();
             self.watch.iter_mut().for_each(|watch| watch.lost |= lost);
@@ -172,8 +172,23 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         self.log.preload(block, device)
     }
 
+    /// Lays out blocks in even chunks: see [`Log::fragment`].
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn fragment(&mut self, blocks: &[u32], chunk_blocks: u32) -> Result<(), LogError> {
+        if let Some(watch) = &mut self.watch
+            && let Some(follower) = &mut watch.follower
+        {
+            let sampled: Vec<u32> =
+                blocks.iter().filter_map(|block| watch.sample.number_of(*block)).collect();
+            watch.lost |= follower.fragment(&sampled, chunk_blocks).is_err();
+        }
+        self.log.fragment(blocks, chunk_blocks)
+    }
+
     /// `block` is deleted.
-    pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
+    pub fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         if let Some((follower, sampled)) = self.follower_of(block) {
             follower.delete(sampled, &mut Unpriced);
         }
@@ -184,7 +199,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
-    pub fn sync(&mut self, client: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         if let Some(watch) = &mut self.watch {
             watch.sync(client, &self.log);
         }
@@ -195,7 +210,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
-    pub fn sync_all(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
         for client in 0..self.log.setting.clients {
             self.sync(client, device)?;
         }
@@ -217,7 +232,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     pub fn collect_ahead(
         &mut self,
         free_wanted: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         self.log.collect_ahead(free_wanted, device)
     }

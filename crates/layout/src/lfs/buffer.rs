@@ -10,7 +10,7 @@
 use super::log::{Log, Open, WAITING};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
-use super::{LogDevice, LogError, Purpose};
+use super::{BlockDevice, LogError, Purpose};
 
 /// A block that waits.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl<P: Placement> Log<P> {
         &mut self,
         block: u32,
         client: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         let place = self.map[block as usize];
         if place != NONE && place & WAITING != 0 {
@@ -106,7 +106,7 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
-    pub fn sync(&mut self, client: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         if self.setting.buffer_blocks <= 1 {
             return Ok(());
         }
@@ -156,7 +156,7 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
-    pub fn sync_all(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
         for client in 0..self.buffers.clients() {
             self.sync(client, device)?;
         }
@@ -167,7 +167,7 @@ impl<P: Placement> Log<P> {
         &mut self,
         log: usize,
         entries: &[u32],
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         let mut rest = entries;
         while !rest.is_empty() {
@@ -187,7 +187,7 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    fn append_new(&mut self, log: usize, entries: &[u32], device: &mut impl LogDevice) {
+    fn append_new(&mut self, log: usize, entries: &[u32], device: &mut impl BlockDevice) {
         let Open { segment, next: first, .. } = self.open[log];
         for (slot, entry) in (first..).zip(entries) {
             let block = self.buffers.entries[*entry as usize].block;

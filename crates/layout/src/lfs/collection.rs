@@ -10,11 +10,11 @@ use super::log::{HEADER_BYTES, Header, Log, Trigger, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
-use super::{LogDevice, LogError, Purpose, Transfer, Victim};
+use super::{BlockDevice, LogError, Purpose, Transfer, Victim};
 
 impl<P: Placement> Log<P> {
     /// Makes room for new data.
-    pub(super) fn make_room(&mut self, device: &mut impl LogDevice) -> Result<(), LogError> {
+    pub(super) fn make_room(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
         let before = self.room();
         // A policy by age of sealing may meet segments without garbage; a round of all of them
         // that frees nothing shows that nothing can be freed.
@@ -46,7 +46,7 @@ impl<P: Placement> Log<P> {
     pub fn collect_ahead(
         &mut self,
         free_wanted: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         let wanted = self.setting.reserve_segments + free_wanted;
         if self.free_segments(self.zones(false)) >= wanted {
@@ -171,7 +171,7 @@ impl<P: Placement> Log<P> {
     pub(super) fn clean(
         &mut self,
         batch: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         let cleaned = self.clean_batch(batch, device);
         if cleaned.is_err() {
@@ -191,7 +191,7 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    fn clean_batch(&mut self, batch: u32, device: &mut impl LogDevice) -> Result<bool, LogError> {
+    fn clean_batch(&mut self, batch: u32, device: &mut impl BlockDevice) -> Result<bool, LogError> {
         let (mut freed, mut read) = (0, 0);
         while read == 0 || (batch == 0 || read < batch) {
             self.refresh_index();
@@ -214,7 +214,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Reads `victim` and stages its live blocks.
-    fn gather(&mut self, victim: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+    fn gather(&mut self, victim: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         self.take_victim(victim, device);
         let (first, end) = self.table.bounds(victim);
         let view = CollectedSegment {
@@ -247,7 +247,7 @@ impl<P: Placement> Log<P> {
         &mut self,
         slot: u32,
         segment: &CollectedSegment,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         let block = self.table.owner[slot as usize];
         let log = self.placement.place_collected(block, segment, self.clock) as usize;
@@ -262,7 +262,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Takes `victim` out of the index and reads it.
-    fn take_victim(&mut self, victim: u32, device: &mut impl LogDevice) {
+    fn take_victim(&mut self, victim: u32, device: &mut impl BlockDevice) {
         let zone = self.table.shape.zone_of(victim);
         let (slot, end) = self.table.bounds(victim);
         let (blocks, live) = (end - slot, self.table.live[victim as usize]);
@@ -287,7 +287,7 @@ impl<P: Placement> Log<P> {
     }
 
     #[inline(never)]
-    fn write_staged(&mut self, log: usize, device: &mut impl LogDevice) -> Result<(), LogError> {
+    fn write_staged(&mut self, log: usize, device: &mut impl BlockDevice) -> Result<(), LogError> {
         let mut staged = std::mem::take(&mut self.staged[log]);
         let mut done = 0;
         while done < staged.len() {
@@ -307,7 +307,12 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    fn append_collected(&mut self, log: usize, blocks: &[(u32, u32)], device: &mut impl LogDevice) {
+    fn append_collected(
+        &mut self,
+        log: usize,
+        blocks: &[(u32, u32)],
+        device: &mut impl BlockDevice,
+    ) {
         let super::log::Open { segment, next: first, .. } = self.open[log];
         self.table.fill_run(segment, first, blocks.iter().map(|staged| staged.0));
         let mut youngest = self.table.youngest[segment as usize];
@@ -362,7 +367,7 @@ impl<P: Placement> Log<P> {
 
     /// Copies the live blocks of the least utilized segment into holes of the most utilized; false
     /// if there are not enough holes.
-    fn plug(&mut self, device: &mut impl LogDevice) -> bool {
+    fn plug(&mut self, device: &mut impl BlockDevice) -> bool {
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
         let live = self.table.live[victim as usize];
@@ -408,7 +413,7 @@ impl<P: Placement> Log<P> {
         blocks: impl Iterator<Item = u32>,
         purpose: Purpose,
         filled: &mut Vec<u32>,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) {
         let (first, end) = self.table.bounds(segment);
         let mut slot = first;
@@ -426,7 +431,7 @@ impl<P: Placement> Log<P> {
         self.transfer_filled(&filled[begin..], purpose, device);
     }
 
-    fn transfer_filled(&self, slots: &[u32], purpose: Purpose, device: &mut impl LogDevice) {
+    fn transfer_filled(&self, slots: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
         let mut further = false;
         let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };

@@ -1,7 +1,7 @@
 //! A device that prices every transfer by a cost model and keeps purposes apart.
 
 use super::policy::cost::CostModel;
-use super::{LogDevice, Purpose, Transfer};
+use super::{BlockDevice, Purpose, Transfer};
 
 /// What one purpose took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +48,13 @@ impl CostMeter {
         self.spent.iter().map(|spent| spent.time_ns).sum()
     }
 
+    /// What all purposes but reading for users took so far, ns.
+    #[must_use]
+    pub fn writing_ns(&self) -> u64 {
+        let writing = Purpose::ALL.into_iter().filter(|purpose| !purpose.is_for_reading());
+        writing.map(|purpose| self.spent(purpose).time_ns).sum()
+    }
+
     /// Adds a transfer whose time is known otherwise.
     pub fn add(&mut self, transfer: &Transfer, time_ns: u64) {
         let spent = &mut self.spent[transfer.purpose as usize];
@@ -64,7 +71,7 @@ impl CostMeter {
     }
 }
 
-impl LogDevice for CostMeter {
+impl BlockDevice for CostMeter {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let time_ns = self.price_ns(transfer);
         self.add(transfer, time_ns);

@@ -5,7 +5,7 @@
 //! free segment is opened; when no more than the reserve is free, room is made first.
 //!
 //! Events come in an order that keeps the log atomic (Matthews 1999, §5.4.1): data is written to
-//! slots that the map on disk does not name; then the map changes ([`LogDevice::commit`]); then the
+//! slots that the map on disk does not name; then the map changes ([`BlockDevice::commit`]); then the
 //! slots it named before are dead, and segments in which nothing is live become free. Deletions
 //! take effect in the map at once, as all metadata here does without disk traffic.
 //!
@@ -34,7 +34,7 @@ use super::policy::placement::Placement;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};
-use super::{LogDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
+use super::{BlockDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
 
 /// Set in a block's place while it waits in a buffer; the rest is the entry's number.
 pub(crate) const WAITING: u32 = SLOTS_MAX as u32;
@@ -345,7 +345,7 @@ impl<P: Placement> Log<P> {
         &mut self,
         block: u32,
         client: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         self.counts.user_blocks += 1;
         if self.setting.buffer_blocks <= 1 {
@@ -360,7 +360,11 @@ impl<P: Placement> Log<P> {
     }
 
     #[inline(never)]
-    fn collect_garbage(&mut self, share: f64, device: &mut impl LogDevice) -> Result<(), LogError> {
+    fn collect_garbage(
+        &mut self,
+        share: f64,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
         // A policy that ignores utilization may meet full segments, but not in all of a round.
         let mut left = self.table.shape.segments();
         while self.dead_sealed as f64 > share * self.written_slots as f64 && left > 0 {
@@ -374,7 +378,7 @@ impl<P: Placement> Log<P> {
 
     /// Straight to the disk: the fast path of everything that has no buffers.
     #[inline]
-    fn write_through(&mut self, block: u32, device: &mut impl LogDevice) -> Result<(), LogError> {
+    fn write_through(&mut self, block: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         self.clock += 1;
         let old = self.map[block as usize];
         if old != NONE {
@@ -407,7 +411,7 @@ impl<P: Placement> Log<P> {
         &mut self,
         log: usize,
         block: u32,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         let old = self.map[block as usize];
         let mut threaded = false;
@@ -435,7 +439,7 @@ impl<P: Placement> Log<P> {
 
     /// Appends `block`, which waits in no buffer, to `log`, which has room.
     #[inline]
-    pub(super) fn append_one(&mut self, log: usize, block: u32, device: &mut impl LogDevice) {
+    pub(super) fn append_one(&mut self, log: usize, block: u32, device: &mut impl BlockDevice) {
         let Open { segment, next: slot, .. } = self.open[log];
         self.open[log].next += 1;
         self.written_slots += 1;
@@ -452,7 +456,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// `block` is deleted.
-    pub fn delete(&mut self, block: u32, device: &mut impl LogDevice) {
+    pub fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         let Some(place) = self.map.get(block as usize).copied().filter(|place| *place != NONE)
         else {
             return;
@@ -482,7 +486,7 @@ impl<P: Placement> Log<P> {
         log: usize,
         blocks: u32,
         purpose: Purpose,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) {
         let slot = self.open[log].next;
         let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
@@ -614,7 +618,7 @@ impl<P: Placement> Log<P> {
     pub(super) fn open_for_new_data(
         &mut self,
         log: usize,
-        device: &mut impl LogDevice,
+        device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         loop {
             let zones = self.zones(false);

@@ -7,7 +7,7 @@
 use super::log::Log;
 use super::policy::placement::Placement;
 
-use super::{LogDevice, Purpose};
+use super::{BlockDevice, Purpose};
 
 impl<P: Placement> Log<P> {
     /// Whether a full segment has a dead block.
@@ -16,7 +16,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Writes buffer entries into the holes of one segment; as many as it has holes.
-    pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl LogDevice) -> usize {
+    pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl BlockDevice) -> usize {
         let Some(segment) = self.choose_thread_segment() else { return 0 };
         let mut blocks = std::mem::take(&mut self.threading);
         let mut filled = std::mem::take(&mut self.filled);
@@ -33,7 +33,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Writes one block, which waits in no buffer, into a hole; false if there is none.
-    pub(super) fn thread_one(&mut self, block: u32, device: &mut impl LogDevice) -> bool {
+    pub(super) fn thread_one(&mut self, block: u32, device: &mut impl BlockDevice) -> bool {
         let Some(segment) = self.choose_thread_segment() else { return false };
         let mut filled = std::mem::take(&mut self.filled);
         self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
@@ -49,7 +49,7 @@ impl<P: Placement> Log<P> {
         self.emptiest_with_hole(0..self.table.shape.zones())
     }
 
-    fn threaded(&mut self, segment: u32, blocks: usize, device: &mut impl LogDevice) {
+    fn threaded(&mut self, segment: u32, blocks: usize, device: &mut impl BlockDevice) {
         device.commit();
         // The segment holds young data again; that the index still ranks it by its old age only
         // matters to policies by age, which see the new one when it is next sealed.

@@ -2,7 +2,7 @@
 //! transfers of sectors.
 
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
-use crate::lfs::{Log, LogDevice, LogShape, Transfer};
+use crate::lfs::{BlockDevice, Log, LogShape, Transfer};
 
 use super::{INODE_BYTES, LogFileSystem, NONE, NoSeparation};
 
@@ -21,7 +21,7 @@ impl<'a, D: FileDevice> SegmentDevice<'a, D> {
     }
 }
 
-impl<D: FileDevice> LogDevice for SegmentDevice<'_, D> {
+impl<D: FileDevice> BlockDevice for SegmentDevice<'_, D> {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let writes = transfer.purpose.writes();
         let transfer = FileTransfer {

@@ -6,7 +6,7 @@
 //! middle of one, finds the committed map; so no slot that it names may be written before the next
 //! commit (Matthews 1999, §5.4.1: new place, then map, then the old place is free).
 
-use agewell_layout::lfs::{LogDevice, LogShape, Purpose, Transfer};
+use agewell_layout::lfs::{BlockDevice, LogShape, Purpose, Transfer};
 
 /// A version of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Recorder {
     }
 }
 
-impl LogDevice for Recorder {
+impl BlockDevice for Recorder {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         assert!(self.transfers_left > 0, "no end of transfers");
         self.transfers_left -= 1;

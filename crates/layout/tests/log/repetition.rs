@@ -4,7 +4,7 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::SepBit;
 use agewell_layout::lfs::{
-    AdaptiveLog, Counts, Header, LogDevice, LogSetting, LogShape, Transfer, Trigger, Victim,
+    AdaptiveLog, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Trigger, Victim,
     ZoneUse,
 };
 
@@ -16,7 +16,7 @@ const BLOCKS: u32 = 20_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Digest(u64);
 
-impl LogDevice for Digest {
+impl BlockDevice for Digest {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         let head = [transfer.purpose as u32, transfer.slot, transfer.blocks, transfer.header_bytes];
         for word in head.iter().chain(contents) {

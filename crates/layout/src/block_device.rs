@@ -1,4 +1,8 @@
-//! The seam between the log and whatever carries out its transfers.
+//! The seam between a layout and whatever carries out its transfers.
+//!
+//! A layout says which places it reads and writes, and why; a device prices that, times it on a
+//! modelled disk, records it, or carries it out. A place is as large as one block of the layout
+//! unless the layout says otherwise ([`crate::block_layout::BlockLayout::unit_bytes`]).
 
 /// Why blocks are transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,11 +22,33 @@ pub enum Purpose {
     HeaderRead = 5,
     /// A segment header is written because a hole of the segment has been filled.
     HeaderWrite = 6,
+    /// A user reads.
+    Read = 7,
+    /// Blocks that nobody has asked for yet are read ahead of time.
+    Prefetch = 8,
+    /// Blocks are read to be put together with others.
+    RegroupRead = 9,
+    /// Blocks are written together.
+    RegroupWrite = 10,
+    /// A block that has been written elsewhere is written to its place among others, too.
+    Patch = 11,
+    /// Records are appended to a journal.
+    Journal = 12,
+    /// What a journal holds is written to its own place.
+    Propagate = 13,
+    /// What describes the data is read.
+    MetadataRead = 14,
+    /// What describes the data is written.
+    MetadataWrite = 15,
+    /// A journal, a log or a whole disk is read after a crash.
+    RecoveryRead = 16,
+    /// What a crash left is put right.
+    RecoveryWrite = 17,
 }
 
 impl Purpose {
     /// Every purpose, in the order of its number.
-    pub const ALL: [Purpose; 7] = [
+    pub const ALL: [Purpose; 18] = [
         Purpose::NewData,
         Purpose::Thread,
         Purpose::CollectRead,
@@ -30,6 +56,17 @@ impl Purpose {
         Purpose::Plug,
         Purpose::HeaderRead,
         Purpose::HeaderWrite,
+        Purpose::Read,
+        Purpose::Prefetch,
+        Purpose::RegroupRead,
+        Purpose::RegroupWrite,
+        Purpose::Patch,
+        Purpose::Journal,
+        Purpose::Propagate,
+        Purpose::MetadataRead,
+        Purpose::MetadataWrite,
+        Purpose::RecoveryRead,
+        Purpose::RecoveryWrite,
     ];
 
     /// The name in tables.
@@ -43,13 +80,39 @@ impl Purpose {
             Purpose::Plug => "plug",
             Purpose::HeaderRead => "header_read",
             Purpose::HeaderWrite => "header_write",
+            Purpose::Read => "read",
+            Purpose::Prefetch => "prefetch",
+            Purpose::RegroupRead => "regroup_read",
+            Purpose::RegroupWrite => "regroup_write",
+            Purpose::Patch => "patch",
+            Purpose::Journal => "journal",
+            Purpose::Propagate => "propagate",
+            Purpose::MetadataRead => "metadata_read",
+            Purpose::MetadataWrite => "metadata_write",
+            Purpose::RecoveryRead => "recovery_read",
+            Purpose::RecoveryWrite => "recovery_write",
         }
     }
 
     /// Whether the disk is written.
     #[must_use]
     pub fn writes(self) -> bool {
-        !matches!(self, Purpose::CollectRead | Purpose::HeaderRead)
+        !matches!(
+            self,
+            Purpose::CollectRead
+                | Purpose::HeaderRead
+                | Purpose::Read
+                | Purpose::Prefetch
+                | Purpose::RegroupRead
+                | Purpose::MetadataRead
+                | Purpose::RecoveryRead
+        )
+    }
+
+    /// Whether the transfer serves reads of users rather than writes: a price of reading.
+    #[must_use]
+    pub fn is_for_reading(self) -> bool {
+        matches!(self, Purpose::Read | Purpose::Prefetch)
     }
 }
 
@@ -58,7 +121,7 @@ impl Purpose {
 pub struct Transfer {
     /// Why.
     pub purpose: Purpose,
-    /// First slot; it and those that follow belong to one segment.
+    /// First place; in a log, it and those that follow belong to one segment.
     pub slot: u32,
     /// Blocks.
     pub blocks: u32,
@@ -85,8 +148,8 @@ impl Transfer {
     }
 }
 
-/// Carries out, prices or records what a log does.
-pub trait LogDevice {
+/// Carries out, prices or records what a layout does.
+pub trait BlockDevice {
     /// A transfer. `contents` are the blocks whose data is moved, one a slot, for writes; nothing
     /// for reads.
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]);
@@ -100,7 +163,7 @@ pub trait LogDevice {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unpriced;
 
-impl LogDevice for Unpriced {
+impl BlockDevice for Unpriced {
     #[inline]
     fn transfer(&mut self, _transfer: &Transfer, _contents: &[u32]) {}
 }

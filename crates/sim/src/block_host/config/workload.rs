@@ -2,7 +2,8 @@
 
 use agewell_core::SimDuration;
 use agewell_trace::workload::{
-    AuspexParameters, Fill, HotColdParameters, TpcbParameters, UpdateParameters, ZipfParameters,
+    AuspexParameters, Fill, HotColdParameters, Survey, TpcbParameters, UpdateParameters,
+    ZipfParameters,
 };
 use serde_json::{Value, json};
 
@@ -11,16 +12,28 @@ use crate::config::{ConfigError, Table};
 
 /// File requests, and how full the disk is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LogWorkload {
+pub struct WorkloadTable {
     /// Which requests.
-    pub kind: LogWorkloadKind,
-    /// Live data at its peak over the capacity of the log (Matthews 1999, §5.2.1.2).
+    pub kind: FileWorkloadKind,
+    /// Live data at its peak over the capacity of the disk (Matthews 1999, §5.2.1.2), with what was
+    /// preallocated.
     pub utilization: f64,
+    /// Data that is never asked for and that fragments what is free, if any.
+    pub preallocated: Option<Preallocated>,
+}
+
+/// Data that lies on the disk in even chunks and is never asked for (Matthews 1999, §6.3).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Preallocated {
+    /// Its share of the disk.
+    pub share: f64,
+    /// Blocks of a chunk.
+    pub chunk_blocks: u32,
 }
 
 /// Which requests.
 #[derive(Debug, Clone, PartialEq)]
-pub enum LogWorkloadKind {
+pub enum FileWorkloadKind {
     /// Uniform updates.
     RandomUpdate(UpdateParameters),
     /// Most updates to few blocks.
@@ -76,31 +89,31 @@ const KINDS: &[(&str, Kind)] = &[
 
 const FILLS: &[(&str, Fill)] = &[("before", Fill::Before), ("measured", Fill::InStream)];
 
-impl LogWorkload {
+impl WorkloadTable {
     pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[workload]", value)?;
         let kind = match table.choice("kind", KINDS, None)? {
-            Kind::RandomUpdate => LogWorkloadKind::RandomUpdate(read_update(&mut table)?),
-            Kind::Sequential => LogWorkloadKind::Sequential(read_update(&mut table)?),
-            Kind::HotCold => LogWorkloadKind::HotCold(HotColdParameters {
+            Kind::RandomUpdate => FileWorkloadKind::RandomUpdate(read_update(&mut table)?),
+            Kind::Sequential => FileWorkloadKind::Sequential(read_update(&mut table)?),
+            Kind::HotCold => FileWorkloadKind::HotCold(HotColdParameters {
                 update: read_update(&mut table)?,
                 hot_fraction: table.number("hot_fraction", 0.0, 1.0)?.unwrap_or(0.1),
                 hot_share: table.number("hot_share", 0.0, 1.0)?.unwrap_or(0.9),
                 shift_every: table.whole("shift_every")?.unwrap_or(0),
             }),
-            Kind::Zipf => LogWorkloadKind::Zipf(ZipfParameters {
+            Kind::Zipf => FileWorkloadKind::Zipf(ZipfParameters {
                 update: read_update(&mut table)?,
                 alpha: table.number("alpha", 0.0, 10.0)?.unwrap_or(1.0),
             }),
-            Kind::Tpcb => LogWorkloadKind::Tpcb(read_tpcb(&mut table)?),
-            Kind::AuspexLike => LogWorkloadKind::AuspexLike(read_auspex(&mut table)?),
-            Kind::BlockTrace => LogWorkloadKind::BlockTrace {
+            Kind::Tpcb => FileWorkloadKind::Tpcb(read_tpcb(&mut table)?),
+            Kind::AuspexLike => FileWorkloadKind::AuspexLike(read_auspex(&mut table)?),
+            Kind::BlockTrace => FileWorkloadKind::BlockTrace {
                 path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
                 format: table.string("format")?,
                 filters: table.strings("filters")?.unwrap_or_default(),
                 skip_bad: table.boolean("skip_bad")?.unwrap_or(false),
             },
-            Kind::FileTrace => LogWorkloadKind::FileTrace {
+            Kind::FileTrace => FileWorkloadKind::FileTrace {
                 path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
             },
         };
@@ -111,27 +124,46 @@ impl LogWorkload {
                 "must lie between 0 and 1: a log that is full has no room to write to",
             ));
         }
+        let preallocated = Self::read_preallocated(&mut table, utilization)?;
         table.finish()?;
-        Ok(Self { kind, utilization })
+        Ok(Self { kind, utilization, preallocated })
+    }
+
+    /// Blocks of a disk that is as full as asked when most of `survey` is live.
+    pub(crate) fn capacity_blocks(&self, survey: &Survey) -> f64 {
+        let preallocated = self.preallocated.map_or(0.0, |preallocated| preallocated.share);
+        survey.peak_live_blocks as f64 / (self.utilization - preallocated)
+    }
+
+    fn read_preallocated(
+        table: &mut Table,
+        utilization: f64,
+    ) -> Result<Option<Preallocated>, ConfigError> {
+        let chunk_blocks = positive(table, "preallocated_chunk", 8)?;
+        let share = table.number("preallocated", 0.0, 1.0)?.unwrap_or(0.0);
+        if share >= utilization {
+            return Err(table.invalid("preallocated", "is part of the utilization: must be less"));
+        }
+        Ok((share > 0.0).then_some(Preallocated { share, chunk_blocks }))
     }
 
     pub(super) fn resolved(&self) -> Value {
         let mut table = match &self.kind {
-            LogWorkloadKind::RandomUpdate(update) => update_table("random-update", update),
-            LogWorkloadKind::Sequential(update) => update_table("sequential", update),
-            LogWorkloadKind::HotCold(hot) => {
+            FileWorkloadKind::RandomUpdate(update) => update_table("random-update", update),
+            FileWorkloadKind::Sequential(update) => update_table("sequential", update),
+            FileWorkloadKind::HotCold(hot) => {
                 let mut table = update_table("hot-cold", &hot.update);
                 table["hot_fraction"] = json!(hot.hot_fraction);
                 table["hot_share"] = json!(hot.hot_share);
                 table["shift_every"] = json!(hot.shift_every);
                 table
             }
-            LogWorkloadKind::Zipf(zipf) => {
+            FileWorkloadKind::Zipf(zipf) => {
                 let mut table = update_table("zipf", &zipf.update);
                 table["alpha"] = json!(zipf.alpha);
                 table
             }
-            LogWorkloadKind::Tpcb(tpcb) => json!({
+            FileWorkloadKind::Tpcb(tpcb) => json!({
                 "kind": "tpcb",
                 "transactions": tpcb.transactions,
                 "accounts": tpcb.accounts,
@@ -140,14 +172,14 @@ impl LogWorkload {
                 "metadata": tpcb.metadata,
                 "interval": format!("{} ns", tpcb.interval.0),
             }),
-            LogWorkloadKind::AuspexLike(auspex) => json!({
+            FileWorkloadKind::AuspexLike(auspex) => json!({
                 "kind": "auspex-like",
                 "reads": auspex.reads,
                 "writes": auspex.writes,
                 "deletes": auspex.deletes,
                 "locality": auspex.locality,
             }),
-            LogWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
+            FileWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
                 let mut table = json!({
                     "kind": "trace", "path": path, "filters": filters, "skip_bad": skip_bad,
                 });
@@ -156,9 +188,13 @@ impl LogWorkload {
                 }
                 table
             }
-            LogWorkloadKind::FileTrace { path } => json!({ "kind": "file-trace", "path": path }),
+            FileWorkloadKind::FileTrace { path } => json!({ "kind": "file-trace", "path": path }),
         };
         table["utilization"] = json!(self.utilization);
+        if let Some(preallocated) = self.preallocated {
+            table["preallocated"] = json!(preallocated.share);
+            table["preallocated_chunk"] = json!(preallocated.chunk_blocks);
+        }
         table
     }
 }

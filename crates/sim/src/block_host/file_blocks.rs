@@ -1,7 +1,8 @@
-//! Which block of the log is which block of a file.
+//! Which block of the layout is which block of a file.
 //!
-//! Blocks of the log are numbered densely; a number is used again after its block was deleted.
+//! Blocks of the layout are numbered densely; a number is used again after its block was deleted.
 
+use agewell_layout::block_layout::FileBlock;
 use agewell_trace::workload::InitialFile;
 
 const NONE: u32 = u32::MAX;
@@ -10,12 +11,14 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct FileBlocks {
     files: Vec<Vec<u32>>,
+    /// Which files the layout has been told of.
+    created: Vec<bool>,
     free: Vec<u32>,
     numbered: u32,
 }
 
 impl FileBlocks {
-    /// The block of the log behind `block` of `file`, if it exists.
+    /// The block of the layout behind `block` of `file`, if it exists.
     pub(crate) fn find(&self, file: u32, block: u32) -> Option<u32> {
         let number = *self.files.get(file as usize)?.get(block as usize)?;
         (number != NONE).then_some(number)
@@ -40,10 +43,34 @@ impl FileBlocks {
         blocks[block]
     }
 
+    /// Whether the layout has to be told that `file` comes into being; it has been, from now on.
+    pub(crate) fn is_created_by(&mut self, file: u32) -> bool {
+        let file = file as usize;
+        if file >= self.created.len() {
+            self.created.resize(file + 1, false);
+        }
+        !std::mem::replace(&mut self.created[file], true)
+    }
+
+    /// Whether the layout has to be told that `file` is gone; it has been, from now on.
+    pub(crate) fn is_removed_by(&mut self, file: u32) -> bool {
+        self.created.get_mut(file as usize).is_some_and(std::mem::take)
+    }
+
+    /// Numbers for `blocks` blocks that are in no file, one behind the other.
+    pub(crate) fn number_apart(&mut self, blocks: u32) -> u32 {
+        let first = self.numbered;
+        self.numbered += blocks;
+        first
+    }
+
     /// All blocks of a file that lies on the disk before the first request.
-    pub(crate) fn lay_out(&mut self, initial: &InitialFile) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn lay_out(
+        &mut self,
+        initial: &InitialFile,
+    ) -> impl Iterator<Item = (u32, FileBlock)> + '_ {
         let InitialFile { file, blocks } = *initial;
-        (0..blocks).map(move |block| self.make(file, block))
+        (0..blocks).map(move |block| (self.make(file, block), FileBlock { file, block }))
     }
 
     /// Takes away the blocks of `file` from `kept` on and gives each to `gone`.
@@ -74,11 +101,16 @@ mod tests {
     #[test]
     fn numbers_are_dense_and_used_again() {
         let mut files = FileBlocks::default();
-        let laid: Vec<u32> = files.lay_out(&InitialFile { file: 3, blocks: 4 }).collect();
+        let laid: Vec<u32> = {
+            let laid = files.lay_out(&InitialFile { file: 3, blocks: 4 });
+            laid.map(|(number, _)| number).collect()
+        };
         assert_eq!(laid, [0, 1, 2, 3]);
         assert_eq!((files.find(3, 2), files.find(3, 4), files.find(0, 0)), (Some(2), None, None));
         assert_eq!(files.make(0, 7), 4);
         assert_eq!(files.find(0, 6), None);
+        assert!(files.is_created_by(3) && !files.is_created_by(3));
+        assert!(files.is_removed_by(3) && !files.is_removed_by(3) && files.is_created_by(3));
         let mut gone = Vec::new();
         files.cut(3, 1, |number| gone.push(number));
         assert_eq!(gone, [1, 2, 3]);

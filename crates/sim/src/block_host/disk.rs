@@ -1,4 +1,4 @@
-//! The disk under a log: transfers priced by a cost model, or timed on a mechanical model.
+//! The disk under a layout: transfers priced by a cost model, or timed on a mechanical model.
 //!
 //! The disk does one thing after another, and the host waits for it: foreground work, as in
 //! Matthews 1999, §5.2.2. Its clock is the simulated time of everything in the run.
@@ -7,15 +7,17 @@ use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
 };
 use agewell_disk::{Device, DeviceModel};
+use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{CostMeter, LogDevice, LogShape, Spent, Transfer};
+use agewell_layout::lfs::{CostMeter, LogShape};
 
 use super::config::SimpleDisk;
 
 /// A disk with a clock and accounts.
 pub(crate) struct TimedDisk {
     meter: CostMeter,
-    reads: Spent,
+    /// Host time that each place read for a user costs, ns.
+    read_overhead_ns: u64,
     now_ns: u64,
     /// When the last transfer ended.
     idle_since_ns: u64,
@@ -24,39 +26,64 @@ pub(crate) struct TimedDisk {
 
 enum Timing {
     Simple { read: CostModel, write: CostModel },
-    Mechanical { device: Box<DeviceModel>, shape: LogShape, block_sectors: u64 },
+    Mechanical { device: Box<DeviceModel>, addresses: Addresses, unit_sectors: u64 },
+}
+
+/// Where the places of a layout lie on the disk.
+#[derive(Debug, Clone)]
+pub(crate) enum Addresses {
+    /// One behind the other.
+    Plain,
+    /// As a log numbers them.
+    Log(LogShape),
+}
+
+impl Addresses {
+    fn of(&self, place: u32) -> u64 {
+        match self {
+            Addresses::Plain => u64::from(place),
+            Addresses::Log(shape) => shape.address_blocks(place),
+        }
+    }
 }
 
 impl TimedDisk {
-    /// A disk without mechanics.
-    pub(crate) fn simple(disk: &SimpleDisk, block_bytes: u64) -> Self {
-        let model = |bandwidth_bytes_per_s| CostModel {
+    /// A disk without mechanics; a place is `unit_bytes`, a block for policies `block_bytes`.
+    pub(crate) fn simple(disk: &SimpleDisk, unit_bytes: u64, block_bytes: u64) -> Self {
+        let model = |bandwidth_bytes_per_s, block_bytes| CostModel {
             access_ns: disk.access_time.0,
             further_ns: disk.further_time.0,
             bandwidth_bytes_per_s,
             block_bytes,
         };
-        let write = model(disk.write_bandwidth_bytes_per_s);
-        let read = model(disk.bandwidth_bytes_per_s);
-        Self::new(write, Timing::Simple { read, write })
+        let write = model(disk.write_bandwidth_bytes_per_s, unit_bytes);
+        let read = model(disk.bandwidth_bytes_per_s, unit_bytes);
+        let estimate = model(disk.write_bandwidth_bytes_per_s, block_bytes);
+        Self::new(estimate, Timing::Simple { read, write })
     }
 
-    /// A modelled drive that holds a log of `shape` from its first sector on; `estimate` is what
-    /// policies take it for.
+    /// A modelled drive that holds a layout from its first sector on, a place `unit_bytes` long;
+    /// `estimate` is what policies take it for.
     pub(crate) fn mechanical(
         device: DeviceModel,
-        shape: LogShape,
-        block_bytes: u64,
+        addresses: Addresses,
+        unit_bytes: u64,
         estimate: CostModel,
     ) -> Self {
-        let block_sectors = block_bytes / SECTOR_BYTES;
-        Self::new(estimate, Timing::Mechanical { device: Box::new(device), shape, block_sectors })
+        let unit_sectors = unit_bytes / SECTOR_BYTES;
+        let device = Box::new(device);
+        Self::new(estimate, Timing::Mechanical { device, addresses, unit_sectors })
+    }
+
+    /// Each place read for a user keeps the host busy for `ns`.
+    pub(crate) fn set_read_overhead(&mut self, ns: u64) {
+        self.read_overhead_ns = ns;
     }
 
     fn new(estimate: CostModel, timing: Timing) -> Self {
         Self {
             meter: CostMeter::new(estimate),
-            reads: Spent::default(),
+            read_overhead_ns: 0,
             now_ns: 0,
             idle_since_ns: 0,
             timing,
@@ -73,15 +100,9 @@ impl TimedDisk {
         &self.meter
     }
 
-    /// What reads of users took.
-    pub(crate) fn reads(&self) -> Spent {
-        self.reads
-    }
-
     /// Forgets what was spent so far; the clock and the arm stay where they are.
     pub(crate) fn begin_measuring(&mut self) {
         self.meter = CostMeter::new(*self.meter.model());
-        self.reads = Spent::default();
     }
 
     /// When the disk has done everything it was asked.
@@ -108,37 +129,19 @@ impl TimedDisk {
     pub(crate) fn host_busy(&mut self, ns: u64) {
         self.now_ns += ns;
     }
-
-    /// A user reads `blocks` that lie side by side from `slot` on.
-    pub(crate) fn read(&mut self, slot: u32, blocks: u32) {
-        let time_ns = match &mut self.timing {
-            Timing::Simple { read, .. } => {
-                read.transfer_ns(false, u64::from(blocks) * read.block_bytes)
-            }
-            Timing::Mechanical { device, shape, block_sectors } => {
-                let sector = shape.address_blocks(slot) * *block_sectors;
-                let sectors = u64::from(blocks) * *block_sectors;
-                serve(device, self.now_ns, sector, sectors, Operation::Read)
-            }
-        };
-        self.reads.transfers += 1;
-        self.reads.blocks += u64::from(blocks);
-        self.reads.time_ns += time_ns;
-        self.pass(time_ns);
-    }
 }
 
-impl LogDevice for TimedDisk {
+impl BlockDevice for TimedDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let time_ns = match &mut self.timing {
             Timing::Simple { read, write } => {
                 let model = if transfer.purpose.writes() { write } else { read };
                 model.transfer_ns(transfer.further, transfer.bytes(model.block_bytes))
             }
-            Timing::Mechanical { device, shape, block_sectors } => {
-                let sector = shape.address_blocks(transfer.slot) * *block_sectors;
+            Timing::Mechanical { device, addresses, unit_sectors } => {
+                let sector = addresses.of(transfer.slot) * *unit_sectors;
                 let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
-                let sectors = u64::from(transfer.blocks) * *block_sectors + headers;
+                let sectors = u64::from(transfer.blocks) * *unit_sectors + headers;
                 // Headers have no place of their own: they are taken to lie beside the blocks, and
                 // at the very end of the disk before them.
                 let sector = sector.min(device.capacity().0 - sectors);
@@ -149,6 +152,9 @@ impl LogDevice for TimedDisk {
         };
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
+        if transfer.purpose == Purpose::Read {
+            self.host_busy(self.read_overhead_ns * u64::from(transfer.blocks));
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! A log-structured experiment, read strictly, every default visible in
-//! [`LogExperiment::resolved`].
+//! An experiment of file requests on a layout of blocks, read strictly, every default visible in
+//! [`BlockExperiment::resolved`].
 
 mod device;
 mod host;
 mod layout;
+mod log_layout;
 mod workload;
 
 use serde_json::{Value, json};
@@ -12,17 +13,18 @@ use crate::config::{ConfigError, Table};
 
 pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
-pub use layout::{Collecting, Layout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
-pub use workload::{LogWorkload, LogWorkloadKind};
+pub use layout::{Layout, SequentialLayout};
+pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
+pub use workload::{FileWorkloadKind, Preallocated, WorkloadTable};
 
-/// A log-structured experiment.
+/// File requests through a host into a layout of blocks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LogExperiment {
+pub struct BlockExperiment {
     /// What is asked, and how full the disk is.
-    pub workload: LogWorkload,
+    pub workload: WorkloadTable,
     /// Caches and buffers.
     pub host: Host,
-    /// The log.
+    /// Where blocks are put.
     pub layout: Layout,
     /// The disk.
     pub device: DiskChoice,
@@ -32,8 +34,8 @@ pub struct LogExperiment {
     pub lower_bound: bool,
 }
 
-impl LogExperiment {
-    /// Whether `value` asks for a log-structured layout.
+impl BlockExperiment {
+    /// Whether `value` asks for a layout of blocks.
     #[must_use]
     pub fn is_asked_for(value: &Value) -> bool {
         value.get("layout").is_some()
@@ -61,9 +63,9 @@ impl LogExperiment {
         )?;
         let (host, run) = (root.value("host"), root.value("run"));
         root.finish()?;
-        let workload = LogWorkload::read(workload)?;
+        let workload = WorkloadTable::read(workload)?;
         let layout = Layout::read(layout)?;
-        let host = Host::read(host.unwrap_or_else(|| json!({})), layout.block_bytes)?;
+        let host = Host::read(host.unwrap_or_else(|| json!({})), layout.block_bytes())?;
         let device = DiskChoice::read(device)?;
         let mut run = Table::new("[run]", run.unwrap_or_else(|| json!({})))?;
         let seed = run.whole("seed")?.unwrap_or(1);

@@ -4,10 +4,13 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use agewell_layout::block_device::Purpose;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{CostMeter, Counts, Purpose};
+use agewell_layout::lfs::{CostMeter, Counts};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 
+use super::disk::TimedDisk;
+use super::host::HostCounts;
 use super::metrics::ideal_ns;
 use crate::result::write_table;
 
@@ -66,7 +69,7 @@ impl LogSeries {
             return;
         }
         let interval = counts.since(&self.began);
-        let (ns, data_ns) = (meter.total_ns(), new_data_ns(meter));
+        let (ns, data_ns) = (meter.writing_ns(), new_data_ns(meter));
         let ideal_ns = ideal_ns(meter.model(), interval.new_blocks).unwrap_or(f64::INFINITY);
         self.rows.push(Row {
             new_blocks: interval.new_blocks,
@@ -111,5 +114,79 @@ impl LogSeries {
         ])
         .map_err(io::Error::other)?;
         write_table(directory, "series.parquet", &table)
+    }
+}
+
+/// Rows for each pass over the live data; chosen by us: enough for a curve.
+const ROWS_PER_PASS: u64 = 64;
+
+/// What had been done when so much had been transferred for users: the curves of Matthews 1999,
+/// figures 6-1 to 6-17.
+#[derive(Debug)]
+pub(crate) struct ThroughputSeries {
+    interval_blocks: u64,
+    next_blocks: u64,
+    block_bytes: u64,
+    rows: Vec<[u64; 8]>,
+}
+
+const THROUGHPUT_COLUMNS: [&str; 8] = [
+    "user_bytes",
+    "written_bytes",
+    "read_bytes",
+    "disk_read_bytes",
+    "disk_ns",
+    "read_ns",
+    "disk_reads",
+    "elapsed_ns",
+];
+
+impl ThroughputSeries {
+    pub(crate) fn new(live_blocks: u64, block_bytes: u64) -> Self {
+        let interval_blocks = (live_blocks / ROWS_PER_PASS).max(1);
+        Self { interval_blocks, next_blocks: interval_blocks, block_bytes, rows: Vec::new() }
+    }
+
+    /// Looks whether another interval is over.
+    #[inline]
+    pub(crate) fn note(&mut self, counts: &HostCounts, disk: &TimedDisk) {
+        if counts.read_blocks + counts.written_blocks >= self.next_blocks {
+            self.add(counts, disk);
+        }
+    }
+
+    /// The workload is over.
+    pub(crate) fn finish(&mut self, counts: &HostCounts, disk: &TimedDisk) {
+        self.add(counts, disk);
+    }
+
+    #[cold]
+    fn add(&mut self, counts: &HostCounts, disk: &TimedDisk) {
+        let blocks = counts.read_blocks + counts.written_blocks;
+        self.next_blocks = blocks + self.interval_blocks;
+        let reads = disk.meter().spent(Purpose::Read);
+        self.rows.push([
+            blocks * self.block_bytes,
+            counts.written_blocks * self.block_bytes,
+            counts.read_blocks * self.block_bytes,
+            counts.disk_read_blocks() * self.block_bytes,
+            disk.meter().total_ns(),
+            reads.time_ns,
+            reads.transfers,
+            disk.now_ns(),
+        ]);
+    }
+
+    /// Writes the rows as `throughput.parquet`.
+    ///
+    /// # Errors
+    /// If the directory cannot be written to.
+    pub(crate) fn write(&self, directory: &Path) -> io::Result<()> {
+        let columns = THROUGHPUT_COLUMNS.iter().enumerate().map(|(index, name)| {
+            let values = UInt64Array::from_iter_values(self.rows.iter().map(|row| row[index]));
+            (*name, Arc::new(values) as ArrayRef)
+        });
+        let table = RecordBatch::try_from_iter(columns).map_err(io::Error::other)?;
+        write_table(directory, "throughput.parquet", &table)
     }
 }

@@ -1,4 +1,4 @@
-//! The `[layout]` table of a log-structured layout.
+//! The `[layout]` table of a log.
 
 use agewell_core::parse_bytes;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
@@ -10,7 +10,7 @@ use crate::config::{ConfigError, Table};
 
 /// The log.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout {
+pub struct LogLayout {
     /// Bytes of a segment.
     pub segment_bytes: u64,
     /// Bytes of a block.
@@ -120,14 +120,10 @@ impl PlacementChoice {
     }
 }
 
-impl Layout {
-    pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
-        let mut table = Table::new("[layout]", value)?;
-        table.choice("kind", &[("lfs", ())], None)?;
-        let block_bytes = table.bytes("block_size")?.unwrap_or(8192);
-        if block_bytes == 0 || !block_bytes.is_multiple_of(512) {
-            return Err(table.invalid("block_size", "must be a whole number of 512-byte sectors"));
-        }
+impl LogLayout {
+    /// What is left of the table when its kind has been read.
+    pub(super) fn read(mut table: Table) -> Result<Self, ConfigError> {
+        let block_bytes = super::layout::read_block_bytes(&mut table)?;
         let segment_bytes = table.bytes("segment_size")?.unwrap_or(256 << 10);
         Self::check_segment(&table, "segment_size", segment_bytes, block_bytes)?;
         let layout = Self {

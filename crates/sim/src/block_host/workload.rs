@@ -14,7 +14,7 @@ use agewell_trace::{
     ReadOptions, open_block_trace,
 };
 
-use super::config::LogWorkloadKind;
+use super::config::FileWorkloadKind;
 use crate::RunError;
 use crate::config::resolve_path;
 
@@ -45,44 +45,46 @@ impl Surveyed for AuspexLike {
 }
 
 /// An open workload.
-pub(crate) enum LogSource {
+pub(crate) enum WorkloadSource {
     Generated(Box<dyn Surveyed>),
     Tpcb(Box<Tpcb>),
     Blocks(Box<BlocksAsFile>),
     Files(Box<FilesTraced>),
 }
 
-impl LogSource {
+impl WorkloadSource {
     /// Opens `kind`; paths are relative to `base`. `block_bytes` is the layout's.
     ///
     /// # Errors
     /// If a parameter is out of range or a trace cannot be opened.
     pub(crate) fn open(
-        kind: &LogWorkloadKind,
+        kind: &FileWorkloadKind,
         base: &Path,
         seed: u64,
         block_bytes: u64,
     ) -> Result<Self, RunError> {
         let streams = RandomStreams::new(seed);
         match kind {
-            LogWorkloadKind::RandomUpdate(update) => generated(RandomUpdate::new(update, &streams)),
-            LogWorkloadKind::HotCold(hot) => generated(HotCold::new(hot, &streams)),
-            LogWorkloadKind::Zipf(zipf) => generated(Zipf::new(zipf, &streams)),
-            LogWorkloadKind::Sequential(update) => generated(Sequential::new(update)),
-            LogWorkloadKind::AuspexLike(auspex) => generated(AuspexLike::new(auspex, &streams)),
-            LogWorkloadKind::Tpcb(tpcb) => Ok(LogSource::Tpcb(Box::new(
+            FileWorkloadKind::RandomUpdate(update) => {
+                generated(RandomUpdate::new(update, &streams))
+            }
+            FileWorkloadKind::HotCold(hot) => generated(HotCold::new(hot, &streams)),
+            FileWorkloadKind::Zipf(zipf) => generated(Zipf::new(zipf, &streams)),
+            FileWorkloadKind::Sequential(update) => generated(Sequential::new(update)),
+            FileWorkloadKind::AuspexLike(auspex) => generated(AuspexLike::new(auspex, &streams)),
+            FileWorkloadKind::Tpcb(tpcb) => Ok(WorkloadSource::Tpcb(Box::new(
                 Tpcb::new(tpcb, &streams).map_err(|error| out_of_range(&error))?,
             ))),
-            LogWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
+            FileWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
                 let format = format.as_deref().map(Format::from_name).transpose()?;
                 let options = ReadOptions { format, skip_bad: *skip_bad };
                 let filters = FilterPipe::parse(filters)?;
                 let trace = open_block_trace(&read_twice(base, path)?, &options)?;
-                Ok(LogSource::Blocks(Box::new(BlocksAsFile::new(trace, filters, block_bytes))))
+                Ok(WorkloadSource::Blocks(Box::new(BlocksAsFile::new(trace, filters, block_bytes))))
             }
-            LogWorkloadKind::FileTrace { path } => {
+            FileWorkloadKind::FileTrace { path } => {
                 let trace = FileOperationTrace::open(&read_twice(base, path)?)?;
-                Ok(LogSource::Files(Box::new(FilesTraced::new(trace, block_bytes))))
+                Ok(WorkloadSource::Files(Box::new(FilesTraced::new(trace, block_bytes))))
             }
         }
     }
@@ -93,9 +95,9 @@ impl LogSource {
     /// The first thing wrong with a trace.
     pub(crate) fn survey(mut self) -> Result<Survey, RunError> {
         match &self {
-            LogSource::Generated(workload) => return Ok(workload.known_survey()),
-            LogSource::Tpcb(workload) => return Ok(workload.survey()),
-            LogSource::Blocks(_) | LogSource::Files(_) => {}
+            WorkloadSource::Generated(workload) => return Ok(workload.known_survey()),
+            WorkloadSource::Tpcb(workload) => return Ok(workload.survey()),
+            WorkloadSource::Blocks(_) | WorkloadSource::Files(_) => {}
         }
         let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
         while self.next_batch(&mut batch)? {
@@ -112,10 +114,10 @@ impl LogSource {
     /// The first thing wrong with a trace.
     pub(crate) fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
         match self {
-            LogSource::Generated(workload) => workload.next_batch(batch, BATCH_REQUESTS),
-            LogSource::Tpcb(workload) => workload.next_batch(batch, BATCH_REQUESTS),
-            LogSource::Blocks(trace) => return trace.next_batch(batch),
-            LogSource::Files(trace) => return trace.next_batch(batch),
+            WorkloadSource::Generated(workload) => workload.next_batch(batch, BATCH_REQUESTS),
+            WorkloadSource::Tpcb(workload) => workload.next_batch(batch, BATCH_REQUESTS),
+            WorkloadSource::Blocks(trace) => return trace.next_batch(batch),
+            WorkloadSource::Files(trace) => return trace.next_batch(batch),
         }
         Ok(!batch.is_empty())
     }
@@ -123,7 +125,7 @@ impl LogSource {
     /// Transactions so far, if the workload is made of them.
     pub(crate) fn transactions(&self) -> Option<u64> {
         match self {
-            LogSource::Tpcb(workload) => Some(workload.transactions()),
+            WorkloadSource::Tpcb(workload) => Some(workload.transactions()),
             _ => None,
         }
     }
@@ -131,7 +133,7 @@ impl LogSource {
     /// What was left out.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let left_out = match self {
-            LogSource::Blocks(trace) => trace.without_transfer,
+            WorkloadSource::Blocks(trace) => trace.without_transfer,
             _ => 0,
         };
         let text =
@@ -140,8 +142,10 @@ impl LogSource {
     }
 }
 
-fn generated(made: Result<impl Surveyed + 'static, WorkloadError>) -> Result<LogSource, RunError> {
-    Ok(LogSource::Generated(Box::new(made.map_err(|error| out_of_range(&error))?)))
+fn generated(
+    made: Result<impl Surveyed + 'static, WorkloadError>,
+) -> Result<WorkloadSource, RunError> {
+    Ok(WorkloadSource::Generated(Box::new(made.map_err(|error| out_of_range(&error))?)))
 }
 
 fn out_of_range(error: &WorkloadError) -> RunError {

@@ -6,8 +6,8 @@
 //! of the same utilization, collected greedily. That log is not the best there could be, but it
 //! knows what none can know: no placement here comes near it.
 
+use super::log_setup::garbage_capacity;
 use super::placement::AnyPlacement;
-use super::prepared::garbage_capacity;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
 use agewell_layout::lfs::{

@@ -1,24 +1,27 @@
-//! The host: what happens to a file request before it reaches the log.
+//! The host: what happens to a file request before it reaches the layout.
 //!
 //! Reads go to the client's cache, then the server's, then to blocks that still wait in a write
 //! buffer, then to the disk (Matthews 1999, §5.2.2). Writes go to a write buffer, and their data
 //! stays in both caches. Deleted blocks leave them. Every request waits for the one before it.
 
 use agewell_core::{FileAction, FileRequest};
-use agewell_layout::lfs::{AdaptiveLog, LogError};
+use agewell_layout::block_device::{Purpose, Unpriced};
+use agewell_layout::block_layout::{BlockLayout, FileBlock, LayoutError, Place};
 use agewell_trace::workload::InitialFile;
 
 use super::config::{Host, IdleCleaning};
 use super::disk::TimedDisk;
 use super::file_blocks::FileBlocks;
-use super::placement::AnyPlacement;
 use crate::cache::{Access, Cache};
+use crate::metrics::Distribution;
 
 /// What the host has counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HostCounts {
     /// File requests.
     pub(crate) requests: u64,
+    /// Blocks written.
+    pub(crate) written_blocks: u64,
     /// Blocks read.
     pub(crate) read_blocks: u64,
     /// Of those, found in the client's cache.
@@ -33,11 +36,27 @@ pub(crate) struct HostCounts {
     pub(crate) hidden_ns: u64,
 }
 
-/// A host, its log and its disk.
-pub(crate) struct HostRun {
-    pub(crate) log: AdaptiveLog<AnyPlacement>,
+impl HostCounts {
+    /// Blocks that were read from the disk for users.
+    pub(crate) fn disk_read_blocks(&self) -> u64 {
+        let found = self.client_hits + self.server_hits + self.waiting_hits + self.hole_reads;
+        self.read_blocks - found
+    }
+}
+
+/// A host, its layout and its disk.
+pub(crate) struct HostRun<L> {
+    pub(crate) layout: L,
     pub(crate) disk: TimedDisk,
     pub(crate) counts: HostCounts,
+    /// How long requests took, from when a client could ask to the answer, ns: a client asks when
+    /// the workload says so and its request before has been answered.
+    pub(crate) responses: Distribution,
+    pub(crate) response_total_ns: u128,
+    /// When the last request of each client was answered.
+    answered_ns: Vec<u64>,
+    /// Blocks to be read, while a request is served.
+    missed: Vec<u32>,
     setting: Host,
     files: FileBlocks,
     clients: Vec<Cache>,
@@ -49,12 +68,12 @@ pub(crate) struct HostRun {
     collecting_until_ns: u64,
 }
 
-impl HostRun {
+impl<L: BlockLayout> HostRun<L> {
     /// A host of `clients`. Without `caches` nothing is kept, which is the same to a workload that
     /// never reads under a policy that never asks.
     pub(crate) fn new(
-        log: AdaptiveLog<AnyPlacement>,
-        disk: TimedDisk,
+        layout: L,
+        mut disk: TimedDisk,
         setting: Host,
         clients: u32,
         block_bytes: u64,
@@ -64,10 +83,15 @@ impl HostRun {
             let blocks = (bytes / block_bytes) as usize;
             (caches && blocks > 0).then(|| Cache::new(setting.eviction, blocks, 0))
         };
+        disk.set_read_overhead(setting.read_overhead.0);
         Self {
-            log,
+            layout,
             disk,
             counts: HostCounts::default(),
+            responses: Distribution::new(),
+            response_total_ns: 0,
+            answered_ns: vec![0; clients as usize],
+            missed: Vec::new(),
             setting,
             files: FileBlocks::default(),
             clients: (0..clients).filter_map(|_| cache(setting.client_cache_bytes)).collect(),
@@ -82,38 +106,62 @@ impl HostRun {
     ///
     /// # Errors
     /// If it does not fit.
-    pub(crate) fn preload(&mut self, initial: &[InitialFile]) -> Result<(), LogError> {
+    pub(crate) fn preload(&mut self, initial: &[InitialFile]) -> Result<(), LayoutError> {
         for file in initial {
-            for block in self.files.lay_out(file) {
-                self.log.ensure_blocks(block + 1);
-                self.log.preload(block, &mut agewell_layout::lfs::Unpriced)?;
+            if self.files.is_created_by(file.file) {
+                self.layout.create(file.file, 0, &mut Unpriced)?;
+            }
+            for (block, name) in self.files.lay_out(file) {
+                self.layout.ensure_blocks(block + 1);
+                self.layout.preload(block, name)?;
             }
         }
-
         Ok(())
+    }
+
+    /// Fragments the empty disk by `blocks` blocks in chunks of `chunk_blocks`; they are nobody's.
+    ///
+    /// # Errors
+    /// If they do not fit.
+    pub(crate) fn fragment(&mut self, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
+        let first = self.files.number_apart(blocks);
+        self.layout.ensure_blocks(first + blocks);
+        self.layout.fragment(first, blocks, chunk_blocks)
     }
 
     /// Serves `request`.
     ///
     /// # Errors
     /// If the log finds no room.
-    pub(crate) fn serve(&mut self, request: &FileRequest) -> Result<(), LogError> {
+    pub(crate) fn serve(&mut self, request: &FileRequest) -> Result<(), LayoutError> {
         self.counts.requests += 1;
+        let asked_ns = request.time.0.max(self.answered_ns[request.client as usize]);
         self.rest_until(request.time.0)?;
         let rested_ns = self.disk.idle_since_ns();
         self.flush_by_time(request.time.0)?;
         match request.action {
             FileAction::Write => self.write(request)?,
             FileAction::Read => self.read(request),
-            FileAction::Delete => self.cut(request.file, 0),
+            FileAction::Delete => {
+                self.cut(request.file, 0);
+                if self.files.is_removed_by(request.file) {
+                    self.layout.remove(request.file, &mut self.disk);
+                }
+            }
             FileAction::Truncate => self.cut(request.file, request.block),
-            FileAction::Sync => self.log.sync(self.buffer_of(request.client), &mut self.disk)?,
+            FileAction::Sync => {
+                self.layout.sync(self.buffer_of(request.client), &mut self.disk)?;
+            }
         }
         if self.disk.idle_since_ns() != rested_ns {
             // Someone needed the disk: what collection was still at then was not hidden.
             self.counts.hidden_ns -= self.collecting_until_ns.saturating_sub(request.time.0);
             self.collecting_until_ns = 0;
         }
+        let response_ns = self.disk.now_ns() - asked_ns;
+        self.answered_ns[request.client as usize] = self.disk.now_ns();
+        self.responses.record(response_ns);
+        self.response_total_ns += u128::from(response_ns);
         Ok(())
     }
 
@@ -121,8 +169,8 @@ impl HostRun {
     ///
     /// # Errors
     /// If the log finds no room.
-    pub(crate) fn finish(&mut self) -> Result<(), LogError> {
-        self.log.sync_all(&mut self.disk)
+    pub(crate) fn finish(&mut self) -> Result<(), LayoutError> {
+        self.layout.sync_all(&mut self.disk)
     }
 
     fn buffer_of(&self, client: u32) -> u32 {
@@ -130,14 +178,14 @@ impl HostRun {
     }
 
     /// Nothing is asked until `time`: the disk may collect.
-    fn rest_until(&mut self, time_ns: u64) -> Result<(), LogError> {
+    fn rest_until(&mut self, time_ns: u64) -> Result<(), LayoutError> {
         if let Some(IdleCleaning { after, segments }) = self.setting.idle_cleaning
             && time_ns > self.disk.idle_since_ns() + after.0
         {
             self.disk.wait_until(self.disk.idle_since_ns() + after.0);
             while self.disk.now_ns() < time_ns {
                 let before_ns = self.disk.now_ns();
-                if !self.log.collect_ahead(segments, &mut self.disk)? {
+                if !self.layout.work_ahead(segments, &mut self.disk)? {
                     break;
                 }
                 let after_ns = self.disk.now_ns();
@@ -154,29 +202,34 @@ impl HostRun {
 
     /// Flushes every buffer when its time has come. Time is the workload's own: a saturated workload,
     /// all of whose requests come at zero, is never flushed by time.
-    fn flush_by_time(&mut self, time_ns: u64) -> Result<(), LogError> {
+    fn flush_by_time(&mut self, time_ns: u64) -> Result<(), LayoutError> {
         if self.setting.flush_interval.0 == 0 || time_ns < self.next_flush_ns {
             return Ok(());
         }
         self.next_flush_ns =
             (time_ns / self.setting.flush_interval.0 + 1) * self.setting.flush_interval.0;
-        self.log.sync_all(&mut self.disk)
+        self.layout.sync_all(&mut self.disk)
     }
 
-    fn write(&mut self, request: &FileRequest) -> Result<(), LogError> {
+    fn write(&mut self, request: &FileRequest) -> Result<(), LayoutError> {
+        if self.files.is_created_by(request.file) {
+            self.layout.create(request.file, 0, &mut self.disk)?;
+        }
+        self.counts.written_blocks += u64::from(request.blocks);
         for block in request.block..request.block + request.blocks {
+            let name = FileBlock { file: request.file, block };
             let block = self.files.make(request.file, block);
-            self.log.ensure_blocks(self.files.numbered());
+            self.layout.ensure_blocks(self.files.numbered());
             self.keep(request.client, block);
             let buffer = self.buffer_of(request.client);
-            self.log.write(block, buffer, &mut self.disk)?;
+            self.layout.write(block, name, buffer, &mut self.disk)?;
             self.disk.host_busy(self.setting.write_overhead.0);
             if self.setting.sync_every > 0 {
                 let unsynced = &mut self.unsynced[request.client as usize];
                 *unsynced += 1;
                 if *unsynced >= self.setting.sync_every {
                     *unsynced = 0;
-                    self.log.sync(buffer, &mut self.disk)?;
+                    self.layout.sync(buffer, &mut self.disk)?;
                 }
             }
         }
@@ -193,40 +246,25 @@ impl HostRun {
         if let Some(server) = &mut self.server {
             server.ensure_keys(keys);
             if let Some(evicted) = server.insert(block) {
-                self.log.set_resident(evicted, false);
+                self.layout.set_resident(evicted, false);
             }
-            self.log.set_resident(block, true);
+            self.layout.set_resident(block, true);
         }
     }
 
     fn read(&mut self, request: &FileRequest) {
-        // Neighbours on the disk are read together: first slot, and how many so far.
-        let mut run: Option<(u32, u32)> = None;
+        let mut missed = std::mem::take(&mut self.missed);
+        missed.clear();
         for block in request.block..request.block + request.blocks {
             self.counts.read_blocks += 1;
-            let Some(slot) = self.place_to_read(request.client, request.file, block) else {
-                continue;
-            };
-            run = Some(match run {
-                Some((first, blocks)) if first + blocks == slot => (first, blocks + 1),
-                earlier => {
-                    self.read_run(earlier);
-                    (slot, 1)
-                }
-            });
+            missed.extend(self.missed_block(request.client, request.file, block));
         }
-        self.read_run(run);
+        self.layout.read(&missed, Purpose::Read, &mut self.disk);
+        self.missed = missed;
     }
 
-    fn read_run(&mut self, run: Option<(u32, u32)>) {
-        if let Some((slot, blocks)) = run {
-            self.disk.read(slot, blocks);
-            self.disk.host_busy(self.setting.read_overhead.0 * u64::from(blocks));
-        }
-    }
-
-    /// The slot that must be read for `block` of `file`, if the disk must be asked at all.
-    fn place_to_read(&mut self, client: u32, file: u32, block: u32) -> Option<u32> {
+    /// The block of the layout that `block` of `file` is, if the disk must be asked for it.
+    fn missed_block(&mut self, client: u32, file: u32, block: u32) -> Option<u32> {
         let Some(block) = self.files.find(file, block) else {
             self.counts.hole_reads += 1;
             return None;
@@ -248,19 +286,19 @@ impl HostRun {
                 }
                 // Segments that come back into the cache are not looked for (Matthews 1999, §5.5),
                 // so only the one that leaves matters.
-                Access::Miss { evicted: Some(evicted) } => self.log.set_resident(evicted, false),
+                Access::Miss { evicted: Some(evicted) } => self.layout.set_resident(evicted, false),
                 Access::Miss { evicted: None } => {}
             }
         }
-        let slot = self.log.log().slot_of(block);
-        self.counts.waiting_hits += u64::from(slot.is_none());
-        slot
+        let is_on_disk = matches!(self.layout.place_of(block), Place::Disk(_));
+        self.counts.waiting_hits += u64::from(!is_on_disk);
+        is_on_disk.then_some(block)
     }
 
     fn cut(&mut self, file: u32, kept: u32) {
-        let Self { files, log, disk, clients, server, .. } = self;
+        let Self { files, layout, disk, clients, server, .. } = self;
         files.cut(file, kept, |block| {
-            log.delete(block, disk);
+            layout.delete(block, disk);
             for cache in &mut *clients {
                 if (block as usize) < cache.keys() {
                     cache.remove(block);
@@ -270,7 +308,7 @@ impl HostRun {
                 && (block as usize) < server.keys()
             {
                 server.remove(block);
-                log.set_resident(block, false);
+                layout.set_resident(block, false);
             }
         });
     }

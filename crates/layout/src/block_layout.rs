@@ -1,0 +1,261 @@
+//! The seam of a layout of blocks: blocks of files are written, read and deleted; transfers of
+//! places come out.
+//!
+//! A block has a number, dense and used again after its deletion, and a name: which block of which
+//! file it is. Layouts that go by what is written when (logs, write-anywhere) need the number alone;
+//! layouts that go by what belongs together (FFS) need the name. Writes wait in a write buffer of
+//! the layout until it is full or synced. Reads reach a layout only when no cache of the host has
+//! the block.
+//!
+//! What every layout promises: the block read is the version last written; nothing is read that was
+//! never written; the same calls give the same transfers; what is refused for want of room leaves
+//! the layout as it was, so that it goes on after deletions.
+
+use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::file_system::FileSystemError;
+use crate::lfs::LogError;
+
+/// Which block of which file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileBlock {
+    /// The file.
+    pub file: u32,
+    /// The block within it.
+    pub block: u32,
+}
+
+/// Where the newest version of a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// There is no such block.
+    Nowhere,
+    /// In a write buffer, or kept in memory for another reason.
+    Memory,
+    /// On the disk.
+    Disk(u32),
+}
+
+/// Why a layout refuses something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A log finds no room.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A file system refuses it.
+    #[error(transparent)]
+    FileSystem(#[from] FileSystemError),
+    /// There is no place left.
+    #[error(
+        "the disk is full: {live} of {capacity} blocks are live; lower the utilization or use a \
+         larger device"
+    )]
+    Full {
+        /// Live blocks.
+        live: u64,
+        /// Blocks that it can hold.
+        capacity: u64,
+    },
+}
+
+/// What a layout has done so far, in blocks, as far as the layout can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockCounts {
+    /// Blocks written by users.
+    pub user_blocks: u64,
+    /// Of those, absorbed in a write buffer by a later write or a deletion.
+    pub absorbed_blocks: u64,
+    /// New data blocks sent to the disk.
+    pub new_blocks: u64,
+    /// Blocks that the layout wrote for its own ends: collected, regrouped, journaled, propagated.
+    pub moved_blocks: u64,
+}
+
+/// A layout of blocks. See the module.
+pub trait BlockLayout {
+    /// Lets blocks be numbered up to `blocks`.
+    fn ensure_blocks(&mut self, blocks: u32);
+
+    /// Puts `block` on the disk as it was before the first request, where this layout would put it
+    /// next, past any buffer and at no cost.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError>;
+
+    /// Puts blocks `first..first + blocks`, which are never asked for again, on an empty disk in
+    /// chunks of `chunk_blocks` that lie evenly (Matthews 1999, §6.3), at no cost.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError>;
+
+    /// A file comes into being in `directory`; a layout that knows no files ignores it.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn create(
+        &mut self,
+        _file: u32,
+        _directory: u32,
+        _device: &mut impl BlockDevice,
+    ) -> Result<(), LayoutError> {
+        Ok(())
+    }
+
+    /// A file, all of whose blocks have been deleted, is gone; a layout that knows no files ignores
+    /// it.
+    fn remove(&mut self, _file: u32, _device: &mut impl BlockDevice) {}
+
+    /// A user writes `block`, all of it.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    fn write(
+        &mut self,
+        block: u32,
+        name: FileBlock,
+        client: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LayoutError>;
+
+    /// Users read `blocks`, in this order, because no cache has them. Those in memory and those that
+    /// do not exist cost nothing; those side by side on the disk are read together.
+    fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
+        read_in_runs(blocks, purpose, |block| self.place_of(block), device);
+    }
+
+    /// `block` is deleted; nothing happens if there is none.
+    fn delete(&mut self, block: u32, device: &mut impl BlockDevice);
+
+    /// What `client` has written goes to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError>;
+
+    /// Everything goes to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError>;
+
+    /// Where the newest version of `block` is.
+    fn place_of(&self, block: u32) -> Place;
+
+    /// Blocks that are worth reading together with `block`, in the order of the disk, and `block`
+    /// among them; none if the layout has not put it together with others.
+    fn cluster_of(&self, _block: u32, _cluster: &mut Vec<u32>) {}
+
+    /// The host has `block` in its cache, or has dropped it.
+    fn set_resident(&mut self, _block: u32, _resident: bool) {}
+
+    /// Nobody asks for anything: one piece of work of the layout's own, if it has any. `free_wanted`
+    /// is how many segments a log keeps free beyond its reserve.
+    ///
+    /// # Errors
+    /// If the work finds no room.
+    fn work_ahead(
+        &mut self,
+        _free_wanted: u32,
+        _device: &mut impl BlockDevice,
+    ) -> Result<bool, LayoutError> {
+        Ok(false)
+    }
+
+    /// What must be read and written after a crash at this moment, before the disk can be used.
+    fn recover(&self, device: &mut impl BlockDevice);
+
+    /// What it has done so far.
+    fn counts(&self) -> BlockCounts;
+
+    /// Blocks that exist, in memory or on disk.
+    fn live_blocks(&self) -> u64;
+
+    /// Bytes of one place: those of a block, unless places are finer.
+    fn unit_bytes(&self, block_bytes: u64) -> u64 {
+        block_bytes
+    }
+
+    /// The place `place` counted from the beginning of the disk, in places.
+    fn address_of(&self, place: u32) -> u64 {
+        u64::from(place)
+    }
+
+    /// Checks every invariant.
+    ///
+    /// # Panics
+    /// If one does not hold, which is a bug.
+    fn verify(&self);
+}
+
+/// Reads `blocks` in their order, those side by side on the disk together.
+pub fn read_in_runs(
+    blocks: &[u32],
+    purpose: Purpose,
+    place_of: impl Fn(u32) -> Place,
+    device: &mut impl BlockDevice,
+) {
+    let mut run: Option<(u32, u32)> = None;
+    let mut send = |run: Option<(u32, u32)>| {
+        if let Some((first, length)) = run {
+            device.transfer(&Transfer::of_blocks(purpose, first, length), &[]);
+        }
+    };
+    for block in blocks {
+        let Place::Disk(place) = place_of(*block) else { continue };
+        run = Some(match run {
+            Some((first, length)) if first + length == place => (first, length + 1),
+            earlier => {
+                send(earlier);
+                (place, 1)
+            }
+        });
+    }
+    send(run);
+}
+
+/// First places of chunks of `chunk_blocks` that hold `blocks` in all, spread evenly over
+/// `capacity` places (Matthews 1999, §6.3: "evenly throughout the disk in chunks of 8 blocks at a
+/// time"), with the length of each: the last may be shorter.
+pub fn even_chunks(
+    capacity: u64,
+    blocks: u64,
+    chunk_blocks: u32,
+) -> impl Iterator<Item = (u64, u32)> {
+    let chunk = u64::from(chunk_blocks.max(1));
+    let chunks = blocks.div_ceil(chunk);
+    (0..chunks).map(move |number| {
+        let first = u128::from(number) * u128::from(capacity) / u128::from(chunks.max(1));
+        (first as u64, chunk.min(blocks - number * chunk) as u32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn chunks_are_even_apart_and_complete(
+            blocks in 1_u64..500,
+            spare in 0_u64..500,
+            chunk_blocks in 1_u32..10,
+        ) {
+            // Whole chunks must fit.
+            let capacity = blocks.next_multiple_of(u64::from(chunk_blocks)) + spare;
+            let chunks: Vec<_> = even_chunks(capacity, blocks, chunk_blocks).collect();
+            prop_assert_eq!(chunks.iter().map(|(_, length)| u64::from(*length)).sum::<u64>(), blocks);
+            let mut distances = Vec::new();
+            for pair in chunks.windows(2) {
+                prop_assert!(pair[0].0 + u64::from(pair[0].1) <= pair[1].0);
+                distances.push(pair[1].0 - pair[0].0);
+            }
+            let (last, length) = chunks[chunks.len() - 1];
+            prop_assert!(last + u64::from(length) <= capacity);
+            if let (Some(least), Some(most)) = (distances.iter().min(), distances.iter().max()) {
+                prop_assert!(most - least <= 1);
+            }
+        }
+    }
+}

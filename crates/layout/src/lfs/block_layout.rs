@@ -1,0 +1,121 @@
+//! The log behind the seam of all layouts.
+
+use super::policy::placement::Placement;
+use super::{AdaptiveLog, Log, Unpriced};
+use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
+
+/// Bytes of a block's address and of a segment's usage in a checkpoint (Rosenblum & Ousterhout 1992,
+/// table 1 and §4.1: the inode map and the segment usage table).
+const CHECKPOINT_ENTRY_BYTES: u64 = 4;
+
+impl<P: Placement> Log<P> {
+    /// Where `block` is.
+    #[must_use]
+    #[inline]
+    pub fn place_of(&self, block: u32) -> Place {
+        match (self.slot_of(block), self.holds(block)) {
+            (Some(slot), _) => Place::Disk(slot),
+            (None, true) => Place::Memory,
+            (None, false) => Place::Nowhere,
+        }
+    }
+
+    /// What a crash makes necessary: the checkpoint is read, and what was written since, which is in
+    /// the open segments (Rosenblum & Ousterhout 1992, §4.2: roll-forward).
+    pub fn recover(&self, device: &mut impl BlockDevice) {
+        let entries = self.map.len() as u64 + u64::from(self.table.shape.segments());
+        let bytes = entries * CHECKPOINT_ENTRY_BYTES;
+        let blocks = bytes.div_ceil(self.setting.disk.block_bytes).max(1);
+        let (first, _) = self.table.bounds(0);
+        let blocks = blocks.min(self.table.shape.capacity_blocks()) as u32;
+        device.transfer(&Transfer::of_blocks(Purpose::RecoveryRead, first, blocks.max(1)), &[]);
+        for open in self.open.iter().filter(|open| open.segment != super::segment_table::NONE) {
+            let (first, _) = self.table.bounds(open.segment);
+            if open.next > first {
+                let written = Transfer::of_blocks(Purpose::RecoveryRead, first, open.next - first);
+                device.transfer(&written, &[]);
+            }
+        }
+    }
+}
+
+impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
+    fn ensure_blocks(&mut self, blocks: u32) {
+        AdaptiveLog::ensure_blocks(self, blocks);
+    }
+
+    fn preload(&mut self, block: u32, _name: FileBlock) -> Result<(), LayoutError> {
+        Ok(AdaptiveLog::preload(self, block, &mut Unpriced)?)
+    }
+
+    fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
+        let blocks: Vec<u32> = (first..first + blocks).collect();
+        Ok(AdaptiveLog::fragment(self, &blocks, chunk_blocks)?)
+    }
+
+    #[inline]
+    fn write(
+        &mut self,
+        block: u32,
+        _name: FileBlock,
+        client: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LayoutError> {
+        Ok(AdaptiveLog::write(self, block, client, device)?)
+    }
+
+    fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
+        AdaptiveLog::delete(self, block, device);
+    }
+
+    fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
+        Ok(AdaptiveLog::sync(self, client, device)?)
+    }
+
+    fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
+        Ok(AdaptiveLog::sync_all(self, device)?)
+    }
+
+    fn place_of(&self, block: u32) -> Place {
+        self.log().place_of(block)
+    }
+
+    fn set_resident(&mut self, block: u32, resident: bool) {
+        AdaptiveLog::set_resident(self, block, resident);
+    }
+
+    fn work_ahead(
+        &mut self,
+        free_wanted: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LayoutError> {
+        Ok(self.collect_ahead(free_wanted, device)?)
+    }
+
+    fn recover(&self, device: &mut impl BlockDevice) {
+        self.log().recover(device);
+    }
+
+    fn counts(&self) -> BlockCounts {
+        let counts = AdaptiveLog::counts(self);
+        BlockCounts {
+            user_blocks: counts.user_blocks,
+            absorbed_blocks: counts.absorbed_blocks,
+            new_blocks: counts.new_blocks,
+            moved_blocks: counts.cleaned_blocks + counts.plugged_blocks,
+        }
+    }
+
+    fn live_blocks(&self) -> u64 {
+        self.log().live_blocks()
+    }
+
+    fn address_of(&self, place: u32) -> u64 {
+        self.log().shape().address_blocks(place)
+    }
+
+    fn verify(&self) {
+        AdaptiveLog::verify(self);
+    }
+}

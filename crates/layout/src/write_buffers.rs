@@ -1,0 +1,106 @@
+//! Write buffers of layouts that keep the map of blocks unchanged until a block is sent: blocks that
+//! clients have written and that wait to go to the disk.
+//!
+//! Each client has a buffer. A block written again while it waits, by whichever client, replaces
+//! itself. (The log has buffers of its own: there the map says where in a buffer a block waits.)
+//!
+//! Invariants: a block waits in at most one buffer, and its bit is set exactly while it does.
+//! Deletions leave holes that are skipped when the buffer is taken.
+
+/// No block: it was deleted while it waited.
+const NONE: u32 = u32::MAX;
+
+/// The buffers of all clients.
+#[derive(Debug, Clone)]
+pub struct WriteBuffers {
+    capacity_blocks: u32,
+    clients: Vec<Vec<u32>>,
+    /// Where each block waits: client and entry, `NONE` if it does not.
+    waiting: Vec<(u32, u32)>,
+}
+
+impl WriteBuffers {
+    /// Buffers of `capacity_blocks` each; of one block, every write is sent at once.
+    #[must_use]
+    pub fn new(clients: u32, capacity_blocks: u32) -> Self {
+        Self {
+            capacity_blocks: capacity_blocks.max(1),
+            clients: vec![Vec::new(); clients.max(1) as usize],
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Lets blocks be numbered up to `blocks`.
+    pub fn ensure_blocks(&mut self, blocks: u32) {
+        if blocks as usize > self.waiting.len() {
+            self.waiting.resize(blocks as usize, (NONE, NONE));
+        }
+    }
+
+    /// Clients.
+    #[must_use]
+    pub fn clients(&self) -> u32 {
+        self.clients.len() as u32
+    }
+
+    /// Whether `block` waits.
+    #[must_use]
+    pub fn is_waiting(&self, block: u32) -> bool {
+        self.waiting.get(block as usize).is_some_and(|place| place.0 != NONE)
+    }
+
+    /// `client` has written `block`; false if it waited already and replaced itself.
+    pub fn push(&mut self, client: u32, block: u32) -> bool {
+        if self.is_waiting(block) {
+            return false;
+        }
+        let entries = &mut self.clients[client as usize];
+        self.waiting[block as usize] = (client, entries.len() as u32);
+        entries.push(block);
+        true
+    }
+
+    /// Whether the buffer of `client` has to be sent.
+    #[must_use]
+    pub fn is_full(&self, client: u32) -> bool {
+        self.clients[client as usize].len() >= self.capacity_blocks as usize
+    }
+
+    /// `block` is not wanted any more; whether it waited.
+    pub fn forget(&mut self, block: u32) -> bool {
+        if !self.is_waiting(block) {
+            return false;
+        }
+        let (client, entry) = std::mem::replace(&mut self.waiting[block as usize], (NONE, NONE));
+        self.clients[client as usize][entry as usize] = NONE;
+        true
+    }
+
+    /// Moves what waits for `client` into `blocks`, in the order of writing; nothing waits then.
+    pub fn take(&mut self, client: u32, blocks: &mut Vec<u32>) {
+        blocks.clear();
+        for block in self.clients[client as usize].drain(..).filter(|block| *block != NONE) {
+            self.waiting[block as usize] = (NONE, NONE);
+            blocks.push(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_waits_once_and_what_is_deleted_is_not_sent() {
+        let mut buffers = WriteBuffers::new(2, 3);
+        buffers.ensure_blocks(10);
+        assert!(buffers.push(0, 4) && buffers.push(0, 5) && !buffers.push(1, 4));
+        assert!(buffers.push(0, 6) && buffers.is_full(0) && !buffers.is_full(1));
+        assert!(buffers.forget(5) && !buffers.forget(5) && buffers.is_waiting(6));
+        let mut sent = Vec::new();
+        buffers.take(0, &mut sent);
+        assert_eq!(sent, [4, 6]);
+        assert!(!buffers.is_waiting(4) && !buffers.is_full(0));
+        assert!(buffers.push(1, 4));
+    }
+}

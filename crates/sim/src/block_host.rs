@@ -1,0 +1,20 @@
+//! Runs of a layout of blocks: file requests through the host's caches into a layout, whose transfers
+//! a disk prices or times.
+
+pub mod config;
+mod disk;
+mod file_blocks;
+mod host;
+mod log_run;
+mod log_setup;
+mod metrics;
+mod oracle;
+mod placement;
+mod prepared;
+mod run;
+mod series;
+mod workload;
+
+pub use config::BlockExperiment;
+pub(crate) use run::run;
+pub(crate) use series::{LogSeries, ThroughputSeries};

@@ -1,0 +1,111 @@
+//! The `[layout]` table: which layout, and its choices.
+
+use agewell_layout::lfs::Victim;
+use agewell_layout::sequential::Order;
+use serde_json::{Value, json};
+
+use super::log_layout::LogLayout;
+use crate::config::{ConfigError, Table};
+
+/// Bytes of a block where nothing else is said (Matthews 1999, §5.2.2).
+pub(super) const BLOCK_BYTES: u64 = 8192;
+
+/// Bytes of a write buffer of a layout that has no segments; as the default of a log.
+const BUFFER_BYTES: u64 = 256 << 10;
+
+/// A layout and its choices.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layout {
+    /// A log.
+    Log(LogLayout),
+    /// Files placed sequentially, updated in place.
+    Sequential(SequentialLayout),
+}
+
+/// The simple layout that updates in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SequentialLayout {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// How a buffer is sent.
+    pub order: Order,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Log,
+    Sequential,
+}
+
+const KINDS: &[(&str, Kind)] = &[("lfs", Kind::Log), ("sequential", Kind::Sequential)];
+
+const ORDERS: &[(&str, Order)] = &[("place", Order::Place), ("written", Order::Written)];
+
+impl Layout {
+    pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("[layout]", value)?;
+        match table.choice("kind", KINDS, None)? {
+            Kind::Log => Ok(Self::Log(LogLayout::read(table)?)),
+            Kind::Sequential => Ok(Self::Sequential(SequentialLayout::read(table)?)),
+        }
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        match self {
+            Self::Log(log) => log.block_bytes,
+            Self::Sequential(sequential) => sequential.block_bytes,
+        }
+    }
+
+    /// Blocks of a write buffer that is as large as a segment.
+    #[must_use]
+    pub fn segment_blocks(&self) -> u32 {
+        match self {
+            Self::Log(log) => log.segment_blocks(),
+            Self::Sequential(_) => (BUFFER_BYTES / self.block_bytes()).max(1) as u32,
+        }
+    }
+
+    /// Whether it asks which blocks are in the host's cache.
+    pub(crate) fn tracks_cache(&self) -> bool {
+        matches!(self, Self::Log(log) if log.victim == Victim::CostAgeCache)
+    }
+
+    pub(super) fn resolved(&self) -> Value {
+        match self {
+            Self::Log(log) => log.resolved(),
+            Self::Sequential(sequential) => sequential.resolved(),
+        }
+    }
+}
+
+impl SequentialLayout {
+    fn read(mut table: Table) -> Result<Self, ConfigError> {
+        let layout = Self {
+            block_bytes: read_block_bytes(&mut table)?,
+            order: table.choice("order", ORDERS, Some(Order::Place))?,
+        };
+        table.finish()?;
+        Ok(layout)
+    }
+
+    fn resolved(self) -> Value {
+        let order = ORDERS.iter().find(|(_, order)| *order == self.order);
+        json!({
+            "kind": "sequential",
+            "block_size": format!("{} B", self.block_bytes),
+            "order": order.expect("every order stands in its table of names").0,
+        })
+    }
+}
+
+/// The key `block_size`.
+pub(super) fn read_block_bytes(table: &mut Table) -> Result<u64, ConfigError> {
+    let block_bytes = table.bytes("block_size")?.unwrap_or(BLOCK_BYTES);
+    if block_bytes == 0 || !block_bytes.is_multiple_of(512) {
+        return Err(table.invalid("block_size", "must be a whole number of 512-byte sectors"));
+    }
+    Ok(block_bytes)
+}

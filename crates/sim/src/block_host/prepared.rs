@@ -1,0 +1,163 @@
+//! What is settled before the first request: what is live, how large the disk is, what it is to the
+//! policies, and whether all of it goes together.
+
+use agewell_core::{RandomStreams, SECTOR_BYTES};
+use agewell_disk::{Device, DeviceModel};
+use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_trace::workload::Survey;
+
+use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk};
+use super::disk::{Addresses, TimedDisk, measure};
+use super::log_setup::shape;
+use super::workload::WorkloadSource;
+use crate::error::RunError;
+use crate::run::{Places, load_model};
+
+/// Everything that is settled before the first request.
+pub(crate) struct Prepared<'a> {
+    pub(crate) experiment: &'a BlockExperiment,
+    pub(crate) places: Places<'a>,
+    pub(crate) survey: Survey,
+    /// Blocks that the disk holds.
+    pub(crate) capacity_blocks: u64,
+    /// Blocks that are there and are nobody's.
+    pub(crate) preallocated_blocks: u32,
+    /// What policies take the disk for.
+    pub(crate) estimate: CostModel,
+    drive: Drive,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(
+        experiment: &'a BlockExperiment,
+        places: Places<'a>,
+    ) -> Result<Self, RunError> {
+        let survey = open(experiment, places)?.survey()?;
+        if survey.peak_live_blocks == 0 {
+            return Err(RunError::Input(
+                "[workload]: nothing is ever live; check the filters and the trace".into(),
+            ));
+        }
+        let capacity_blocks = capacity_blocks(experiment, &survey)?;
+        if capacity_blocks >= 1 << 31 {
+            return Err(RunError::Input(format!(
+                "[workload]: {} live blocks need a disk of more blocks than a layout can number \
+                 (2^31); use larger blocks",
+                survey.peak_live_blocks
+            )));
+        }
+        let span_sectors = capacity_blocks * (experiment.layout.block_bytes() / SECTOR_BYTES);
+        let drive = Drive::load(experiment, places)?;
+        if let Drive::Mechanical(model) = &drive
+            && span_sectors > model.capacity().0
+        {
+            return Err(RunError::Input(format!(
+                "[device]: {} live blocks at a utilization of {} need {span_sectors} sectors, the \
+                 device has {}; raise the utilization, choose a larger device or fewer blocks",
+                survey.peak_live_blocks,
+                experiment.workload.utilization,
+                model.capacity().0
+            )));
+        }
+        let estimate = drive.estimate(experiment, span_sectors)?;
+        let preallocated = experiment.workload.preallocated;
+        let preallocated_blocks = preallocated
+            .map_or(0, |preallocated| (preallocated.share * capacity_blocks as f64) as u32);
+        Ok(Self {
+            experiment,
+            places,
+            survey,
+            capacity_blocks,
+            preallocated_blocks,
+            estimate,
+            drive,
+        })
+    }
+
+    /// The disk, as it is before the first transfer, under a layout whose places are `unit_bytes`.
+    pub(crate) fn disk(&self, addresses: Addresses, unit_bytes: u64) -> TimedDisk {
+        match &self.drive {
+            Drive::Simple(simple) => {
+                TimedDisk::simple(simple, unit_bytes, self.experiment.layout.block_bytes())
+            }
+            Drive::Mechanical(model) => {
+                TimedDisk::mechanical((**model).clone(), addresses, unit_bytes, self.estimate)
+            }
+        }
+    }
+
+    /// Blocks of a write buffer, if a segment has so many.
+    pub(crate) fn buffer_blocks(&self, segment_blocks: u32) -> u32 {
+        match self.experiment.host.buffer_size {
+            BufferSize::Segment => segment_blocks,
+            BufferSize::Block => 1,
+            BufferSize::Bytes(bytes) => {
+                u32::try_from(bytes / self.experiment.layout.block_bytes()).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// Write buffers.
+    pub(crate) fn buffers(&self) -> u32 {
+        let per_client = self.experiment.host.buffers_per_client;
+        if per_client { self.survey.clients.max(1) } else { 1 }
+    }
+}
+
+/// Blocks of a disk that is as full as asked when most is live: a log's is whole segments.
+fn capacity_blocks(experiment: &BlockExperiment, survey: &Survey) -> Result<u64, RunError> {
+    match &experiment.layout {
+        Layout::Log(layout) => Ok(shape(layout, &experiment.workload, survey)?.capacity_blocks()),
+        Layout::Sequential(_) => Ok(experiment.workload.capacity_blocks(survey).ceil() as u64),
+    }
+}
+
+/// What the disk is, loaded.
+enum Drive {
+    Simple(SimpleDisk),
+    Mechanical(Box<DeviceModel>),
+}
+
+impl Drive {
+    fn load(experiment: &BlockExperiment, places: Places) -> Result<Self, RunError> {
+        Ok(match &experiment.device {
+            DiskChoice::Simple(simple) => Drive::Simple(*simple),
+            DiskChoice::Model(name) => Drive::Mechanical(Box::new(load_model(name, places)?)),
+        })
+    }
+
+    /// What policies take the first `span_sectors` for.
+    fn estimate(
+        &self,
+        experiment: &BlockExperiment,
+        span_sectors: u64,
+    ) -> Result<CostModel, RunError> {
+        let block_bytes = experiment.layout.block_bytes();
+        match self {
+            Drive::Simple(simple) => {
+                Ok(TimedDisk::simple(simple, block_bytes, block_bytes).estimate())
+            }
+            Drive::Mechanical(model) => {
+                if span_sectors * SECTOR_BYTES < 1 << 20 {
+                    return Err(RunError::Input(
+                        "[device]: less than 1 MiB is too small to measure a drive on".into(),
+                    ));
+                }
+                let mut stream = RandomStreams::new(experiment.seed).stream("disk.estimate");
+                Ok(measure(model, span_sectors, block_bytes, &mut stream))
+            }
+        }
+    }
+}
+
+/// The workload, at its first request.
+///
+/// # Errors
+/// If a parameter is out of range or a trace cannot be opened.
+pub(crate) fn open(
+    experiment: &BlockExperiment,
+    places: Places,
+) -> Result<WorkloadSource, RunError> {
+    let kind = &experiment.workload.kind;
+    WorkloadSource::open(kind, places.base, experiment.seed, experiment.layout.block_bytes())
+}

@@ -1,0 +1,182 @@
+//! One experiment of file requests, from its configuration to its result document, whatever the
+//! layout.
+
+use agewell_layout::block_layout::{BlockLayout, LayoutError};
+use agewell_layout::sequential::{Sequential, SequentialSetting};
+use serde_json::{Map, Value, json};
+
+use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout};
+use super::disk::Addresses;
+use super::host::HostRun;
+use super::log_run;
+use super::metrics::{Totals, metrics};
+use super::prepared::{Prepared, open};
+use super::series::{LogSeries, ThroughputSeries};
+use crate::error::RunError;
+use crate::result::{SCHEMA_VERSION, inputs};
+use crate::run::{Outcome, Places, Tables};
+
+/// What a run is told of its progress and may answer with a stop.
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
+
+/// Runs `experiment`; see [`crate::run()`].
+pub(crate) fn run(
+    experiment: &BlockExperiment,
+    places: Places,
+    progress: Progress,
+) -> Result<Outcome, RunError> {
+    let prepared = Prepared::new(experiment, places)?;
+    match &experiment.layout {
+        Layout::Log(layout) => log_run::run(&prepared, layout, progress),
+        Layout::Sequential(layout) => {
+            let setting = SequentialSetting {
+                capacity_blocks: prepared.capacity_blocks as u32,
+                clients: prepared.buffers(),
+                buffer_blocks: prepared.buffer_blocks(experiment.layout.segment_blocks()),
+                order: layout.order,
+            };
+            run_plain(&prepared, Sequential::new(setting), progress)
+        }
+    }
+}
+
+/// Runs a layout that needs nothing beside what every layout needs.
+fn run_plain<L: BlockLayout>(
+    prepared: &Prepared,
+    layout: L,
+    progress: Progress,
+) -> Result<Outcome, RunError> {
+    let mut lane = Lane::new(prepared, layout, Addresses::Plain)?;
+    lane.run(prepared, progress, |_| {})?;
+    let values = lane.values();
+    prepared.outcome(lane, values, None)
+}
+
+impl Prepared<'_> {
+    /// The document and tables of a run that is over.
+    pub(crate) fn outcome<L>(
+        &self,
+        lane: Lane<L>,
+        mut values: Map<String, Value>,
+        log_series: Option<LogSeries>,
+    ) -> Result<Outcome, RunError> {
+        values.insert("capacity_blocks".into(), json!(self.capacity_blocks));
+        values.insert("peak_live_blocks".into(), json!(self.survey.peak_live_blocks));
+        values.insert("initial_blocks".into(), json!(self.survey.initial_blocks));
+        let disk = &self.estimate;
+        let document = json!({
+            "schema_version": SCHEMA_VERSION,
+            "agewell_version": env!("CARGO_PKG_VERSION"),
+            "config": self.experiment.resolved(),
+            "seed": self.experiment.seed,
+            "inputs": inputs(self.input_files(), self.places)?,
+            "disk_estimate": {
+                "access_ms": disk.access_ns as f64 / 1e6,
+                "further_ms": disk.further_ns as f64 / 1e6,
+                "bandwidth_mb_per_s": disk.bandwidth_bytes_per_s as f64 / 1e6,
+            },
+            "metrics": values,
+            "baseline_metrics": Value::Null,
+            "warnings": lane.warnings,
+        });
+        let tables = Tables::Files { log: log_series, throughput: lane.throughput };
+        Ok(Outcome { document, tables })
+    }
+
+    fn input_files(&self) -> (Option<&str>, Option<&str>) {
+        let trace = match &self.experiment.workload.kind {
+            FileWorkloadKind::BlockTrace { path, .. } | FileWorkloadKind::FileTrace { path } => {
+                Some(path.as_str())
+            }
+            _ => None,
+        };
+        let device = match &self.experiment.device {
+            DiskChoice::Model(name) => Some(name.as_str()),
+            DiskChoice::Simple(_) => None,
+        };
+        (trace, device)
+    }
+}
+
+/// One layout under the whole workload.
+pub(crate) struct Lane<L> {
+    pub(crate) host: HostRun<L>,
+    throughput: ThroughputSeries,
+    transactions: Option<u64>,
+    warnings: Vec<String>,
+}
+
+impl<L: BlockLayout> Lane<L> {
+    /// A lane at its first request: what was there before lies on the disk.
+    pub(crate) fn new(
+        prepared: &Prepared,
+        layout: L,
+        addresses: Addresses,
+    ) -> Result<Self, RunError> {
+        let experiment = prepared.experiment;
+        let reads = !matches!(
+            experiment.workload.kind,
+            FileWorkloadKind::RandomUpdate(_)
+                | FileWorkloadKind::HotCold(_)
+                | FileWorkloadKind::Zipf(_)
+                | FileWorkloadKind::Sequential(_)
+        );
+        let caches = reads || experiment.layout.tracks_cache();
+        let clients = prepared.survey.clients.max(1);
+        let block_bytes = experiment.layout.block_bytes();
+        let disk = prepared.disk(addresses, layout.unit_bytes(block_bytes));
+        let mut host = HostRun::new(layout, disk, experiment.host, clients, block_bytes, caches);
+        if let Some(preallocated) = experiment.workload.preallocated {
+            let blocks = prepared.preallocated_blocks;
+            host.fragment(blocks, preallocated.chunk_blocks).map_err(does_not_fit)?;
+        }
+        host.preload(&prepared.survey.initial).map_err(does_not_fit)?;
+        host.disk.begin_measuring();
+        let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);
+        Ok(Self { host, throughput, transactions: None, warnings: Vec::new() })
+    }
+
+    /// Serves all requests; `after_batch` looks at the host now and then.
+    pub(crate) fn run(
+        &mut self,
+        prepared: &Prepared,
+        progress: Progress,
+        mut after_batch: impl FnMut(&HostRun<L>),
+    ) -> Result<(), RunError> {
+        let mut source = open(prepared.experiment, prepared.places)?;
+        let mut batch = Vec::new();
+        while source.next_batch(&mut batch)? {
+            for request in &batch {
+                self.host.serve(request).map_err(does_not_fit)?;
+                self.throughput.note(&self.host.counts, &self.host.disk);
+            }
+            after_batch(&self.host);
+            if !progress(self.host.counts.requests) {
+                return Err(RunError::Interrupted);
+            }
+        }
+        self.host.finish().map_err(does_not_fit)?;
+        self.throughput.finish(&self.host.counts, &self.host.disk);
+        self.host.layout.verify();
+        self.transactions = source.transactions();
+        self.warnings = source.warnings();
+        Ok(())
+    }
+
+    /// The metrics that every layout has.
+    pub(crate) fn values(&self) -> Map<String, Value> {
+        metrics(&Totals {
+            counts: self.host.layout.counts(),
+            meter: self.host.disk.meter(),
+            host: self.host.counts,
+            responses: &self.host.responses,
+            response_total_ns: self.host.response_total_ns,
+            elapsed_ns: self.host.disk.now_ns(),
+            transactions: self.transactions,
+        })
+    }
+}
+
+fn does_not_fit(error: LayoutError) -> RunError {
+    RunError::Input(format!("[layout]: {error}"))
+}
