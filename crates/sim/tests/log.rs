@@ -210,3 +210,28 @@ fn what_cannot_run_is_refused_with_its_reason() {
     });
     assert!(text.starts_with("[layout]: placement"), "{text}");
 }
+
+#[test]
+fn a_microbenchmark_reads_its_file_as_often_as_it_is_told() {
+    let config = |write: &str, read: &str| {
+        json!({
+            "workload": {
+                "kind": "microbenchmark", "utilization": 0.5, "blocks": 4_000, "write": write,
+                "read": read, "reads": 3, "pattern": "strided", "stride_requests": 64,
+            },
+            "host": { "client_cache": "0 B", "server_cache": "0 B" },
+            "layout": { "kind": "lfs", "segment_size": "256 KiB", "block_size": "8 KiB" },
+            "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
+            "run": { "lower_bound": false },
+        })
+    };
+    for (write, read) in [("sequential", "sequential"), ("random", "pattern")] {
+        let metrics = &simulate(&config(write, read)).unwrap()["metrics"];
+        assert_eq!(metrics["requests"], json!(5 * 4_000));
+        assert_eq!(metrics["peak_live_blocks"], json!(4_000));
+        assert_eq!(metrics["read_blocks"], json!(3 * 4_000));
+        // All but what still waits in the write buffer of one segment, at every pass.
+        let disk_reads = metrics["disk_reads"].as_u64().unwrap();
+        assert!((3 * (4_000 - 32)..=3 * 4_000).contains(&disk_reads), "{disk_reads}");
+    }
+}

@@ -7,8 +7,9 @@ use std::hint::black_box;
 
 use agewell_core::{RandomStreams, SimDuration};
 use agewell_trace::workload::{
-    AuspexLike, AuspexParameters, FileWorkload, Fill, HotCold, HotColdParameters, RandomUpdate,
-    Sequential, Surveyor, Tpcb, TpcbParameters, UpdateParameters, Zipf, ZipfParameters, survey,
+    AuspexLike, AuspexParameters, FileWorkload, Fill, HotCold, HotColdParameters, Microbenchmark,
+    MicrobenchmarkParameters, RandomUpdate, ReadOrder, Sequential, Surveyor, Tpcb, TpcbParameters,
+    UpdateParameters, WriteOrder, Zipf, ZipfParameters, survey,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -53,6 +54,22 @@ fn updates(criterion: &mut Criterion) {
     measure(criterion, "zipf/1M-blocks", &Zipf::new(&large, &streams).expect(accepted));
 }
 
+fn microbenchmarks(criterion: &mut Criterion) {
+    let streams = RandomStreams::new(1);
+    let accepted = "the parameters are in range";
+    let default = MicrobenchmarkParameters { reads: 5, ..MicrobenchmarkParameters::default() };
+    let random = MicrobenchmarkParameters { write: WriteOrder::Random, ..default };
+    let pattern = MicrobenchmarkParameters {
+        write: WriteOrder::Pattern,
+        read: ReadOrder::Pattern,
+        ..default
+    };
+    for (name, parameters) in [("sequential", default), ("random", random), ("pattern", pattern)] {
+        let workload = Microbenchmark::new(&parameters, &streams).expect(accepted);
+        measure(criterion, &format!("microbenchmark/{name}"), &workload);
+    }
+}
+
 fn systems(criterion: &mut Criterion) {
     let streams = RandomStreams::new(1);
     let accepted = "the parameters are in range";
@@ -78,5 +95,5 @@ fn systems(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, updates, systems);
+criterion_group!(benches, updates, microbenchmarks, systems);
 criterion_main!(benches);

@@ -13,6 +13,7 @@
 //! | [`Sequential`] | the whole file again and again |
 //! | [`Tpcb`] | Seltzer 1995, §3 |
 //! | [`AuspexLike`] | the facts in Matthews 1999, §5.2.1.2 |
+//! | [`Microbenchmark`] | Matthews 1999, §6.3 |
 //!
 //! Invariants: times never fall; a request of blocks names at least one; every number comes from
 //! named streams of one seed, so that a workload is the same on every machine.
@@ -24,6 +25,7 @@ mod auspex;
 mod error;
 mod exact_power;
 mod hot_cold;
+mod microbenchmark;
 mod random_update;
 mod sequential;
 mod survey;
@@ -35,6 +37,9 @@ pub use alias_table::AliasTable;
 pub use auspex::{AuspexLike, AuspexParameters};
 pub use error::WorkloadError;
 pub use hot_cold::{HotCold, HotColdChoice, HotColdParameters};
+pub use microbenchmark::{
+    Microbenchmark, MicrobenchmarkParameters, Pattern, Phase, PhaseKind, ReadOrder, WriteOrder,
+};
 pub use random_update::{RandomUpdate, UniformChoice};
 pub use sequential::{Sequential, SequentialChoice};
 pub use survey::{InitialFile, Survey, Surveyor, survey};
@@ -56,6 +61,14 @@ pub trait FileWorkload {
             batch.push(request);
         }
     }
+
+    /// The directory that `file` is in, for layouts that keep the files of a directory together;
+    /// directories are numbered densely from zero. Holds for any file that a request has named so
+    /// far. A workload without directories has all its files in directory 0.
+    fn directory_of(&self, file: u32) -> u32 {
+        let _ = file;
+        0
+    }
 }
 
 impl<W: FileWorkload + ?Sized> FileWorkload for &mut W {
@@ -66,6 +79,10 @@ impl<W: FileWorkload + ?Sized> FileWorkload for &mut W {
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
         (**self).next_batch(batch, requests_max);
     }
+
+    fn directory_of(&self, file: u32) -> u32 {
+        (**self).directory_of(file)
+    }
 }
 
 impl<W: FileWorkload + ?Sized> FileWorkload for Box<W> {
@@ -75,6 +92,10 @@ impl<W: FileWorkload + ?Sized> FileWorkload for Box<W> {
 
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
         (**self).next_batch(batch, requests_max);
+    }
+
+    fn directory_of(&self, file: u32) -> u32 {
+        (**self).directory_of(file)
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
 use agewell_trace::record::BlockBatch;
 use agewell_trace::workload::{
-    AuspexLike, BlockChoice, FileWorkload, HotCold, RandomUpdate, Sequential, Survey, Surveyor,
-    Tpcb, UpdateWorkload, WorkloadError, Zipf,
+    AuspexLike, BlockChoice, FileWorkload, HotCold, Microbenchmark, RandomUpdate, Sequential,
+    Survey, Surveyor, Tpcb, UpdateWorkload, WorkloadError, Zipf,
 };
 use agewell_trace::{
     BlockTrace, FileOperation, FileOperationBatch, FileOperationTrace, FilterPipe, Format,
@@ -44,6 +44,12 @@ impl Surveyed for AuspexLike {
     }
 }
 
+impl Surveyed for Microbenchmark {
+    fn known_survey(&self) -> Survey {
+        self.survey()
+    }
+}
+
 /// An open workload.
 pub(crate) enum WorkloadSource {
     Generated(Box<dyn Surveyed>),
@@ -72,6 +78,9 @@ impl WorkloadSource {
             FileWorkloadKind::Zipf(zipf) => generated(Zipf::new(zipf, &streams)),
             FileWorkloadKind::Sequential(update) => generated(Sequential::new(update)),
             FileWorkloadKind::AuspexLike(auspex) => generated(AuspexLike::new(auspex, &streams)),
+            FileWorkloadKind::Microbenchmark(parameters) => {
+                generated(Microbenchmark::new(parameters, &streams))
+            }
             FileWorkloadKind::Tpcb(tpcb) => Ok(WorkloadSource::Tpcb(Box::new(
                 Tpcb::new(tpcb, &streams).map_err(|error| out_of_range(&error))?,
             ))),
@@ -120,6 +129,17 @@ impl WorkloadSource {
             WorkloadSource::Files(trace) => return trace.next_batch(batch),
         }
         Ok(!batch.is_empty())
+    }
+
+    /// The directory of a file that a request has named so far; see
+    /// [`FileWorkload::directory_of`]. Traces of blocks have no directories.
+    pub(crate) fn directory_of(&self, file: u32) -> u32 {
+        match self {
+            WorkloadSource::Generated(workload) => workload.directory_of(file),
+            WorkloadSource::Tpcb(workload) => workload.directory_of(file),
+            WorkloadSource::Blocks(_) => 0,
+            WorkloadSource::Files(trace) => trace.directory_of(file),
+        }
     }
 
     /// Transactions so far, if the workload is made of them.
@@ -250,6 +270,9 @@ pub(crate) struct FilesTraced {
     records: FileOperationBatch,
     files: Numbers,
     clients: Numbers,
+    directories: Numbers,
+    /// Of each file by its number: the directory it was in when it was first named.
+    directory_of: Vec<u32>,
 }
 
 impl FilesTraced {
@@ -260,7 +283,22 @@ impl FilesTraced {
             records: FileOperationBatch::default(),
             files: Numbers::default(),
             clients: Numbers::default(),
+            directories: Numbers::default(),
+            directory_of: Vec::new(),
         }
+    }
+
+    fn directory_of(&self, file: u32) -> u32 {
+        self.directory_of.get(file as usize).copied().unwrap_or(0)
+    }
+
+    /// The number of the file of `row`, whose directory is noted when it is new.
+    fn file_of(&mut self, row: usize) -> u32 {
+        let file = self.files.of(self.records.file[row]);
+        if file as usize == self.directory_of.len() {
+            self.directory_of.push(self.directories.of(self.records.directory[row]));
+        }
+        file
     }
 
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
@@ -302,10 +340,11 @@ impl FilesTraced {
                 records.path[row]
             )));
         }
+        let time = SimTime(records.time_ns[row]);
         Ok(Some(FileRequest {
-            time: SimTime(records.time_ns[row]),
-            client: self.clients.of(records.client[row]),
-            file: self.files.of(records.file[row]),
+            time,
+            client: self.clients.of(self.records.client[row]),
+            file: self.file_of(row),
             block: block as u32,
             blocks: blocks as u32,
             action,

@@ -2,8 +2,8 @@
 
 use agewell_core::SimDuration;
 use agewell_trace::workload::{
-    AuspexParameters, Fill, HotColdParameters, Survey, TpcbParameters, UpdateParameters,
-    ZipfParameters,
+    AuspexParameters, Fill, HotColdParameters, MicrobenchmarkParameters, Pattern, ReadOrder,
+    Survey, TpcbParameters, UpdateParameters, WriteOrder, ZipfParameters,
 };
 use serde_json::{Value, json};
 
@@ -46,6 +46,8 @@ pub enum FileWorkloadKind {
     Tpcb(TpcbParameters),
     /// A file server's week.
     AuspexLike(AuspexParameters),
+    /// A large file written, written again and read.
+    Microbenchmark(MicrobenchmarkParameters),
     /// A block trace, taken as one large file a device.
     BlockTrace {
         /// Path as the experiment gives it.
@@ -72,6 +74,7 @@ enum Kind {
     Sequential,
     Tpcb,
     AuspexLike,
+    Microbenchmark,
     BlockTrace,
     FileTrace,
 }
@@ -83,11 +86,24 @@ const KINDS: &[(&str, Kind)] = &[
     ("sequential", Kind::Sequential),
     ("tpcb", Kind::Tpcb),
     ("auspex-like", Kind::AuspexLike),
+    ("microbenchmark", Kind::Microbenchmark),
     ("trace", Kind::BlockTrace),
     ("file-trace", Kind::FileTrace),
 ];
 
 const FILLS: &[(&str, Fill)] = &[("before", Fill::Before), ("measured", Fill::InStream)];
+
+const WRITE_ORDERS: &[(&str, WriteOrder)] = &[
+    ("sequential", WriteOrder::Sequential),
+    ("random", WriteOrder::Random),
+    ("pattern", WriteOrder::Pattern),
+];
+
+const READ_ORDERS: &[(&str, ReadOrder)] =
+    &[("sequential", ReadOrder::Sequential), ("pattern", ReadOrder::Pattern)];
+
+const PATTERNS: &[(&str, Pattern)] =
+    &[("permuted", Pattern::Permuted), ("strided", Pattern::Strided)];
 
 impl WorkloadTable {
     pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
@@ -107,6 +123,9 @@ impl WorkloadTable {
             }),
             Kind::Tpcb => FileWorkloadKind::Tpcb(read_tpcb(&mut table)?),
             Kind::AuspexLike => FileWorkloadKind::AuspexLike(read_auspex(&mut table)?),
+            Kind::Microbenchmark => {
+                FileWorkloadKind::Microbenchmark(read_microbenchmark(&mut table)?)
+            }
             Kind::BlockTrace => FileWorkloadKind::BlockTrace {
                 path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
                 format: table.string("format")?,
@@ -179,6 +198,16 @@ impl WorkloadTable {
                 "deletes": auspex.deletes,
                 "locality": auspex.locality,
             }),
+            FileWorkloadKind::Microbenchmark(parameters) => json!({
+                "kind": "microbenchmark",
+                "blocks": parameters.blocks,
+                "request_blocks": parameters.request_blocks,
+                "write": name_of(WRITE_ORDERS, parameters.write),
+                "read": name_of(READ_ORDERS, parameters.read),
+                "reads": parameters.reads,
+                "pattern": name_of(PATTERNS, parameters.pattern),
+                "stride_requests": parameters.stride_requests,
+            }),
             FileWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
                 let mut table = json!({
                     "kind": "trace", "path": path, "filters": filters, "skip_bad": skip_bad,
@@ -235,13 +264,31 @@ fn read_auspex(table: &mut Table) -> Result<AuspexParameters, ConfigError> {
     })
 }
 
+fn read_microbenchmark(table: &mut Table) -> Result<MicrobenchmarkParameters, ConfigError> {
+    let default = MicrobenchmarkParameters::default();
+    Ok(MicrobenchmarkParameters {
+        blocks: positive(table, "blocks", default.blocks)?,
+        request_blocks: positive(table, "request_blocks", default.request_blocks)?,
+        write: table.choice("write", WRITE_ORDERS, Some(default.write))?,
+        read: table.choice("read", READ_ORDERS, Some(default.read))?,
+        reads: small(table, "reads", default.reads)?,
+        pattern: table.choice("pattern", PATTERNS, Some(default.pattern))?,
+        stride_requests: positive(table, "stride_requests", default.stride_requests)?,
+    })
+}
+
+/// What a choice is called in a configuration.
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
+    let named = names.iter().find(|(_, named)| *named == choice);
+    named.expect("every choice stands in its table of names").0
+}
+
 fn update_table(kind: &str, update: &UpdateParameters) -> Value {
-    let fill = FILLS.iter().find(|(_, fill)| *fill == update.fill);
     json!({
         "kind": kind,
         "blocks": update.blocks,
         "updates_per_block": update.updates_per_block,
         "interval": format!("{} ns", update.interval.0),
-        "fill": fill.expect("every fill stands in its table of names").0,
+        "fill": name_of(FILLS, update.fill),
     })
 }
