@@ -11,6 +11,7 @@ mod metrics;
 mod oracle;
 mod placement;
 mod prepared;
+mod read_ahead;
 mod run;
 mod series;
 mod workload;

@@ -9,6 +9,7 @@ pub mod config;
 mod error;
 pub mod file_host;
 pub mod metrics;
+pub mod prefetch;
 pub mod remap;
 pub mod replay;
 pub mod result;

@@ -12,8 +12,10 @@ use agewell_trace::workload::InitialFile;
 use super::config::{Host, IdleCleaning};
 use super::disk::TimedDisk;
 use super::file_blocks::FileBlocks;
+use super::read_ahead::ReadAhead;
 use crate::cache::{Access, Cache};
 use crate::metrics::Distribution;
+use crate::prefetch::Prefetch;
 
 /// What the host has counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,12 +57,15 @@ pub(crate) struct HostRun<L> {
     pub(crate) response_total_ns: u128,
     /// When the last request of each client was answered.
     answered_ns: Vec<u64>,
-    /// Blocks to be read, while a request is served.
+    /// Blocks that the read just served had to get from the disk.
     missed: Vec<u32>,
+    /// Whether it found one that had been read ahead.
+    went_on: bool,
+    pub(crate) ahead: ReadAhead,
     setting: Host,
-    files: FileBlocks,
+    pub(super) files: FileBlocks,
     clients: Vec<Cache>,
-    server: Option<Cache>,
+    pub(super) server: Option<Cache>,
     /// Writes of each client since its last sync by count.
     unsynced: Vec<u32>,
     next_flush_ns: u64,
@@ -92,6 +97,8 @@ impl<L: BlockLayout> HostRun<L> {
             response_total_ns: 0,
             answered_ns: vec![0; clients as usize],
             missed: Vec::new(),
+            went_on: false,
+            ahead: ReadAhead::new(setting.prefetch, clients),
             setting,
             files: FileBlocks::default(),
             clients: (0..clients).filter_map(|_| cache(setting.client_cache_bytes)).collect(),
@@ -106,10 +113,14 @@ impl<L: BlockLayout> HostRun<L> {
     ///
     /// # Errors
     /// If it does not fit.
-    pub(crate) fn preload(&mut self, initial: &[InitialFile]) -> Result<(), LayoutError> {
+    pub(crate) fn preload(
+        &mut self,
+        initial: &[InitialFile],
+        directory_of: impl Fn(u32) -> u32,
+    ) -> Result<(), LayoutError> {
         for file in initial {
             if self.files.is_created_by(file.file) {
-                self.layout.create(file.file, 0, &mut Unpriced)?;
+                self.layout.create(file.file, directory_of(file.file), &mut Unpriced)?;
             }
             for (block, name) in self.files.lay_out(file) {
                 self.layout.ensure_blocks(block + 1);
@@ -129,18 +140,22 @@ impl<L: BlockLayout> HostRun<L> {
         self.layout.fragment(first, blocks, chunk_blocks)
     }
 
-    /// Serves `request`.
+    /// Serves `request`; a file that it makes is made in `directory_of` it.
     ///
     /// # Errors
     /// If the log finds no room.
-    pub(crate) fn serve(&mut self, request: &FileRequest) -> Result<(), LayoutError> {
+    pub(crate) fn serve(
+        &mut self,
+        request: &FileRequest,
+        directory_of: impl Fn(u32) -> u32,
+    ) -> Result<(), LayoutError> {
         self.counts.requests += 1;
         let asked_ns = request.time.0.max(self.answered_ns[request.client as usize]);
         self.rest_until(request.time.0)?;
         let rested_ns = self.disk.idle_since_ns();
         self.flush_by_time(request.time.0)?;
         match request.action {
-            FileAction::Write => self.write(request)?,
+            FileAction::Write => self.write(request, directory_of)?,
             FileAction::Read => self.read(request),
             FileAction::Delete => {
                 self.cut(request.file, 0);
@@ -162,6 +177,11 @@ impl<L: BlockLayout> HostRun<L> {
         self.answered_ns[request.client as usize] = self.disk.now_ns();
         self.responses.record(response_ns);
         self.response_total_ns += u128::from(response_ns);
+        if request.action == FileAction::Read && self.setting.prefetch != Prefetch::None {
+            let missed = std::mem::take(&mut self.missed);
+            self.read_ahead(request, &missed, self.went_on);
+            self.missed = missed;
+        }
         Ok(())
     }
 
@@ -211,9 +231,14 @@ impl<L: BlockLayout> HostRun<L> {
         self.layout.sync_all(&mut self.disk)
     }
 
-    fn write(&mut self, request: &FileRequest) -> Result<(), LayoutError> {
+    fn write(
+        &mut self,
+        request: &FileRequest,
+        directory_of: impl Fn(u32) -> u32,
+    ) -> Result<(), LayoutError> {
         if self.files.is_created_by(request.file) {
-            self.layout.create(request.file, 0, &mut self.disk)?;
+            let directory = directory_of(request.file);
+            self.layout.create(request.file, directory, &mut self.disk)?;
         }
         self.counts.written_blocks += u64::from(request.blocks);
         for block in request.block..request.block + request.blocks {
@@ -246,6 +271,7 @@ impl<L: BlockLayout> HostRun<L> {
         if let Some(server) = &mut self.server {
             server.ensure_keys(keys);
             if let Some(evicted) = server.insert(block) {
+                self.ahead.asked_for(evicted, false);
                 self.layout.set_resident(evicted, false);
             }
             self.layout.set_resident(block, true);
@@ -255,6 +281,7 @@ impl<L: BlockLayout> HostRun<L> {
     fn read(&mut self, request: &FileRequest) {
         let mut missed = std::mem::take(&mut self.missed);
         missed.clear();
+        self.went_on = false;
         for block in request.block..request.block + request.blocks {
             self.counts.read_blocks += 1;
             missed.extend(self.missed_block(request.client, request.file, block));
@@ -282,11 +309,15 @@ impl<L: BlockLayout> HostRun<L> {
             match server.reference(block) {
                 Access::Hit => {
                     self.counts.server_hits += 1;
+                    self.went_on |= self.ahead.asked_for(block, true);
                     return None;
                 }
                 // Segments that come back into the cache are not looked for (Matthews 1999, §5.5),
                 // so only the one that leaves matters.
-                Access::Miss { evicted: Some(evicted) } => self.layout.set_resident(evicted, false),
+                Access::Miss { evicted: Some(evicted) } => {
+                    self.ahead.asked_for(evicted, false);
+                    self.layout.set_resident(evicted, false);
+                }
                 Access::Miss { evicted: None } => {}
             }
         }
@@ -296,7 +327,7 @@ impl<L: BlockLayout> HostRun<L> {
     }
 
     fn cut(&mut self, file: u32, kept: u32) {
-        let Self { files, layout, disk, clients, server, .. } = self;
+        let Self { files, layout, disk, clients, server, ahead, .. } = self;
         files.cut(file, kept, |block| {
             layout.delete(block, disk);
             for cache in &mut *clients {
@@ -308,6 +339,7 @@ impl<L: BlockLayout> HostRun<L> {
                 && (block as usize) < server.keys()
             {
                 server.remove(block);
+                ahead.asked_for(block, false);
                 layout.set_resident(block, false);
             }
         });

@@ -7,6 +7,7 @@ use agewell_layout::lfs::{CostMeter, Counts};
 use serde_json::{Map, Value, json};
 
 use super::host::HostCounts;
+use super::read_ahead::PrefetchCounts;
 use crate::metrics::Distribution;
 
 /// Everything that a run counted.
@@ -14,6 +15,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) counts: BlockCounts,
     pub(crate) meter: &'a CostMeter,
     pub(crate) host: HostCounts,
+    /// What reading ahead came to, if anything is read ahead.
+    pub(crate) ahead: Option<PrefetchCounts>,
     pub(crate) responses: &'a Distribution,
     pub(crate) response_total_ns: u128,
     pub(crate) elapsed_ns: u64,
@@ -96,6 +99,10 @@ pub(crate) fn metrics(totals: &Totals) -> Map<String, Value> {
     };
     put("write_mb_per_s", mb_per_s(counts.new_blocks, writing_ns));
     put("read_mb_per_s", mb_per_s(missed, reads.time_ns));
+    if let Some(ahead) = totals.ahead {
+        put("prefetched_blocks", json!(ahead.blocks));
+        put("prefetch_used_fraction", json!(share(ahead.used, ahead.blocks)));
+    }
     let responses = totals.responses;
     let mean_ns =
         (host.requests > 0).then(|| totals.response_total_ns as f64 / host.requests as f64);

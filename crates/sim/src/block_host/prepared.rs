@@ -18,6 +18,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) experiment: &'a BlockExperiment,
     pub(crate) places: Places<'a>,
     pub(crate) survey: Survey,
+    /// The workload at its end, which knows the directory of every file.
+    pub(crate) surveyed: WorkloadSource,
     /// Blocks that the disk holds.
     pub(crate) capacity_blocks: u64,
     /// Blocks that are there and are nobody's.
@@ -32,7 +34,8 @@ impl<'a> Prepared<'a> {
         experiment: &'a BlockExperiment,
         places: Places<'a>,
     ) -> Result<Self, RunError> {
-        let survey = open(experiment, places)?.survey()?;
+        let mut surveyed = open(experiment, places)?;
+        let survey = surveyed.survey()?;
         if survey.peak_live_blocks == 0 {
             return Err(RunError::Input(
                 "[workload]: nothing is ever live; check the filters and the trace".into(),
@@ -67,6 +70,7 @@ impl<'a> Prepared<'a> {
             experiment,
             places,
             survey,
+            surveyed,
             capacity_blocks,
             preallocated_blocks,
             estimate,

@@ -13,6 +13,7 @@ use super::metrics::{Totals, metrics};
 use super::prepared::{Prepared, open};
 use super::series::{LogSeries, ThroughputSeries};
 use crate::error::RunError;
+use crate::prefetch::Prefetch;
 use crate::result::{SCHEMA_VERSION, inputs};
 use crate::run::{Outcome, Places, Tables};
 
@@ -102,6 +103,7 @@ impl Prepared<'_> {
 pub(crate) struct Lane<L> {
     pub(crate) host: HostRun<L>,
     throughput: ThroughputSeries,
+    prefetches: bool,
     transactions: Option<u64>,
     warnings: Vec<String>,
 }
@@ -130,10 +132,12 @@ impl<L: BlockLayout> Lane<L> {
             let blocks = prepared.preallocated_blocks;
             host.fragment(blocks, preallocated.chunk_blocks).map_err(does_not_fit)?;
         }
-        host.preload(&prepared.survey.initial).map_err(does_not_fit)?;
+        let directory_of = |file| prepared.surveyed.directory_of(file);
+        host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.disk.begin_measuring();
         let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);
-        Ok(Self { host, throughput, transactions: None, warnings: Vec::new() })
+        let prefetches = experiment.host.prefetch != Prefetch::None;
+        Ok(Self { host, throughput, prefetches, transactions: None, warnings: Vec::new() })
     }
 
     /// Serves all requests; `after_batch` looks at the host now and then.
@@ -147,7 +151,8 @@ impl<L: BlockLayout> Lane<L> {
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
             for request in &batch {
-                self.host.serve(request).map_err(does_not_fit)?;
+                let directory_of = |file| source.directory_of(file);
+                self.host.serve(request, directory_of).map_err(does_not_fit)?;
                 self.throughput.note(&self.host.counts, &self.host.disk);
             }
             after_batch(&self.host);
@@ -169,6 +174,7 @@ impl<L: BlockLayout> Lane<L> {
             counts: self.host.layout.counts(),
             meter: self.host.disk.meter(),
             host: self.host.counts,
+            ahead: self.prefetches.then_some(self.host.ahead.counts),
             responses: &self.host.responses,
             response_total_ns: self.host.response_total_ns,
             elapsed_ns: self.host.disk.now_ns(),

@@ -98,11 +98,12 @@ impl WorkloadSource {
         }
     }
 
-    /// What is live before the first request, and at most; reads a trace to its end.
+    /// What is live before the first request, and at most; reads a trace to its end, after which it
+    /// knows the directories of all files.
     ///
     /// # Errors
     /// The first thing wrong with a trace.
-    pub(crate) fn survey(mut self) -> Result<Survey, RunError> {
+    pub(crate) fn survey(&mut self) -> Result<Survey, RunError> {
         match &self {
             WorkloadSource::Generated(workload) => return Ok(workload.known_survey()),
             WorkloadSource::Tpcb(workload) => return Ok(workload.survey()),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cache::Eviction;
 use crate::config::{ConfigError, Table};
+use crate::prefetch::Prefetch;
 
 /// Write buffers and caches.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Host {
     pub write_overhead: SimDuration,
     /// Collection in idle periods, if any.
     pub idle_cleaning: Option<IdleCleaning>,
+    /// What is read before anybody asks.
+    pub prefetch: Prefetch,
 }
 
 /// Size of a write buffer.
@@ -84,9 +87,29 @@ impl Host {
             read_overhead: table.duration("read_overhead")?.unwrap_or(SimDuration::ZERO),
             write_overhead: table.duration("write_overhead")?.unwrap_or(SimDuration::ZERO),
             idle_cleaning: (idle == Idle::Clean).then_some(IdleCleaning { after, segments }),
+            prefetch: Self::read_prefetch(&mut table)?,
         };
         table.finish()?;
+        if host.prefetch != Prefetch::None && host.server_cache_bytes < block_bytes {
+            return Err(ConfigError(
+                "[host] prefetch: what is read ahead is kept in server_cache; give it room".into(),
+            ));
+        }
         Ok(host)
+    }
+
+    fn read_prefetch(table: &mut Table) -> Result<Prefetch, ConfigError> {
+        // 128 KB of 8 KB blocks, as much as the drives read ahead (Matthews 1999, §6.2.2).
+        let blocks = super::positive(table, "prefetch_blocks", 16)?;
+        let lookahead = super::positive(table, "prefetch_lookahead", 2)?;
+        let chance = table.number("prefetch_chance", 0.0, 1.0)?.unwrap_or(0.5);
+        let kinds = [
+            ("none", Prefetch::None),
+            ("sequential", Prefetch::Sequential { blocks }),
+            ("cluster", Prefetch::Cluster),
+            ("file-graph", Prefetch::FileGraph { lookahead, chance, blocks }),
+        ];
+        table.choice("prefetch", &kinds, Some(Prefetch::None))
     }
 
     fn read_buffer_size(table: &mut Table, block_bytes: u64) -> Result<BufferSize, ConfigError> {
@@ -105,7 +128,7 @@ impl Host {
         let idle = self
             .idle_cleaning
             .unwrap_or(IdleCleaning { after: SimDuration(100_000_000), segments: 8 });
-        json!({
+        let mut table = json!({
             "sync_every": self.sync_every,
             "flush_interval": duration(self.flush_interval),
             "buffers": if self.buffers_per_client { "per-client" } else { "shared" },
@@ -122,6 +145,21 @@ impl Host {
             "idle_cleaning": if self.idle_cleaning.is_some() { "clean" } else { "none" },
             "idle_after": duration(idle.after),
             "idle_segments": idle.segments,
-        })
+        });
+        match self.prefetch {
+            Prefetch::None => table["prefetch"] = json!("none"),
+            Prefetch::Cluster => table["prefetch"] = json!("cluster"),
+            Prefetch::Sequential { blocks } => {
+                table["prefetch"] = json!("sequential");
+                table["prefetch_blocks"] = json!(blocks);
+            }
+            Prefetch::FileGraph { lookahead, chance, blocks } => {
+                table["prefetch"] = json!("file-graph");
+                table["prefetch_lookahead"] = json!(lookahead);
+                table["prefetch_chance"] = json!(chance);
+                table["prefetch_blocks"] = json!(blocks);
+            }
+        }
+        table
     }
 }

@@ -1,0 +1,153 @@
+//! The host reads ahead: which blocks its policy names, and what became of them.
+
+use agewell_core::FileRequest;
+use agewell_layout::block_device::Purpose;
+use agewell_layout::block_layout::{BlockLayout, Place};
+
+use super::host::HostRun;
+use crate::prefetch::{FileGraph, Prefetch, Streams};
+
+/// What prefetching came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PrefetchCounts {
+    /// Blocks read before anybody asked.
+    pub(crate) blocks: u64,
+    /// Of those, asked for while they were still in the cache.
+    pub(crate) used: u64,
+}
+
+/// What the host remembers to read ahead.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    policy: Prefetch,
+    pub(crate) counts: PrefetchCounts,
+    streams: Streams,
+    graph: Option<FileGraph>,
+    /// The file that each client reads, as far as the graph is concerned.
+    current: Vec<u32>,
+    /// Blocks that were read ahead and not asked for since, a bit each.
+    unasked: Vec<u64>,
+    followers: Vec<u32>,
+    wanted: Vec<u32>,
+}
+
+/// No file.
+const NONE: u32 = u32::MAX;
+
+impl ReadAhead {
+    pub(crate) fn new(policy: Prefetch, clients: u32) -> Self {
+        let graph = match policy {
+            Prefetch::FileGraph { lookahead, .. } => Some(FileGraph::new(lookahead as usize)),
+            _ => None,
+        };
+        Self {
+            policy,
+            counts: PrefetchCounts::default(),
+            streams: Streams::default(),
+            graph,
+            current: vec![NONE; clients as usize],
+            unasked: Vec::new(),
+            followers: Vec::new(),
+            wanted: Vec::new(),
+        }
+    }
+
+    /// Somebody asks for `block`, or it is gone; whether it had been read ahead and is still of use.
+    #[inline]
+    pub(crate) fn asked_for(&mut self, block: u32, is_cached: bool) -> bool {
+        let Some(word) = self.unasked.get_mut((block / 64) as usize) else { return false };
+        let bit = 1 << (block % 64);
+        let was_ahead = *word & bit != 0;
+        *word &= !bit;
+        self.counts.used += u64::from(was_ahead && is_cached);
+        was_ahead && is_cached
+    }
+
+    fn note_ahead(&mut self, block: u32) {
+        let word = (block / 64) as usize;
+        if word >= self.unasked.len() {
+            self.unasked.resize(word + 1, 0);
+        }
+        self.unasked[word] |= 1 << (block % 64);
+        self.counts.blocks += 1;
+    }
+}
+
+impl<L: BlockLayout> HostRun<L> {
+    /// Reads ahead after `request`, a read, of whose blocks `missed` came from the disk; `went_on`
+    /// says that one of them had been read ahead.
+    pub(super) fn read_ahead(&mut self, request: &FileRequest, missed: &[u32], went_on: bool) {
+        let mut wanted = std::mem::take(&mut self.ahead.wanted);
+        wanted.clear();
+        match self.ahead.policy {
+            Prefetch::None => {}
+            Prefetch::Sequential { blocks } => {
+                let goes_on = self.ahead.streams.read(request.file, request.block, request.blocks);
+                if goes_on && (went_on || !missed.is_empty()) {
+                    let next = request.block + request.blocks;
+                    self.add_file_blocks(request.file, next, blocks, &mut wanted);
+                }
+            }
+            Prefetch::Cluster => {
+                if let Some(block) = missed.last() {
+                    self.layout.cluster_of(*block, &mut wanted);
+                }
+            }
+            Prefetch::FileGraph { chance, blocks, .. } => {
+                self.add_followers(request, chance, blocks, &mut wanted);
+            }
+        }
+        if !wanted.is_empty() {
+            self.bring_in(&mut wanted);
+        }
+        self.ahead.wanted = wanted;
+    }
+
+    fn add_file_blocks(&self, file: u32, first: u32, blocks: u32, wanted: &mut Vec<u32>) {
+        let blocks = first..first.saturating_add(blocks);
+        wanted.extend(blocks.filter_map(|block| self.files.find(file, block)));
+    }
+
+    /// A client that begins another file is taken to have opened it.
+    fn add_followers(
+        &mut self,
+        request: &FileRequest,
+        chance: f64,
+        blocks: u32,
+        wanted: &mut Vec<u32>,
+    ) {
+        let current = &mut self.ahead.current[request.client as usize];
+        if *current == request.file && request.block > 0 {
+            return;
+        }
+        *current = request.file;
+        let mut followers = std::mem::take(&mut self.ahead.followers);
+        if let Some(graph) = &mut self.ahead.graph {
+            graph.opened(request.file);
+            graph.followers(request.file, chance, &mut followers);
+        }
+        for file in &followers {
+            self.add_file_blocks(*file, 0, blocks, wanted);
+        }
+        self.ahead.followers = followers;
+    }
+
+    /// Reads what of `wanted` is on the disk and in no cache.
+    fn bring_in(&mut self, wanted: &mut Vec<u32>) {
+        let Some(server) = &mut self.server else { return };
+        server.ensure_keys(self.files.numbered() as usize);
+        let layout = &self.layout;
+        let is_on_disk = |block: u32| matches!(layout.place_of(block), Place::Disk(_));
+        wanted.retain(|block| !server.contains(*block) && is_on_disk(*block));
+        // More than the cache holds would throw out what was read first.
+        wanted.truncate(server.capacity_blocks() / 2);
+        for block in &*wanted {
+            self.ahead.note_ahead(*block);
+            if let Some(evicted) = server.insert(*block) {
+                self.ahead.asked_for(evicted, false);
+                self.layout.set_resident(evicted, false);
+            }
+        }
+        self.layout.read(wanted, Purpose::Prefetch, &mut self.disk);
+    }
+}
