@@ -11,6 +11,7 @@ use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters};
 use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
+use agewell_trace::{DeviceDescription, OutputFormat, TraceMetadata, create_block_trace};
 use serde_json::{Value, json};
 
 use crate::block_host::{self, BlockExperiment, LogSeries, ThroughputSeries};
@@ -51,7 +52,11 @@ pub(crate) enum Tables {
     /// What block requests cost, and what they would have cost without remapping, if asked for.
     Blocks { metrics: Box<Metrics>, baseline: Option<Box<Metrics>> },
     /// How file requests went on, and what a log did meanwhile.
-    Files { log: Option<LogSeries>, throughput: ThroughputSeries },
+    Files {
+        log: Option<LogSeries>,
+        throughput: ThroughputSeries,
+        requests: Option<Box<BlockBatch>>,
+    },
 }
 
 impl Outcome {
@@ -78,15 +83,33 @@ impl Outcome {
             Tables::Blocks { metrics, baseline } => {
                 write_tables(directory, metrics, baseline.as_deref()).map_err(failed)?;
             }
-            Tables::Files { log, throughput } => {
+            Tables::Files { log, throughput, requests } => {
                 log.iter().try_for_each(|log| log.write(directory)).map_err(failed)?;
                 throughput.write(directory).map_err(failed)?;
+                if let Some(requests) = requests {
+                    write_requests(&directory.join("requests.parquet"), requests)?;
+                }
             }
         }
         let text = format!("{:#}\n", self.document);
         write_whole(directory, "result.json", text.as_bytes()).map_err(failed)?;
         Ok(())
     }
+}
+
+/// Writes what a layout asked of its device as a trace that any experiment reads.
+fn write_requests(path: &Path, requests: &BlockBatch) -> Result<(), RunError> {
+    let device = DeviceDescription { name: "device".into(), ..DeviceDescription::default() };
+    let metadata = TraceMetadata {
+        schema_version: agewell_trace::SCHEMA_VERSION,
+        format: "agewell".into(),
+        devices: vec![device],
+        ..TraceMetadata::default()
+    };
+    let mut sink = create_block_trace(path, OutputFormat::Parquet)?;
+    sink.write(&mut requests.clone(), &metadata)?;
+    sink.finish(&metadata)?;
+    Ok(())
 }
 
 /// Runs `experiment`, whichever layers it has. `progress` is told the number of requests read so far, now and then; if it

@@ -32,6 +32,8 @@ pub struct BlockExperiment {
     pub seed: u64,
     /// Whether the same writes also go to a log that knows when each block dies.
     pub lower_bound: bool,
+    /// Whether the block requests that the layout sends to the device are kept as a trace.
+    pub record: bool,
 }
 
 impl BlockExperiment {
@@ -70,8 +72,9 @@ impl BlockExperiment {
         let mut run = Table::new("[run]", run.unwrap_or_else(|| json!({})))?;
         let seed = run.whole("seed")?.unwrap_or(1);
         let lower_bound = run.boolean("lower_bound")?.unwrap_or(true);
+        let record = run.boolean("record")?.unwrap_or(false);
         run.finish()?;
-        Ok(Self { workload, host, layout, device, seed, lower_bound })
+        Ok(Self { workload, host, layout, device, seed, lower_bound, record })
     }
 
     /// The experiment with every default filled in; reading it again gives the same experiment.
@@ -82,7 +85,7 @@ impl BlockExperiment {
             "host": self.host.resolved(),
             "layout": self.layout.resolved(),
             "device": self.device.resolved(),
-            "run": { "seed": self.seed, "lower_bound": self.lower_bound },
+            "run": { "seed": self.seed, "lower_bound": self.lower_bound, "record": self.record },
         })
     }
 }

@@ -11,11 +11,19 @@ use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::{CostMeter, LogShape};
 
+use agewell_trace::record::{BlockBatch, BlockRow, flag};
+
 use super::config::SimpleDisk;
 
 /// A disk with a clock and accounts.
+#[derive(Clone)]
 pub(crate) struct TimedDisk {
     meter: CostMeter,
+    addresses: Addresses,
+    /// Sectors of a place.
+    unit_sectors: u64,
+    /// The requests so far, if they are taken down.
+    recorded: Option<Box<BlockBatch>>,
     /// Host time that each place read for a user costs, ns.
     read_overhead_ns: u64,
     now_ns: u64,
@@ -24,9 +32,10 @@ pub(crate) struct TimedDisk {
     timing: Timing,
 }
 
+#[derive(Clone)]
 enum Timing {
     Simple { read: CostModel, write: CostModel },
-    Mechanical { device: Box<DeviceModel>, addresses: Addresses, unit_sectors: u64 },
+    Mechanical(Box<DeviceModel>),
 }
 
 /// Where the places of a layout lie on the disk.
@@ -48,18 +57,17 @@ impl Addresses {
 }
 
 impl TimedDisk {
-    /// A disk without mechanics; a place is `unit_bytes`, a block for policies `block_bytes`.
-    pub(crate) fn simple(disk: &SimpleDisk, unit_bytes: u64, block_bytes: u64) -> Self {
-        let model = |bandwidth_bytes_per_s, block_bytes| CostModel {
-            access_ns: disk.access_time.0,
-            further_ns: disk.further_time.0,
-            bandwidth_bytes_per_s,
-            block_bytes,
-        };
-        let write = model(disk.write_bandwidth_bytes_per_s, unit_bytes);
-        let read = model(disk.bandwidth_bytes_per_s, unit_bytes);
-        let estimate = model(disk.write_bandwidth_bytes_per_s, block_bytes);
-        Self::new(estimate, Timing::Simple { read, write })
+    /// A disk without mechanics under a layout whose places are `unit_bytes`; a block for policies is
+    /// `block_bytes`.
+    pub(crate) fn simple(
+        disk: &SimpleDisk,
+        addresses: Addresses,
+        unit_bytes: u64,
+        block_bytes: u64,
+    ) -> Self {
+        let (read, write) = (disk.reading(unit_bytes), disk.writing(unit_bytes));
+        let timing = Timing::Simple { read, write };
+        Self::new(disk.writing(block_bytes), addresses, unit_bytes, timing)
     }
 
     /// A modelled drive that holds a layout from its first sector on, a place `unit_bytes` long;
@@ -70,19 +78,15 @@ impl TimedDisk {
         unit_bytes: u64,
         estimate: CostModel,
     ) -> Self {
-        let unit_sectors = unit_bytes / SECTOR_BYTES;
-        let device = Box::new(device);
-        Self::new(estimate, Timing::Mechanical { device, addresses, unit_sectors })
+        Self::new(estimate, addresses, unit_bytes, Timing::Mechanical(Box::new(device)))
     }
 
-    /// Each place read for a user keeps the host busy for `ns`.
-    pub(crate) fn set_read_overhead(&mut self, ns: u64) {
-        self.read_overhead_ns = ns;
-    }
-
-    fn new(estimate: CostModel, timing: Timing) -> Self {
+    fn new(estimate: CostModel, addresses: Addresses, unit_bytes: u64, timing: Timing) -> Self {
         Self {
             meter: CostMeter::new(estimate),
+            addresses,
+            unit_sectors: unit_bytes / SECTOR_BYTES,
+            recorded: None,
             read_overhead_ns: 0,
             now_ns: 0,
             idle_since_ns: 0,
@@ -90,12 +94,22 @@ impl TimedDisk {
         }
     }
 
-    /// The cost model that policies estimate by, which also gives the full bandwidth.
-    pub(crate) fn estimate(&self) -> CostModel {
-        *self.meter.model()
+    /// Takes down every request from here on.
+    pub(crate) fn record(&mut self) {
+        self.recorded = Some(Box::default());
     }
 
-    /// What the log's transfers took, by purpose.
+    /// The requests taken down, if they were.
+    pub(crate) fn into_recorded(self) -> Option<Box<BlockBatch>> {
+        self.recorded
+    }
+
+    /// Each place read for a user keeps the host busy for `ns`.
+    pub(crate) fn set_read_overhead(&mut self, ns: u64) {
+        self.read_overhead_ns = ns;
+    }
+
+    /// What transfers took, by purpose.
     pub(crate) fn meter(&self) -> &CostMeter {
         &self.meter
     }
@@ -133,23 +147,35 @@ impl TimedDisk {
 
 impl BlockDevice for TimedDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        let time_ns = match &mut self.timing {
+        let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
+        let sectors = u64::from(transfer.blocks) * self.unit_sectors + headers;
+        let sector = self.addresses.of(transfer.slot) * self.unit_sectors;
+        let operation = if transfer.purpose.writes() { Operation::Write } else { Operation::Read };
+        let (sector, time_ns) = match &mut self.timing {
             Timing::Simple { read, write } => {
                 let model = if transfer.purpose.writes() { write } else { read };
-                model.transfer_ns(transfer.further, transfer.bytes(model.block_bytes))
+                let bytes = transfer.bytes(model.block_bytes);
+                (sector, model.transfer_ns(transfer.further, bytes))
             }
-            Timing::Mechanical { device, addresses, unit_sectors } => {
-                let sector = addresses.of(transfer.slot) * *unit_sectors;
-                let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
-                let sectors = u64::from(transfer.blocks) * *unit_sectors + headers;
+            Timing::Mechanical(device) => {
                 // Headers have no place of their own: they are taken to lie beside the blocks, and
                 // at the very end of the disk before them.
                 let sector = sector.min(device.capacity().0 - sectors);
-                let operation =
-                    if transfer.purpose.writes() { Operation::Write } else { Operation::Read };
-                serve(device, self.now_ns, sector, sectors, operation)
+                (sector, serve(device, self.now_ns, sector, sectors, operation))
             }
         };
+        if let Some(recorded) = &mut self.recorded {
+            recorded.push(BlockRow {
+                enqueue_ns: self.now_ns,
+                start_ns: self.now_ns,
+                finish_ns: self.now_ns + time_ns,
+                sector,
+                sectors: sectors as u32,
+                operation: operation as u8,
+                flags: flag::SYNCHRONOUS,
+                ..BlockRow::default()
+            });
+        }
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
         if transfer.purpose == Purpose::Read {

@@ -19,6 +19,7 @@ pub(crate) struct Totals<'a> {
     pub(crate) ahead: Option<PrefetchCounts>,
     pub(crate) responses: &'a Distribution,
     pub(crate) response_total_ns: u128,
+    pub(crate) recovery_ns: u64,
     pub(crate) elapsed_ns: u64,
     pub(crate) transactions: Option<u64>,
 }
@@ -82,6 +83,7 @@ pub(crate) fn metrics(totals: &Totals) -> Map<String, Value> {
     put("foreground_write_cost", json!(foreground));
     put("write_seconds", json!(writing_ns as f64 / 1e9));
     put("disk_seconds", json!(meter.total_ns() as f64 / 1e9));
+    put("recovery_seconds", json!(totals.recovery_ns as f64 / 1e9));
     put("elapsed_seconds", json!(totals.elapsed_ns as f64 / 1e9));
     put("requests", json!(host.requests));
     put("read_blocks", json!(host.read_blocks));

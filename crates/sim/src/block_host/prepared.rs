@@ -82,7 +82,8 @@ impl<'a> Prepared<'a> {
     pub(crate) fn disk(&self, addresses: Addresses, unit_bytes: u64) -> TimedDisk {
         match &self.drive {
             Drive::Simple(simple) => {
-                TimedDisk::simple(simple, unit_bytes, self.experiment.layout.block_bytes())
+                let block_bytes = self.experiment.layout.block_bytes();
+                TimedDisk::simple(simple, addresses, unit_bytes, block_bytes)
             }
             Drive::Mechanical(model) => {
                 TimedDisk::mechanical((**model).clone(), addresses, unit_bytes, self.estimate)
@@ -138,9 +139,7 @@ impl Drive {
     ) -> Result<CostModel, RunError> {
         let block_bytes = experiment.layout.block_bytes();
         match self {
-            Drive::Simple(simple) => {
-                Ok(TimedDisk::simple(simple, block_bytes, block_bytes).estimate())
-            }
+            Drive::Simple(simple) => Ok(simple.writing(block_bytes)),
             Drive::Mechanical(model) => {
                 if span_sectors * SECTOR_BYTES < 1 << 20 {
                     return Err(RunError::Input(

@@ -80,7 +80,11 @@ impl Prepared<'_> {
             "baseline_metrics": Value::Null,
             "warnings": lane.warnings,
         });
-        let tables = Tables::Files { log: log_series, throughput: lane.throughput };
+        let tables = Tables::Files {
+            log: log_series,
+            throughput: lane.throughput,
+            requests: lane.host.disk.into_recorded(),
+        };
         Ok(Outcome { document, tables })
     }
 
@@ -104,6 +108,8 @@ pub(crate) struct Lane<L> {
     pub(crate) host: HostRun<L>,
     throughput: ThroughputSeries,
     prefetches: bool,
+    /// What a crash before the last sync would have cost.
+    recovery_ns: u64,
     transactions: Option<u64>,
     warnings: Vec<String>,
 }
@@ -135,9 +141,19 @@ impl<L: BlockLayout> Lane<L> {
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.disk.begin_measuring();
+        if experiment.record {
+            host.disk.record();
+        }
         let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);
         let prefetches = experiment.host.prefetch != Prefetch::None;
-        Ok(Self { host, throughput, prefetches, transactions: None, warnings: Vec::new() })
+        Ok(Self {
+            host,
+            throughput,
+            prefetches,
+            recovery_ns: 0,
+            transactions: None,
+            warnings: Vec::new(),
+        })
     }
 
     /// Serves all requests; `after_batch` looks at the host now and then.
@@ -160,12 +176,21 @@ impl<L: BlockLayout> Lane<L> {
                 return Err(RunError::Interrupted);
             }
         }
+        self.recovery_ns = self.recovery();
         self.host.finish().map_err(does_not_fit)?;
         self.throughput.finish(&self.host.counts, &self.host.disk);
         self.host.layout.verify();
         self.transactions = source.transactions();
         self.warnings = source.warnings();
         Ok(())
+    }
+
+    /// Disk time that a crash at this moment would cost before the disk could be used.
+    fn recovery(&self) -> u64 {
+        let mut crashed = self.host.disk.clone();
+        let before_ns = crashed.now_ns();
+        self.host.layout.recover(&mut crashed);
+        crashed.now_ns() - before_ns
     }
 
     /// The metrics that every layout has.
@@ -177,6 +202,7 @@ impl<L: BlockLayout> Lane<L> {
             ahead: self.prefetches.then_some(self.host.ahead.counts),
             responses: &self.host.responses,
             response_total_ns: self.host.response_total_ns,
+            recovery_ns: self.recovery_ns,
             elapsed_ns: self.host.disk.now_ns(),
             transactions: self.transactions,
         })

@@ -1,6 +1,7 @@
 //! The `[device]` table: a disk without mechanics said in place, or one of the catalogue.
 
 use agewell_core::SimDuration;
+use agewell_layout::lfs::policy::cost::CostModel;
 use serde_json::{Value, json};
 
 use crate::config::{ConfigError, Table};
@@ -25,6 +26,24 @@ pub struct SimpleDisk {
     pub bandwidth_bytes_per_s: u64,
     /// Transfer rate of writes, if it is another one.
     pub write_bandwidth_bytes_per_s: u64,
+}
+
+impl SimpleDisk {
+    /// What reading costs, if a block is `block_bytes`.
+    pub(crate) fn reading(&self, block_bytes: u64) -> CostModel {
+        CostModel {
+            access_ns: self.access_time.0,
+            further_ns: self.further_time.0,
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
+            block_bytes,
+        }
+    }
+
+    /// What writing costs.
+    pub(crate) fn writing(&self, block_bytes: u64) -> CostModel {
+        let bandwidth_bytes_per_s = self.write_bandwidth_bytes_per_s;
+        CostModel { bandwidth_bytes_per_s, ..self.reading(block_bytes) }
+    }
 }
 
 impl DiskChoice {
