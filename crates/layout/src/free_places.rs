@@ -35,6 +35,15 @@ impl FreePlaces {
         }
     }
 
+    /// `places` places, none of them free.
+    #[must_use]
+    pub fn none_free(places: u32) -> Self {
+        let mut none = Self::all_free(places);
+        none.levels.iter_mut().for_each(|level| level.fill(0));
+        none.free = 0;
+        none
+    }
+
     /// Places in all.
     #[must_use]
     pub fn places(&self) -> u32 {

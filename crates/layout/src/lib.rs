@@ -12,4 +12,5 @@ pub mod free_places;
 pub mod lfs;
 pub mod log_file_system;
 pub mod sequential;
+pub mod write_anywhere;
 pub mod write_buffers;
