@@ -13,7 +13,7 @@ use crate::config::{ConfigError, Table};
 
 pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
-pub use layout::{Layout, SequentialLayout};
+pub use layout::{Layout, SequentialLayout, WriteAnywhereLayout};
 pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
 pub use workload::{FileWorkloadKind, Preallocated, WorkloadTable};
 

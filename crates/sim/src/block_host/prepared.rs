@@ -113,7 +113,7 @@ impl<'a> Prepared<'a> {
 fn capacity_blocks(experiment: &BlockExperiment, survey: &Survey) -> Result<u64, RunError> {
     match &experiment.layout {
         Layout::Log(layout) => Ok(shape(layout, &experiment.workload, survey)?.capacity_blocks()),
-        Layout::Sequential(_) => Ok(experiment.workload.capacity_blocks(survey).ceil() as u64),
+        _ => Ok(experiment.workload.capacity_blocks(survey).ceil() as u64),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use agewell_layout::block_layout::{BlockLayout, LayoutError};
 use agewell_layout::sequential::{Sequential, SequentialSetting};
+use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
 
 use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout};
@@ -37,6 +38,18 @@ pub(crate) fn run(
                 order: layout.order,
             };
             run_plain(&prepared, Sequential::new(setting), progress)
+        }
+        Layout::WriteAnywhere(layout) => {
+            let setting = WriteAnywhereSetting {
+                capacity_blocks: prepared.capacity_blocks as u32,
+                block_bytes: layout.block_bytes,
+                clients: prepared.buffers(),
+                buffer_blocks: prepared.buffer_blocks(experiment.layout.segment_blocks()),
+                search: layout.search,
+                recovery: layout.recovery,
+                checkpoint_blocks: layout.checkpoint_blocks,
+            };
+            run_plain(&prepared, WriteAnywhere::new(setting).map_err(does_not_fit)?, progress)
         }
     }
 }

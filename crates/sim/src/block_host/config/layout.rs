@@ -1,11 +1,14 @@
 //! The `[layout]` table: which layout, and its choices.
 
+mod write_anywhere;
+
 use agewell_layout::lfs::Victim;
 use agewell_layout::sequential::Order;
 use serde_json::{Value, json};
 
 use super::log_layout::LogLayout;
 use crate::config::{ConfigError, Table};
+pub use write_anywhere::WriteAnywhereLayout;
 
 /// Bytes of a block where nothing else is said (Matthews 1999, §5.2.2).
 pub(super) const BLOCK_BYTES: u64 = 8192;
@@ -20,6 +23,8 @@ pub enum Layout {
     Log(LogLayout),
     /// Files placed sequentially, updated in place.
     Sequential(SequentialLayout),
+    /// Every version of a block in a new place.
+    WriteAnywhere(WriteAnywhereLayout),
 }
 
 /// The simple layout that updates in place.
@@ -35,9 +40,14 @@ pub struct SequentialLayout {
 enum Kind {
     Log,
     Sequential,
+    WriteAnywhere,
 }
 
-const KINDS: &[(&str, Kind)] = &[("lfs", Kind::Log), ("sequential", Kind::Sequential)];
+const KINDS: &[(&str, Kind)] = &[
+    ("lfs", Kind::Log),
+    ("sequential", Kind::Sequential),
+    ("write-anywhere", Kind::WriteAnywhere),
+];
 
 const ORDERS: &[(&str, Order)] = &[("place", Order::Place), ("written", Order::Written)];
 
@@ -47,6 +57,7 @@ impl Layout {
         match table.choice("kind", KINDS, None)? {
             Kind::Log => Ok(Self::Log(LogLayout::read(table)?)),
             Kind::Sequential => Ok(Self::Sequential(SequentialLayout::read(table)?)),
+            Kind::WriteAnywhere => Ok(Self::WriteAnywhere(WriteAnywhereLayout::read(table)?)),
         }
     }
 
@@ -56,6 +67,7 @@ impl Layout {
         match self {
             Self::Log(log) => log.block_bytes,
             Self::Sequential(sequential) => sequential.block_bytes,
+            Self::WriteAnywhere(anywhere) => anywhere.block_bytes,
         }
     }
 
@@ -64,7 +76,7 @@ impl Layout {
     pub fn segment_blocks(&self) -> u32 {
         match self {
             Self::Log(log) => log.segment_blocks(),
-            Self::Sequential(_) => (BUFFER_BYTES / self.block_bytes()).max(1) as u32,
+            _ => (BUFFER_BYTES / self.block_bytes()).max(1) as u32,
         }
     }
 
@@ -77,6 +89,7 @@ impl Layout {
         match self {
             Self::Log(log) => log.resolved(),
             Self::Sequential(sequential) => sequential.resolved(),
+            Self::WriteAnywhere(anywhere) => anywhere.resolved(),
         }
     }
 }
