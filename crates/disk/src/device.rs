@@ -14,14 +14,103 @@ pub struct Service {
     pub seek_cylinders: u32,
     /// Controller, command and completion overhead.
     pub overhead: SimDuration,
-    /// Arm movement, head switch and settling.
+    /// Arm movement, head switch and settling; on flash, sensing a page.
     pub seek: SimDuration,
-    /// Waiting for the first sector to come round, and for missed turns.
+    /// Waiting for the first sector to come round, and for missed turns; on flash, for a busy die.
     pub rotation: SimDuration,
     /// Moving the data: media and bus, without what they overlap.
     pub transfer: SimDuration,
     /// Whether all of it came from (or went to) the drive's buffer without waiting for the medium.
     pub buffer_hit: bool,
+}
+
+/// Where a device lets a write go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteRule {
+    /// Anywhere.
+    #[default]
+    Anywhere,
+    /// Before `first_sequential` anywhere; from there on in zones of `zone_sectors`, the last of
+    /// which may be shorter. A write stays within its zone and begins where the one before it in
+    /// that zone ended; discarding whole zones empties them.
+    SequentialInZones {
+        /// Start of the first zone that is written in order; a multiple of the zone.
+        first_sequential: Sector,
+        /// Size of a zone.
+        zone_sectors: SectorCount,
+    },
+}
+
+/// What a layout does well to know of the device below it.
+///
+/// A layout knows no device: whoever joins the two copies these figures into its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayoutAdvice {
+    /// Where writes may go: a condition, not a preference.
+    pub write_rule: WriteRule,
+    /// What is best written and given up as one piece, aligned to its own size from sector 0 on: a
+    /// zone or band, or one erase block of every die. `None` where the device does not care.
+    pub unit: Option<SectorCount>,
+    /// The smallest aligned piece that is written without being read first.
+    pub write_sectors: SectorCount,
+    /// Whether hearing of dead sectors saves the device work.
+    pub wants_discards: bool,
+}
+
+impl Default for LayoutAdvice {
+    fn default() -> Self {
+        Self {
+            write_rule: WriteRule::Anywhere,
+            unit: None,
+            write_sectors: SectorCount(1),
+            wants_discards: false,
+        }
+    }
+}
+
+/// Why a device refuses a request that lies within its capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A write that does not begin where its zone's last one ended.
+    #[error(
+        "a write to sector {sector}, but zone {zone} is written in order and continues at sector \
+         {pointer}"
+    )]
+    OutOfOrder {
+        /// The write's first sector.
+        sector: u64,
+        /// Its zone, counted from 0.
+        zone: u64,
+        /// The zone's write pointer; its end, if the zone is full.
+        pointer: u64,
+    },
+    /// A write over the end of a zone that is written in order.
+    #[error(
+        "a write of {sectors} sectors at sector {sector} runs over the end of zone {zone} at {end}"
+    )]
+    AcrossZones {
+        /// The write's first sector.
+        sector: u64,
+        /// Its length.
+        sectors: u64,
+        /// The zone it begins in, counted from 0.
+        zone: u64,
+        /// That zone's end.
+        end: u64,
+    },
+    /// A discard of part of a zone that is written in order.
+    #[error(
+        "a discard of {sectors} sectors at sector {sector} takes part of zone {zone}: only whole \
+         zones can be emptied"
+    )]
+    PartOfZone {
+        /// The discard's first sector.
+        sector: u64,
+        /// Its length.
+        sectors: u64,
+        /// The zone of which it takes a part, counted from 0.
+        zone: u64,
+    },
 }
 
 /// A block device that serves one request at a time and remembers where it left its arm, platter and buffer.
@@ -49,8 +138,43 @@ pub trait Device {
     /// Requests are served in call order; `issue` must not be before the finish of the previous request.
     ///
     /// # Panics
-    /// If the request reaches beyond the capacity, is empty, or is issued in the past: callers check these first.
+    /// If the request reaches beyond the capacity, is empty, is issued in the past, or is refused by
+    /// [`Device::check`]: callers check these first.
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service;
+
+    /// Serves `requests`, all issued at `issue`, and pushes what each cost to `services`, in order.
+    ///
+    /// A device that does one thing at a time serves them one after another, as here; one that is
+    /// parallel inside overlaps them. Nothing may be issued before the latest of the finish times.
+    ///
+    /// # Panics
+    /// As [`Device::serve`].
+    fn serve_together(
+        &mut self,
+        issue: SimTime,
+        requests: &[BlockRequest],
+        services: &mut Vec<Service>,
+    ) {
+        let mut now = issue;
+        for request in requests {
+            let service = self.serve(now, request);
+            now = service.finish;
+            services.push(service);
+        }
+    }
+
+    /// What a layout on this device does well to know, its rule for writes included.
+    fn layout_advice(&self) -> LayoutAdvice {
+        LayoutAdvice::default()
+    }
+
+    /// Whether the device would take `request`, which lies within its capacity, as it stands now.
+    ///
+    /// # Errors
+    /// If it breaks the device's [`WriteRule`].
+    fn check(&self, _request: &BlockRequest) -> Result<(), Refused> {
+        Ok(())
+    }
 
     /// Seek and rotation that `request` would wait for if issued at `now` (for SPTF); does not change the device.
     fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration;

@@ -4,6 +4,7 @@
 
 mod device;
 mod error;
+mod flash;
 pub mod geometry;
 pub mod import;
 mod mechanical;
@@ -12,10 +13,13 @@ pub mod parameters;
 pub mod queue;
 mod simple;
 pub mod validation;
+mod zoned;
 
-pub use device::{Device, Service};
+pub use device::{Device, LayoutAdvice, Refused, Service, WriteRule};
 pub use error::DeviceError;
+pub use flash::{Flash, FlashCounts};
 pub use mechanical::Mechanical;
 pub use model::DeviceModel;
-pub use parameters::{DeviceKind, DeviceParameters, catalogue_names};
+pub use parameters::{DeviceKind, DeviceParameters, Medium, catalogue_names};
 pub use simple::Simple;
+pub use zoned::{Zoned, ZonedCounts};

@@ -2,7 +2,10 @@
 
 use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
-use crate::{Device, DeviceKind, DeviceParameters, Mechanical, Service, Simple};
+use crate::{
+    Device, DeviceKind, DeviceParameters, Flash, LayoutAdvice, Mechanical, Refused, Service,
+    Simple, Zoned,
+};
 
 /// A device of any modelled kind.
 #[derive(Debug, Clone)]
@@ -11,6 +14,10 @@ pub enum DeviceModel {
     Simple(Simple),
     /// Arm, platter, buffer and bus; boxed because it is a hundred times the size.
     Mechanical(Box<Mechanical>),
+    /// A drive that is written zone by zone.
+    Zoned(Box<Zoned>),
+    /// Dies behind channels and a translation layer.
+    Flash(Box<Flash>),
 }
 
 impl DeviceModel {
@@ -25,6 +32,8 @@ impl DeviceModel {
             DeviceKind::Mechanical(mechanical) => {
                 DeviceModel::Mechanical(Box::new(Mechanical::new(mechanical)))
             }
+            DeviceKind::Zoned(zoned) => DeviceModel::Zoned(Box::new(Zoned::new(zoned))),
+            DeviceKind::Flash(flash) => DeviceModel::Flash(Box::new(Flash::new(flash))),
         }
     }
 }
@@ -35,6 +44,8 @@ macro_rules! each {
         match $self {
             DeviceModel::Simple($model) => $call,
             DeviceModel::Mechanical($model) => $call,
+            DeviceModel::Zoned($model) => $call,
+            DeviceModel::Flash($model) => $call,
         }
     };
 }
@@ -58,6 +69,23 @@ impl Device for DeviceModel {
 
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service {
         each!(self, model => model.serve(issue, request))
+    }
+
+    fn serve_together(
+        &mut self,
+        issue: SimTime,
+        requests: &[BlockRequest],
+        services: &mut Vec<Service>,
+    ) {
+        each!(self, model => model.serve_together(issue, requests, services));
+    }
+
+    fn layout_advice(&self) -> LayoutAdvice {
+        each!(self, model => model.layout_advice())
+    }
+
+    fn check(&self, request: &BlockRequest) -> Result<(), Refused> {
+        each!(self, model => model.check(request))
     }
 
     fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {

@@ -71,15 +71,50 @@
 //! A simple device has `kind = "simple"`, `capacity_sectors` and a table `[simple]` with `access_time_ms` and
 //! `bandwidth` (`"5 MB/s"`).
 //!
+//! A drive that is written zone by zone has `kind = "zoned"`, `drive = "mechanical"` (or `"simple"`)
+//! with all the tables of such a drive, and
+//!
+//! ```toml
+//! [write_zones]
+//! size = "256 MiB"                  # of a zone, or of a band that the drive manages
+//! management = "host"               # the drive refuses what is out of order | "drive": it caches that
+//! conventional_zones = 524          # with "host": zones at the front that are written anywhere
+//! # cache = "20 GiB"                # with "drive": its cache on the medium, before sector 0
+//! ```
+//!
+//! A flash drive has `kind = "flash"`, `capacity_sectors` (of 512 bytes) and
+//!
+//! ```toml
+//! [flash]
+//! channels = 8
+//! dies_per_channel = 2
+//! page = "32 KiB"                   # sensed or programmed at once: all planes of a die together
+//! mapping = "4 KiB"                 # what the translation layer maps; by default a page
+//! pages_per_block = 128             # erased together
+//! over_provisioning = 0.07          # space beyond the capacity, as a share of it
+//! placement = "write-order"         # a page goes to the next die | "static": to the die its address names
+//! read_ms = 0.036                   # to sense a page; likewise program_ms, and erase_ms for a block
+//! program_ms = 0.185
+//! erase_ms = 3.0
+//! channel_rate = "800 MB/s"         # of one channel
+//! link_rate = "3360 MB/s"           # to the host
+//! request_overhead_ms = 0.01        # host and command, one request after another; default 0
+//! command_ms = 0.02                 # until the first page access; requests issued together share it; default 0
+//! queue_depth = 64                  # requests worked on at once
+//! write_buffer = "1 MiB"            # reported as written early; default 0: when they are programmed
+//! ```
+//!
 //! Source of the vocabulary: the parameters of DiskSim 4.0 (`disk.modspec`, `layout_g1_zone.modspec`,
 //! `mech_g1.modspec`) and of Ruemmler & Wilkes 1994.
 
 mod buffer;
+mod flash;
 mod geometry;
 mod mechanical;
 mod reader;
 mod sources;
 mod writer;
+mod zoned;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,12 +125,14 @@ use toml::Table;
 use crate::DeviceError;
 
 pub use buffer::{BufferParameters, FastWrite, KeepRequested, ReadAhead};
+pub use flash::{FlashParameters, Placement};
 pub use geometry::{GeometryParameters, Sparing, TrackOrder, ZoneParameters};
 pub use mechanical::{
     BusParameters, ExtraDisconnect, MechanicalParameters, OverheadParameters, SeekCurve,
 };
 pub(crate) use reader::TableReader;
 pub use sources::missing_sources;
+pub use zoned::{Management, ZonedDrive, ZonedParameters};
 
 /// Everything a device file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,6 +156,32 @@ pub enum DeviceKind {
     Simple(SimpleParameters),
     /// Arm, platter, buffer and bus.
     Mechanical(Box<MechanicalParameters>),
+    /// A drive that is written zone by zone.
+    Zoned(Box<ZonedParameters>),
+    /// Dies behind channels and a translation layer.
+    Flash(FlashParameters),
+}
+
+/// What the data lie on, for estimates that know neither zones nor dies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Medium<'a> {
+    /// As good as access time and bandwidth.
+    Simple(SimpleParameters),
+    /// Arm, platter, buffer and bus.
+    Mechanical(&'a MechanicalParameters),
+}
+
+impl DeviceKind {
+    /// What the data lie on: the drive below zones; access time and bandwidth for flash.
+    #[must_use]
+    pub fn medium(&self) -> Medium<'_> {
+        match self {
+            DeviceKind::Simple(simple) => Medium::Simple(*simple),
+            DeviceKind::Mechanical(mechanical) => Medium::Mechanical(mechanical),
+            DeviceKind::Zoned(zoned) => zoned.medium(),
+            DeviceKind::Flash(flash) => Medium::Simple(flash.as_simple()),
+        }
+    }
 }
 
 /// Access time and bandwidth (Matthews 1999, ch. 5).
@@ -174,9 +237,17 @@ impl DeviceParameters {
                     mechanical.capacity * u64::from(mechanical.sector_bytes) / SECTOR_BYTES;
                 (capacity, DeviceKind::Mechanical(Box::new(mechanical)))
             }
+            "zoned" => {
+                let zoned = ZonedParameters::read(&mut reader)?;
+                (zoned.capacity_sectors(), DeviceKind::Zoned(Box::new(zoned)))
+            }
+            "flash" => {
+                let flash = FlashParameters::read(&mut reader)?;
+                (flash.capacity_sectors, DeviceKind::Flash(flash))
+            }
             other => {
-                return Err(reader
-                    .error("kind", format!("is '{other}'; it must be 'simple' or 'mechanical'")));
+                let known = "'simple', 'mechanical', 'zoned' or 'flash'";
+                return Err(reader.error("kind", format!("is '{other}'; it must be {known}")));
             }
         };
         reader.finish()?;

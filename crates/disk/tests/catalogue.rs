@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::{BlockRequest, Operation, RandomStreams, Sector, SectorCount, SimTime};
 use agewell_disk::parameters::{MechanicalParameters, SimpleParameters, missing_sources};
-use agewell_disk::{Device, DeviceKind, DeviceParameters, Mechanical, Simple, catalogue_names};
+use agewell_disk::{
+    Device, DeviceKind, DeviceParameters, Mechanical, Medium, Simple, catalogue_names,
+};
 use rand_core::Rng;
 
 /// The devices every release carries.
@@ -52,14 +54,14 @@ fn load(name: &str) -> DeviceParameters {
 fn mechanical(name: &str) -> MechanicalParameters {
     match load(name).kind {
         DeviceKind::Mechanical(parameters) => *parameters,
-        DeviceKind::Simple(_) => panic!("{name} is not mechanical"),
+        _ => panic!("{name} is not mechanical"),
     }
 }
 
 fn simple(name: &str) -> SimpleParameters {
     match load(name).kind {
         DeviceKind::Simple(parameters) => parameters,
-        DeviceKind::Mechanical(_) => panic!("{name} is not simple"),
+        _ => panic!("{name} is not simple"),
     }
 }
 
@@ -127,7 +129,8 @@ fn capacities_are_the_published_ones() {
 #[test]
 fn a_longer_seek_never_takes_noticeably_less_time() {
     for name in PROMISED {
-        let DeviceKind::Mechanical(parameters) = load(name).kind else { continue };
+        let kind = load(name).kind;
+        let Medium::Mechanical(parameters) = kind.medium() else { continue };
         let mut longest = 0.0_f64;
         for distance in 1..parameters.geometry.cylinders {
             let ms = parameters.seek.ms(distance);
@@ -295,8 +298,9 @@ fn documented_table() -> String {
     for (name, device) in &devices {
         let capacity =
             format!("{:.0} MB", SectorCount(device.capacity_sectors).bytes() as f64 / 1e6);
-        let (rpm, cylinders, sectors, seek, source) = match &device.kind {
-            DeviceKind::Simple(parameters) => {
+        let (rpm, cylinders, sectors, seek, source) = match device.kind.medium() {
+
+            Medium::Simple(parameters) => {
                 let access = parameters.access_time_ns as f64 / 1e6;
                 let bandwidth = parameters.bandwidth_bytes_per_s as f64 / 1e6;
                 let seek = format!("simple: {access} ms a transfer, {bandwidth} MB/s");
@@ -304,7 +308,7 @@ fn documented_table() -> String {
                     device.sources.get("simple").or(device.sources.get("simple.access_time_ms"));
                 ("-".to_owned(), "-".to_owned(), "-".to_owned(), seek, source)
             }
-            DeviceKind::Mechanical(parameters) => {
+            Medium::Mechanical(parameters) => {
                 let geometry = &parameters.geometry;
                 let zones = &geometry.zones;
                 let (outer, inner) =

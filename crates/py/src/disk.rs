@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use agewell_disk::parameters::{MechanicalParameters, SimpleParameters};
+use agewell_core::SECTOR_BYTES;
+use agewell_disk::parameters::{
+    FlashParameters, Management, MechanicalParameters, SimpleParameters, ZonedParameters,
+};
 use agewell_disk::validation::replay::{Measured, TimeBase};
 use agewell_disk::validation::{ValidationOptions, ValidationReport, validate};
 use agewell_disk::{
-    Device, DeviceError, DeviceKind, DeviceModel, DeviceParameters, catalogue_names, import,
+    Device, DeviceError, DeviceKind, DeviceModel, DeviceParameters, Medium, catalogue_names, import,
 };
 use agewell_trace::{BlockBatch, ReadOptions, TIME_MISSING, TraceError, open_block_trace};
 use pyo3::prelude::*;
@@ -224,6 +227,8 @@ fn describe(parameters: &DeviceParameters) -> Value {
     let details = match &parameters.kind {
         DeviceKind::Simple(simple) => describe_simple(*simple),
         DeviceKind::Mechanical(mechanical) => describe_mechanical(mechanical),
+        DeviceKind::Zoned(zoned) => describe_zoned(zoned),
+        DeviceKind::Flash(flash) => describe_flash(flash),
     };
     if let (Value::Object(all), Value::Object(details)) = (&mut description, details) {
         all.extend(details);
@@ -236,6 +241,48 @@ fn describe_simple(simple: SimpleParameters) -> Value {
         "kind": "simple",
         "access_time_ms": simple.access_time_ns as f64 / 1e6,
         "bandwidth_bytes_per_s": simple.bandwidth_bytes_per_s,
+    })
+}
+
+/// The drive below, and how its zones are written.
+fn describe_zoned(zoned: &ZonedParameters) -> Value {
+    let (mut description, drive) = match zoned.medium() {
+        Medium::Simple(simple) => (describe_simple(simple), "simple"),
+        Medium::Mechanical(mechanical) => (describe_mechanical(mechanical), "mechanical"),
+    };
+    let (management, conventional_zones, cache_sectors) = match zoned.management {
+        Management::Host { conventional_zones } => ("host", Some(conventional_zones), None),
+        Management::Drive { cache_sectors } => ("drive", None, Some(cache_sectors)),
+    };
+    description["kind"] = json!("zoned");
+    description["drive"] = json!(drive);
+    description["management"] = json!(management);
+    description["zone_bytes"] = json!(zoned.zone_sectors * SECTOR_BYTES);
+    description["write_zones"] = json!(zoned.capacity_sectors().div_ceil(zoned.zone_sectors));
+    description["conventional_zones"] = json!(conventional_zones);
+    description["cache_bytes"] = json!(cache_sectors.map(|sectors| sectors * SECTOR_BYTES));
+    description
+}
+
+fn describe_flash(flash: &FlashParameters) -> Value {
+    json!({
+        "kind": "flash",
+        "channels": flash.channels,
+        "dies": flash.dies(),
+        "page_bytes": flash.page_bytes,
+        "mapping_bytes": flash.mapping_bytes,
+        "block_bytes": flash.page_bytes * u64::from(flash.pages_per_block),
+        "over_provisioning": flash.over_provisioning,
+        "placement": flash.placement.name(),
+        "read_ms": flash.read_ns as f64 / 1e6,
+        "program_ms": flash.program_ns as f64 / 1e6,
+        "erase_ms": flash.erase_ns as f64 / 1e6,
+        "request_overhead_ms": flash.request_overhead_ns as f64 / 1e6,
+        "command_ms": flash.command_ns as f64 / 1e6,
+        "queue_depth": flash.queue_depth,
+        "write_buffer_bytes": flash.write_buffer_bytes,
+        "read_bytes_per_s": flash.read_bytes_per_s(),
+        "write_bytes_per_s": flash.write_bytes_per_s(),
     })
 }
 

@@ -8,7 +8,7 @@ use agewell_core::{
     SimTime,
 };
 use agewell_disk::parameters::SimpleParameters;
-use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters};
+use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium};
 use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use agewell_trace::{DeviceDescription, OutputFormat, TraceMetadata, create_block_trace};
@@ -211,9 +211,9 @@ fn run_blocks(
 
 /// Tracks in a cylinder; a device without an arm has one.
 fn heads(parameters: &DeviceParameters) -> u32 {
-    match &parameters.kind {
-        DeviceKind::Simple(_) => 1,
-        DeviceKind::Mechanical(mechanical) => mechanical.geometry.surfaces,
+    match parameters.kind.medium() {
+        Medium::Simple(_) => 1,
+        Medium::Mechanical(mechanical) => mechanical.geometry.surfaces,
     }
 }
 

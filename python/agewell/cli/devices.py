@@ -114,7 +114,10 @@ def _show(name: str, directory: Path, as_json: bool) -> None:
         ("model", device["kind"]),
         ("capacity", f"{device['capacity_bytes'] / 1e6:,.1f} MB"),
     ]
-    if device["kind"] == "mechanical":
+    rows += _zone_rows(device) if device["kind"] == "zoned" else []
+    if device["kind"] == "flash":
+        rows += _flash_rows(device)
+    elif "zones" in device:
         low, high = device["sectors_per_track"]
         slow, fast = device["media_mb_per_s"]
         rows += [
@@ -138,6 +141,43 @@ def _show(name: str, directory: Path, as_json: bool) -> None:
         ]
     print_table(("", ""), rows)
     print_table(("of", "source"), sorted(device["sources"].items()))
+
+
+def _zone_rows(device: dict[str, Any]) -> list[tuple[str, str]]:
+    """How the zones of a shingled drive are written."""
+    rows = [
+        ("written in order by", f"the {device['management']}"),
+        ("write zones", f"{device['write_zones']:,} of {device['zone_bytes'] / 2**20:,.0f} MiB"),
+    ]
+    if device["conventional_zones"] is not None:
+        rows.append(("of them conventional", f"{device['conventional_zones']:,}"))
+    if device["cache_bytes"] is not None:
+        rows.append(("cache on the medium", f"{device['cache_bytes'] / 2**20:,.0f} MiB"))
+    return rows
+
+
+def _flash_rows(device: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a flash drive is made of, and what its parts take."""
+    kib = {key: f"{device[key] / 1024:,.0f} KiB" for key in ("page_bytes", "mapping_bytes")}
+    return [
+        ("dies", f"{device['dies']} on {device['channels']} channels"),
+        ("page", f"{kib['page_bytes']}, mapped by {kib['mapping_bytes']}"),
+        ("erase block", f"{device['block_bytes'] / 2**20:,.2f} MiB"),
+        ("over-provisioning", f"{100 * device['over_provisioning']:.1f} %"),
+        ("placement", device["placement"]),
+        (
+            "page read, program, block erase",
+            f"{device['read_ms']:.4f}, {device['program_ms']:.4f}, {device['erase_ms']:.3f} ms",
+        ),
+        (
+            "request, command",
+            f"{device['request_overhead_ms']:.4f} ms each, {device['command_ms']:.4f} ms shared",
+        ),
+        ("queue depth", str(device["queue_depth"])),
+        ("write buffer", f"{device['write_buffer_bytes'] / 1024:,.0f} KiB"),
+        ("long reads", f"{device['read_bytes_per_s'] / 1e6:,.0f} MB/s at most"),
+        ("long writes", f"{device['write_bytes_per_s'] / 1e6:,.0f} MB/s at most"),
+    ]
 
 
 def _import(file: Path | None, out: Path | None, name: str | None, as_json: bool) -> None:

@@ -20,7 +20,7 @@
 use agewell_core::SECTOR_BYTES;
 use agewell_disk::geometry::Geometry;
 use agewell_disk::parameters::{MechanicalParameters, SimpleParameters};
-use agewell_disk::{DeviceKind, DeviceParameters};
+use agewell_disk::{DeviceParameters, Medium};
 
 /// Up to so many turns of the platter a gap is short: its angle follows from its length to a few
 /// per cent of a turn, the skew of a track. Chosen by us.
@@ -93,11 +93,11 @@ impl ReadCosts {
     pub(crate) fn new(device: &DeviceParameters, file_system_bytes: u64) -> Self {
         let capacity_bytes = device.capacity_sectors.saturating_mul(SECTOR_BYTES);
         Self {
-            device: match &device.kind {
-                DeviceKind::Simple(simple) => {
-                    Device::Simple(*simple, PerByte::new(PS_PER_S, simple.bandwidth_bytes_per_s))
+            device: match device.kind.medium() {
+                Medium::Simple(simple) => {
+                    Device::Simple(simple, PerByte::new(PS_PER_S, simple.bandwidth_bytes_per_s))
                 }
-                DeviceKind::Mechanical(mechanical) => {
+                Medium::Mechanical(mechanical) => {
                     Device::Mechanical(Box::new(Disk::new(mechanical)))
                 }
             },

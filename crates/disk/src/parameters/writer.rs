@@ -2,9 +2,12 @@
 
 use std::fmt::Write as _;
 
+use agewell_core::SECTOR_BYTES;
+
 use super::{
-    BufferParameters, DeviceKind, DeviceParameters, FastWrite, GeometryParameters, KeepRequested,
-    MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve, ZoneParameters,
+    BufferParameters, DeviceKind, DeviceParameters, FastWrite, FlashParameters, GeometryParameters,
+    KeepRequested, Management, MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve,
+    SimpleParameters, ZoneParameters, ZonedDrive, ZonedParameters,
 };
 
 /// Collects lines; writing to a string cannot fail.
@@ -68,20 +71,87 @@ pub(super) fn write(device: &DeviceParameters) -> String {
             out.text("kind", "simple");
             out.number("capacity_sectors", device.capacity_sectors);
             write_sources(&mut out, device);
-            out.heading("[simple]");
-            out.number("access_time_ms", ms(simple.access_time_ns as i64, 6));
-            out.text("bandwidth", &format!("{} B/s", simple.bandwidth_bytes_per_s));
+            write_simple(&mut out, *simple);
         }
         DeviceKind::Mechanical(mechanical) => {
             out.text("kind", "mechanical");
-            out.number("sector_bytes", mechanical.sector_bytes);
-            out.number("capacity_sectors", mechanical.capacity);
-            out.number("rotation_period_ms", ms(mechanical.rotation_period_ps as i64, 9));
+            write_mechanical_keys(&mut out, mechanical);
             write_sources(&mut out, device);
             write_mechanical(&mut out, mechanical);
         }
+        DeviceKind::Zoned(zoned) => write_zoned(&mut out, device, zoned),
+        DeviceKind::Flash(flash) => {
+            out.text("kind", "flash");
+            out.number("capacity_sectors", flash.capacity_sectors);
+            write_sources(&mut out, device);
+            write_flash(&mut out, flash);
+        }
     }
     out.0
+}
+
+fn write_simple(out: &mut Lines, simple: SimpleParameters) {
+    out.heading("[simple]");
+    out.number("access_time_ms", ms(simple.access_time_ns as i64, 6));
+    out.text("bandwidth", &format!("{} B/s", simple.bandwidth_bytes_per_s));
+}
+
+fn write_mechanical_keys(out: &mut Lines, mechanical: &MechanicalParameters) {
+    out.number("sector_bytes", mechanical.sector_bytes);
+    out.number("capacity_sectors", mechanical.capacity);
+    out.number("rotation_period_ms", ms(mechanical.rotation_period_ps as i64, 9));
+}
+
+fn write_zoned(out: &mut Lines, device: &DeviceParameters, zoned: &ZonedParameters) {
+    out.text("kind", "zoned");
+    match &zoned.drive {
+        ZonedDrive::Simple(_, sectors) => {
+            out.text("drive", "simple");
+            out.number("capacity_sectors", sectors);
+        }
+        ZonedDrive::Mechanical(mechanical) => {
+            out.text("drive", "mechanical");
+            write_mechanical_keys(out, mechanical);
+        }
+    }
+    write_sources(out, device);
+    let bytes = |sectors: u64| format!("{} B", sectors * SECTOR_BYTES);
+    out.heading("[write_zones]");
+    out.text("size", &bytes(zoned.zone_sectors));
+    match zoned.management {
+        Management::Host { conventional_zones } => {
+            out.text("management", "host");
+            out.number("conventional_zones", conventional_zones);
+        }
+        Management::Drive { cache_sectors } => {
+            out.text("management", "drive");
+            out.text("cache", &bytes(cache_sectors));
+        }
+    }
+    match &zoned.drive {
+        ZonedDrive::Simple(simple, _) => write_simple(out, *simple),
+        ZonedDrive::Mechanical(mechanical) => write_mechanical(out, mechanical),
+    }
+}
+
+fn write_flash(out: &mut Lines, flash: &FlashParameters) {
+    out.heading("[flash]");
+    out.number("channels", flash.channels);
+    out.number("dies_per_channel", flash.dies_per_channel);
+    out.text("page", &format!("{} B", flash.page_bytes));
+    out.text("mapping", &format!("{} B", flash.mapping_bytes));
+    out.number("pages_per_block", flash.pages_per_block);
+    out.number("over_provisioning", float(flash.over_provisioning));
+    out.text("placement", flash.placement.name());
+    out.number("read_ms", ms(flash.read_ns as i64, 6));
+    out.number("program_ms", ms(flash.program_ns as i64, 6));
+    out.number("erase_ms", ms(flash.erase_ns as i64, 6));
+    out.text("channel_rate", &format!("{} B/s", flash.channel_bytes_per_s));
+    out.text("link_rate", &format!("{} B/s", flash.link_bytes_per_s));
+    out.time("request_overhead_ms", flash.request_overhead_ns);
+    out.time("command_ms", flash.command_ns);
+    out.number("queue_depth", flash.queue_depth);
+    out.text("write_buffer", &format!("{} B", flash.write_buffer_bytes));
 }
 
 fn write_sources(out: &mut Lines, device: &DeviceParameters) {

@@ -1,0 +1,594 @@
+//! A flash drive: dies behind channels, and a translation layer that writes out of place.
+//!
+//! Each die senses or programs one page at a time; channels carry pages between dies and controller;
+//! one link carries data to and from the host. A request is cut into pages, and all of them start
+//! at once: pages on different dies overlap, pages on one die wait for each other. Fragmentation
+//! therefore costs time in the two ways that have been published, and each can be turned off:
+//!
+//! * *request splitting* (Park & Eom 2021, FragPicker, SOSP): a file in `n` pieces is read by `n`
+//!   requests, and each costs the host and the command `request_overhead` one after another. With
+//!   `request_overhead_ms = 0` and `command_ms = 0` it costs nothing;
+//! * *die collisions* (Jun et al. 2024, FAST): pages written one after another go to one die after
+//!   another; a file that others wrote between finds its pages on dies by chance, and several on the
+//!   same one. With `placement = "static"` neighbouring addresses lie on neighbouring dies however
+//!   they were written; with one die every order is the same.
+//!
+//! Time line of a read: overheads; every page is sensed as soon as its die is free; pages cross their
+//! channel in the order in which they were sensed, and then the link. Units of a page that is still
+//! in the write buffer, and discarded ones, cross the link only. Of a write: data cross the link into
+//! the write buffer, if there is room; a full page crosses the channel and is programmed when its
+//! die is free; the request is reported with its last unit in the buffer, or, in a drive without
+//! one, when all of it is programmed. Collection keeps a die busy: pages read and programmed inside
+//! the die, and an erase.
+//!
+//! Sources: the two papers; the parts and their overlap as in NVMeVirt (Kim et al. 2023, FAST).
+//! Differences: no read-ahead and no cache of read data inside the drive, no SLC cache, no
+//! suspension of programs for reads, page times that do not depend on the page. Addresses that were
+//! never written are timed as though they had been written in address order before, but take no
+//! space.
+//!
+//! Invariants: see `flash/translation.rs`; nothing ends before it begins, no die, channel or link does
+//! two things at once.
+//!
+//! Cost: a request sorts its pages twice; nothing is allocated once the vectors have grown.
+
+mod translation;
+
+#[cfg(test)]
+mod tests;
+
+use agewell_core::{
+    BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
+};
+
+use crate::parameters::FlashParameters;
+use crate::{Device, LayoutAdvice, Service};
+
+use translation::{Place, Translation};
+
+/// What a flash drive has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlashCounts {
+    /// Mapping units that the host wrote.
+    pub host_units: u64,
+    /// Mapping units that collection moved.
+    pub moved_units: u64,
+    /// Pages programmed, collection included.
+    pub pages_programmed: u64,
+    /// Pages sensed for reads of the host.
+    pub pages_sensed: u64,
+    /// Erase blocks collected.
+    pub blocks_erased: u64,
+}
+
+impl FlashCounts {
+    /// Units written to flash over units written by the host; `None` before the first.
+    ///
+    /// Units with which pages are filled up that had to be programmed early are not counted.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.host_units > 0)
+            .then(|| (self.host_units + self.moved_units) as f64 / self.host_units as f64)
+    }
+}
+
+/// A flash drive and its state.
+#[derive(Debug, Clone)]
+pub struct Flash {
+    parameters: FlashParameters,
+    sectors_per_unit: u64,
+    space: Translation,
+    die_free_ns: Vec<u64>,
+    channel_free_ns: Vec<u64>,
+    link_free_ns: u64,
+    buffer: WriteBuffer,
+    /// Time for so many units over a channel, from 0 to a page.
+    channel_ns: Vec<u64>,
+    link_unit_ps: u64,
+    finished_ns: u64,
+    counts: FlashCounts,
+    /// Pages of the requests being served.
+    accesses: Vec<Access>,
+    /// For each die, its newest access among those.
+    newest_access: Vec<u32>,
+}
+
+/// One page, or units from the buffer, on their way to the host.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    /// When its die has sensed it; then when its channel has carried it.
+    ready_ns: u64,
+    /// Place among the accesses, which settles ties.
+    sequence: u32,
+    /// The request it belongs to.
+    request: u32,
+    page: u64,
+    /// Its channel; `NO_CHANNEL` for data from the buffer.
+    channel: u32,
+    units: u32,
+    /// Waiting for the die, ns.
+    wait_ns: u64,
+}
+
+const NO_CHANNEL: u32 = u32::MAX;
+const NO_ACCESS: u32 = u32::MAX;
+/// Page numbers from here on are those of addresses that were never written.
+const BY_ADDRESS: u64 = 1 << 40;
+
+/// Pages that were reported, or accepted, before they were programmed: a ring of places.
+#[derive(Debug, Clone)]
+struct WriteBuffer {
+    page: Vec<u64>,
+    done_ns: Vec<u64>,
+    next: usize,
+    /// When the last of all programs ends.
+    last_done_ns: u64,
+}
+
+impl WriteBuffer {
+    fn new(pages: u64) -> Self {
+        let pages = pages as usize;
+        Self { page: vec![u64::MAX; pages], done_ns: vec![0; pages], next: 0, last_done_ns: 0 }
+    }
+
+    /// When the next page finds room.
+    fn room_at_ns(&self) -> u64 {
+        self.done_ns[self.next]
+    }
+
+    fn add(&mut self, page: u64, done_ns: u64) {
+        self.page[self.next] = page;
+        self.done_ns[self.next] = done_ns;
+        self.last_done_ns = self.last_done_ns.max(done_ns);
+        self.next += 1;
+        if self.next == self.page.len() {
+            self.next = 0;
+        }
+    }
+
+    fn holds(&self, page: u64, now_ns: u64) -> bool {
+        let mut entries = self.page.iter().zip(&self.done_ns);
+        entries.any(|(held, done_ns)| *held == page && *done_ns > now_ns)
+    }
+}
+
+impl Flash {
+    /// A drive at rest that holds nothing.
+    #[must_use]
+    pub fn new(parameters: &FlashParameters) -> Self {
+        let dies = parameters.dies() as usize;
+        let per_page = parameters.units_per_page();
+        let over = |bytes: u64, bytes_per_s: u64| {
+            let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s));
+            u64::try_from(ns).unwrap_or(u64::MAX >> 8)
+        };
+        let channel_ns = (0..=per_page)
+            .map(|units| over(units * parameters.mapping_bytes, parameters.channel_bytes_per_s))
+            .collect();
+        let link_ps = u128::from(parameters.mapping_bytes) * 1_000_000_000_000
+            / u128::from(parameters.link_bytes_per_s);
+        // A drive that reports no write early still has a page a die on its way.
+        let buffer_pages = match parameters.write_buffer_bytes / parameters.page_bytes {
+            0 => u64::from(parameters.dies()),
+            pages => pages,
+        };
+        Self {
+            parameters: *parameters,
+            sectors_per_unit: parameters.mapping_bytes / SECTOR_BYTES,
+            space: Translation::new(parameters),
+            die_free_ns: vec![0; dies],
+            channel_free_ns: vec![0; parameters.channels as usize],
+            link_free_ns: 0,
+            buffer: WriteBuffer::new(buffer_pages),
+            channel_ns,
+            link_unit_ps: u64::try_from(link_ps).unwrap_or(u64::MAX >> 24),
+            finished_ns: 0,
+            counts: FlashCounts::default(),
+            accesses: Vec::new(),
+            newest_access: vec![NO_ACCESS; dies],
+        }
+    }
+
+    /// What the drive has done since it was new.
+    #[must_use]
+    pub fn counts(&self) -> FlashCounts {
+        self.counts
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &FlashParameters {
+        &self.parameters
+    }
+
+    /// Mapping units that hold data.
+    #[must_use]
+    pub fn live_units(&self) -> u64 {
+        self.space.live_units()
+    }
+
+    fn channel_of(&self, die: u32) -> u32 {
+        die % self.parameters.channels
+    }
+
+    fn link_ns(&self, units: u64) -> u64 {
+        (units * self.link_unit_ps).div_ceil(1000)
+    }
+
+    /// The units that `request` touches: the first, and the one behind the last.
+    fn units(&self, request: &BlockRequest) -> (u32, u32) {
+        let end = (request.sector + request.sectors).0;
+        assert!(request.sectors.0 > 0, "an empty request");
+        assert!(end <= self.parameters.capacity_sectors, "request beyond the end of the device");
+        let first = request.sector.0 / self.sectors_per_unit;
+        (first as u32, end.div_ceil(self.sectors_per_unit) as u32)
+    }
+
+    /// Where the newest version of `unit` can be read at `now_ns`: its die and page, or `None` for
+    /// the controller's memory.
+    fn find(&self, unit: u32, now_ns: u64) -> Option<(u32, u64)> {
+        match self.space.place(unit) {
+            Place::NeverWritten => {
+                let page = u64::from(unit / self.space.units_per_page());
+                Some((self.space.die_by_address(unit), BY_ADDRESS + page))
+            }
+            Place::Discarded => None,
+            Place::Page { die, page } => {
+                let open = self.space.open_page(die) == (page, true);
+                let buffered =
+                    self.die_free_ns[die as usize] > now_ns && self.buffer.holds(page, now_ns);
+                (!open && !buffered).then_some((die, page))
+            }
+        }
+    }
+
+    /// Starts the page accesses of a read whose command is decoded at `start_ns`.
+    fn sense(&mut self, request: u32, units: (u32, u32), start_ns: u64) {
+        for unit in units.0..units.1 {
+            let sequence = self.accesses.len() as u32;
+            let Some((die, page)) = self.find(unit, start_ns) else {
+                self.accesses.push(Access {
+                    ready_ns: start_ns,
+                    sequence,
+                    request,
+                    page: u64::MAX,
+                    channel: NO_CHANNEL,
+                    units: 1,
+                    wait_ns: 0,
+                });
+                continue;
+            };
+            // What the die has sensed for this request need not be sensed again.
+            let newest = self.newest_access[die as usize];
+            if let Some(access) = self.accesses.get_mut(newest as usize)
+                && (access.page, access.request) == (page, request)
+                && access.units < self.space.units_per_page()
+            {
+                access.units += 1;
+                continue;
+            }
+            let free_ns = self.die_free_ns[die as usize];
+            let begin_ns = free_ns.max(start_ns);
+            let ready_ns = begin_ns + self.parameters.read_ns;
+            self.die_free_ns[die as usize] = ready_ns;
+            self.newest_access[die as usize] = sequence;
+            self.counts.pages_sensed += 1;
+            let channel = self.channel_of(die);
+            let wait_ns = begin_ns - start_ns;
+            self.accesses.push(Access {
+                ready_ns,
+                sequence,
+                request,
+                page,
+                channel,
+                units: 1,
+                wait_ns,
+            });
+        }
+    }
+
+    /// Carries everything sensed to the host; tells `done` each access and when it has arrived.
+    fn carry(&mut self, mut done: impl FnMut(&Access, u64)) {
+        let mut accesses = std::mem::take(&mut self.accesses);
+        accesses.sort_unstable_by_key(|access| (access.ready_ns, access.sequence));
+        for access in &mut accesses {
+            if access.channel != NO_CHANNEL {
+                let free_ns = &mut self.channel_free_ns[access.channel as usize];
+                *free_ns = access.ready_ns.max(*free_ns) + self.channel_ns[access.units as usize];
+                access.ready_ns = *free_ns;
+            }
+        }
+        accesses.sort_unstable_by_key(|access| (access.ready_ns, access.sequence));
+        for access in &accesses {
+            let begin_ns = access.ready_ns.max(self.link_free_ns);
+            self.link_free_ns = begin_ns + self.link_ns(u64::from(access.units));
+            done(access, self.link_free_ns);
+        }
+        accesses.clear();
+        self.accesses = accesses;
+        self.newest_access.fill(NO_ACCESS);
+    }
+
+    /// Reads `units` for a write that covers them in part; when they are in the buffer.
+    fn read_for_write(&mut self, units: (u32, u32), start_ns: u64) -> u64 {
+        self.sense(0, units, start_ns);
+        let mut finish_ns = start_ns;
+        let mut accesses = std::mem::take(&mut self.accesses);
+        for access in &accesses {
+            finish_ns = finish_ns.max(access.ready_ns);
+        }
+        accesses.clear();
+        self.accesses = accesses;
+        self.newest_access.fill(NO_ACCESS);
+        finish_ns
+    }
+
+    /// Takes the data of a write from `start_ns` on; when it is reported.
+    fn write(&mut self, request: &BlockRequest, start_ns: u64) -> u64 {
+        let units = self.units(request);
+        let mut start_ns = start_ns;
+        let end = (request.sector + request.sectors).0;
+        let (head, tail) = (units.0, units.1 - 1);
+        let whole_head = request.sector.0.is_multiple_of(self.sectors_per_unit);
+        let whole_tail =
+            end.is_multiple_of(self.sectors_per_unit) || end == self.parameters.capacity_sectors;
+        if !whole_head || (head == tail && !whole_tail) {
+            start_ns = self.read_for_write((head, head + 1), start_ns);
+        }
+        if head != tail && !whole_tail {
+            start_ns = self.read_for_write((tail, tail + 1), start_ns);
+        }
+        let mut from_ns = start_ns.max(self.link_free_ns);
+        let mut taken = 0;
+        let mut arrived_ns = from_ns;
+        let mut programmed_ns = start_ns;
+        for unit in units.0..units.1 {
+            taken += 1;
+            arrived_ns = from_ns + self.link_ns(taken);
+            let die = self.space.replace(unit);
+            while self.space.must_collect(die) {
+                self.collect(die, arrived_ns);
+            }
+            self.counts.host_units += 1;
+            if let Some(page) = self.space.append(die, unit) {
+                let room_ns = self.buffer.room_at_ns();
+                if room_ns > arrived_ns {
+                    // The link stands still until a page of the buffer is programmed.
+                    arrived_ns = room_ns;
+                    from_ns = room_ns;
+                    taken = 0;
+                }
+                programmed_ns = programmed_ns.max(self.program(die, page, arrived_ns));
+            }
+        }
+        self.link_free_ns = arrived_ns;
+        if self.parameters.write_buffer_bytes > 0 {
+            return arrived_ns;
+        }
+        programmed_ns.max(self.complete_pages(arrived_ns)).max(arrived_ns)
+    }
+
+    /// Sends `page` to `die` and programs it; when that is done.
+    fn program(&mut self, die: u32, page: u64, now_ns: u64) -> u64 {
+        let channel = self.channel_of(die) as usize;
+        let page_ns = self.channel_ns[self.space.units_per_page() as usize];
+        let there_ns = self.channel_free_ns[channel].max(now_ns) + page_ns;
+        self.channel_free_ns[channel] = there_ns;
+        let done_ns = self.die_free_ns[die as usize].max(there_ns) + self.parameters.program_ns;
+        self.die_free_ns[die as usize] = done_ns;
+        self.buffer.add(page, done_ns);
+        self.counts.pages_programmed += 1;
+        done_ns
+    }
+
+    /// Programs every page that has been begun; when the last of them is done.
+    fn complete_pages(&mut self, now_ns: u64) -> u64 {
+        let mut done_ns = now_ns;
+        for die in 0..self.parameters.dies() {
+            if let Some(page) = self.space.complete_page(die) {
+                let from_ns = now_ns.max(self.buffer.room_at_ns());
+                done_ns = done_ns.max(self.program(die, page, from_ns));
+            }
+        }
+        done_ns
+    }
+
+    fn collect(&mut self, die: u32, now_ns: u64) {
+        let collected = self.space.collect(die);
+        let free_ns = self.die_free_ns[die as usize].max(now_ns);
+        let parameters = &self.parameters;
+        self.die_free_ns[die as usize] = free_ns
+            + u64::from(collected.pages_read) * parameters.read_ns
+            + u64::from(collected.pages_programmed) * parameters.program_ns
+            + parameters.erase_ns;
+        self.counts.moved_units += u64::from(collected.units_moved);
+        self.counts.pages_programmed += u64::from(collected.pages_programmed);
+        self.counts.blocks_erased += 1;
+    }
+
+    fn discard(&mut self, request: &BlockRequest) {
+        self.units(request);
+        let end = (request.sector + request.sectors).0;
+        // Units that are covered whole; the capacity's end may cut the last one.
+        let first = request.sector.0.div_ceil(self.sectors_per_unit);
+        let last = if end == self.parameters.capacity_sectors {
+            end.div_ceil(self.sectors_per_unit)
+        } else {
+            end / self.sectors_per_unit
+        };
+        for unit in first..last {
+            self.space.discard(unit as u32);
+        }
+    }
+
+    /// Serves what is not a read, its command having reached the drive at `arrived_ns`.
+    fn change(&mut self, request: &BlockRequest, start_ns: u64) -> u64 {
+        match request.operation {
+            Operation::Write => self.write(request, start_ns),
+            Operation::Discard => {
+                self.discard(request);
+                start_ns
+            }
+            Operation::Flush => self.complete_pages(start_ns).max(self.buffer.last_done_ns),
+            Operation::Read => unreachable!("reads are sensed and carried"),
+        }
+    }
+
+    /// Serves requests `from..to`, reads all of them, which have the drive to themselves.
+    fn read_batch(&mut self, requests: &[BlockRequest], issue_ns: u64, out: &mut [Service]) -> u64 {
+        let mut sent_ns = issue_ns;
+        for (number, (request, service)) in requests.iter().zip(out.iter_mut()).enumerate() {
+            sent_ns += self.parameters.request_overhead_ns;
+            let start_ns = sent_ns + self.parameters.command_ns;
+            *service = Service {
+                finish: SimTime(start_ns),
+                overhead: SimDuration(start_ns - issue_ns),
+                buffer_hit: true,
+                ..Service::default()
+            };
+            let units = self.units(request);
+            self.sense(number as u32, units, start_ns);
+        }
+        let read_ns = self.parameters.read_ns;
+        self.carry(|access, arrived_ns| {
+            let service = &mut out[access.request as usize];
+            // What arrives last is what the request waited for.
+            service.finish = service.finish.max(SimTime(arrived_ns));
+            let sensed = access.channel != NO_CHANNEL;
+            service.buffer_hit &= !sensed;
+            service.rotation = SimDuration(access.wait_ns);
+            service.seek = SimDuration(if sensed { read_ns } else { 0 });
+        });
+        let mut latest_ns = sent_ns;
+        for service in out {
+            let spent = service.overhead + service.seek + service.rotation;
+            let total = service.finish - SimTime(issue_ns);
+            service.transfer = SimDuration(total.0 - spent.0);
+            latest_ns = latest_ns.max(service.finish.0);
+        }
+        latest_ns
+    }
+
+    fn serve_batch(&mut self, issue: SimTime, requests: &[BlockRequest], out: &mut Vec<Service>) {
+        assert!(issue.0 >= self.finished_ns, "a request issued before the one before it finished");
+        let mut now_ns = issue.0;
+        let reads = |request: &BlockRequest| request.operation == Operation::Read;
+        for group in requests.chunk_by(|one, next| reads(one) == reads(next)) {
+            if !reads(&group[0]) {
+                now_ns = self.change_batch(group, issue.0, now_ns, out);
+                continue;
+            }
+            for batch in group.chunks(self.parameters.queue_depth as usize) {
+                let from = out.len();
+                out.resize(from + batch.len(), Service::default());
+                let began_ns = now_ns;
+                now_ns = self.read_batch(batch, began_ns, &mut out[from..]);
+                for service in &mut out[from..] {
+                    service.overhead += SimDuration(began_ns - issue.0);
+                }
+            }
+        }
+        self.finished_ns = now_ns;
+    }
+
+    /// Serves requests that are not reads: each is sent when the host has handled the one before,
+    /// and is reported in order.
+    fn change_batch(
+        &mut self,
+        requests: &[BlockRequest],
+        issue_ns: u64,
+        began_ns: u64,
+        out: &mut Vec<Service>,
+    ) -> u64 {
+        let (mut sent_ns, mut latest_ns) = (began_ns, began_ns);
+        for request in requests {
+            sent_ns += self.parameters.request_overhead_ns;
+            let start_ns = sent_ns + self.parameters.command_ns;
+            let finish_ns = self.change(request, start_ns);
+            latest_ns = latest_ns.max(finish_ns);
+            out.push(Service {
+                finish: SimTime(finish_ns),
+                overhead: SimDuration(start_ns - issue_ns),
+                transfer: SimDuration(finish_ns - start_ns),
+                buffer_hit: request.operation == Operation::Write
+                    && self.parameters.write_buffer_bytes > 0,
+                ..Service::default()
+            });
+        }
+        latest_ns
+    }
+}
+
+impl Device for Flash {
+    fn capacity(&self) -> SectorCount {
+        SectorCount(self.parameters.capacity_sectors)
+    }
+
+    fn cylinders(&self) -> u32 {
+        1
+    }
+
+    fn cylinder_of(&self, sector: Sector) -> u32 {
+        let capacity = self.parameters.capacity_sectors;
+        assert!(sector.0 < capacity, "sector {} is beyond the end", sector.0);
+        0
+    }
+
+    fn current_cylinder(&self) -> u32 {
+        0
+    }
+
+    fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service {
+        assert!(issue.0 >= self.finished_ns, "a request issued before the one before it finished");
+        let request = std::slice::from_ref(request);
+        if request[0].operation == Operation::Read {
+            let mut service = [Service::default()];
+            self.finished_ns = self.read_batch(request, issue.0, &mut service);
+            return service[0];
+        }
+        let start_ns = issue.0 + self.parameters.request_overhead_ns + self.parameters.command_ns;
+        let finish_ns = self.change(&request[0], start_ns);
+        self.finished_ns = finish_ns;
+        Service {
+            finish: SimTime(finish_ns),
+            overhead: SimDuration(start_ns - issue.0),
+            transfer: SimDuration(finish_ns - start_ns),
+            buffer_hit: request[0].operation == Operation::Write
+                && self.parameters.write_buffer_bytes > 0,
+            ..Service::default()
+        }
+    }
+
+    fn serve_together(
+        &mut self,
+        issue: SimTime,
+        requests: &[BlockRequest],
+        services: &mut Vec<Service>,
+    ) {
+        self.serve_batch(issue, requests, services);
+    }
+
+    fn layout_advice(&self) -> LayoutAdvice {
+        let parameters = &self.parameters;
+        let stripe = parameters.units_per_block() * u64::from(parameters.dies());
+        LayoutAdvice {
+            unit: Some(SectorCount(stripe * self.sectors_per_unit)),
+            write_sectors: SectorCount(self.sectors_per_unit),
+            wants_discards: true,
+            ..LayoutAdvice::default()
+        }
+    }
+
+    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
+        if request.operation != Operation::Read {
+            return SimDuration::ZERO;
+        }
+        match self.find(self.units(request).0, now.0) {
+            None => SimDuration::ZERO,
+            Some((die, _)) => {
+                let wait_ns = self.die_free_ns[die as usize].saturating_sub(now.0);
+                SimDuration(wait_ns + self.parameters.read_ns)
+            }
+        }
+    }
+}
