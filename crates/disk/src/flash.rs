@@ -159,7 +159,9 @@ impl Flash {
         let dies = parameters.dies() as usize;
         let per_page = parameters.units_per_page();
         let over = |bytes: u64, bytes_per_s: u64| {
-            let ns = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s));
+            let rate = u128::from(bytes_per_s);
+            // To the nearest nanosecond.
+            let ns = (u128::from(bytes) * 1_000_000_000 + rate / 2) / rate;
             u64::try_from(ns).unwrap_or(u64::MAX >> 8)
         };
         let channel_ns = (0..=per_page)
@@ -212,7 +214,7 @@ impl Flash {
     }
 
     fn link_ns(&self, units: u64) -> u64 {
-        (units * self.link_unit_ps).div_ceil(1000)
+        units * self.link_unit_ps / 1000
     }
 
     /// The units that `request` touches: the first, and the one behind the last.

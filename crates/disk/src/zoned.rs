@@ -19,6 +19,9 @@
 
 mod media_cache;
 
+#[cfg(test)]
+mod tests;
+
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};
 
 use crate::parameters::{Management, ZonedDrive, ZonedParameters};

@@ -299,7 +299,6 @@ fn documented_table() -> String {
         let capacity =
             format!("{:.0} MB", SectorCount(device.capacity_sectors).bytes() as f64 / 1e6);
         let (rpm, cylinders, sectors, seek, source) = match device.kind.medium() {
-
             Medium::Simple(parameters) => {
                 let access = parameters.access_time_ns as f64 / 1e6;
                 let bandwidth = parameters.bandwidth_bytes_per_s as f64 / 1e6;

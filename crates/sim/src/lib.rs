@@ -18,4 +18,4 @@ mod source;
 pub mod synthetic;
 
 pub use error::RunError;
-pub use run::{AnyExperiment, Outcome, Places, load_device, run};
+pub use run::{AnyExperiment, Outcome, Places, load_device, require_writes_anywhere, run};

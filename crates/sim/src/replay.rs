@@ -10,7 +10,7 @@
 
 use agewell_core::{BlockRequest, DailyWindow, SectorCount, SimDuration, SimTime};
 use agewell_disk::queue::{Discipline, Queue, QueueEntry};
-use agewell_disk::{Device, Service};
+use agewell_disk::{Device, Refused, Service};
 
 use crate::metrics::{Completed, Metrics, Physical};
 use crate::remap::Remapper;
@@ -52,6 +52,7 @@ pub struct Disk<D> {
     host_busy_until: SimTime,
     arrivals: u64,
     splits: Vec<Split>,
+    refused: Option<Refused>,
 }
 
 impl<D: Device> Disk<D> {
@@ -65,7 +66,13 @@ impl<D: Device> Disk<D> {
             host_busy_until: SimTime::ZERO,
             arrivals: 0,
             splits: Vec::new(),
+            refused: None,
         }
+    }
+
+    /// The first request that the device refused; nothing was served from then on.
+    pub fn refused(&self) -> Option<&Refused> {
+        self.refused.as_ref()
     }
 
     /// Addressable size of the device.
@@ -159,6 +166,14 @@ impl<D: Device> Disk<D> {
 
     fn serve_next(&mut self, start: SimTime, accounting: &Accounting, out: &mut Metrics) {
         let entry = self.queue.pop(start, &self.device).expect("the caller saw a waiting request");
+        if self.refused.is_none() {
+            self.refused = self.device.check(&entry.request).err();
+        }
+        if self.refused.is_some() {
+            // The run ends with that error; what waits is only taken off the queue.
+            self.splits.clear();
+            return;
+        }
         let service = self.device.serve(start, &entry.request);
         assert!(service.finish >= start, "a request finished before it started");
         self.busy_until = service.finish;

@@ -8,7 +8,7 @@ use agewell_core::{
     SimTime,
 };
 use agewell_disk::parameters::SimpleParameters;
-use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium};
+use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium, WriteRule};
 use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use agewell_trace::{DeviceDescription, OutputFormat, TraceMetadata, create_block_trace};
@@ -167,6 +167,9 @@ fn run_blocks(
 ) -> Result<Outcome, RunError> {
     let parameters = load_device(&experiment.device, places)?;
     let model = DeviceModel::new(&parameters);
+    if !experiment.remap.is_identity() {
+        require_writes_anywhere(&model, "a shuffled disk ([remap])")?;
+    }
     let mut source =
         Source::open(&experiment.workload, places.base, model.capacity(), experiment.run.seed)?;
     // A reader knows the date of its clock's zero only once it has read a batch.
@@ -204,7 +207,7 @@ fn run_blocks(
         ));
     }
     for lane in &mut lanes {
-        lane.finish(&accounting);
+        lane.finish(&accounting)?;
     }
     finish(experiment, places, &source, &intake, lanes)
 }
@@ -214,6 +217,20 @@ fn heads(parameters: &DeviceParameters) -> u32 {
     match parameters.kind.medium() {
         Medium::Simple(_) => 1,
         Medium::Mechanical(mechanical) => mechanical.geometry.surfaces,
+    }
+}
+
+/// Refuses a device that takes writes only in order for `what`, which writes anywhere.
+///
+/// # Errors
+/// If the device has such a rule.
+pub fn require_writes_anywhere(device: &impl Device, what: &str) -> Result<(), RunError> {
+    match device.layout_advice().write_rule {
+        WriteRule::Anywhere => Ok(()),
+        WriteRule::SequentialInZones { .. } => Err(RunError::Input(format!(
+            "[device]: the drive is written in order, zone by zone, and {what} writes anywhere; \
+             choose another drive, or one that manages its zones itself (management = \"drive\")"
+        ))),
     }
 }
 
@@ -462,7 +479,16 @@ impl<'a> Lane<'a> {
             request.enqueue = self.closed_issue(record, accounting)?;
         }
         self.disks[record.disk].arrive(&request, accounting, &mut self.metrics);
-        Ok(())
+        self.refuse()
+    }
+
+    /// The first request that a device refused, as the error that it is.
+    fn refuse(&self) -> Result<(), RunError> {
+        let Some(refused) = self.disks.iter().find_map(Disk::refused) else { return Ok(()) };
+        Err(RunError::Input(format!(
+            "[workload]: the device refuses {refused}; replay what was written in zones, or choose \
+             a drive that manages its zones itself (management = \"drive\")"
+        )))
     }
 
     fn is_closed(&self) -> bool {
@@ -512,11 +538,13 @@ impl<'a> Lane<'a> {
         Ok(Disk::new(self.plan.model.clone(), self.plan.experiment.queue, remapper))
     }
 
-    fn finish(&mut self, accounting: &Accounting) {
+    fn finish(&mut self, accounting: &Accounting) -> Result<(), RunError> {
         for disk in &mut self.disks {
             disk.drain(accounting, &mut self.metrics);
         }
+        self.refuse()?;
         self.metrics.verify();
+        Ok(())
     }
 
     fn remap_summary(&self) -> Option<RemapSummary> {

@@ -7,7 +7,7 @@ use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
 use agewell_sim::config::resolve_path;
 use agewell_sim::result::{inputs, write_whole};
-use agewell_sim::{Places, RunError, load_device};
+use agewell_sim::{Places, RunError, load_device, require_writes_anywhere};
 use serde_json::{Map, Value, json};
 
 use super::{AgingExperiment, WorkloadChoice};
@@ -85,7 +85,11 @@ pub fn run(
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<AgingOutcome, AgeError> {
     let device = match &experiment.device {
-        Some(choice) => Some(DeviceModel::new(&load_device(choice, places)?)),
+        Some(choice) => {
+            let device = DeviceModel::new(&load_device(choice, places)?);
+            require_writes_anywhere(&device, "a file system that is measured")?;
+            Some(device)
+        }
         None => None,
     };
     let operations = operations(experiment, places)?;

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 
 use super::ZonedCounts;
-use crate::{Device, DeviceModel, Service};
+use crate::{Device, Service};
 
 /// A stretch of sectors whose newest version is in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl MediaCache {
 
     pub(super) fn serve(
         &mut self,
-        drive: &mut DeviceModel,
+        drive: &mut impl Device,
         issue: SimTime,
         request: &BlockRequest,
     ) -> Service {
@@ -147,7 +147,7 @@ impl MediaCache {
         (self.log_sectors + sector, sectors.min(next - sector))
     }
 
-    fn read(&self, access: &mut Access<'_>, request: &BlockRequest) {
+    fn read(&self, access: &mut Access<'_, impl Device>, request: &BlockRequest) {
         let (mut sector, end) = (request.sector.0, (request.sector + request.sectors).0);
         while sector < end {
             let (place, sectors) = self.newest(sector, end - sector);
@@ -165,7 +165,7 @@ impl MediaCache {
         starts_behind || (sector == band * self.band_sectors && end_in_band >= written)
     }
 
-    fn write(&mut self, access: &mut Access<'_>, request: &BlockRequest) {
+    fn write(&mut self, access: &mut Access<'_, impl Device>, request: &BlockRequest) {
         let end = (request.sector + request.sectors).0;
         let mut sector = request.sector.0;
         // Where what is written in place, and not yet asked of the drive, begins.
@@ -189,13 +189,13 @@ impl MediaCache {
         self.write_in_place(access, in_place_from, end);
     }
 
-    fn write_in_place(&self, access: &mut Access<'_>, from: u64, to: u64) {
+    fn write_in_place(&self, access: &mut Access<'_, impl Device>, from: u64, to: u64) {
         if from < to {
             access.serve(Operation::Write, self.log_sectors + from, to - from);
         }
     }
 
-    fn append(&mut self, access: &mut Access<'_>, sector: u64, sectors: u64) {
+    fn append(&mut self, access: &mut Access<'_, impl Device>, sector: u64, sectors: u64) {
         let wraps = self.head + sectors > self.log_sectors;
         let left_over = if wraps { self.log_sectors - self.head } else { 0 };
         let room = left_over + sectors;
@@ -211,7 +211,7 @@ impl MediaCache {
         self.counts.cached_sectors += sectors;
     }
 
-    fn make_room(&mut self, access: &mut Access<'_>, room: u64) {
+    fn make_room(&mut self, access: &mut Access<'_, impl Device>, room: u64) {
         loop {
             while let Some(entry) = self.entries.front().filter(|entry| entry.live == 0) {
                 self.taken -= entry.room;
@@ -232,15 +232,19 @@ impl MediaCache {
         }
     }
 
-    fn rewrite_band(&mut self, access: &mut Access<'_>, band: u64) {
+    fn rewrite_band(&mut self, access: &mut Access<'_, impl Device>, band: u64) {
         let start = band * self.band_sectors;
         let written = u64::from(self.written[band as usize]);
         access.serve(Operation::Read, self.log_sectors + start, written);
         self.counts.rewrite_read_sectors += written;
-        for (_, extent) in self.extents.range(start..start + self.band_sectors) {
+        // What began before the end of the written part may have gone on behind it.
+        let mut written = written;
+        for (first, extent) in self.extents.range(start..start + self.band_sectors) {
             access.serve(Operation::Read, extent.place, extent.sectors);
             self.counts.rewrite_read_sectors += extent.sectors;
+            written = written.max(first + extent.sectors - start);
         }
+        self.written[band as usize] = written as u32;
         access.serve(Operation::Write, self.log_sectors + start, written);
         self.counts.rewrite_written_sectors += written;
         self.counts.bands_rewritten += 1;
@@ -279,14 +283,14 @@ impl MediaCache {
 }
 
 /// Requests to the drive below for one request from above, one after another.
-struct Access<'a> {
-    drive: &'a mut DeviceModel,
+struct Access<'a, D> {
+    drive: &'a mut D,
     now: SimTime,
     total: Service,
     parts: u32,
 }
 
-impl Access<'_> {
+impl<D: Device> Access<'_, D> {
     fn serve(&mut self, operation: Operation, sector: u64, sectors: u64) {
         let request = BlockRequest {
             enqueue: self.now,

@@ -11,7 +11,7 @@ use super::disk::{Addresses, TimedDisk, measure};
 use super::log_setup::shape;
 use super::workload::WorkloadSource;
 use crate::error::RunError;
-use crate::run::{Places, load_model};
+use crate::run::{Places, load_model, require_writes_anywhere};
 
 /// Everything that is settled before the first request.
 pub(crate) struct Prepared<'a> {
@@ -127,7 +127,12 @@ impl Drive {
     fn load(experiment: &BlockExperiment, places: Places) -> Result<Self, RunError> {
         Ok(match &experiment.device {
             DiskChoice::Simple(simple) => Drive::Simple(*simple),
-            DiskChoice::Model(name) => Drive::Mechanical(Box::new(load_model(name, places)?)),
+            DiskChoice::Model(name) => {
+                let model = load_model(name, places)?;
+                // Segments are written whole, but collected into no zones yet.
+                require_writes_anywhere(&model, "a layout here")?;
+                Drive::Mechanical(Box::new(model))
+            }
         })
     }
 
