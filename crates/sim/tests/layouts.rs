@@ -1,0 +1,120 @@
+//! Every layout under the same host: what is promised of all of them.
+
+use std::path::Path;
+
+use agewell_sim::{AnyExperiment, Outcome, Places, run};
+use agewell_trace::record::BlockBatch;
+use agewell_trace::{BlockSource, ReadOptions, open_block_trace};
+use serde_json::{Value, json};
+
+/// Every layout, by the table that asks for it.
+fn layouts() -> Vec<Value> {
+    vec![
+        json!({ "kind": "lfs", "collect": "clean" }),
+        json!({ "kind": "lfs", "collect": "matthews-1999" }),
+        json!({ "kind": "lfs", "collect": "adaptive" }),
+        json!({ "kind": "sequential" }),
+        json!({ "kind": "sequential", "order": "written" }),
+    ]
+}
+
+/// Loads that read, write, delete and sync.
+fn workloads() -> Vec<Value> {
+    vec![
+        json!({ "kind": "microbenchmark", "blocks": 3000, "write": "random",
+            "read": "sequential", "reads": 2, "utilization": 0.7 }),
+        json!({ "kind": "microbenchmark", "blocks": 3000, "write": "pattern",
+            "read": "pattern", "utilization": 0.9, "preallocated": 0.4 }),
+        json!({ "kind": "random-update", "blocks": 2000, "updates_per_block": 3,
+            "utilization": 0.8 }),
+        json!({ "kind": "tpcb", "transactions": 600, "account_blocks": 2000, "accounts": 20_000,
+            "cache_blocks": 100, "utilization": 0.85 }),
+    ]
+}
+
+fn devices() -> Vec<Value> {
+    vec![
+        json!({ "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" }),
+        json!({ "model": "hp-c3323a" }),
+    ]
+}
+
+fn experiment(layout: &Value, workload: &Value, device: &Value) -> AnyExperiment {
+    let value = json!({
+        "workload": workload,
+        "host": { "client_cache": "1 MB", "server_cache": "2 MB", "sync_every": 16 },
+        "layout": layout,
+        "device": device,
+        "run": { "record": true, "lower_bound": false },
+    });
+    AnyExperiment::from_value(value).expect("the experiment is well formed")
+}
+
+fn finished(experiment: &AnyExperiment) -> Outcome {
+    let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
+    let places = Places { base: Path::new("."), catalogue };
+    run(experiment, places, &mut |_| true).expect("the run ends")
+}
+
+fn written(outcome: &Outcome) -> (tempfile::TempDir, BlockBatch) {
+    let directory = tempfile::tempdir().expect("a folder");
+    outcome.write(directory.path()).expect("the result is written");
+    let path = directory.path().join("requests.parquet");
+    let mut trace =
+        open_block_trace(&path, &ReadOptions::default()).expect("a trace like any other");
+    let (mut requests, mut batch) = (BlockBatch::default(), BlockBatch::default());
+    while trace.next_batch(&mut batch).expect("it is whole") {
+        for row in 0..batch.len() {
+            requests.push(batch.row(row));
+        }
+    }
+    (directory, requests)
+}
+
+#[test]
+fn the_disk_was_busy_for_as_long_as_its_requests_took() {
+    for layout in layouts() {
+        for workload in workloads() {
+            for device in devices() {
+                let outcome = finished(&experiment(&layout, &workload, &device));
+                let (_folder, requests) = written(&outcome);
+                let busy_ns: u64 = requests
+                    .finish_ns
+                    .iter()
+                    .zip(&requests.start_ns)
+                    .map(|(finish, start)| finish - start)
+                    .sum();
+                let metrics = &outcome.document["metrics"];
+                let disk_s = metrics["disk_seconds"].as_f64().expect("a number");
+                let case = format!("{layout} {workload} {device}");
+                assert!((busy_ns as f64 / 1e9 - disk_s).abs() < 1e-6, "{case}");
+                assert!(requests.start_ns.windows(2).all(|pair| pair[0] <= pair[1]), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_operations_give_the_same_requests_byte_for_byte() {
+    let device = &devices()[1];
+    for layout in layouts() {
+        for workload in workloads() {
+            let experiment = experiment(&layout, &workload, device);
+            let (one, _) = written(&finished(&experiment));
+            let (other, _) = written(&finished(&experiment));
+            for name in ["requests.parquet", "throughput.parquet", "result.json"] {
+                let read = |folder: &Path| std::fs::read(folder.join(name)).expect("written");
+                assert_eq!(read(one.path()), read(other.path()), "{name}: {layout} {workload}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_result_says_its_configuration_in_full() {
+    for layout in layouts() {
+        let asked = experiment(&layout, &workloads()[0], &devices()[0]);
+        let again = AnyExperiment::from_value(asked.resolved()).expect("what was resolved is read");
+        assert_eq!(asked, again, "{layout}");
+    }
+}
