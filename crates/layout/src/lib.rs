@@ -11,6 +11,7 @@ pub mod file_system;
 pub mod free_places;
 pub mod lfs;
 pub mod log_file_system;
+pub mod reorganise;
 pub mod sequential;
 pub mod write_anywhere;
 pub mod write_buffers;

@@ -1,0 +1,17 @@
+//! Dynamic reorganisation: learning from reads which blocks belong together, and deciding when it
+//! pays to write them together.
+//!
+//! What is here is policy: it sees what is read, written and deleted and where blocks lie, and
+//! answers with blocks to lay side by side. It moves nothing, knows no clock and no disk but a
+//! [`CostModel`](crate::lfs::policy::cost::CostModel). The mechanism in the log is
+//! [`Log::regroup`](crate::lfs::Log::regroup).
+//!
+//! Source: Matthews 1999, §6.4; the variants are those that §6.6 and §7.2.1 propose.
+
+mod access_graph;
+mod partitions;
+mod related;
+
+pub use access_graph::{AccessGraph, EDGES, Edge, Recorded};
+pub use partitions::Partitions;
+pub use related::RelatedBlocks;
