@@ -17,6 +17,7 @@ mod error;
 mod log;
 pub mod policy;
 mod preload;
+mod reorganisation;
 mod segment_table;
 mod shape;
 mod threading;

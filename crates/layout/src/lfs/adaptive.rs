@@ -225,6 +225,26 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         self.log.set_resident(block, resident);
     }
 
+    /// Writes blocks together: see [`Log::regroup`]. The sample that stands for a large log is not
+    /// told; it learns from what users write.
+    ///
+    /// # Errors
+    /// If no room can be made for them.
+    pub fn regroup(
+        &mut self,
+        blocks: &[u32],
+        is_cached: impl Fn(u32) -> bool,
+        aim: Option<u32>,
+        device: &mut impl BlockDevice,
+    ) -> Result<u32, LogError> {
+        self.log.regroup(blocks, is_cached, aim, device)
+    }
+
+    /// The placement of the log itself, to change what is kept in the reorganisation log.
+    pub fn placement_mut(&mut self) -> &mut P {
+        self.log.placement_mut()
+    }
+
     /// Collects in the background: see [`Log::collect_ahead`].
     ///
     /// # Errors

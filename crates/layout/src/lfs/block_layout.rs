@@ -103,7 +103,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
             user_blocks: counts.user_blocks,
             absorbed_blocks: counts.absorbed_blocks,
             new_blocks: counts.new_blocks,
-            moved_blocks: counts.cleaned_blocks + counts.plugged_blocks,
+            moved_blocks: counts.moved_blocks(),
         }
     }
 

@@ -200,16 +200,22 @@ impl<P: Placement> Log<P> {
         for (slot, entry) in (first..).zip(entries) {
             self.settle(*entry, slot);
         }
+        self.patch(device);
     }
 
-    /// What waited as `entry` lies in `slot` now.
+    /// What waited as `entry` lies in `slot` now; what is to be patched is noted.
     pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
         let waiting = &mut self.buffers.entries[entry as usize];
         let Waiting { block, old } = *waiting;
         waiting.block = NONE;
         debug_assert_eq!(self.map[block as usize], WAITING | entry);
         self.map[block as usize] = slot;
-        if old != NONE {
+        if old == NONE {
+            return;
+        }
+        if self.keeps_place(block, old) {
+            self.reorganisation.patches.push((old, block));
+        } else {
             self.kill(old);
         }
     }

@@ -431,7 +431,12 @@ impl<P: Placement> Log<P> {
         self.transfer_filled(&filled[begin..], purpose, device);
     }
 
-    fn transfer_filled(&self, slots: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
+    pub(super) fn transfer_filled(
+        &self,
+        slots: &[u32],
+        purpose: Purpose,
+        device: &mut impl BlockDevice,
+    ) {
         let mut further = false;
         let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };

@@ -31,6 +31,7 @@ use super::buffer::Buffers;
 use super::policy::cost::CostModel;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
+use super::reorganisation::Reorganisation;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};
@@ -158,14 +159,26 @@ pub struct Counts {
     pub victim_live_blocks: u64,
     /// Blocks of all segments collected.
     pub victim_blocks: u64,
+    /// Blocks written together in the reorganisation log.
+    pub regrouped_blocks: u64,
+    /// Of those, read from the disk for it.
+    pub regroup_read_blocks: u64,
+    /// Blocks patched where they lie in the reorganisation log.
+    pub patched_blocks: u64,
 }
 
 impl Counts {
     /// Blocks written to the disk over blocks sent to it as new data; `None` if there are none.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.new_blocks + self.cleaned_blocks + self.plugged_blocks;
+        let written = self.new_blocks + self.moved_blocks();
         (self.new_blocks > 0).then(|| written as f64 / self.new_blocks as f64)
+    }
+
+    /// Blocks written that were not new: collected, regrouped, patched.
+    #[must_use]
+    pub fn moved_blocks(&self) -> u64 {
+        self.cleaned_blocks + self.plugged_blocks + self.regrouped_blocks + self.patched_blocks
     }
 
     /// Counts since `before`.
@@ -186,6 +199,9 @@ impl Counts {
             segments_from_cache: self.segments_from_cache - before.segments_from_cache,
             victim_live_blocks: self.victim_live_blocks - before.victim_live_blocks,
             victim_blocks: self.victim_blocks - before.victim_blocks,
+            regrouped_blocks: self.regrouped_blocks - before.regrouped_blocks,
+            regroup_read_blocks: self.regroup_read_blocks - before.regroup_read_blocks,
+            patched_blocks: self.patched_blocks - before.patched_blocks,
         }
     }
 }
@@ -233,6 +249,8 @@ pub struct Log<P> {
     pub(super) outgoing: Vec<Vec<u32>>,
     /// Buffer entries being written: the placement has been told that their old copies are dead.
     pub(crate) sending: std::ops::Range<u32>,
+    /// What the reorganisation log needs beside its open segment.
+    pub(crate) reorganisation: Reorganisation,
 }
 
 impl<P: Placement> Log<P> {
@@ -268,6 +286,7 @@ impl<P: Placement> Log<P> {
             threading: Vec::new(),
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
+            reorganisation: Reorganisation::default(),
             setting,
         })
     }
@@ -394,12 +413,15 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    /// `block` lies in `slot` from now on, and no longer where it lay before.
+    /// New data of `block` lies in `slot` from now on, and no longer where it lay before.
     #[inline]
-    pub(super) fn lands(&mut self, block: u32, slot: u32) {
+    pub(super) fn lands(&mut self, block: u32, slot: u32, device: &mut impl BlockDevice) {
         let old = std::mem::replace(&mut self.map[block as usize], slot);
         if old == NONE {
             self.live_blocks += 1;
+        } else if self.keeps_place(block, old) {
+            self.reorganisation.patches.push((old, block));
+            self.patch(device);
         } else {
             self.kill(old);
         }
@@ -452,7 +474,7 @@ impl<P: Placement> Log<P> {
             self.seal(log);
         }
         device.commit();
-        self.lands(block, slot);
+        self.lands(block, slot, device);
     }
 
     /// `block` is deleted.
@@ -600,10 +622,11 @@ impl<P: Placement> Log<P> {
             let all = self.table.shape.segments_of_zone(*zone).len() as f64;
             self.free[*zone].len() as f64 / all
         };
-        let fullest = zones.max_by(|one, other| share(one).total_cmp(&share(other)));
-        let Some(segment) = fullest.and_then(|zone| self.free[zone].pop_front()) else {
-            return false;
-        };
+        let fullest = zones.clone().max_by(|one, other| share(one).total_cmp(&share(other)));
+        let is_for_regrouping = self.placement.regroups_to() == Some(log as u8);
+        let chosen = if is_for_regrouping { self.take_free_for_regrouping(zones) } else { None };
+        let next = || fullest.and_then(|zone| self.free[zone].pop_front());
+        let Some(segment) = chosen.or_else(next) else { return false };
         let (next, end) = self.table.bounds(segment);
         self.open[log] = Open { segment, next, end };
         self.table.state[segment as usize] = State::Open;

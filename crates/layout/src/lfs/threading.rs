@@ -26,6 +26,7 @@ impl<P: Placement> Log<P> {
         for (entry, slot) in entries.iter().zip(&filled) {
             self.settle(*entry, *slot);
         }
+        self.patch(device);
         let threaded = filled.len();
         filled.clear();
         (self.threading, self.filled) = (blocks, filled);
@@ -38,7 +39,7 @@ impl<P: Placement> Log<P> {
         let mut filled = std::mem::take(&mut self.filled);
         self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
         self.threaded(segment, 1, device);
-        self.lands(block, filled[0]);
+        self.lands(block, filled[0], device);
         filled.clear();
         self.filled = filled;
         true

@@ -4,8 +4,8 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{
-    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, SepBit,
-    Sfs, UserCollected,
+    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, Regrouping,
+    SepBit, Sfs, UserCollected,
 };
 use agewell_layout::lfs::{
     AdaptiveLog, Header, LogError, LogSetting, LogShape, Trigger, Victim, Zone, ZoneUse,
@@ -67,6 +67,12 @@ impl Placement for AnyPlacement {
     fn freed(&mut self, segment: u32) {
         self.0.freed(segment);
     }
+    fn regroups_to(&self) -> Option<u8> {
+        self.0.regroups_to()
+    }
+    fn keeps_place(&self, block: u32, log: u8) -> bool {
+        self.0.keeps_place(block, log)
+    }
 }
 
 /// Refused operations after which a run ends: what comes later is refused as well.
@@ -95,6 +101,14 @@ pub(crate) fn placement(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPlace
     })
 }
 
+/// The same with a reorganisation log, which keeps two of three blocks from the beginning.
+pub(crate) fn reorganising(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPlacement {
+    let within = placement(kind, blocks, segment_blocks);
+    let mut placement = Regrouping::new(within, blocks).expect("there are few logs");
+    (0..blocks).filter(|block| block % 3 > 0).for_each(|block| placement.set_kept(block, true));
+    AnyPlacement(Box::new(placement))
+}
+
 /// What makes room.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Means {
@@ -121,6 +135,8 @@ pub(crate) struct Case {
     pub(crate) reserve_more: u32,
     pub(crate) eligible_garbage: f64,
     pub(crate) tracks_cache: bool,
+    /// Whether blocks are written together now and then.
+    pub(crate) reorganises: bool,
     pub(crate) clients: u32,
     pub(crate) buffer_blocks: u32,
     /// Blocks over those that fit.
@@ -137,7 +153,7 @@ pub(crate) struct Case {
 
 impl Case {
     pub(crate) fn setting(&self) -> LogSetting {
-        let logs = placement(self.placement, 1, 1).logs() as u32;
+        let logs = self.placed(1, 1).logs() as u32;
         let reserve_segments = logs + self.reserve_more;
         let segments = self.segments + reserve_segments + logs;
         let mut zones = vec![Zone { segments, segment_blocks: self.segment_blocks }];
@@ -171,14 +187,19 @@ impl Case {
         }
     }
 
+    fn placed(&self, blocks: u32, segment_blocks: u32) -> AnyPlacement {
+        let make = if self.reorganises { reorganising } else { placement };
+        make(self.placement, blocks, segment_blocks)
+    }
+
     pub(crate) fn log(&self) -> AdaptiveLog<AnyPlacement> {
         let setting = self.setting();
-        let (kind, segment_blocks) = (self.placement, self.segment_blocks);
+        let segment_blocks = self.segment_blocks;
         let blocks = setting.blocks;
         match self.means {
-            Means::Fixed(_) => AdaptiveLog::fixed(setting, placement(kind, blocks, segment_blocks)),
+            Means::Fixed(_) => AdaptiveLog::fixed(setting, self.placed(blocks, segment_blocks)),
             Means::Adaptive => AdaptiveLog::among(&Mechanism::ALL, setting, |blocks| {
-                placement(kind, blocks, segment_blocks)
+                self.placed(blocks, segment_blocks)
             }),
         }
         .expect("it has room to work with")
@@ -188,7 +209,7 @@ impl Case {
     /// no segment is kept from collection.
     pub(crate) fn must_fit(&self) -> bool {
         let setting = self.setting();
-        let logs = placement(self.placement, 1, 1).logs();
+        let logs = self.placed(1, 1).logs();
         let waiting = if setting.buffer_blocks > 1 { setting.buffer_blocks } else { 0 };
         let held = u64::from(setting.blocks) + u64::from(waiting) * u64::from(setting.clients);
         self.second_blocks == 0
@@ -318,8 +339,37 @@ impl Run {
                 }
                 Ok(())
             }
+            8..12 if case.reorganises => self.regroup(block, case),
             _ => self.write(block),
         }
+    }
+
+    /// Writes blocks from `block` on together, every one or every other, forwards or backwards;
+    /// they must be there afterwards, side by side.
+    fn regroup(&mut self, block: u32, case: &Case) -> Result<(), LogError> {
+        let (step, count) = (self.draw(3) + 1, self.draw(2 * case.segment_blocks + 2));
+        let last = self.blocks.min(block.saturating_add(step * count));
+        let mut group: Vec<u32> = (block..last).step_by(step as usize).collect();
+        if self.draw(2) == 0 {
+            group.reverse();
+        }
+        let aim = (self.draw(2) == 0).then(|| self.draw(case.segments));
+        let cached = |block: u32| case.tracks_cache && block.is_multiple_of(2);
+        let before = *self.log.counts();
+        let regrouped = self.log.regroup(&group, cached, aim, &mut self.recorder)?;
+        let counts = self.log.counts().since(&before);
+        let log = self.log.log();
+        group.retain(|block| log.slot_of(*block).is_some());
+        assert_eq!(regrouped as usize, group.len());
+        let breaks = group.windows(2).filter(|pair| {
+            let slots = [pair[0], pair[1]].map(|block| log.slot_of(block));
+            let segments = slots.map(|slot| slot.map(|slot| log.shape().segment_of(slot)));
+            segments[0] == segments[1] && slots[0].map(|slot| slot + 1) != slots[1]
+        });
+        // What room was made of may have been the beginning of the group.
+        let collected = counts.cleaned_blocks + counts.plugged_blocks > 0;
+        assert!(collected || breaks.count() == 0, "blocks of a group lie apart in a segment");
+        Ok(())
     }
 
     /// The log agrees with the recorder, and with itself.
@@ -371,7 +421,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         prop::sample::select(vec![0_u32, 0, 0, 1, 5, 32, 64]),
         prop::sample::select(vec![ZoneUse::Any, ZoneUse::NewFirstCollectedLast]),
     );
-    let policy = (victims(), means(), 0..PLACEMENTS, any::<bool>());
+    let policy = (victims(), means(), 0..PLACEMENTS, any::<bool>(), prop::bool::weighted(0.4));
     let transfers = (
         prop::sample::select(vec![Header::Free, Header::Block, Header::Segment]),
         any::<bool>(),
@@ -404,6 +454,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         means: policy.1,
         placement: policy.2,
         tracks_cache: policy.3,
+        reorganises: policy.4,
         header: transfers.0,
         join_holes: transfers.1,
         clients: transfers.2,

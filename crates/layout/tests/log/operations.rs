@@ -57,6 +57,7 @@ fn plain() -> Case {
         reserve_more: 0,
         eligible_garbage: 0.0,
         tracks_cache: false,
+        reorganises: false,
         clients: 1,
         buffer_blocks: 1,
         fill: 0.5,

@@ -30,6 +30,8 @@ pub(crate) struct Recorder {
     slots: Vec<Option<Version>>,
     /// Whether each slot has been read by a collection since it was last written.
     read: Vec<bool>,
+    /// Versions that were read to be put together, in this call.
+    regrouping: Vec<Version>,
     /// The committed map.
     durable: Vec<Option<Durable>>,
     /// The block of the committed map that each slot is named by.
@@ -54,6 +56,7 @@ impl Recorder {
             shape: shape.clone(),
             slots: vec![None; slots],
             read: vec![false; slots],
+            regrouping: Vec::new(),
             durable: vec![None; blocks],
             named_by: vec![None; slots],
             pending: Vec::new(),
@@ -86,6 +89,7 @@ impl Recorder {
     /// A call may make this many transfers; more is taken for a loop without end.
     pub(crate) fn allow(&mut self, transfers: u64) {
         self.transfers_left = transfers;
+        self.regrouping.clear();
     }
 
     /// Number of the last version of `block`, if it exists.
@@ -122,6 +126,7 @@ impl Recorder {
         );
         let number = match purpose {
             Purpose::NewData | Purpose::Thread => self.newest[block as usize],
+            Purpose::Patch => self.just_written(block),
             _ => self.source(block),
         };
         assert!(number > 0, "block {block} is written though it does not exist");
@@ -136,7 +141,19 @@ impl Recorder {
         let durable = self.durable[block as usize].expect("what is collected is on disk");
         let found = self.slots[durable.slot as usize];
         assert_eq!(found, Some(Version { block, number: durable.number }));
-        assert!(self.cached || self.read[durable.slot as usize], "block {block} was not read");
+        let was_read = self.read[durable.slot as usize]
+            || self.regrouping.contains(&Version { block, number: durable.number });
+        assert!(self.cached || was_read, "block {block} was not read");
+        durable.number
+    }
+
+    /// The newest version of `block`, which must be on disk elsewhere before it is patched.
+    fn just_written(&self, block: u32) -> u64 {
+        let durable = self.durable[block as usize].expect("what is patched is on disk");
+        assert_eq!(
+            durable.number, self.newest[block as usize],
+            "block {block} is patched too soon"
+        );
         durable.number
     }
 }
@@ -156,7 +173,12 @@ impl BlockDevice for Recorder {
             }
         } else {
             assert!(contents.is_empty(), "a read has no contents");
-            self.read[slot as usize..(slot + blocks) as usize].fill(true);
+            let slots = slot as usize..(slot + blocks) as usize;
+            if purpose == Purpose::RegroupRead {
+                self.regrouping.extend(self.slots[slots].iter().flatten());
+            } else {
+                self.read[slots].fill(true);
+            }
         }
         if self.thorough {
             self.check_crash();

@@ -16,6 +16,8 @@
 //! | [`LifeTable`] | measured death rates by count and age, divided at least cost; ours | 6 bytes |
 //! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
 //!
+//! [`Regrouping`] adds to any of them a log for blocks that are read together.
+//!
 //! [`Renewal`] is a victim selection to go with any of them: it needs the live blocks of a segment
 //! and the clocks of its opening and sealing, and learns from victims.
 //!
@@ -30,6 +32,7 @@ mod life_table;
 mod multi_log;
 mod none;
 mod oracle;
+mod regrouping;
 mod renewal;
 #[cfg(test)]
 mod rows;
@@ -43,6 +46,7 @@ pub use life_table::LifeTable;
 pub use multi_log::MultiLog;
 pub use none::NoSeparation;
 pub use oracle::{Oracle, death_clocks};
+pub use regrouping::Regrouping;
 pub use renewal::Renewal;
 pub use sepbit::SepBit;
 pub use sfs::Sfs;
@@ -103,8 +107,8 @@ pub trait Placement {
         let _ = (block, segment);
     }
 
-    /// The copy of `block` in segment `segment` is dead, because the block is written again or
-    /// deleted. Not called for copies that are left behind by a collection.
+    /// The copy of `block` in segment `segment` is dead, because the block is written again, deleted
+    /// or put together with others elsewhere. Not called for copies that are left behind by a collection.
     fn died(&mut self, block: u32, segment: u32) {
         let _ = (block, segment);
     }
@@ -112,5 +116,17 @@ pub trait Placement {
     /// Segment number `segment` is empty and will be written anew.
     fn freed(&mut self, segment: u32) {
         let _ = segment;
+    }
+
+    /// The log for blocks that are put together because they are read together, if there is one.
+    fn regroups_to(&self) -> Option<u8> {
+        None
+    }
+
+    /// Whether `block`, whose old copy lies in a segment of `log`, is to lie there again after it
+    /// was written: then it is written twice (Matthews 1999, §6.4.3).
+    fn keeps_place(&self, block: u32, log: u8) -> bool {
+        let _ = (block, log);
+        false
     }
 }
