@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agewell_sim::{AnyExperiment, Outcome, Places, run};
 use agewell_trace::record::BlockBatch;
-use agewell_trace::{BlockSource, ReadOptions, open_block_trace};
+use agewell_trace::{ReadOptions, open_block_trace};
 use serde_json::{Value, json};
 
 /// Every layout, by the table that asks for it.

@@ -1,10 +1,10 @@
-"""The study of log-structured writing in Matthews 1999, chapter 5.
+"""The study of log-structured writing and of reading in Matthews 1999, chapters 5 and 6.
 
 J. N. Matthews, *Improving File System Performance With Adaptive Methods*, dissertation, University
 of California at Berkeley, 1999.
 
-Figures 5-1 to 5-10 with the numbers of their text and captions, and two comparisons that the
-chapter lacks. The numbers and tests lie in `experiments/matthews-1999/<figure>/`.
+Figures 5-1 to 5-10 and 6-1 to 6-11 with the numbers of their text and captions, and two comparisons
+that chapter 5 lacks. The numbers and tests lie in `experiments/matthews-1999/<figure>/`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from agewell.studies import Context, FigureResult
 from agewell.studies import matthews_1999_beyond as beyond
 from agewell.studies import matthews_1999_collection as collection
+from agewell.studies import matthews_1999_reading as reading
 from agewell.studies import matthews_1999_segments as segments
 from agewell.studies.paper import PaperStudy
 
@@ -28,6 +29,15 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
     ("figure-5-8", "Two disks, random update", collection.figure_5_8),
     ("figure-5-9", "Cleaning from the server's cache", collection.figure_5_9),
     ("figure-5-10", "Original and modified, both workloads", collection.figure_5_10),
+    ("figure-6-1", "Sequential write and read at 50 %", reading.figure_6_1),
+    ("figure-6-2", "Sequential write and read at 90 %", reading.figure_6_2),
+    ("figure-6-3", "Random write, sequential read at 50 %", reading.figure_6_3),
+    ("figure-6-4", "Random write, sequential read at 90 %", reading.figure_6_4),
+    ("figure-6-5", "One pattern written and read at 50 %", reading.figure_6_5),
+    ("figure-6-6", "One pattern written and read at 90 %", reading.figure_6_6),
+    ("figure-6-7", "Reorganisation at 50 %", reading.figure_6_7),
+    ("figure-6-9", "Reorganisation at 50 and 90 %", reading.figure_6_9),
+    ("figure-6-11", "Reorganisation on two drives", reading.figure_6_11),
     ("beyond-adaptive", "Beyond the paper: never the wrong choice", beyond.beyond_adaptive),
     ("beyond-placement", "Beyond the paper: placement of data", beyond.beyond_placement),
 )
@@ -35,10 +45,10 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
 
 STUDY = PaperStudy(
     name="matthews-1999",
-    title="Adaptive methods for log-structured writing",
+    title="Adaptive methods for writing and for reading what was written",
     citation=(
         "J. N. Matthews, Improving File System Performance With Adaptive Methods, "
-        "dissertation, University of California at Berkeley, 1999, chapter 5"
+        "dissertation, University of California at Berkeley, 1999, chapters 5 and 6"
     ),
     table=_FIGURES,
 )
