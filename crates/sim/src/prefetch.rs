@@ -32,22 +32,43 @@ pub enum Prefetch {
 }
 
 /// Who reads what from where: what sequential prefetching goes by.
+///
+/// A file that is read on where it was left, or from its beginning, has a window of blocks ahead;
+/// when the reader has come to its second half the next window is due, so that whole windows are
+/// read and not single blocks.
 #[derive(Debug, Clone, Default)]
 pub struct Streams {
-    /// The block after the one last read, file by file.
-    next: Vec<u32>,
+    /// The block after the one last read, and the block after those read ahead, file by file.
+    files: Vec<(u32, u32)>,
 }
 
 impl Streams {
-    /// `blocks` blocks from `first` of `file` are read; whether that goes on where the file was left,
-    /// or begins it.
-    pub fn read(&mut self, file: u32, first: u32, blocks: u32) -> bool {
+    /// `blocks` blocks from `first` of `file` are read, in windows of `window`; which blocks are
+    /// worth reading ahead now.
+    pub fn read(
+        &mut self,
+        file: u32,
+        first: u32,
+        blocks: u32,
+        window: u32,
+    ) -> std::ops::Range<u32> {
         let file = file as usize;
-        if file >= self.next.len() {
-            self.next.resize(file + 1, 0);
+        if file >= self.files.len() {
+            self.files.resize(file + 1, (0, 0));
         }
-        let expected = std::mem::replace(&mut self.next[file], first.saturating_add(blocks));
-        first == expected || first == 0
+        let (expected, ahead) = &mut self.files[file];
+        let end = first.saturating_add(blocks);
+        let goes_on = first == *expected || first == 0;
+        if !goes_on || first == 0 {
+            *ahead = 0;
+        }
+        *expected = end;
+        if !goes_on || end.saturating_add(window / 2) <= *ahead {
+            return 0..0;
+        }
+        let from = end.max(*ahead);
+        *ahead = from.saturating_add(window);
+        from..*ahead
     }
 }
 
@@ -56,13 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_goes_on_or_begins() {
+    fn whole_windows_are_read_ahead_of_who_goes_on() {
         let mut streams = Streams::default();
-        assert!(streams.read(3, 0, 4));
-        assert!(streams.read(3, 4, 1));
-        assert!(!streams.read(3, 9, 1));
-        assert!(streams.read(3, 10, 2));
-        assert!(streams.read(3, 0, 1) && streams.read(3, 1, 1));
-        assert!(!streams.read(1, 7, 1));
+        assert_eq!(streams.read(3, 0, 4, 8), 4..12);
+        assert_eq!(streams.read(3, 4, 3, 8), 0..0);
+        assert_eq!(streams.read(3, 7, 2, 8), 12..20, "the second half of the window begins");
+        assert_eq!(streams.read(3, 30, 1, 8), 0..0, "elsewhere");
+        assert_eq!(streams.read(3, 31, 2, 8), 33..41, "and on from there");
+        assert_eq!(streams.read(3, 0, 1, 8), 1..9, "from the beginning again");
+        assert_eq!(streams.read(1, 7, 1, 8), 0..0);
     }
 }

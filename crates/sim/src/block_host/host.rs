@@ -59,8 +59,6 @@ pub(crate) struct HostRun<L> {
     answered_ns: Vec<u64>,
     /// Blocks that the read just served had to get from the disk.
     missed: Vec<u32>,
-    /// Whether it found one that had been read ahead.
-    went_on: bool,
     pub(crate) ahead: ReadAhead,
     setting: Host,
     pub(super) files: FileBlocks,
@@ -97,7 +95,6 @@ impl<L: BlockLayout> HostRun<L> {
             response_total_ns: 0,
             answered_ns: vec![0; clients as usize],
             missed: Vec::new(),
-            went_on: false,
             ahead: ReadAhead::new(setting.prefetch, clients),
             setting,
             files: FileBlocks::default(),
@@ -179,7 +176,7 @@ impl<L: BlockLayout> HostRun<L> {
         self.response_total_ns += u128::from(response_ns);
         if request.action == FileAction::Read && self.setting.prefetch != Prefetch::None {
             let missed = std::mem::take(&mut self.missed);
-            self.read_ahead(request, &missed, self.went_on);
+            self.read_ahead(request, &missed);
             self.missed = missed;
         }
         Ok(())
@@ -271,7 +268,7 @@ impl<L: BlockLayout> HostRun<L> {
         if let Some(server) = &mut self.server {
             server.ensure_keys(keys);
             if let Some(evicted) = server.insert(block) {
-                self.ahead.asked_for(evicted, false);
+                self.ahead.forget(evicted);
                 self.layout.set_resident(evicted, false);
             }
             self.layout.set_resident(block, true);
@@ -281,7 +278,6 @@ impl<L: BlockLayout> HostRun<L> {
     fn read(&mut self, request: &FileRequest) {
         let mut missed = std::mem::take(&mut self.missed);
         missed.clear();
-        self.went_on = false;
         for block in request.block..request.block + request.blocks {
             self.counts.read_blocks += 1;
             missed.extend(self.missed_block(request.client, request.file, block));
@@ -309,13 +305,13 @@ impl<L: BlockLayout> HostRun<L> {
             match server.reference(block) {
                 Access::Hit => {
                     self.counts.server_hits += 1;
-                    self.went_on |= self.ahead.asked_for(block, true);
+                    self.ahead.asked_for(block);
                     return None;
                 }
                 // Segments that come back into the cache are not looked for (Matthews 1999, §5.5),
                 // so only the one that leaves matters.
                 Access::Miss { evicted: Some(evicted) } => {
-                    self.ahead.asked_for(evicted, false);
+                    self.ahead.forget(evicted);
                     self.layout.set_resident(evicted, false);
                 }
                 Access::Miss { evicted: None } => {}
@@ -339,7 +335,7 @@ impl<L: BlockLayout> HostRun<L> {
                 && (block as usize) < server.keys()
             {
                 server.remove(block);
-                ahead.asked_for(block, false);
+                ahead.forget(block);
                 layout.set_resident(block, false);
             }
         });

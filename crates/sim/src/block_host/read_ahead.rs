@@ -1,5 +1,7 @@
 //! The host reads ahead: which blocks its policy names, and what became of them.
 
+use std::ops::Range;
+
 use agewell_core::FileRequest;
 use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::{BlockLayout, Place};
@@ -52,15 +54,20 @@ impl ReadAhead {
         }
     }
 
-    /// Somebody asks for `block`, or it is gone; whether it had been read ahead and is still of use.
+    /// Somebody asks for `block`, which the cache has.
     #[inline]
-    pub(crate) fn asked_for(&mut self, block: u32, is_cached: bool) -> bool {
+    pub(crate) fn asked_for(&mut self, block: u32) {
+        self.counts.used += u64::from(self.forget(block));
+    }
+
+    /// `block` is in the cache no longer, or was written; whether it had been read ahead in vain.
+    #[inline]
+    pub(crate) fn forget(&mut self, block: u32) -> bool {
         let Some(word) = self.unasked.get_mut((block / 64) as usize) else { return false };
         let bit = 1 << (block % 64);
         let was_ahead = *word & bit != 0;
         *word &= !bit;
-        self.counts.used += u64::from(was_ahead && is_cached);
-        was_ahead && is_cached
+        was_ahead
     }
 
     fn note_ahead(&mut self, block: u32) {
@@ -74,19 +81,16 @@ impl ReadAhead {
 }
 
 impl<L: BlockLayout> HostRun<L> {
-    /// Reads ahead after `request`, a read, of whose blocks `missed` came from the disk; `went_on`
-    /// says that one of them had been read ahead.
-    pub(super) fn read_ahead(&mut self, request: &FileRequest, missed: &[u32], went_on: bool) {
+    /// Reads ahead after `request`, a read, of whose blocks `missed` came from the disk.
+    pub(super) fn read_ahead(&mut self, request: &FileRequest, missed: &[u32]) {
         let mut wanted = std::mem::take(&mut self.ahead.wanted);
         wanted.clear();
         match self.ahead.policy {
             Prefetch::None => {}
             Prefetch::Sequential { blocks } => {
-                let goes_on = self.ahead.streams.read(request.file, request.block, request.blocks);
-                if goes_on && (went_on || !missed.is_empty()) {
-                    let next = request.block + request.blocks;
-                    self.add_file_blocks(request.file, next, blocks, &mut wanted);
-                }
+                let Range { start, end } =
+                    self.ahead.streams.read(request.file, request.block, request.blocks, blocks);
+                self.add_file_blocks(request.file, start, end - start, &mut wanted);
             }
             Prefetch::Cluster => {
                 if let Some(block) = missed.last() {
@@ -144,7 +148,7 @@ impl<L: BlockLayout> HostRun<L> {
         for block in &*wanted {
             self.ahead.note_ahead(*block);
             if let Some(evicted) = server.insert(*block) {
-                self.ahead.asked_for(evicted, false);
+                self.ahead.forget(evicted);
                 self.layout.set_resident(evicted, false);
             }
         }
