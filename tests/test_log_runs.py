@@ -178,7 +178,7 @@ def test_defaults_are_those_of_the_reference() -> None:
     del tables["workload"]["utilization"]
     config = api.run({**tables, "layout": {"kind": "lfs"}}).config
     page = (REPOSITORY / "docs" / "reference" / "configuration.md").read_text()
-    section = page[page.index("## Log-structured runs") : page.index("### `[device]` of a log")]
+    section = page[page.index("## Runs of a layout") : page.index("### `[device]` of a layout")]
     rows = re.findall(r"^\| `(\w+)` \|(?: all four \|)? .* \| `(.*?)` \|", section, re.MULTILINE)
     defaults = {key: tomllib.loads(f"value = {value}")["value"] for key, value in rows}
     units = {"s": 10**9, "ms": 10**6, "MB": 10**6, "KiB": 1 << 10}

@@ -78,8 +78,8 @@ def test_every_figure_has_its_folder_and_every_folder_its_figure() -> None:
 
 
 def test_an_unknown_figure_is_an_error(context: Context) -> None:
-    with pytest.raises(InputError, match="'figure-6-1' is not a figure"):
-        STUDY.run("figure-6-1", context)
+    with pytest.raises(InputError, match="'figure-7-1' is not a figure"):
+        STUDY.run("figure-7-1", context)
 
 
 def test_keys_and_costs_are_as_they_are_said_to_be() -> None:

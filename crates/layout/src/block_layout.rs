@@ -70,6 +70,19 @@ pub struct BlockCounts {
     pub moved_blocks: u64,
 }
 
+impl BlockCounts {
+    /// Counts since `before`.
+    #[must_use]
+    pub fn since(&self, before: &BlockCounts) -> BlockCounts {
+        BlockCounts {
+            user_blocks: self.user_blocks - before.user_blocks,
+            absorbed_blocks: self.absorbed_blocks - before.absorbed_blocks,
+            new_blocks: self.new_blocks - before.new_blocks,
+            moved_blocks: self.moved_blocks - before.moved_blocks,
+        }
+    }
+}
+
 /// A layout of blocks. See the module.
 pub trait BlockLayout {
     /// Lets blocks be numbered up to `blocks`.

@@ -47,7 +47,7 @@ PATTERN_NAMES: Mapping[str, str] = {
 }
 
 UTILIZATIONS: Mapping[int, Settings] = {
-    50: {"workload.utilization": 0.5},
+    50: {"workload.utilization": 0.5, "workload.preallocated": 0.0},
     90: {"workload.utilization": 0.9, "workload.preallocated": 0.4},
 }
 """At 90 %, 40 % of the disk are preallocated in even chunks (section 6.3)."""
@@ -122,10 +122,10 @@ def read_course(directory: Path) -> Course:
 
 
 def run_courses(
-    context: Context, layout: str, cases: Mapping[Label, Settings]
+    context: Context, figure: str, layout: str, cases: Mapping[Label, Settings]
 ) -> dict[Label, Course]:
-    """Run one of the layouts in many forms; the courses by label."""
-    tables = dict(read_toml(context.experiment("figure-6-1")))
+    """Run the experiment of a figure on one of the layouts in many forms; the courses by label."""
+    tables = dict(read_toml(context.experiment(figure)))
     if LAYOUTS[layout]:
         tables["layout"] = dict(LAYOUTS[layout])
         # Their simulators place one block after another.
@@ -165,9 +165,9 @@ def figure_6_6(context: Context) -> FigureResult:
 
 
 def _three_layouts(context: Context, figure: str, pattern: str, percent: int) -> FigureResult:
-    settings = {**PATTERNS[pattern], **UTILIZATIONS[percent]}
     courses = {
-        layout: run_courses(context, layout, {(layout,): settings})[(layout,)] for layout in LAYOUTS
+        layout: run_courses(context, figure, layout, {(layout,): {}})[(layout,)]
+        for layout in LAYOUTS
     }
     prefix = f"{pattern}_{percent}"
     values: dict[str, float | None] = {}
@@ -184,7 +184,7 @@ def _three_layouts(context: Context, figure: str, pattern: str, percent: int) ->
         for layout in LAYOUTS:
             values[f"{prefix}/{layout}_{phase}_over_lfs"] = seconds[layout] / seconds["lfs"]
     values[f"{prefix}/anywhere_bend_mb"] = bend_mb(courses["anywhere"])
-    threading = run_courses(context, "lfs", {("threading",): {**settings, **THREADING}})
+    threading = run_courses(context, figure, "lfs", {("threading",): THREADING})
     total = threading[("threading",)].seconds_between(0, 3 * FILE_MB)
     values[f"{prefix}/anywhere_total_over_threading"] = (
         courses["anywhere"].seconds_between(0, 3 * FILE_MB) / total
@@ -228,16 +228,13 @@ def _read_times(label: str, course: Course) -> Curve:
     return Curve(label, [start - 2 * FILE_MB + 12.5 for start in starts], values)
 
 
-FIVE_READS: Settings = {"workload.reads": 5}
-
-
 def _with_and_without(
-    context: Context, cases: Mapping[Label, Settings]
+    context: Context, figure: str, cases: Mapping[Label, Settings]
 ) -> dict[Label, dict[str, Course]]:
     """LFS and LFS with dynamic reorganisation."""
-    plain = run_courses(context, "lfs", cases)
+    plain = run_courses(context, figure, "lfs", cases)
     moving = run_courses(
-        context, "lfs", {label: {**case, **REORGANISING} for label, case in cases.items()}
+        context, figure, "lfs", {label: {**case, **REORGANISING} for label, case in cases.items()}
     )
     return {label: {"lfs": plain[label], "moving": moving[label]} for label in cases}
 
@@ -274,10 +271,8 @@ def _reorganisation_values(prefix: str, courses: Mapping[str, Course]) -> dict[s
 
 def figure_6_7(context: Context) -> FigureResult:
     """All three microbenchmarks with five reads, with and without reorganisation, at 50 %."""
-    cases: dict[Label, Settings] = {
-        (pattern,): {**PATTERNS[pattern], **UTILIZATIONS[50], **FIVE_READS} for pattern in PATTERNS
-    }
-    found = _with_and_without(context, cases)
+    cases: dict[Label, Settings] = {(pattern,): settings for pattern, settings in PATTERNS.items()}
+    found = _with_and_without(context, "figure-6-7", cases)
     values: dict[str, float | None] = {}
     for (pattern,), courses in found.items():
         values |= _reorganisation_values(str(pattern), courses)
@@ -313,10 +308,9 @@ def figure_6_7(context: Context) -> FigureResult:
 def figure_6_9(context: Context) -> FigureResult:
     """Random write and sequential reads at both utilizations."""
     cases: dict[Label, Settings] = {
-        (percent,): {**PATTERNS["random"], **settings, **FIVE_READS}
-        for percent, settings in UTILIZATIONS.items()
+        (percent,): settings for percent, settings in UTILIZATIONS.items()
     }
-    found = _with_and_without(context, cases)
+    found = _with_and_without(context, "figure-6-9", cases)
     values: dict[str, float | None] = {}
     for (percent,), courses in found.items():
         values |= _reorganisation_values(f"u{percent}", courses)
@@ -357,16 +351,9 @@ def figure_6_9(context: Context) -> FigureResult:
 def figure_6_11(context: Context) -> FigureResult:
     """The gain on a slower and a faster drive."""
     cases: dict[Label, Settings] = {
-        (drive,): {
-            **PATTERNS["random"],
-            **UTILIZATIONS[50],
-            **FIVE_READS,
-            **REORGANISING,
-            "device.model": model,
-        }
-        for drive, model in DRIVES.items()
+        (drive,): {**REORGANISING, "device.model": model} for drive, model in DRIVES.items()
     }
-    courses = run_courses(context, "lfs", cases)
+    courses = run_courses(context, "figure-6-11", "lfs", cases)
     values: dict[str, float | None] = {}
     for (drive,), course in courses.items():
         before, after = course.read_pass(0), course.read_pass(4)

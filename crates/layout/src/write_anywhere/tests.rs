@@ -1,3 +1,5 @@
+//! Write-anywhere by example: where blocks go, what is free when, and the trap of the nearest place.
+
 use super::*;
 use agewell_core::{RandomStreams, uniform_below};
 

@@ -1,7 +1,7 @@
 //! One experiment of file requests, from its configuration to its result document, whatever the
 //! layout.
 
-use agewell_layout::block_layout::{BlockLayout, LayoutError};
+use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
 use agewell_layout::sequential::{Sequential, SequentialSetting};
 use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
@@ -119,6 +119,8 @@ impl Prepared<'_> {
 /// One layout under the whole workload.
 pub(crate) struct Lane<L> {
     pub(crate) host: HostRun<L>,
+    /// What the layout had done before the first request.
+    before: BlockCounts,
     throughput: ThroughputSeries,
     prefetches: bool,
     /// What a crash before the last sync would have cost.
@@ -154,6 +156,7 @@ impl<L: BlockLayout> Lane<L> {
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.disk.begin_measuring();
+        let before = host.layout.counts();
         if experiment.record {
             host.disk.record();
         }
@@ -161,6 +164,7 @@ impl<L: BlockLayout> Lane<L> {
         let prefetches = experiment.host.prefetch != Prefetch::None;
         Ok(Self {
             host,
+            before,
             throughput,
             prefetches,
             recovery_ns: 0,
@@ -209,7 +213,7 @@ impl<L: BlockLayout> Lane<L> {
     /// The metrics that every layout has.
     pub(crate) fn values(&self) -> Map<String, Value> {
         metrics(&Totals {
-            counts: self.host.layout.counts(),
+            counts: self.host.layout.counts().since(&self.before),
             meter: self.host.disk.meter(),
             host: self.host.counts,
             ahead: self.prefetches.then_some(self.host.ahead.counts),
