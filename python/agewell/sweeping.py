@@ -14,7 +14,6 @@ however many processes made the runs.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -25,21 +24,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agewell import catalogue, files
+from agewell import catalogue, files, keyed_runs
 from agewell.configuration import (
     Configuration,
     Experiment,
     canonical_json,
-    input_file,
     read_json,
-    recorded_inputs,
-    sha256_of_file,
     with_settings,
 )
 from agewell.errors import InputError, RunError
-from agewell.simulation import RESULT_FILE, resolve
+from agewell.keyed_runs import KeyedRun
+from agewell.simulation import resolve
 from agewell.version import __version__
-from agewell.workers import Job, Outcome, run_jobs
+from agewell.workers import Outcome, run_jobs
 
 TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
@@ -51,11 +48,15 @@ SweepProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run of a sweep: its values on the axes, its experiment, its key."""
+    """One run of a sweep and its values on the axes."""
 
     values: tuple[Any, ...]
-    experiment: Experiment
-    key: str
+    run: KeyedRun
+
+    @property
+    def key(self) -> str:
+        """The name of its folder."""
+        return self.run.key
 
     @property
     def label(self) -> str:
@@ -99,7 +100,8 @@ def sweep(
     points = plan(resolve(experiment, settings=settings, base=base), over)
     _claim(folder, points, over)
     devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
-    missing = _missing(folder, points, devices)
+    runs = [point.run for point in points]
+    missing = [points[index] for index in keyed_runs.missing(folder, runs, devices)]
     done = len(points) - len(missing)
     if progress is not None:
         progress(done, len(points))
@@ -117,7 +119,7 @@ def sweep(
         if progress is not None:
             progress(done, len(points))
 
-    work = [_job(folder, point, devices) for point in missing]
+    work = [point.run.job(folder, devices) for point in missing]
     run_jobs(work, jobs or os.cpu_count() or 1, finished)
     if failures:
         failures.sort(key=lambda failure: points.index(failure[0]))
@@ -147,17 +149,13 @@ def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Poin
         configuration = with_settings(
             experiment.configuration, dict(zip(over, values, strict=True))
         )
-        asked = {"version": __version__, "config": configuration}
-        key = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:16]
-        points.append(Point(values, Experiment(configuration, experiment.base), key))
+        points.append(Point(values, KeyedRun.of(Experiment(configuration, experiment.base))))
     return points
 
 
 def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.Table:
     """The table of a finished sweep, a row a run."""
-    documents = [
-        read_json(_run_folder(folder, point) / RESULT_FILE, "a result") for point in points
-    ]
+    documents = [point.run.document(folder) for point in points]
     columns: dict[str, pa.Array] = {}
     for place, axis in enumerate(axes):
         columns[axis] = _column([point.values[place] for point in points])
@@ -215,38 +213,3 @@ def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[An
             f"{folder}: is not empty and holds no sweep; give another folder with --out"
         )
     files.write_json(path, description)
-
-
-def _missing(folder: Path, points: Sequence[Point], devices: Path) -> list[Point]:
-    """The runs that have no result yet, or one whose inputs have changed."""
-    hashes: dict[Path, str] = {}
-    return [point for point in points if not _is_done(folder, point, devices, hashes)]
-
-
-def _is_done(folder: Path, point: Point, devices: Path, hashes: dict[Path, str]) -> bool:
-    path = _run_folder(folder, point) / RESULT_FILE
-    if not path.is_file():
-        return False
-    document = read_json(path, "a result of agewell run")
-    for name, sha256 in recorded_inputs(document, path).items():
-        source = input_file(name, point.experiment.base, devices)
-        if source is None:
-            return False
-        if source not in hashes:
-            hashes[source] = sha256_of_file(source)
-        if hashes[source] != sha256:
-            return False
-    return True
-
-
-def _job(folder: Path, point: Point, devices: Path) -> Job:
-    return Job(
-        configuration=point.experiment.configuration,
-        base=str(point.experiment.base.resolve()),
-        out=str(_run_folder(folder, point).resolve()),
-        catalogue=str(devices.resolve()),
-    )
-
-
-def _run_folder(folder: Path, point: Point) -> Path:
-    return folder / "runs" / point.key

@@ -41,10 +41,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a job ended: `error` is None, or the one line that says what is wrong."""
+    """How a job ended: `error` is None, or the one line that says what is wrong.
+
+    Attributes:
+        error: What is wrong, or None.
+        is_input_error: Whether the experiment is to blame.
+        is_worker_lost: Whether no answer came at all, so that nothing is known of the experiment.
+    """
 
     error: str | None = None
     is_input_error: bool = False
+    is_worker_lost: bool = False
 
 
 def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
@@ -115,12 +122,16 @@ class _Worker:
         try:
             process = self._running()
         except OSError as error:
-            return Outcome(f"a worker process cannot be started: {error.strerror}")
+            return Outcome(
+                f"a worker process cannot be started: {error.strerror}", is_worker_lost=True
+            )
         try:
             return _ask(process, job)
         except (OSError, ValueError):
             self._end_process()
-            return Outcome(f"the worker process ended with status {process.returncode}")
+            return Outcome(
+                f"the worker process ended with status {process.returncode}", is_worker_lost=True
+            )
 
     def _running(self) -> subprocess.Popen[str]:
         with self._lock:

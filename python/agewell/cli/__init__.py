@@ -62,6 +62,7 @@ def _register() -> None:
     for module_name in (
         "run",
         "sweep",
+        "compare",
         "advise",
         "reproduce",
         "devices",
