@@ -176,7 +176,7 @@ def test_a_worker_that_is_killed_fails_its_own_run_only(experiment: Path, tmp_pa
     run_jobs([job("large", large), job("small", small)], 1, outcomes.__setitem__)
     killer.join()
     assert outcomes == {
-        0: Outcome("the worker process ended with status -9"),
+        0: Outcome("the worker process ended with status -9", is_worker_lost=True),
         1: Outcome(),
     }
     assert not (tmp_path / "large" / "result.json").exists()

@@ -162,7 +162,7 @@ def _holds_file_operations(path: Path) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        metadata = pq.read_metadata(path).metadata or {}
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from error
     return bool(metadata.get(b"agewell.kind") == b"file")

@@ -164,9 +164,9 @@ class Comparison:
         if unable:
             common = self.robustness(common_only=True)
             if common[0].cells:
-                sentences.append(
-                    self._sentence(common, f"over the {common[0].cells} cells that all could do")
-                )
+                share = f"{common[0].cells} of {len(self.cells)}"
+                where = f"where all layouts could do the cell ({share})"
+                sentences.append(self._sentence(common, where))
         return [sentence for sentence in sentences if sentence]
 
     def document(self) -> dict[str, Any]:
@@ -220,7 +220,9 @@ class Comparison:
         other = next((each for each in ranked if each.layout not in adaptive_names), None)
         if adaptive is None or other is None:
             lacking = "an adaptive" if adaptive is None else "a layout that is not adaptive"
-            return f"Whether adaptive layouts are the robust ones needs {lacking} layout to compare."
+            return (
+                f"Whether adaptive layouts are the robust ones needs {lacking} layout to compare."
+            )
         if adaptive.worst_ratio is None or other.worst_ratio is None:
             return ""
         first, second = (adaptive, other) if adaptive.rank <= other.rank else (other, adaptive)
@@ -238,9 +240,7 @@ class Comparison:
             "layout": entry.layout,
             "run": None if metrics is None else f"runs/{entry.key}",
             "cannot": entry.cannot or None,
-            **{
-                name: None if metrics is None else metrics.get(name) for name in SHOWN_METRICS
-            },
+            **{name: None if metrics is None else metrics.get(name) for name in SHOWN_METRICS},
             "ratio": _finite(self.ratio(cell, entry)),
         }
 

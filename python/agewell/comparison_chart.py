@@ -93,7 +93,12 @@ def _draw_cells(
             if ratio is None:
                 axes.add_patch(
                     Rectangle(
-                        corner, 1, 1, facecolor="#f2f3f5", edgecolor=drawing.QUIET, hatch="////",
+                        corner,
+                        1,
+                        1,
+                        facecolor="#f2f3f5",
+                        edgecolor=drawing.QUIET,
+                        hatch="////",
                         linewidth=0,
                     )
                 )
@@ -160,14 +165,22 @@ def _draw_summary(axes: Axes, comparison: Comparison) -> None:
         worst = min(each.worst_ratio, limit)
         axes.plot([1, worst], [row, row], color=colour, linewidth=2.2, zorder=2)
         axes.plot([worst], [row], marker="o", color=colour, markersize=6, zorder=3)
-        axes.plot([min(each.mean_ratio, limit)], [row], marker="|", color=drawing.INK,
-                  markersize=11, markeredgewidth=2, zorder=4)
+        axes.plot(
+            [min(each.mean_ratio, limit)],
+            [row],
+            marker="|",
+            color=drawing.INK,
+            markersize=11,
+            markeredgewidth=2,
+            zorder=4,
+        )
         missing = each.cells - each.done
         note = f"{ratio_text(each.worst_ratio)}" + (f"; cannot {missing}" if missing else "")
-        axes.annotate(note, (worst, row), xytext=(7, 0), textcoords="offset points",
-                      va="center", fontsize=8)
+        axes.annotate(
+            note, (worst, row), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8
+        )
     axes.set_xscale("log")
-    axes.set_xlim(0.97, limit ** 1.35 * 1.25)
+    axes.set_xlim(0.97, limit**1.35 * 1.25)
     right = axes.get_xlim()[1]
     axes.set_xticks([tick for tick in _TICKS if tick < right])
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")

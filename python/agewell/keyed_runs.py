@@ -70,9 +70,7 @@ class KeyedRun:
 def missing(root: Path, runs: Sequence[KeyedRun], devices: Path) -> list[int]:
     """Indices of the runs that have no result yet, or one whose inputs have changed."""
     hashes: dict[Path, str] = {}
-    return [
-        index for index, run in enumerate(runs) if not _is_there(root, run, devices, hashes)
-    ]
+    return [index for index, run in enumerate(runs) if not _is_there(root, run, devices, hashes)]
 
 
 def _is_there(root: Path, run: KeyedRun, devices: Path, hashes: dict[Path, str]) -> bool:

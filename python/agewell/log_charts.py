@@ -35,10 +35,11 @@ def plots_of(result: Result, prefix: str) -> list[Plot]:
     """Every plot of one run that has something to show.
 
     Args:
-        result: The run, of a log.
+        result: The run, of a log or another layout of blocks.
         prefix: Put before the name of each plot, to keep several runs apart.
     """
-    plots = [_cost_plot(result, prefix), purposes_plot(f"{prefix}disk-time", [result], [""])]
+    course = _cost_plot if has_costs(result) else _course_plot
+    plots = [course(result, prefix), purposes_plot(f"{prefix}disk-time", [result], [""])]
     return [plot for plot in plots if any(len(curve.x) for curve in plot.curves)]
 
 
@@ -92,7 +93,9 @@ def shares_plot(name: str, results: Sequence[Result], names: Sequence[str]) -> P
 
 def costs_plot(name: str, results: Sequence[Result], names: Sequence[str]) -> Plot:
     """Overall write cost of several runs as they went on, a curve a run."""
-    unit, label = _block_unit(max((_written(result)[-1] for result in results), default=0.0))
+    unit, label = _block_unit(
+        max((_written(result)[-1] for result in results if has_costs(result)), default=0.0)
+    )
     return Plot(
         name=name,
         title="Overall write cost as the run goes on",
@@ -106,8 +109,30 @@ def costs_plot(name: str, results: Sequence[Result], names: Sequence[str]) -> Pl
                 style="steps",
             )
             for result, run in zip(results, names, strict=True)
+            if has_costs(result)
         ],
         caption="Each step is an interval of new blocks.",
+    )
+
+
+def has_costs(result: Result) -> bool:
+    """Whether a run has costs by interval, which only a log's has."""
+    return "overall_write_cost" in result.series.column_names
+
+
+def _course_plot(result: Result, prefix: str) -> Plot:
+    """Disk time over what users transferred, reads beside all of it."""
+    megabytes = (_column(result, "user_bytes") / 1e6).tolist()
+    parts = (("all of it", "disk_ns"), ("of it, reads", "read_ns"))
+    return Plot(
+        name=f"{prefix}disk-time-course",
+        title="Disk time as the run goes on",
+        x_label="transferred for users (MB)",
+        y_label="disk time (s)",
+        curves=[
+            Curve(label, megabytes, (_column(result, name) / 1e9).tolist()) for label, name in parts
+        ],
+        caption="Where the curve is steep the disk works long for little.",
     )
 
 

@@ -376,6 +376,9 @@ def _subtitle(result: Result) -> str:
 
 def _log_subtitle(config: dict[str, Any]) -> str:
     layout = config["layout"]
+    if layout["kind"] != "lfs":
+        told = {key: value for key, value in layout.items() if key not in {"kind", "block_size"}}
+        return ", ".join([layout["kind"], *(f"{key} {value}" for key, value in told.items())])
     words = [f"log of {size_text(int(layout['segment_size'].split()[0]))} segments"]
     words.append(f"collection {layout['collect']}, victims {layout['victim']}")
     if layout["placement"] != "none":
@@ -385,6 +388,13 @@ def _log_subtitle(config: dict[str, Any]) -> str:
 
 def _log_sentence(result: Result) -> str:
     layout, workload = result.config["layout"], result.config["workload"]
+    if layout["kind"] != "lfs":
+        return (
+            f"{show('user_blocks', result.metrics['user_blocks'])} block writes of "
+            f"{_workload(result)} on {_device(result)}: layout {layout['kind']}, at its fullest "
+            f"{100 * workload['utilization']:.4g} % live. Costs are disk time over the time to "
+            "stream the new data at full bandwidth."
+        )
     size = size_text(int(layout["segment_size"].split()[0]))
     return (
         f"{show('user_blocks', result.metrics['user_blocks'])} block writes of "

@@ -27,6 +27,8 @@ ProgressCallback = Callable[[int], None]
 
 RESULT_FILE = "result.json"
 SERIES_FILE = "series.parquet"
+THROUGHPUT_FILE = "throughput.parquet"
+"""Of a layout of blocks: what had been done when so much had been transferred for users."""
 HISTOGRAMS_FILE = "histograms.parquet"
 TIMING_FILE = "timing.json"
 """How long the run took; beside the result, never in it, so that the result is the same bytes every
@@ -48,7 +50,8 @@ class Result:
             with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
             replay it does not. Of a log: a row so many new blocks, with `interval`, `new_blocks`,
             `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
-            `threaded_blocks`, `live_blocks` and `mechanism`.
+            `threaded_blocks`, `live_blocks` and `mechanism`. Of another layout of blocks: the
+            running totals of `throughput.parquet`.
         histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
             `service_ns`, `seek_cylinders`), `day` (of the trace, for seek distances), `upper`
             (inclusive upper edge), `count`. Empty for a log.
@@ -105,7 +108,7 @@ class Result:
             )
         return cls(
             document,
-            _read_table(folder / SERIES_FILE),
+            _read_table(folder / _series_file(document)),
             _read_table(folder / HISTOGRAMS_FILE)
             if _has_histograms(document)
             else _no_histograms(),
@@ -201,6 +204,14 @@ def run_experiment(
 
 def _is_of_a_log(document: Mapping[str, Any]) -> bool:
     return "score" not in document and not _has_histograms(document)
+
+
+def _series_file(document: Mapping[str, Any]) -> str:
+    """Only a log has costs by interval; a file system that ages has a series of its own."""
+    config = document.get("config")
+    layout = config.get("layout") if isinstance(config, dict) else None
+    is_log = not isinstance(layout, dict) or layout.get("kind") == "lfs"
+    return SERIES_FILE if is_log or not _is_of_a_log(document) else THROUGHPUT_FILE
 
 
 def _has_histograms(document: Mapping[str, Any]) -> bool:

@@ -88,9 +88,7 @@ def compare(
     ] = None,
     listing: Annotated[
         bool,
-        typer.Option(
-            "--list", help="List the layouts and run nothing."
-        ),
+        typer.Option("--list", help="List the layouts and run nothing."),
     ] = False,
     jobs: JobsOption = None,
     catalogue: CatalogueOption = None,
@@ -246,9 +244,17 @@ def _shown(name: str, value: Any) -> str:
 def _print_robustness(comparison: Comparison) -> None:
     from agewell.comparison_chart import ratio_text
 
-    rows = []
-    for each in comparison.robustness():
-        rows.append(
+    headings = (
+        "layout",
+        ">worst ratio",
+        "where",
+        ">geometric mean",
+        ">best in (within 1 %)",
+        ">cannot do",
+    )
+    print_table(
+        headings,
+        [
             (
                 each.layout,
                 "-" if each.worst_ratio is None else ratio_text(each.worst_ratio),
@@ -257,9 +263,8 @@ def _print_robustness(comparison: Comparison) -> None:
                 str(each.best_in),
                 str(each.cells - each.done),
             )
-        )
-    print_table(
-        ("layout", ">worst ratio", "where", ">geometric mean", ">best in (within 1 %)", ">cannot do"), rows
+            for each in comparison.robustness()
+        ],
     )
 
 
