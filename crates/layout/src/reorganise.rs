@@ -4,14 +4,31 @@
 //! What is here is policy: it sees what is read, written and deleted and where blocks lie, and
 //! answers with blocks to lay side by side. It moves nothing, knows no clock and no disk but a
 //! [`CostModel`](crate::lfs::policy::cost::CostModel). The mechanism in the log is
-//! [`Log::regroup`](crate::lfs::Log::regroup).
+//! [`Log::regroup`](crate::lfs::Log::regroup), and
+//! [`ReorganisingLog`](crate::lfs::ReorganisingLog) joins the two.
+//!
+//! ```text
+//! read, write, delete ──► groups (graph and partitions, or files) ──┐
+//!                     └─► history (reads, moves, memory) ───────────┼─► decision ──► blocks to move
+//!                                        trust (what came true) ────┘
+//! ```
 //!
 //! Source: Matthews 1999, §6.4; the variants are those that §6.6 and §7.2.1 propose.
 
 mod access_graph;
+mod decision;
+mod files;
+mod groups;
+mod history;
 mod partitions;
 mod related;
+mod reorganiser;
+mod setting;
+mod trust;
 
 pub use access_graph::{AccessGraph, EDGES, Edge, Recorded};
+pub use decision::{Proposal, patch_pays, room_ns};
 pub use partitions::Partitions;
 pub use related::RelatedBlocks;
+pub use reorganiser::{PlaceView, ReorganisationCounts, Reorganiser};
+pub use setting::{Decide, Related, ReorganiseSetting, When};

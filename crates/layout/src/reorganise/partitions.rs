@@ -100,15 +100,27 @@ impl Partitions {
         }
     }
 
-    /// `node` stands for so many blocks from now on (a file in a graph of files).
-    pub fn set_size(&mut self, node: u32, blocks: u32) {
+    /// Blocks that may be numbered.
+    #[must_use]
+    #[inline]
+    pub fn nodes(&self) -> u32 {
+        self.members.len() as u32
+    }
+
+    /// `node` stands for so many blocks from now on (a file in a graph of files). If its partition
+    /// is too large with that, it stands alone.
+    pub fn set_size(&mut self, graph: &AccessGraph, node: u32, blocks: u32) {
         if self.sizes.is_empty() {
             self.sizes = vec![1; self.members.len()];
         }
         let before = std::mem::replace(&mut self.sizes[node as usize], blocks);
-        if let Some(partition) = self.of(node) {
-            let partition = &mut self.partitions[partition as usize];
-            partition.blocks = partition.blocks - before + blocks;
+        let Some(number) = self.of(node) else { return };
+        let partition = &mut self.partitions[number as usize];
+        partition.blocks = partition.blocks - before + blocks;
+        if partition.members > 1 && partition.blocks > self.limit_blocks {
+            self.leave(graph, node);
+            self.found(node);
+            self.sever_untied(number);
         }
     }
 

@@ -46,7 +46,12 @@ impl RelatedBlocks {
         &self.partitions
     }
 
-    /// The partitions, for marks and sizes.
+    /// `node` stands for so many blocks from now on: see [`Partitions::set_size`].
+    pub fn set_size(&mut self, node: u32, blocks: u32) {
+        self.partitions.set_size(&self.graph, node, blocks);
+    }
+
+    /// The partitions, for marks.
     pub fn partitions_mut(&mut self) -> &mut Partitions {
         &mut self.partitions
     }

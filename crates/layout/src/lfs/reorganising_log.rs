@@ -1,0 +1,287 @@
+//! A log that learns from reads: the reorganisation policy joined to the reorganisation log.
+//!
+//! Behind the seam of all layouts. What users read is read first; then the policy hears of it, and
+//! what it chooses is moved before the next request. A group for which no room can be made stays
+//! where it is, and the user's request is none the worse.
+//!
+//! Invariants: those of the log; a block is kept in the reorganisation log only if it was moved
+//! there and has been tied to others since.
+//!
+//! Differences from Matthews 1999, §6.4: see [`crate::reorganise`] and its modules. Reads ahead of
+//! time are no reads of users and teach nothing.
+
+use super::policy::placement::{Placement, Regrouping};
+use super::{AdaptiveLog, Counts, Log};
+use crate::block_device::{BlockDevice, Purpose};
+use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, read_in_runs};
+use crate::reorganise::{
+    PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, room_ns,
+};
+
+/// The cost of room is measured over this share of the disk's blocks written, and the one before;
+/// chosen by us.
+const ROOM_WINDOW_SHARE: u64 = 16;
+
+/// A log with a reorganisation log, and the policy that fills it.
+#[derive(Debug, Clone)]
+pub struct ReorganisingLog<P> {
+    log: AdaptiveLog<Regrouping<P>>,
+    reorganiser: Reorganiser,
+    room: RoomCost,
+    /// Where the blocks lay that are being read.
+    slots: Vec<(u32, u32)>,
+}
+
+/// What a block written cost in making room for it, lately.
+#[derive(Debug, Clone, Default)]
+struct RoomCost {
+    before: Counts,
+    since: Counts,
+    room_ns: f64,
+}
+
+/// Blocks that take room which must be made.
+fn written(counts: &Counts) -> u64 {
+    counts.new_blocks + counts.regrouped_blocks
+}
+
+impl RoomCost {
+    fn note<P: Placement>(&mut self, log: &Log<P>) {
+        let counts = log.counts();
+        let lately = counts.since(&self.before);
+        let disk = &log.setting.disk;
+        self.room_ns = room_ns(
+            disk,
+            log.shape().segment_blocks_max(),
+            lately.read_blocks,
+            lately.cleaned_blocks,
+            lately.plugged_blocks,
+            written(&lately),
+        );
+        let window = log.shape().capacity_blocks() / ROOM_WINDOW_SHARE;
+        if written(&counts.since(&self.since)) > window {
+            (self.before, self.since) = (self.since, *counts);
+        }
+    }
+}
+
+/// A log as the policy sees it.
+struct View<'a, P> {
+    log: &'a Log<P>,
+    room_ns: f64,
+}
+
+impl<P: Placement> PlaceView for View<'_, P> {
+    #[inline]
+    fn slot_of(&self, block: u32) -> Option<u32> {
+        self.log.slot_of(block)
+    }
+
+    #[inline]
+    fn follows(&self, slot: u32, next: u32) -> bool {
+        let shape = self.log.shape();
+        if slot + 1 == next {
+            return shape.segment_of(slot) == shape.segment_of(next)
+                || shape.address_blocks(slot) + 1 == shape.address_blocks(next);
+        }
+        // Segments may be numbered with a gap between their slots and lie side by side.
+        next > slot && {
+            let segment = shape.segment_of(slot);
+            segment + 1 == shape.segment_of(next)
+                && shape.first_slot(segment + 1) == next
+                && shape.first_slot(segment) + shape.segment_blocks(segment) == slot + 1
+        }
+    }
+
+    fn is_outer(&self, slot: u32) -> bool {
+        let segments = self.log.shape().segments();
+        self.log.shape().segment_of(slot).abs_diff(segments / 2) > segments / 4
+    }
+
+    fn room_ns(&self) -> f64 {
+        self.room_ns
+    }
+}
+
+impl<P: Placement + Clone> ReorganisingLog<P> {
+    /// `log`, reorganised as `setting` says.
+    #[must_use]
+    pub fn new(log: AdaptiveLog<Regrouping<P>>, setting: ReorganiseSetting) -> Self {
+        let (blocks, disk) = (log.log().blocks(), log.log().setting.disk);
+        let reorganiser = Reorganiser::new(setting, blocks, disk);
+        Self { log, reorganiser, room: RoomCost::default(), slots: Vec::new() }
+    }
+
+    /// The log itself.
+    #[must_use]
+    pub fn log(&self) -> &Log<Regrouping<P>> {
+        self.log.log()
+    }
+
+    /// What the log has done so far.
+    #[must_use]
+    pub fn log_counts(&self) -> &Counts {
+        self.log.counts()
+    }
+
+    /// What the reorganisation has done so far.
+    #[must_use]
+    pub fn reorganisation(&self) -> &ReorganisationCounts {
+        self.reorganiser.counts()
+    }
+
+    /// Bytes that the reorganisation's knowledge takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.reorganiser.memory_bytes()
+    }
+
+    /// Moves what was chosen.
+    fn move_chosen(&mut self, device: &mut impl BlockDevice) {
+        let Self { log, reorganiser, .. } = self;
+        let segments = log.log().shape().segments();
+        let by_frequency = reorganiser.setting().related == Related::Frequency;
+        let aim = by_frequency.then_some(segments / 2);
+        let in_memory = |block: u32| reorganiser.is_in_memory(block);
+        let moved = log.regroup(reorganiser.chosen(), in_memory, aim, device);
+        // A log without room goes on as it is: what was moved before it was full stays moved.
+        for block in reorganiser.chosen() {
+            log.placement_mut().set_kept(*block, true);
+        }
+        reorganiser.settle(moved.is_ok());
+    }
+
+    /// Takes notice of blocks that were read for users, and moves what that makes worth it.
+    fn learn(&mut self, device: &mut impl BlockDevice) {
+        self.room.note(self.log.log());
+        let slots = std::mem::take(&mut self.slots);
+        for (block, slot) in &slots {
+            let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+            if self.reorganiser.read(*block, *slot, &view) {
+                self.move_chosen(device);
+            }
+        }
+        self.slots = slots;
+    }
+}
+
+impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
+    fn ensure_blocks(&mut self, blocks: u32) {
+        self.log.ensure_blocks(blocks);
+        self.reorganiser.ensure_blocks(blocks);
+    }
+
+    fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError> {
+        BlockLayout::preload(&mut self.log, block, name)?;
+        self.reorganiser.call(block, name);
+        Ok(())
+    }
+
+    fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
+        BlockLayout::fragment(&mut self.log, first, blocks, chunk_blocks)
+    }
+
+    fn create(
+        &mut self,
+        file: u32,
+        directory: u32,
+        _device: &mut impl BlockDevice,
+    ) -> Result<(), LayoutError> {
+        self.reorganiser.create(file, directory);
+        Ok(())
+    }
+
+    fn remove(&mut self, file: u32, _device: &mut impl BlockDevice) {
+        self.reorganiser.remove(file);
+    }
+
+    fn write(
+        &mut self,
+        block: u32,
+        name: FileBlock,
+        client: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LayoutError> {
+        self.reorganiser.call(block, name);
+        let keeps = self.reorganiser.write(block);
+        if !keeps {
+            self.log.placement_mut().set_kept(block, false);
+        }
+        Ok(self.log.write(block, client, device)?)
+    }
+
+    fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
+        read_in_runs(blocks, purpose, |block| self.place_of(block), device);
+        if purpose != Purpose::Read {
+            return;
+        }
+        let log = self.log.log();
+        self.slots.clear();
+        self.slots.extend(blocks.iter().filter_map(|block| Some((*block, log.slot_of(*block)?))));
+        self.learn(device);
+    }
+
+    fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
+        self.log.delete(block, device);
+        self.reorganiser.delete(block);
+    }
+
+    fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
+        Ok(self.log.sync(client, device)?)
+    }
+
+    fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
+        Ok(self.log.sync_all(device)?)
+    }
+
+    fn place_of(&self, block: u32) -> Place {
+        self.log.log().place_of(block)
+    }
+
+    fn cluster_of(&self, block: u32, cluster: &mut Vec<u32>) {
+        let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+        self.reorganiser.cluster_of(block, &view, cluster);
+    }
+
+    fn set_resident(&mut self, block: u32, resident: bool) {
+        self.log.set_resident(block, resident);
+    }
+
+    fn work_ahead(
+        &mut self,
+        free_wanted: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LayoutError> {
+        if self.log.collect_ahead(free_wanted, device)? {
+            return Ok(true);
+        }
+        self.room.note(self.log.log());
+        let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+        let chosen = self.reorganiser.rest(&view);
+        if chosen {
+            self.move_chosen(device);
+        }
+        Ok(chosen)
+    }
+
+    fn recover(&self, device: &mut impl BlockDevice) {
+        self.log.log().recover(device);
+    }
+
+    fn counts(&self) -> BlockCounts {
+        BlockLayout::counts(&self.log)
+    }
+
+    fn live_blocks(&self) -> u64 {
+        self.log.log().live_blocks()
+    }
+
+    fn address_of(&self, place: u32) -> u64 {
+        self.log.log().shape().address_blocks(place)
+    }
+
+    fn verify(&self) {
+        self.log.verify();
+        self.reorganiser.verify();
+    }
+}

@@ -1,0 +1,374 @@
+//! Which group is moved, and when: what joins graph, history, decision and trust.
+//!
+//! It is told of every read from disk, write and deletion, and chooses groups; whoever moves them
+//! reports back. A read that follows its predecessor on the disk shows that the two lie well, so
+//! that only reads that do not make a group be looked at; and one that was looked at in vain is
+//! looked at again only when its weight has grown by what may change the answer, or fallen.
+//!
+//! Cost: a read costs the graph, the history and a comparison of places; a look at a group of n
+//! blocks costs in the order of n log n, and comes at most every few reads of a group whose value
+//! exceeds 2 and which lies scattered.
+
+use std::collections::VecDeque;
+
+use super::decision::{Proposal, patch_pays};
+use super::groups::{Group, Groups};
+use super::history::History;
+use super::setting::{Decide, Related, ReorganiseSetting, When};
+use super::trust::Trust;
+use crate::block_layout::FileBlock;
+use crate::lfs::policy::cost::CostModel;
+
+/// A group whose value does not exceed this is not moved (Matthews 1999, §6.4.2).
+const VALUE_MIN: u64 = 2;
+
+/// Groups that wait for an idle moment or for memory to be short; more are forgotten.
+const WAITING_MAX: usize = 1 << 16;
+
+/// Where blocks lie, as far as a reorganisation must know.
+pub trait PlaceView {
+    /// The slot of `block`, if it is on disk.
+    fn slot_of(&self, block: u32) -> Option<u32>;
+
+    /// Whether `next` lies right behind `slot` on the disk.
+    fn follows(&self, slot: u32, next: u32) -> bool;
+
+    /// Whether `slot` lies in the half of the disk that is farther from its middle.
+    fn is_outer(&self, slot: u32) -> bool;
+
+    /// What making room for a block costs now, ns.
+    fn room_ns(&self) -> f64;
+}
+
+/// What a reorganisation has done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReorganisationCounts {
+    /// Looks at groups whose value exceeds 2.
+    pub considered: u64,
+    /// Of those, groups that lay well.
+    pub clustered: u64,
+    /// Groups that were not all in memory, or were put off until an idle moment.
+    pub put_off: u64,
+    /// Groups whose gain would not have exceeded their cost.
+    pub declined: u64,
+    /// Groups with a block that had been moved as often as it may be, or beyond the budget.
+    pub bounded: u64,
+    /// Groups for which no room could be made.
+    pub refused: u64,
+    /// Groups moved.
+    pub moved: u64,
+    /// Their blocks.
+    pub moved_blocks: u64,
+    /// Blocks whose patch was not worth it.
+    pub unpatched_blocks: u64,
+}
+
+/// The whole policy.
+#[derive(Debug, Clone)]
+pub struct Reorganiser {
+    setting: ReorganiseSetting,
+    disk: CostModel,
+    groups: Groups,
+    history: History,
+    trust: Trust,
+    /// Where the block lay that was read last.
+    previous: Option<u32>,
+    waiting: VecDeque<Group>,
+    /// The group chosen and its blocks, in the order to lay them out.
+    chosen: Option<Group>,
+    order: Vec<u32>,
+    /// Slots at work.
+    slots: Vec<u32>,
+    counts: ReorganisationCounts,
+    disk_reads: u64,
+}
+
+impl Reorganiser {
+    /// A policy that knows nothing yet of blocks numbered below `blocks`.
+    #[must_use]
+    pub fn new(setting: ReorganiseSetting, blocks: u32, disk: CostModel) -> Self {
+        Self {
+            setting,
+            disk,
+            groups: Groups::new(setting.related, blocks, setting.partition_blocks),
+            history: History::new(blocks, setting.memory_blocks),
+            trust: Trust::new(),
+            previous: None,
+            waiting: VecDeque::new(),
+            chosen: None,
+            order: Vec::new(),
+            slots: Vec::new(),
+            counts: ReorganisationCounts::default(),
+            disk_reads: 0,
+        }
+    }
+
+    /// What it was told to do.
+    #[must_use]
+    pub fn setting(&self) -> &ReorganiseSetting {
+        &self.setting
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> &ReorganisationCounts {
+        &self.counts
+    }
+
+    /// Lets blocks be numbered up to `blocks`.
+    pub fn ensure_blocks(&mut self, blocks: u32) {
+        self.groups.ensure_blocks(blocks);
+        self.history.ensure_blocks(blocks);
+    }
+
+    /// A file comes into being.
+    pub fn create(&mut self, file: u32, directory: u32) {
+        self.groups.create(file, directory);
+    }
+
+    /// A file is gone.
+    pub fn remove(&mut self, file: u32) {
+        self.groups.remove(file);
+    }
+
+    /// `block` is called `name`.
+    #[inline]
+    pub fn call(&mut self, block: u32, name: FileBlock) {
+        self.groups.call(block, name);
+    }
+
+    /// `block` was read from `slot`; whether a group is to be moved now, which [`Self::chosen`] names.
+    #[inline]
+    pub fn read(&mut self, block: u32, slot: u32, view: &impl PlaceView) -> bool {
+        self.disk_reads += 1;
+        self.trust.read(self.history.trial(block));
+        let evicted = self.history.read(block);
+        self.groups.read(block);
+        let previous = self.previous.replace(slot);
+        let jumped = previous.is_some_and(|previous| !view.follows(previous, slot));
+        if self.setting.when == When::Eviction {
+            return evicted.is_some_and(|evicted| self.is_worth(evicted, view));
+        }
+        jumped && self.is_worth(block, view)
+    }
+
+    /// `block` was written; whether it stays in its place among others if it has one.
+    #[inline]
+    pub fn write(&mut self, block: u32) -> bool {
+        let reads = self.history.reads(block);
+        self.history.write(block);
+        let is_tied = self.groups.write(block);
+        let pays = self.setting.decide == Decide::Value || patch_pays(reads, &self.disk);
+        self.counts.unpatched_blocks += u64::from(is_tied && !pays);
+        is_tied && pays
+    }
+
+    /// `block` was deleted.
+    pub fn delete(&mut self, block: u32) {
+        self.groups.delete(block);
+        self.history.delete(block);
+    }
+
+    /// Nobody asks for anything: whether a group is to be moved, which [`Self::chosen`] names.
+    pub fn rest(&mut self, view: &impl PlaceView) -> bool {
+        while let Some(group) = self.waiting.pop_front() {
+            // It may have changed, or be another by now.
+            if self.groups.weight(group) > VALUE_MIN * self.groups.len(group)
+                && self.consider(group, view, false)
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The blocks to be moved, in the order to lay them out.
+    #[must_use]
+    pub fn chosen(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// Whether `block` is in memory.
+    #[must_use]
+    #[inline]
+    pub fn is_in_memory(&self, block: u32) -> bool {
+        self.history.is_in_memory(block)
+    }
+
+    /// What was chosen has been moved, or could not be for want of room.
+    pub fn settle(&mut self, moved: bool) {
+        let Some(group) = self.chosen.take() else { return };
+        self.look_again_after(group, 2 * self.groups.len(group));
+        if !moved {
+            self.counts.refused += 1;
+            return;
+        }
+        let trial = self.trust.current();
+        let mut expected = 0;
+        for block in &self.order {
+            expected += u64::from(self.history.reads(*block));
+            self.history.moved(*block, trial);
+        }
+        self.trust.moved(expected as f64);
+        self.counts.moved += 1;
+        self.counts.moved_blocks += self.order.len() as u64;
+    }
+
+    /// Whether the group of `block` is to be moved now.
+    fn is_worth(&mut self, block: u32, view: &impl PlaceView) -> bool {
+        let Some(group) = self.groups.of(block) else { return false };
+        let weight = self.groups.weight(group);
+        if weight <= VALUE_MIN {
+            return false;
+        }
+        let (base, step) = unpack(self.groups.mark(group));
+        if weight >= base && weight < base + step {
+            return false;
+        }
+        let len = self.groups.len(group);
+        if weight <= VALUE_MIN * len {
+            return false;
+        }
+        match self.setting.when {
+            When::AtOnce | When::Eviction => self.consider(group, view, false),
+            When::Load => self.consider(group, view, true),
+            When::Idle => {
+                self.counts.put_off += 1;
+                self.look_again_after(group, 2 * len);
+                if self.waiting.len() < WAITING_MAX {
+                    self.waiting.push_back(group);
+                }
+                false
+            }
+        }
+    }
+
+    /// The group is not looked at again before its weight has grown by `step`, or fallen.
+    fn look_again_after(&mut self, group: Group, step: u64) {
+        let weight = self.groups.weight(group);
+        self.groups.set_mark(group, pack(weight, step.max(1)));
+    }
+
+    /// Whether `group` is to be moved; if it must be `in_memory`, only when it is.
+    fn consider(&mut self, group: Group, view: &impl PlaceView, in_memory: bool) -> bool {
+        self.counts.considered += 1;
+        let mut order = std::mem::take(&mut self.order);
+        self.groups.lay_out(group, &mut order);
+        order.retain(|block| view.slot_of(*block).is_some());
+        let proposal = self.propose(&order, view);
+        self.order = order;
+        let outer = self.setting.related == Related::Frequency
+            && self
+                .order
+                .first()
+                .and_then(|block| view.slot_of(*block))
+                .is_some_and(|slot| view.is_outer(slot));
+        // With a price on everything it need not be guessed how near is near enough.
+        let lies_well = match self.setting.decide {
+            Decide::Value => proposal.is_clustered(),
+            Decide::Gain => proposal.pieces <= 1,
+        };
+        let pass = 2 * self.groups.len(group);
+        let (count, step) = if lies_well && !outer {
+            (&mut self.counts.clustered, pass)
+        } else if in_memory && proposal.uncached_blocks > 0 {
+            // Each block that comes into memory adds to the weight.
+            (&mut self.counts.put_off, u64::from(proposal.uncached_blocks))
+        } else if self.is_bounded() {
+            (&mut self.counts.bounded, pass)
+        } else if self.setting.decide == Decide::Gain
+            && !proposal.pays(&self.disk, self.trust.share())
+        {
+            (&mut self.counts.declined, pass / 8)
+        } else {
+            self.chosen = Some(group);
+            return true;
+        };
+        *count += 1;
+        self.look_again_after(group, step);
+        false
+    }
+
+    /// Whether the chosen blocks may not be moved for a bound that was set.
+    fn is_bounded(&self) -> bool {
+        let moves = self.order.iter().map(|block| self.history.moves(*block));
+        let moved = self.counts.moved_blocks + self.order.len() as u64;
+        moves.max().is_some_and(|most| most >= self.setting.moves_max)
+            || moved as f64 > self.setting.budget * self.disk_reads as f64
+    }
+
+    fn propose(&mut self, order: &[u32], view: &impl PlaceView) -> Proposal {
+        let mut slots = std::mem::take(&mut self.slots);
+        slots.clear();
+        let (mut pieces, mut reads, mut previous) = (0, 0_u64, None);
+        for block in order {
+            let slot = view.slot_of(*block);
+            let joined = previous.zip(slot).is_some_and(|(one, next)| view.follows(one, next));
+            pieces += u32::from(!joined);
+            previous = slot;
+            reads += u64::from(self.history.reads(*block));
+            if !self.history.is_in_memory(*block) {
+                slots.extend(slot);
+            }
+        }
+        slots.sort_unstable();
+        let breaks = slots.windows(2).filter(|pair| !view.follows(pair[0], pair[1])).count();
+        let proposal = Proposal {
+            blocks: order.len() as u32,
+            pieces,
+            uncached_blocks: slots.len() as u32,
+            uncached_pieces: if slots.is_empty() { 0 } else { breaks as u32 + 1 },
+            reads: reads as f64 / order.len().max(1) as f64,
+            room_ns: view.room_ns(),
+        };
+        self.slots = slots;
+        proposal
+    }
+
+    /// Blocks on the disk side by side with `block` that were moved together with it, and `block`
+    /// among them, in the order of the disk; none if it was not moved since it was written.
+    pub fn cluster_of(&self, block: u32, view: &impl PlaceView, cluster: &mut Vec<u32>) {
+        cluster.clear();
+        let Some(place) = view.slot_of(block).filter(|_| self.history.trial(block) > 0) else {
+            return;
+        };
+        let Some(group) = self.groups.of(block) else { return };
+        let mut order = Vec::new();
+        self.groups.lay_out(group, &mut order);
+        let mut slots: Vec<(u32, u32)> =
+            order.iter().filter_map(|block| Some((view.slot_of(*block)?, *block))).collect();
+        slots.sort_unstable();
+        let runs = slots.chunk_by(|one, next| view.follows(one.0, next.0));
+        let mut around = runs.filter(|run| run.iter().any(|member| member.0 == place));
+        cluster.extend(around.next().unwrap_or_default().iter().map(|member| member.1));
+    }
+
+    /// Bytes it takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.groups.memory_bytes() + self.history.memory_bytes()
+    }
+
+    /// Checks the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold, which is a bug.
+    pub fn verify(&self) {
+        self.groups.verify();
+    }
+}
+
+/// Bits of a mark that hold the step; the rest hold the weight.
+const STEP_BITS: u32 = 24;
+
+fn pack(base: u64, step: u64) -> u64 {
+    let most = (1 << STEP_BITS) - 1;
+    (base.min(u64::MAX >> STEP_BITS) << STEP_BITS) | step.min(most)
+}
+
+fn unpack(mark: u64) -> (u64, u64) {
+    (mark >> STEP_BITS, mark & ((1 << STEP_BITS) - 1))
+}
+
+#[cfg(test)]
+mod tests;

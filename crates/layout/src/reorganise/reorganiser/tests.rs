@@ -1,0 +1,1 @@
+//! Policies alone, over places that a test says.

@@ -1,0 +1,1 @@
+//! The decision by gain against the value alone.
