@@ -15,6 +15,7 @@ mod read_ahead;
 mod run;
 mod series;
 mod workload;
+mod zones;
 
 pub use config::BlockExperiment;
 pub(crate) use run::run;

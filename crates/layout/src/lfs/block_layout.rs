@@ -30,12 +30,8 @@ impl<P: Placement> Log<P> {
         let (first, _) = self.table.bounds(0);
         let blocks = blocks.min(self.table.shape.capacity_blocks()) as u32;
         device.transfer(&Transfer::of_blocks(Purpose::RecoveryRead, first, blocks.max(1)), &[]);
-        for open in self.open.iter().filter(|open| open.segment != super::segment_table::NONE) {
-            let (first, _) = self.table.bounds(open.segment);
-            if open.next > first {
-                let written = Transfer::of_blocks(Purpose::RecoveryRead, first, open.next - first);
-                device.transfer(&written, &[]);
-            }
+        for (first, blocks) in self.open_parts() {
+            device.transfer(&Transfer::of_blocks(Purpose::RecoveryRead, first, blocks), &[]);
         }
     }
 }

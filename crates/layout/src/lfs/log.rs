@@ -333,6 +333,13 @@ impl<P: Placement> Log<P> {
         self.map.get(block as usize).is_some_and(|place| *place != NONE)
     }
 
+    /// What has been written of segments that take more: first slot and blocks.
+    pub fn open_parts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let open = self.open.iter().filter(|open| open.segment != NONE);
+        let parts = open.map(|open| (self.table.bounds(open.segment).0, open.next));
+        parts.map(|(first, next)| (first, next - first)).filter(|(_, blocks)| *blocks > 0)
+    }
+
     /// Changes the mechanism from the next opportunity on.
     pub fn set_collect(&mut self, collect: Collect) {
         self.setting.collect = collect;

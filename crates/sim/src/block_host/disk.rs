@@ -6,7 +6,7 @@
 use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
 };
-use agewell_disk::{Device, DeviceModel};
+use agewell_disk::{Device, DeviceModel, WriteRule};
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::{CostMeter, LogShape};
@@ -14,6 +14,7 @@ use agewell_layout::lfs::{CostMeter, LogShape};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
 use super::config::SimpleDisk;
+use super::zones::Zones;
 
 /// A disk with a clock and accounts.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub(crate) struct TimedDisk {
     addresses: Addresses,
     /// Sectors of a place.
     unit_sectors: u64,
+    zones: Zones,
     /// The requests so far, if they are taken down.
     recorded: Option<Box<BlockBatch>>,
     /// Host time that each place read for a user costs, ns.
@@ -86,11 +88,25 @@ impl TimedDisk {
             meter: CostMeter::new(estimate),
             addresses,
             unit_sectors: unit_bytes / SECTOR_BYTES,
+            zones: Zones::default(),
             recorded: None,
             read_overhead_ns: 0,
             now_ns: 0,
             idle_since_ns: 0,
             timing,
+        }
+    }
+
+    /// The layout keeps to `zones`.
+    pub(crate) fn set_zones(&mut self, zones: Zones) {
+        self.zones = zones;
+    }
+
+    /// `blocks` places from `slot` on were written before the first request, and more will be behind
+    /// them: a drive that is written in order must know.
+    pub(crate) fn written_before(&mut self, slot: u32, blocks: u32) {
+        if self.zones.zone_sectors > 0 {
+            self.transfer(&Transfer::of_blocks(Purpose::NewData, slot, blocks), &[]);
         }
     }
 
@@ -149,11 +165,38 @@ impl BlockDevice for TimedDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
         let sectors = u64::from(transfer.blocks) * self.unit_sectors + headers;
-        let sector = self.addresses.of(transfer.slot) * self.unit_sectors;
-        let operation = if transfer.purpose.writes() { Operation::Write } else { Operation::Read };
+        let place = self.addresses.of(transfer.slot) * self.unit_sectors;
+        let sector = self.zones.base_sector + place;
+        let writes = transfer.purpose.writes();
+        let mut time_ns = 0;
+        if writes && self.zones.zone_sectors > 0 && place % self.zones.zone_sectors == 0 {
+            // What lay in the zone is dead, or the log would not begin it again.
+            time_ns += self.serve(sector, self.zones.zone_sectors, Operation::Discard, transfer, 0);
+        }
+        let operation = if writes { Operation::Write } else { Operation::Read };
+        time_ns += self.serve(sector, sectors, operation, transfer, time_ns);
+        self.meter.add(transfer, time_ns);
+        self.pass(time_ns);
+        if transfer.purpose == Purpose::Read {
+            self.host_busy(self.read_overhead_ns * u64::from(transfer.blocks));
+        }
+    }
+}
+
+impl TimedDisk {
+    /// Serves one request of `transfer`, `after_ns` from now; how long it takes.
+    fn serve(
+        &mut self,
+        sector: u64,
+        sectors: u64,
+        operation: Operation,
+        transfer: &Transfer,
+        after_ns: u64,
+    ) -> u64 {
+        let now_ns = self.now_ns + after_ns;
         let (sector, time_ns) = match &mut self.timing {
             Timing::Simple { read, write } => {
-                let model = if transfer.purpose.writes() { write } else { read };
+                let model = if operation == Operation::Write { write } else { read };
                 let bytes = transfer.bytes(model.block_bytes);
                 (sector, model.transfer_ns(transfer.further, bytes))
             }
@@ -161,14 +204,14 @@ impl BlockDevice for TimedDisk {
                 // Headers have no place of their own: they are taken to lie beside the blocks, and
                 // at the very end of the disk before them.
                 let sector = sector.min(device.capacity().0 - sectors);
-                (sector, serve(device, self.now_ns, sector, sectors, operation))
+                (sector, serve(device, now_ns, sector, sectors, operation))
             }
         };
         if let Some(recorded) = &mut self.recorded {
             recorded.push(BlockRow {
-                enqueue_ns: self.now_ns,
-                start_ns: self.now_ns,
-                finish_ns: self.now_ns + time_ns,
+                enqueue_ns: now_ns,
+                start_ns: now_ns,
+                finish_ns: now_ns + time_ns,
                 sector,
                 sectors: sectors as u32,
                 operation: operation as u8,
@@ -176,11 +219,7 @@ impl BlockDevice for TimedDisk {
                 ..BlockRow::default()
             });
         }
-        self.meter.add(transfer, time_ns);
-        self.pass(time_ns);
-        if transfer.purpose == Purpose::Read {
-            self.host_busy(self.read_overhead_ns * u64::from(transfer.blocks));
-        }
+        time_ns
     }
 }
 
@@ -222,11 +261,16 @@ pub(crate) fn measure(
     block_bytes: u64,
     stream: &mut Stream,
 ) -> CostModel {
+    // A drive that is written in order is measured by reads, which it takes anywhere.
+    let operation = match device.layout_advice().write_rule {
+        WriteRule::Anywhere => Operation::Write,
+        WriteRule::SequentialInZones { .. } => Operation::Read,
+    };
     let mut device = device.clone();
     let block_sectors = block_bytes / SECTOR_BYTES;
     let mut now_ns = 0;
     let mut serve_at = |sector: u64, sectors: u64| {
-        let time_ns = serve(&mut device, now_ns, sector, sectors, Operation::Write);
+        let time_ns = serve(&mut device, now_ns, sector, sectors, operation);
         now_ns += time_ns;
         time_ns
     };

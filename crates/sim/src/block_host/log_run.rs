@@ -74,6 +74,11 @@ impl LogRun<'_> {
     ) -> Result<(Lane<Driven>, Counts, LogSeries), RunError> {
         let addresses = Addresses::Log(log.log().shape().clone());
         let mut lane = Lane::new(self.prepared, log, addresses)?;
+        let parts: Vec<(u32, u32)> = lane.host.layout.log().open_parts().collect();
+        for (slot, blocks) in parts {
+            lane.host.disk.written_before(slot, blocks);
+        }
+        lane.host.disk.begin_measuring();
         let before = *lane.host.layout.counts();
         let mut series = LogSeries::new(self.prepared.survey.peak_live_blocks, &before);
         lane.run(self.prepared, progress, |host| {

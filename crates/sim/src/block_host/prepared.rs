@@ -10,8 +10,9 @@ use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk}
 use super::disk::{Addresses, TimedDisk, measure};
 use super::log_setup::shape;
 use super::workload::WorkloadSource;
+use super::zones::Zones;
 use crate::error::RunError;
-use crate::run::{Places, load_model, require_writes_anywhere};
+use crate::run::{Places, load_model};
 
 /// Everything that is settled before the first request.
 pub(crate) struct Prepared<'a> {
@@ -27,6 +28,7 @@ pub(crate) struct Prepared<'a> {
     /// What policies take the disk for.
     pub(crate) estimate: CostModel,
     drive: Drive,
+    zones: Zones,
 }
 
 impl<'a> Prepared<'a> {
@@ -51,8 +53,9 @@ impl<'a> Prepared<'a> {
         }
         let span_sectors = capacity_blocks * (experiment.layout.block_bytes() / SECTOR_BYTES);
         let drive = Drive::load(experiment, places)?;
+        let zones = drive.zones(&experiment.layout)?;
         if let Drive::Mechanical(model) = &drive
-            && span_sectors > model.capacity().0
+            && zones.base_sector + span_sectors > model.capacity().0
         {
             return Err(RunError::Input(format!(
                 "[device]: {} live blocks at a utilization of {} need {span_sectors} sectors, the \
@@ -75,12 +78,13 @@ impl<'a> Prepared<'a> {
             preallocated_blocks,
             estimate,
             drive,
+            zones,
         })
     }
 
     /// The disk, as it is before the first transfer, under a layout whose places are `unit_bytes`.
     pub(crate) fn disk(&self, addresses: Addresses, unit_bytes: u64) -> TimedDisk {
-        match &self.drive {
+        let mut disk = match &self.drive {
             Drive::Simple(simple) => {
                 let block_bytes = self.experiment.layout.block_bytes();
                 TimedDisk::simple(simple, addresses, unit_bytes, block_bytes)
@@ -88,7 +92,9 @@ impl<'a> Prepared<'a> {
             Drive::Mechanical(model) => {
                 TimedDisk::mechanical((**model).clone(), addresses, unit_bytes, self.estimate)
             }
-        }
+        };
+        disk.set_zones(self.zones);
+        disk
     }
 
     /// Blocks of a write buffer, if a segment has so many.
@@ -127,13 +133,16 @@ impl Drive {
     fn load(experiment: &BlockExperiment, places: Places) -> Result<Self, RunError> {
         Ok(match &experiment.device {
             DiskChoice::Simple(simple) => Drive::Simple(*simple),
-            DiskChoice::Model(name) => {
-                let model = load_model(name, places)?;
-                // Segments are written whole, but collected into no zones yet.
-                require_writes_anywhere(&model, "a layout here")?;
-                Drive::Mechanical(Box::new(model))
-            }
+            DiskChoice::Model(name) => Drive::Mechanical(Box::new(load_model(name, places)?)),
         })
+    }
+
+    /// The zones that `layout` has to keep to.
+    fn zones(&self, layout: &Layout) -> Result<Zones, RunError> {
+        match self {
+            Drive::Simple(_) => Ok(Zones::default()),
+            Drive::Mechanical(model) => Zones::of(model.layout_advice().write_rule, layout),
+        }
     }
 
     /// What policies take the first `span_sectors` for.

@@ -157,9 +157,6 @@ impl<L: BlockLayout> Lane<L> {
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.disk.begin_measuring();
         let before = host.layout.counts();
-        if experiment.record {
-            host.disk.record();
-        }
         let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);
         let prefetches = experiment.host.prefetch != Prefetch::None;
         Ok(Self {
@@ -180,6 +177,9 @@ impl<L: BlockLayout> Lane<L> {
         progress: Progress,
         mut after_batch: impl FnMut(&HostRun<L>),
     ) -> Result<(), RunError> {
+        if prepared.experiment.record {
+            self.host.disk.record();
+        }
         let mut source = open(prepared.experiment, prepared.places)?;
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
