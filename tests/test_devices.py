@@ -32,7 +32,12 @@ def test_the_catalogue_is_listed_with_its_figures(capsys: pytest.CaptureFixture[
     assert code == 0
     devices = {entry["name"]: entry for entry in json.loads(out)}
     assert devices["hp-97560"]["rpm"] == pytest.approx(4002)
-    assert {entry["kind"] for entry in devices.values()} == {"mechanical", "simple"}
+    assert {entry["kind"] for entry in devices.values()} == {
+        "flash",
+        "mechanical",
+        "simple",
+        "zoned",
+    }
 
 
 def test_a_device_shows_its_sources(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,6 +45,22 @@ def test_a_device_shows_its_sources(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "1449 x 8" in out
     assert "source" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("hgst-hsh721415ale6m0", ["55,880 of 256 MiB", "of them conventional", "7200.0 rpm"]),
+        ("seagate-st8000as0002", ["cache on the medium", "20,480 MiB", "5980.0 rpm"]),
+        ("samsung-970-pro", ["16 on 8 channels", "32 KiB, mapped by 4 KiB", "3,360 MB/s"]),
+    ],
+)
+def test_a_drive_of_today_shows_how_it_is_written(
+    name: str, expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = run(capsys, "devices", name)
+    assert code == 0
+    assert [words for words in expected if words not in out] == []
 
 
 def test_a_name_not_in_the_catalogue_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:

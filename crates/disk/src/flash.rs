@@ -10,11 +10,12 @@
 //!   `request_overhead_ms = 0` and `command_ms = 0` it costs nothing;
 //! * *die collisions* (Jun et al. 2024, FAST): pages written one after another go to one die after
 //!   another; a file that others wrote between finds its pages on dies by chance, and several on the
-//!   same one. With `placement = "static"` neighbouring addresses lie on neighbouring dies however
-//!   they were written; with one die every order is the same.
+//!   same one. With `placement = "collision-free"` what is read together is always found on different
+//!   dies; with `"static"` neighbouring addresses are, however they were written; with one die every
+//!   order is the same.
 //!
 //! Time line of a read: overheads; every page is sensed as soon as its die is free; pages cross their
-//! channel in the order in which they were sensed, and then the link. Units of a page that is still
+//! channel in the order in which they were sensed, and the link a unit behind. Units of a page that is still
 //! in the write buffer, and discarded ones, cross the link only. Of a write: data cross the link into
 //! the write buffer, if there is room; a full page crosses the channel and is programmed when its
 //! die is free; the request is reported with its last unit in the buffer, or, in a drive without
@@ -41,7 +42,7 @@ use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
 };
 
-use crate::parameters::FlashParameters;
+use crate::parameters::{FlashParameters, Placement};
 use crate::{Device, LayoutAdvice, Service};
 
 use translation::{Place, Translation};
@@ -91,12 +92,14 @@ pub struct Flash {
     accesses: Vec<Access>,
     /// For each die, its newest access among those.
     newest_access: Vec<u32>,
+    /// The die that senses next where reads do not collide.
+    next_sense: u32,
 }
 
 /// One page, or units from the buffer, on their way to the host.
 #[derive(Debug, Clone, Copy)]
 struct Access {
-    /// When its die has sensed it; then when its channel has carried it.
+    /// When its die has sensed it; then when its channel has carried its first unit.
     ready_ns: u64,
     /// Place among the accesses, which settles ties.
     sequence: u32,
@@ -106,6 +109,8 @@ struct Access {
     /// Its channel; `NO_CHANNEL` for data from the buffer.
     channel: u32,
     units: u32,
+    /// When its channel has carried all of it; 0 for data from the buffer.
+    carried_ns: u64,
     /// Waiting for the die, ns.
     wait_ns: u64,
 }
@@ -188,6 +193,7 @@ impl Flash {
             counts: FlashCounts::default(),
             accesses: Vec::new(),
             newest_access: vec![NO_ACCESS; dies],
+            next_sense: 0,
         }
     }
 
@@ -256,6 +262,7 @@ impl Flash {
                     page: u64::MAX,
                     channel: NO_CHANNEL,
                     units: 1,
+                    carried_ns: 0,
                     wait_ns: 0,
                 });
                 continue;
@@ -269,11 +276,11 @@ impl Flash {
                 access.units += 1;
                 continue;
             }
-            let free_ns = self.die_free_ns[die as usize];
-            let begin_ns = free_ns.max(start_ns);
+            self.newest_access[die as usize] = sequence;
+            let die = self.sensing_die(die);
+            let begin_ns = self.die_free_ns[die as usize].max(start_ns);
             let ready_ns = begin_ns + self.parameters.read_ns;
             self.die_free_ns[die as usize] = ready_ns;
-            self.newest_access[die as usize] = sequence;
             self.counts.pages_sensed += 1;
             let channel = self.channel_of(die);
             let wait_ns = begin_ns - start_ns;
@@ -284,9 +291,22 @@ impl Flash {
                 page,
                 channel,
                 units: 1,
+                carried_ns: 0,
                 wait_ns,
             });
         }
+    }
+
+    /// The die that senses a page of `die`.
+    fn sensing_die(&mut self, die: u32) -> u32 {
+        if self.parameters.placement != Placement::CollisionFree {
+            return die;
+        }
+        self.next_sense += 1;
+        if self.next_sense == self.parameters.dies() {
+            self.next_sense = 0;
+        }
+        self.next_sense
     }
 
     /// Carries everything sensed to the host; tells `done` each access and when it has arrived.
@@ -296,15 +316,19 @@ impl Flash {
         for access in &mut accesses {
             if access.channel != NO_CHANNEL {
                 let free_ns = &mut self.channel_free_ns[access.channel as usize];
-                *free_ns = access.ready_ns.max(*free_ns) + self.channel_ns[access.units as usize];
-                access.ready_ns = *free_ns;
+                let begin_ns = access.ready_ns.max(*free_ns);
+                *free_ns = begin_ns + self.channel_ns[access.units as usize];
+                access.carried_ns = *free_ns;
+                // The link may follow one unit behind.
+                access.ready_ns = begin_ns + self.channel_ns[1];
             }
         }
         accesses.sort_unstable_by_key(|access| (access.ready_ns, access.sequence));
         for access in &accesses {
             let begin_ns = access.ready_ns.max(self.link_free_ns);
             self.link_free_ns = begin_ns + self.link_ns(u64::from(access.units));
-            done(access, self.link_free_ns);
+            // A slow channel holds up its own page, not the link.
+            done(access, self.link_free_ns.max(access.carried_ns + self.link_ns(1)));
         }
         accesses.clear();
         self.accesses = accesses;
@@ -454,12 +478,14 @@ impl Flash {
         let read_ns = self.parameters.read_ns;
         self.carry(|access, arrived_ns| {
             let service = &mut out[access.request as usize];
-            // What arrives last is what the request waited for.
-            service.finish = service.finish.max(SimTime(arrived_ns));
             let sensed = access.channel != NO_CHANNEL;
             service.buffer_hit &= !sensed;
-            service.rotation = SimDuration(access.wait_ns);
-            service.seek = SimDuration(if sensed { read_ns } else { 0 });
+            // What arrives last is what the request waited for.
+            if SimTime(arrived_ns) >= service.finish {
+                service.finish = SimTime(arrived_ns);
+                service.rotation = SimDuration(access.wait_ns);
+                service.seek = SimDuration(if sensed { read_ns } else { 0 });
+            }
         });
         let mut latest_ns = sent_ns;
         for service in out {
@@ -505,7 +531,7 @@ impl Flash {
         let (mut sent_ns, mut latest_ns) = (began_ns, began_ns);
         for request in requests {
             sent_ns += self.parameters.request_overhead_ns;
-            let start_ns = sent_ns + self.parameters.command_ns;
+            let start_ns = sent_ns + self.parameters.write_command_ns;
             let finish_ns = self.change(request, start_ns);
             latest_ns = latest_ns.max(finish_ns);
             out.push(Service {
@@ -548,7 +574,8 @@ impl Device for Flash {
             self.finished_ns = self.read_batch(request, issue.0, &mut service);
             return service[0];
         }
-        let start_ns = issue.0 + self.parameters.request_overhead_ns + self.parameters.command_ns;
+        let start_ns =
+            issue.0 + self.parameters.request_overhead_ns + self.parameters.write_command_ns;
         let finish_ns = self.change(&request[0], start_ns);
         self.finished_ns = finish_ns;
         Service {

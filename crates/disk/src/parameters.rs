@@ -92,7 +92,8 @@
 //! mapping = "4 KiB"                 # what the translation layer maps; by default a page
 //! pages_per_block = 128             # erased together
 //! over_provisioning = 0.07          # space beyond the capacity, as a share of it
-//! placement = "write-order"         # a page goes to the next die | "static": to the die its address names
+//! placement = "write-order"         # a page goes to the next die | "static": to the die its address names |
+//!                                   # "collision-free": what is read together is on different dies
 //! read_ms = 0.036                   # to sense a page; likewise program_ms, and erase_ms for a block
 //! program_ms = 0.185
 //! erase_ms = 3.0
@@ -100,6 +101,7 @@
 //! link_rate = "3360 MB/s"           # to the host
 //! request_overhead_ms = 0.01        # host and command, one request after another; default 0
 //! command_ms = 0.02                 # until the first page access; requests issued together share it; default 0
+//! write_command_ms = 0.004          # the same for what reads nothing; by default as command_ms
 //! queue_depth = 64                  # requests worked on at once
 //! write_buffer = "1 MiB"            # reported as written early; default 0: when they are programmed
 //! ```

@@ -279,6 +279,7 @@ fn describe_flash(flash: &FlashParameters) -> Value {
         "erase_ms": flash.erase_ns as f64 / 1e6,
         "request_overhead_ms": flash.request_overhead_ns as f64 / 1e6,
         "command_ms": flash.command_ns as f64 / 1e6,
+        "write_command_ms": flash.write_command_ns as f64 / 1e6,
         "queue_depth": flash.queue_depth,
         "write_buffer_bytes": flash.write_buffer_bytes,
         "read_bytes_per_s": flash.read_bytes_per_s(),

@@ -103,6 +103,24 @@ impl<D: Device> Disk<D> {
         }
     }
 
+    /// Tells the device that the sectors of `request` hold nothing any more, after everything that
+    /// arrived before it. It takes the device's time, and is in no metric.
+    ///
+    /// # Panics
+    /// As [`Disk::arrive`].
+    pub fn discard(&mut self, request: &BlockRequest, accounting: &Accounting, out: &mut Metrics) {
+        self.advance(request.enqueue, accounting, out);
+        // No discipline may move it past a write of the same sectors.
+        self.drain(accounting, out);
+        if self.refused.is_none() {
+            self.refused = self.device.check(request).err();
+        }
+        if self.refused.is_none() {
+            let start = self.busy_until.max(request.enqueue);
+            self.busy_until = self.device.serve(start, request).finish;
+        }
+    }
+
     /// Serves everything that waits and returns when the last of it finished.
     ///
     /// # Panics

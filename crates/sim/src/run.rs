@@ -188,7 +188,7 @@ fn run_blocks(
     if experiment.run.baseline {
         lanes.push(Lane::new(&plan, &identity));
     }
-    let mut intake = Intake::new(experiment, model.capacity());
+    let mut intake = Intake::new(experiment, &model);
     while more {
         for row in 0..batch.len() {
             let Some(record) = intake.take(&batch, row)? else { continue };
@@ -310,6 +310,8 @@ struct Record {
 /// Checks records and numbers their disks.
 struct Intake {
     capacity: SectorCount,
+    /// Whether discards go to the device, because it works less for hearing of them.
+    serves_discards: bool,
     beyond: BeyondCapacity,
     disks: Vec<u32>,
     last_disk: (u32, usize),
@@ -322,13 +324,16 @@ struct Intake {
 }
 
 impl Intake {
-    fn new(experiment: &Experiment, capacity: SectorCount) -> Self {
+    fn new(experiment: &Experiment, device: &DeviceModel) -> Self {
         let beyond = match &experiment.workload {
             Workload::Trace(trace) => trace.beyond_capacity,
             Workload::Poisson(_) => BeyondCapacity::Error,
         };
         Self {
-            capacity,
+            capacity: device.capacity(),
+            // Where sectors are moved about, what an address holds is not the trace's to say.
+            serves_discards: device.layout_advice().wants_discards
+                && experiment.remap.is_identity(),
             beyond,
             disks: Vec::new(),
             last_disk: (u32::MAX, usize::MAX),
@@ -346,7 +351,8 @@ impl Intake {
         let operation = Operation::from_code(batch.operation[row])
             .expect("readers give canonical operation codes");
         let sectors = SectorCount(u64::from(batch.sectors[row]));
-        if !operation.transfers_data() || sectors.0 == 0 {
+        let heard = operation == Operation::Discard && self.serves_discards;
+        if sectors.0 == 0 || !(operation.transfers_data() || heard) {
             self.without_transfer += 1;
             return Ok(None);
         }
@@ -478,7 +484,12 @@ impl<'a> Lane<'a> {
         if self.is_closed() {
             request.enqueue = self.closed_issue(record, accounting)?;
         }
-        self.disks[record.disk].arrive(&request, accounting, &mut self.metrics);
+        let disk = &mut self.disks[record.disk];
+        if request.operation == Operation::Discard {
+            disk.discard(&request, accounting, &mut self.metrics);
+        } else {
+            disk.arrive(&request, accounting, &mut self.metrics);
+        }
         self.refuse()
     }
 

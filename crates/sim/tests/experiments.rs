@@ -205,3 +205,107 @@ fn a_run_stops_when_asked_to() {
     let places = Places { base: directory.path(), catalogue: directory.path() };
     assert!(matches!(run(&experiment, places, &mut |_| false), Err(RunError::Interrupted)));
 }
+
+/// Four zones of 1 MiB, the first conventional, on a disk of 10 ms and 1 MB/s.
+fn zoned_device(management: &str) -> Value {
+    let mut zones = json!({ "size": "1 MiB", "management": management });
+    match management {
+        "host" => zones["conventional_zones"] = json!(1),
+        _ => zones["cache"] = json!("1 MiB"),
+    }
+    json!({
+        "name": "zones", "kind": "zoned", "drive": "simple", "capacity_sectors": 8192,
+        "simple": { "access_time_ms": 10.0, "bandwidth": "1 MB/s" }, "write_zones": zones,
+    })
+}
+
+fn log_of_writes(lines: &[(&str, u64, u64)]) -> tempfile::TempDir {
+    let mut text = "fio version 3 iolog\n0 /d add\n0 /d open\n".to_owned();
+    for (number, (action, offset, bytes)) in lines.iter().enumerate() {
+        text += &format!("{} /d {action} {offset} {bytes}\n", 1000 * (number + 1));
+    }
+    directory_with("written.log", &text)
+}
+
+fn zoned_config(management: &str) -> Value {
+    json!({
+        "workload": { "kind": "trace", "path": "written.log", "format": "fio-iolog" },
+        "device": zoned_device(management),
+    })
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn a_trace_that_writes_in_zones_runs_on_a_host_managed_drive() {
+    let directory = log_of_writes(&[
+        ("write", MIB, 4096),
+        ("write", MIB + 4096, 4096),
+        ("write", 4096, 4096),
+        ("read", MIB + 4096, 4096),
+        ("trim", MIB, MIB),
+        ("write", MIB, 8192),
+    ]);
+    let outcome = simulate(directory.path(), &zoned_config("host")).unwrap();
+    let metrics = &outcome.document["metrics"];
+    // The reset of the zone takes its turn, and is no request of the metrics.
+    assert_eq!(metrics["requests"], 5);
+    assert_eq!(metrics["requests_without_transfer"], 0);
+    assert_eq!(metrics["disk_seconds"], 0.05 + 6.0 * 4096.0 / 1e6);
+}
+
+#[test]
+fn a_trace_that_writes_out_of_order_is_refused_by_a_host_managed_drive_only() {
+    let directory = log_of_writes(&[
+        ("write", MIB, 4096),
+        ("read", 2 * MIB, 4096),
+        ("write", MIB + 8192, 4096),
+    ]);
+    let error = simulate(directory.path(), &zoned_config("host")).unwrap_err();
+    assert!(error.is_input());
+    let text = error.to_string();
+    assert!(text.contains("zone 1 is written in order and continues at sector 2056"), "{text}");
+    assert!(text.contains("management = \"drive\"") && !text.contains('\n'), "{text}");
+    let outcome = simulate(directory.path(), &zoned_config("drive")).unwrap();
+    assert_eq!(outcome.document["metrics"]["requests"], 3);
+}
+
+#[test]
+fn what_writes_anywhere_does_not_go_onto_a_host_managed_drive() {
+    let directory = log_of_writes(&[("write", MIB, 4096)]);
+    let mut config = zoned_config("host");
+    config["remap"] = json!({ "kind": "shuffle", "quantum": "cylinder", "interval": "1 h" });
+    let text = simulate(directory.path(), &config).unwrap_err().to_string();
+    assert!(text.contains("[remap]") && text.contains("zone by zone"), "{text}");
+}
+
+#[test]
+fn flash_hears_of_discards_and_serves_what_is_left() {
+    let directory = log_of_writes(&[
+        ("write", 0, 65_536),
+        ("trim", 0, 65_536),
+        ("read", 0, 65_536),
+        ("read", MIB, 65_536),
+    ]);
+    let config = json!({
+        "workload": { "kind": "trace", "path": "written.log", "format": "fio-iolog" },
+        "device": {
+            "name": "flash", "kind": "flash", "capacity_sectors": 131_072,
+            "flash": {
+                "channels": 2, "dies_per_channel": 2, "page": "16 KiB", "pages_per_block": 16,
+                "over_provisioning": 0.1, "placement": "write-order",
+                "read_ms": 0.05, "program_ms": 0.4, "erase_ms": 3.0,
+                "channel_rate": "16384 MB/s", "link_rate": "65536 MB/s", "queue_depth": 32,
+                "write_buffer": "64 KiB",
+            },
+        },
+    });
+    let outcome = simulate(directory.path(), &config).unwrap();
+    assert_eq!(outcome.document["metrics"]["requests"], 3);
+    // The write and the read of what was discarded cross the link only, 1 us each; the last read
+    // senses a page on each of four dies; each channel carries two, 1 us each, the link the last two.
+    let (write, discarded, sensed) = (1.0, 1.0, 50.0 + 2.0 + 2.0 * 0.25);
+    let expected = (write + discarded + sensed) / 1e6;
+    let disk_seconds = outcome.document["metrics"]["disk_seconds"].as_f64().unwrap();
+    assert!((disk_seconds - expected).abs() < 1e-12, "{disk_seconds}, {expected}");
+}

@@ -33,6 +33,7 @@ fn dies_only() -> FlashParameters {
         link_bytes_per_s: 1 << 60,
         request_overhead_ns: 0,
         command_ns: 0,
+        write_command_ns: 0,
         queue_depth: 64,
         write_buffer_bytes: 1 << 20,
     }

@@ -173,7 +173,7 @@ impl Translation {
         self.kill(unit);
         match self.placement {
             Placement::Static => self.die_by_address(unit),
-            Placement::WriteOrder => {
+            Placement::WriteOrder | Placement::CollisionFree => {
                 // One die is below its share as long as anything is dead, and this unit is.
                 while self.dies[self.cursor as usize].live >= self.live_max {
                     self.next_die();
@@ -220,7 +220,7 @@ impl Translation {
     /// Writes `unit` to `die`, as [`Translation::replace`] chose; the page that is full with it.
     pub(super) fn append(&mut self, die: u32, unit: u32) -> Option<u64> {
         let completed = self.put(die, unit);
-        if completed.is_some() && self.placement == Placement::WriteOrder && die == self.cursor {
+        if completed.is_some() && self.placement != Placement::Static && die == self.cursor {
             self.next_die();
         }
         completed
@@ -233,7 +233,7 @@ impl Translation {
             return None;
         }
         while self.put(die, NOBODY).is_none() {}
-        if self.placement == Placement::WriteOrder && die == self.cursor {
+        if self.placement != Placement::Static && die == self.cursor {
             self.next_die();
         }
         Some(page)

@@ -150,6 +150,7 @@ fn write_flash(out: &mut Lines, flash: &FlashParameters) {
     out.text("link_rate", &format!("{} B/s", flash.link_bytes_per_s));
     out.time("request_overhead_ms", flash.request_overhead_ns);
     out.time("command_ms", flash.command_ns);
+    out.number("write_command_ms", ms(flash.write_command_ns as i64, 6));
     out.number("queue_depth", flash.queue_depth);
     out.text("write_buffer", &format!("{} B", flash.write_buffer_bytes));
 }
