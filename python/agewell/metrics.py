@@ -108,6 +108,12 @@ METRICS = (
     Metric("propagate_seconds", "disk time, propagation from the journal", "s", "lower", 2),
     Metric("metadata_read_seconds", "disk time, reading metadata", "s", "lower", 2),
     Metric("metadata_write_seconds", "disk time, writing metadata", "s", "lower", 2),
+    Metric("regrouped_blocks", "blocks put together"),
+    Metric("groups_moved", "groups put together"),
+    Metric("groups_declined", "groups not worth it"),
+    Metric(
+        "reorganisation_bytes", "memory of what reorganisation knows", "MB", digits=2, scale=1e-6
+    ),
     Metric("write_seconds", "disk time, all but reads of users", "s", "lower", 2),
     Metric("recovery_seconds", "disk time after a crash", "s", "lower", 3),
     Metric("hidden_seconds", "disk time, collection while idle", "s", digits=2),

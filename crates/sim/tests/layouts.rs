@@ -13,8 +13,18 @@ fn layouts() -> Vec<Value> {
         json!({ "kind": "lfs", "collect": "clean" }),
         json!({ "kind": "lfs", "collect": "matthews-1999" }),
         json!({ "kind": "lfs", "collect": "adaptive" }),
+        json!({ "kind": "lfs", "reorganise": "blocks", "decide": "value" }),
+        json!({ "kind": "lfs", "reorganise": "blocks", "placement": "user-collected" }),
+        json!({ "kind": "lfs", "reorganise": "files", "when": "at-once" }),
+        json!({ "kind": "lfs", "reorganise": "non-sequential", "when": "eviction" }),
+        json!({ "kind": "lfs", "reorganise": "whole-file", "when": "idle", "budget": 0.5 }),
+        json!({ "kind": "lfs", "reorganise": "directory", "moves_max": 1 }),
+        json!({ "kind": "lfs", "reorganise": "frequency", "partition_size": "64 KiB" }),
         json!({ "kind": "sequential" }),
         json!({ "kind": "sequential", "order": "written" }),
+        json!({ "kind": "write-anywhere" }),
+        json!({ "kind": "write-anywhere", "search": "nearest", "recovery": "checkpoint" }),
+        json!({ "kind": "write-anywhere", "search": "stripe", "recovery": "snapshot" }),
     ]
 }
 

@@ -5,6 +5,7 @@ mod device;
 mod host;
 mod layout;
 mod log_layout;
+mod reorganise;
 mod workload;
 
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
 pub use layout::{Layout, SequentialLayout, WriteAnywhereLayout};
 pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
+pub use reorganise::Reorganise;
 pub use workload::{FileWorkloadKind, Preallocated, WorkloadTable};
 
 /// File requests through a host into a layout of blocks.

@@ -1,8 +1,9 @@
 //! A run of a log: its placement, and what an oracle would have paid.
 
+use agewell_layout::block_layout::BlockLayout;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::{Placement, death_clocks};
-use agewell_layout::lfs::{AdaptiveLog, Counts};
+use agewell_layout::lfs::policy::placement::{Placement, Regrouping, death_clocks};
+use agewell_layout::lfs::{AdaptiveLog, Counts, Log, ReorganisingLog};
 use serde_json::{Map, Value, json};
 
 use super::config::{Collecting, LogLayout, LogTrigger, PlacementChoice};
@@ -19,6 +20,29 @@ use crate::run::Outcome;
 
 /// A log as runs drive it.
 type Driven = AdaptiveLog<AnyPlacement>;
+
+/// A layout with a log inside that can be looked at.
+trait Logged: BlockLayout {
+    type Inner: Placement;
+
+    fn inner(&self) -> &Log<Self::Inner>;
+}
+
+impl Logged for Driven {
+    type Inner = AnyPlacement;
+
+    fn inner(&self) -> &Log<AnyPlacement> {
+        self.log()
+    }
+}
+
+impl Logged for ReorganisingLog<AnyPlacement> {
+    type Inner = Regrouping<AnyPlacement>;
+
+    fn inner(&self) -> &Log<Regrouping<AnyPlacement>> {
+        self.log()
+    }
+}
 
 /// Runs `layout` under the workload of `prepared`.
 pub(crate) fn run(
@@ -46,19 +70,58 @@ impl LogRun<'_> {
         let make = |blocks: u32| {
             AnyPlacement::new(layout.placement, blocks, segment_blocks, layout.logs, seed, deaths)
         };
-        let first = make(prepared.survey.peak_live_blocks as u32);
-        let setting = log_setting(prepared, layout, first.logs())?;
-        let log = match &layout.collect {
+        let blocks = prepared.survey.peak_live_blocks as u32;
+        let Some(reorganise) = &layout.reorganise else {
+            return self.finish(self.log_of(blocks, make)?, progress, |_, _| {});
+        };
+        let regrouping = |blocks: u32| {
+            let placement = Regrouping::new(make(blocks), blocks);
+            placement.expect("the configuration allows fewer logs than can be numbered")
+        };
+        let log = self.log_of(blocks, regrouping)?;
+        // What the server's cache holds need not be read to be moved.
+        let cached = prepared.experiment.host.server_cache_bytes / layout.block_bytes;
+        let memory_blocks = cached.max(u64::from(4 * segment_blocks)).min(u64::from(blocks)) as u32;
+        let setting = reorganise.setting(layout.block_bytes, memory_blocks);
+        self.finish(ReorganisingLog::new(log, setting), progress, |layout, values| {
+            let counts = layout.reorganisation();
+            values.insert("regrouped_blocks".into(), json!(counts.moved_blocks));
+            values.insert("groups_moved".into(), json!(counts.moved));
+            values.insert("groups_declined".into(), json!(counts.declined));
+            values.insert("reorganisation_bytes".into(), json!(layout.memory_bytes()));
+        })
+    }
+
+    /// An empty log for `blocks` blocks, each of its copies with a placement that `make` makes.
+    fn log_of<P: Placement + Clone>(
+        &self,
+        blocks: u32,
+        make: impl Fn(u32) -> P,
+    ) -> Result<AdaptiveLog<P>, RunError> {
+        let first = make(blocks);
+        let setting = log_setting(self.prepared, self.layout, first.logs())?;
+        let log = match &self.layout.collect {
             Collecting::Fixed(_) => AdaptiveLog::fixed(setting, first),
             Collecting::Adaptive(mechanisms) => AdaptiveLog::among(mechanisms, setting, make),
         };
-        let log = log.map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
+        log.map_err(|error| RunError::Input(format!("[layout]: {error}")))
+    }
+
+    /// Runs `log` and gives its result, with what `more` adds to the metrics.
+    fn finish<L: Logged>(
+        &self,
+        log: L,
+        progress: Progress,
+        more: impl Fn(&L, &mut Map<String, Value>),
+    ) -> Result<Outcome, RunError> {
+        let Self { prepared, layout } = self;
         let (lane, before, series) = self.drive(log, progress)?;
-        let counts = lane.host.layout.counts().since(&before);
+        let log = lane.host.layout.inner();
+        let counts = log.counts().since(&before);
         let mut values = lane.values();
-        let shape = lane.host.layout.log().shape();
-        values.insert("segments".into(), json!(shape.segments()));
+        values.insert("segments".into(), json!(log.shape().segments()));
         log_metrics(&mut values, &counts, lane.host.disk.meter(), layout.segment_blocks());
+        more(&lane.host.layout, &mut values);
         if prepared.experiment.lower_bound {
             self.add_lower_bound(&mut values, progress)?;
         }
@@ -67,22 +130,22 @@ impl LogRun<'_> {
 
     /// `log` under the whole workload; with it what it had done before the first request, and how
     /// it went on.
-    fn drive(
+    fn drive<L: Logged>(
         &self,
-        log: Driven,
+        log: L,
         progress: Progress,
-    ) -> Result<(Lane<Driven>, Counts, LogSeries), RunError> {
-        let addresses = Addresses::Log(log.log().shape().clone());
+    ) -> Result<(Lane<L>, Counts, LogSeries), RunError> {
+        let addresses = Addresses::Log(log.inner().shape().clone());
         let mut lane = Lane::new(self.prepared, log, addresses)?;
-        let parts: Vec<(u32, u32)> = lane.host.layout.log().open_parts().collect();
+        let parts: Vec<(u32, u32)> = lane.host.layout.inner().open_parts().collect();
         for (slot, blocks) in parts {
             lane.host.disk.written_before(slot, blocks);
         }
         lane.host.disk.begin_measuring();
-        let before = *lane.host.layout.counts();
+        let before = *lane.host.layout.inner().counts();
         let mut series = LogSeries::new(self.prepared.survey.peak_live_blocks, &before);
         lane.run(self.prepared, progress, |host| {
-            let log = host.layout.log();
+            let log = host.layout.inner();
             series.note(log.counts(), host.disk.meter(), log.live_blocks(), log.collect_rule());
         })?;
         Ok((lane, before, series))

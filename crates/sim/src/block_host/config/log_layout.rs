@@ -5,6 +5,7 @@ use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::{Header, Victim};
 use serde_json::{Value, json};
 
+use super::reorganise::Reorganise;
 use super::{positive, small};
 use crate::config::{ConfigError, Table};
 
@@ -37,6 +38,8 @@ pub struct LogLayout {
     pub two_sizes: Option<TwoSizes>,
     /// Zones of the disk with segments of their own size, from its beginning on; none for one size.
     pub zones: Vec<ZoneSize>,
+    /// What is put together because it is read together, if anything.
+    pub reorganise: Option<Reorganise>,
 }
 
 /// A zone of the disk, for any data (Matthews 1999, §5.3: zones differ in bandwidth).
@@ -140,6 +143,7 @@ impl LogLayout {
             logs: positive(&mut table, "logs", 6)?,
             two_sizes: Self::read_two_sizes(&mut table, block_bytes)?,
             zones: Self::read_zones(&mut table, block_bytes)?,
+            reorganise: Reorganise::read(&mut table, segment_bytes, block_bytes)?,
         };
         if layout.two_sizes.is_some() && !layout.zones.is_empty() {
             return Err(table.invalid("zones", "do not go with collected_segment_size"));
@@ -153,6 +157,16 @@ impl LogLayout {
             return Err(table.invalid(
                 "placement",
                 "an oracle knows one log's writes, not its rehearsals'; use collect = \"clean\"",
+            ));
+        }
+        if layout.reorganise.is_some()
+            && (layout.placement == PlacementChoice::Oracle
+                || layout.two_sizes.is_some()
+                || !layout.zones.is_empty())
+        {
+            return Err(table.invalid(
+                "reorganise",
+                "goes neither with placement = \"oracle\" nor with segments of several sizes",
             ));
         }
         if layout.two_sizes.is_some() && layout.placement != PlacementChoice::UserCollected {
@@ -302,6 +316,10 @@ impl LogLayout {
             "placement": self.placement.name(),
             "logs": self.logs,
         });
+        match &self.reorganise {
+            None => table["reorganise"] = json!("none"),
+            Some(reorganise) => reorganise.resolve(&mut table),
+        }
         match self.victim {
             Victim::RandomGreedy { choices } => table["choices"] = json!(choices),
             Victim::WindowedGreedy { window } => table["window"] = json!(window),
