@@ -53,7 +53,7 @@ def small_load(tmp_path: Path) -> Path:
 def test_what_is_printed(
     agewell: Agewell, small_load: Path, snapshot: Callable[[str, str], None]
 ) -> None:
-    layouts = ("--layouts", "lfs,lfs-adaptive,sequential")
+    layouts = ("--layouts", "lfs,lfs-matthews,sequential")
     done = agewell("compare", *ARGUMENTS, *layouts, "--utilization", "0.6,0.95")
     snapshot("compare.txt", done.stdout)
 

@@ -39,6 +39,16 @@ class WorkloadChoice:
     base: Path
     utilization: float | None = None
 
+    def seen_from(self, base: Path) -> WorkloadChoice:
+        """The same workload for an experiment whose paths start from `base`."""
+        table = dict(self.tables["workload"])
+        path = table.get("path")
+        if isinstance(path, str):
+            # `-` is standard input to a replay, which cannot be read for every layout again.
+            table["path"] = os.path.relpath((self.base / path).resolve(), base.resolve())
+        tables = {**self.tables, "workload": table}
+        return WorkloadChoice(self.name, tables, base, self.utilization)
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceChoice:

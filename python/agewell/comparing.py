@@ -277,7 +277,7 @@ def compare(
         InputError: A workload, a device or a setting is bad: no layout can do any of its cells.
         RunError: A run was lost; the finished ones stay, and the same call goes on with the rest.
     """
-    _check_settings(settings or {})
+    check_settings(settings or {})
     asked = _plan(layouts, workloads, devices, utilizations, settings or {})
     catalogued = catalogue.directory() if catalogue_directory is None else catalogue_directory
     runs = [run for row in asked.values() for run in row]
@@ -405,7 +405,12 @@ def _plan(
     return asked
 
 
-def _check_settings(settings: Mapping[str, Any]) -> None:
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that would make layouts incomparable.
+
+    Raises:
+        InputError: One is of the layout, the device, or what has an option of its own.
+    """
     for name in settings:
         if name.startswith("layout.") and name not in _SETTABLE_OF_LAYOUTS:
             raise InputError(

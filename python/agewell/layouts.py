@@ -60,6 +60,21 @@ LAYOUTS: tuple[NamedLayout, ...] = (
         "files placed one behind the other, updated in place",
         {"kind": "sequential"},
     ),
+    NamedLayout(
+        "write-anywhere",
+        "each version to the next free place in the direction of the head's sweep (Wang 1999)",
+        {"kind": "write-anywhere", "search": "sweep"},
+    ),
+    NamedLayout(
+        "write-anywhere-nearest",
+        "each version to the free place nearest to the head (English & Stepanov 1992)",
+        {"kind": "write-anywhere", "search": "nearest"},
+    ),
+    NamedLayout(
+        "write-anywhere-stripe",
+        "all free places of the stripe that has most of them (after Hitz 1995)",
+        {"kind": "write-anywhere", "search": "stripe"},
+    ),
 )
 
 _BY_NAME = {layout.name: layout for layout in LAYOUTS}

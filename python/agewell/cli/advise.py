@@ -16,24 +16,209 @@ from agewell.metrics import show
 from agewell.sizes import size_text
 
 if TYPE_CHECKING:
+    from agewell.advising import Advice as LayoutAdvice
     from agewell.segment_size import Advice
+    from agewell.shuffling_advice import ShufflingAdvice
 
 app = typer.Typer()
 
 advise = typer.Typer(
     name="advise",
-    help=(
-        "What to choose for a workload and a disk, and what another choice would cost.\n\n"
-        'Example: agewell advise segment-size --access-time "15 ms" --bandwidth "5 MB/s"'
-    ),
     no_args_is_help=True,
+    invoke_without_command=True,
 )
 app.add_typer(advise)
 
 
 @advise.callback()
-def _group() -> None:
-    """Keeps `segment-size` a command of its own while it is the only one."""
+def layouts(
+    context: typer.Context,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            "-w",
+            metavar="W",
+            help="A generator by name, an experiment file (all but its layout and device), a block "
+            "trace, taken as one large file, or a trace of file operations.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            "-d",
+            metavar="D",
+            help="A device of the catalogue, a device file, or two numbers: simple:15ms:5MB/s.",
+            show_default=False,
+        ),
+    ] = None,
+    utilization: Annotated[
+        str | None,
+        typer.Option(
+            "--utilization",
+            "-u",
+            metavar="U",
+            help="How full the disk is; by default as the workload's file says, or 0.85.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: SetOption = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Leave runs and their experiments here; the same command continues.",
+        ),
+    ] = Path("runs/advise"),
+    jobs: JobsOption = None,
+    catalogue: CatalogueOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """What to choose for a workload and a disk, and what another choice would cost.
+
+    Without a further command: which layout, with which segments, collection, placement,
+    reorganisation and reading ahead, and whether shuffling its requests pays, by total disk time;
+    what it gains over layouts as they are by default, how steadily, and where it does not pay.
+    Every run that the advice rests on is an experiment in DIR/experiments.
+
+    Example: agewell advise --workload examples/traces/mail.parquet --device hp-97560
+    """
+    if context.invoked_subcommand is not None:
+        given = [name for name, value in (("--workload", workload), ("--device", device)) if value]
+        if given:
+            raise InputError(
+                f"{given[0]} stands before '{context.invoked_subcommand}', which has options of "
+                "its own; say them behind it"
+            )
+        return
+    if workload is None or device is None:
+        lacking = "--workload" if workload is None else "--device"
+        raise InputError(f"{lacking} is missing; see 'agewell advise --help'")
+    _advise_on_layouts(
+        workload, device, utilization, settings, out, jobs, catalogue, as_json=as_json, quiet=quiet
+    )
+
+
+def _advise_on_layouts(
+    workload: str,
+    device: str,
+    utilization: str | None,
+    settings: list[str] | None,
+    out: Path,
+    jobs: int | None,
+    catalogue: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from agewell import choices, files
+    from agewell.advising import DOCUMENT_FILE
+    from agewell.advising import advise as find
+    from agewell.cli.compare import utilizations
+    from agewell.comparing import check_settings
+    from agewell.shuffling_advice import advise_on_shuffling
+
+    asked = choices.workload(workload)
+    on = choices.device(device, catalogue)
+    shares = utilizations(utilization)
+    if len(shares) > 1:
+        raise InputError(f"--utilization {utilization}: advice is for one; others are tried anyway")
+    values = parse_settings(settings or [])
+    check_settings(values)
+    with progress("searching", quiet=quiet) as report:
+        found, search = find(
+            asked,
+            on,
+            out,
+            utilization=shares[0] if shares else None,
+            settings=values,
+            catalogue_directory=catalogue,
+            jobs=jobs,
+            progress=report,
+        )
+        shuffling = advise_on_shuffling(search, found)
+    document = {**found.document(), "shuffling": shuffling.document()}
+    files.write_json(out / DOCUMENT_FILE, document)
+    if as_json:
+        print_json(document)
+    else:
+        print_layouts(found, shuffling)
+    if not quiet:
+        note(f"runs and experiments in {out}")
+
+
+def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
+    """Write the search and what it says to standard output."""
+    from agewell.comparing import percent
+
+    typer.echo(
+        f"{advice.workload} on {advice.device}, {percent(advice.utilization)} full; "
+        "total disk time (s):"
+    )
+    for step in advice.steps:
+        if step.note:
+            typer.echo(f"\n{step.question}: {step.note}")
+            continue
+        typer.echo("")
+        unable = any(each.cannot for each in step.tried)
+        print_table(
+            (step.question, ">disk time (s)", "", "experiment", *(["cannot"] if unable else [])),
+            [
+                (
+                    each.label,
+                    "" if each.cannot else f"{each.disk_seconds:,.2f}",
+                    "chosen" if each is step.chosen else "",
+                    each.file,
+                    *([each.cannot] if unable else []),
+                )
+                for each in step.tried
+            ],
+        )
+    typer.echo("")
+    _print_utilizations(advice)
+    if shuffling.tried:
+        typer.echo("")
+        print_table(
+            ("shuffling", "every", ">free moves save (%)", ">moves counted (%)", "experiment"),
+            [
+                (
+                    each.quantum,
+                    each.interval,
+                    _signed(each.free_saved_pct),
+                    _signed(each.paid_saved_pct),
+                    each.cannot or each.files[1],
+                )
+                for each in shuffling.tried
+            ],
+        )
+    typer.echo("")
+    for sentence in [*advice.sentences(), shuffling.sentence()]:
+        typer.echo(sentence)
+
+
+def _print_utilizations(advice: LayoutAdvice) -> None:
+    """What the choice saves against each baseline at every utilization tried."""
+    from agewell.comparing import percent
+
+    if not advice.against:
+        return
+    shares = list(advice.against[0].by_utilization)
+    print_table(
+        ("saved against (%)", *(f">{percent(share)} full" for share in shares)),
+        [
+            (each.baseline.label, *(_signed(each.by_utilization[share]) for share in shares))
+            for each in advice.against
+        ],
+    )
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{value:+.1f}"
 
 
 @advise.command("segment-size")
