@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +164,7 @@ def _figure(plot: Plot, *, with_title: bool) -> Figure:
         figure.legend(
             *axes.get_legend_handles_labels(),
             loc="outside lower left",
-            ncols=min(len(plot.curves), 4),
+            ncols=_legend_columns([curve.label for curve in plot.curves]),
             borderaxespad=0.3,
         )
     return figure
@@ -260,3 +261,15 @@ def _own_identifiers(text: str, name: str) -> str:
 
 def _attribute(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+_LEGEND_CHARACTERS = 92
+"""Letters and line samples that a row of the legend has room for: 10.24 inches at 9 points."""
+_SAMPLE_CHARACTERS = 9
+"""Room of a line sample and the gaps around it, in letters."""
+
+
+def _legend_columns(labels: Sequence[str]) -> int:
+    """Columns of a legend, four at most, so that no row of it is wider than the picture."""
+    width = max((len(label) for label in labels), default=1) + _SAMPLE_CHARACTERS
+    return max(1, min(len(labels), 4, _LEGEND_CHARACTERS // width))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as parquet
+from pyarrow import parquet
 
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
@@ -205,8 +205,11 @@ def _three_layouts(context: Context, figure: str, pattern: str, percent: int) ->
 
 
 def bend_mb(course: Course) -> float:
-    """Where write-anywhere's sequential writing slows down: the end of the last stretch of 25 MB
-    that still goes at four fifths of the speed of the first 400 MB or more."""
+    """Where write-anywhere's writing slows down.
+
+    It is the first place behind 400 MB from which 25 MB go at less than four fifths of the speed
+    before.
+    """
     pace = course.seconds_between(0, 400) / 400
     stretch = 25
     for end in range(400, 2 * FILE_MB - stretch, 5):
@@ -244,17 +247,21 @@ def _with_and_without(
 
 
 def break_even_passes(plain: Course, moving: Course) -> float:
-    """Read passes after which reorganisation has paid for itself: the last moment at which the run
-    with it is behind the run without; 0 if it never is, infinite if it still is at the end."""
+    """Read passes after which reorganisation has paid for itself.
+
+    It has when the run with it is behind the run without for the last time; 0 if it never is,
+    infinite if it still is at the end.
+    """
+    passes = 5
     behind = [
         tenth / 10
-        for tenth in range(1, 51)
+        for tenth in range(1, 10 * passes + 1)
         if moving.seconds_between(0, (2 + tenth / 10) * FILE_MB)
         > 1.0001 * plain.seconds_between(0, (2 + tenth / 10) * FILE_MB)
     ]
     if not behind:
         return 0.0
-    return float("inf") if behind[-1] == 5.0 else behind[-1] + 0.1
+    return float("inf") if behind[-1] == passes else behind[-1] + 0.1
 
 
 def _reorganisation_values(prefix: str, courses: Mapping[str, Course]) -> dict[str, float | None]:
