@@ -487,6 +487,8 @@ fn fragmented_file_mb_per_s(parameters: &FlashParameters, between: Between) -> f
 
 #[test]
 fn both_explanations_of_fragmentation_can_be_told_apart() {
+    let path = repository().join("docs/concepts/drives-of-today.md");
+    let page = std::fs::read_to_string(path).expect("the page that has these figures");
     for name in ["samsung-970-pro", "flash-sata-tlc"] {
         let all = flash(name);
         let no_splitting = FlashParameters { request_overhead_ns: 0, ..all };
@@ -498,7 +500,13 @@ fn both_explanations_of_fragmentation_can_be_told_apart() {
         };
         let [all, collisions, splitting, nothing] =
             [all, no_splitting, no_collisions, neither].map(|parameters| rates(&parameters));
-        println!("{name} {all:.0?} {collisions:.0?} {splitting:.0?} {nothing:.0?}");
+        let rows = [("both", all), ("collisions only", collisions)]
+            .into_iter()
+            .chain([("splitting only", splitting), ("neither", nothing)]);
+        for (what, [whole, chance, stripe]) in rows {
+            let row = format!("| {what} | {whole:.0} | {chance:.0} | {stripe:.0} |");
+            assert!(page.contains(&row), "{name}: drives-of-today.md has no row '{row}'");
+        }
         // Without either, a file in pieces reads like a whole one, but for what a full command
         // queue holds back on the SATA drive.
         within(name, nothing[1], nothing[0], 0.045);

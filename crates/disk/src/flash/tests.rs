@@ -1,6 +1,6 @@
 //! Flash against closed forms and against what it is told: timing here, space in `translation`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use agewell_core::{
     BlockRequest, Operation, RandomStreams, Sector, SectorCount, SimTime, uniform_below,
@@ -382,7 +382,7 @@ proptest! {
         let parameters = tiny(placement, dies);
         let mut driven = Driven::new(&parameters);
         // The slow model: which units hold data.
-        let mut written: BTreeMap<u64, ()> = BTreeMap::new();
+        let mut written: BTreeSet<u64> = BTreeSet::new();
         for (kind, sector, sectors) in operations {
             let sectors = sectors.min(parameters.capacity_sectors - sector.min(7196));
             let sector = sector.min(parameters.capacity_sectors - sectors);
@@ -395,7 +395,7 @@ proptest! {
                 _ => Operation::Flush,
             };
             match operation {
-                Operation::Write => written.extend(covering.map(|unit| (unit, ()))),
+                Operation::Write => written.extend(covering),
                 Operation::Discard => {
                     let last = if end == parameters.capacity_sectors {
                         end.div_ceil(UNIT_SECTORS)
@@ -424,7 +424,7 @@ proptest! {
                 driven.flash.space.place(unit as u32),
                 super::Place::Page { .. }
             );
-            prop_assert_eq!(found, written.contains_key(&unit));
+            prop_assert_eq!(found, written.contains(&unit));
         }
     }
 }

@@ -96,9 +96,10 @@ impl FlashParameters {
             channels: table.whole("channels", 1, 256)? as u32,
             dies_per_channel: table.whole("dies_per_channel", 1, 256)? as u32,
             page_bytes: size(&mut table, "page")?,
-            mapping_bytes: match table.has("mapping") {
-                true => size(&mut table, "mapping")?,
-                false => size(&mut table, "page")?,
+            mapping_bytes: if table.has("mapping") {
+                size(&mut table, "mapping")?
+            } else {
+                size(&mut table, "page")?
             },
             pages_per_block: table.whole("pages_per_block", 2, 1 << 16)? as u32,
             over_provisioning: table.number("over_provisioning", 0.001, 100.0)?,
