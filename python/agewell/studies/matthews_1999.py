@@ -14,7 +14,9 @@ from collections.abc import Callable
 from agewell.studies import Context, FigureResult
 from agewell.studies import matthews_1999_beyond as beyond
 from agewell.studies import matthews_1999_collection as collection
+from agewell.studies import matthews_1999_measured as measured
 from agewell.studies import matthews_1999_reading as reading
+from agewell.studies import matthews_1999_reorganising as reorganising
 from agewell.studies import matthews_1999_segments as segments
 from agewell.studies.paper import PaperStudy
 
@@ -38,8 +40,22 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
     ("figure-6-7", "Reorganisation at 50 %", reading.figure_6_7),
     ("figure-6-9", "Reorganisation at 50 and 90 %", reading.figure_6_9),
     ("figure-6-11", "Reorganisation on two drives", reading.figure_6_11),
+    ("figure-6-12", "Reorganisation under a long-term load", measured.figure_6_12),
+    ("figure-6-14", "Reorganisation under decision support", measured.figure_6_14),
+    ("figure-6-15", "Decision support, question by question", measured.figure_6_15),
     ("beyond-adaptive", "Beyond the paper: never the wrong choice", beyond.beyond_adaptive),
     ("beyond-placement", "Beyond the paper: placement of data", beyond.beyond_placement),
+    (
+        "beyond-reorganisation",
+        "Beyond the paper: when reorganising pays",
+        reorganising.beyond_reorganisation,
+    ),
+    (
+        "beyond-relatedness",
+        "Beyond the paper: what belongs together",
+        reorganising.beyond_relatedness,
+    ),
+    ("beyond-prefetch", "Beyond the paper: reading ahead", reorganising.beyond_prefetch),
 )
 
 
