@@ -125,7 +125,9 @@ pub fn is_strace(path: &Path) -> Result<bool, TraceError> {
     }
     let mut source = Source::open(path)?;
     let shown = source.peek(4096)?;
-    let lines: Vec<&[u8]> = shown.split(|&byte| byte == b'\n').take(8).collect();
+    // Lines about the recording may stand above the calls.
+    let calls = shown.split(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#"));
+    let lines: Vec<&[u8]> = calls.take(8).collect();
     let fitting = lines.iter().filter(|line| looks_like_call(line)).count();
     Ok(fitting > 0 && fitting * 2 >= lines.len())
 }
@@ -206,4 +208,21 @@ fn refuse_own_input(inputs: &[PathBuf], output: &Path) -> Result<(), TraceError>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strace_text_is_known_below_lines_about_the_recording() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("sample.strace");
+        let about = "# agewell kernel: Linux\n".repeat(12);
+        let call = "5 1.000000 close(3</mnt/a>) = 0\n";
+        std::fs::write(&path, format!("{about}{call}")).expect("written");
+        assert!(is_strace(&path).expect("read"));
+        std::fs::write(&path, about).expect("written");
+        assert!(!is_strace(&path).expect("read"), "nothing but remarks is no strace");
+    }
 }

@@ -14,36 +14,61 @@
 //! | [`Tpcb`] | Seltzer 1995, §3 |
 //! | [`AuspexLike`] | the facts in Matthews 1999, §5.2.1.2 |
 //! | [`Microbenchmark`] | Matthews 1999, §6.3 |
+//! | [`Multimedia`], [`SoftwareDevelopment`], [`TransactionProcessing`], [`DecisionSupport`], [`ScientificSimulation`] | Matthews 1999, Table 4-1 |
+//! | [`LongTerm`] | the facts in Roselli et al. 2000 and Matthews 1999, §6.5.2.1 |
 //!
 //! Invariants: times never fall; a request of blocks names at least one; every number comes from
 //! named streams of one seed, so that a workload is the same on every machine.
 
 use agewell_core::FileRequest;
 
+mod agenda;
 mod alias_table;
 mod auspex;
+mod clients;
+mod decision_support;
+mod draws;
 mod error;
 mod exact_power;
+mod file_table;
 mod hot_cold;
+mod long_term;
 mod microbenchmark;
+mod multimedia;
 mod random_update;
+mod scientific_simulation;
 mod sequential;
+mod software_development;
 mod survey;
 mod tpcb;
+mod transaction_processing;
 mod update;
 mod zipf;
 
 pub use alias_table::AliasTable;
 pub use auspex::{AuspexLike, AuspexParameters};
+pub use clients::{Behaviour, ClientWorkload, Step, Transfer};
+pub use decision_support::{DecisionSupport, DecisionSupportBehaviour, DecisionSupportParameters};
 pub use error::WorkloadError;
 pub use hot_cold::{HotCold, HotColdChoice, HotColdParameters};
+pub use long_term::{LongTerm, LongTermBehaviour, LongTermParameters};
 pub use microbenchmark::{
     Microbenchmark, MicrobenchmarkParameters, Pattern, Phase, PhaseKind, ReadOrder, WriteOrder,
 };
+pub use multimedia::{Multimedia, MultimediaBehaviour, MultimediaParameters};
 pub use random_update::{RandomUpdate, UniformChoice};
+pub use scientific_simulation::{
+    ScientificSimulation, ScientificSimulationBehaviour, ScientificSimulationParameters,
+};
 pub use sequential::{Sequential, SequentialChoice};
-pub use survey::{InitialFile, Survey, Surveyor, survey};
+pub use software_development::{
+    SoftwareDevelopment, SoftwareDevelopmentBehaviour, SoftwareDevelopmentParameters,
+};
+pub use survey::{InitialFile, Survey, Surveyor, survey, survey_knowing};
 pub use tpcb::{Tpcb, TpcbParameters};
+pub use transaction_processing::{
+    TransactionProcessing, TransactionProcessingBehaviour, TransactionProcessingParameters,
+};
 pub use update::{BlockChoice, Fill, UpdateParameters, UpdateWorkload};
 pub use zipf::{Zipf, ZipfChoice, ZipfParameters};
 
@@ -99,5 +124,7 @@ impl<W: FileWorkload + ?Sized> FileWorkload for Box<W> {
     }
 }
 
+#[cfg(test)]
+mod profile;
 #[cfg(test)]
 mod tests;

@@ -228,6 +228,37 @@ fn names_move_with_renames_links_and_directories() {
 }
 
 #[test]
+fn a_directory_that_is_a_link_is_the_directory_it_leads_to() {
+    let rows = told(
+        r#"1 1.0 openat(AT_FDCWD</mnt/data>, "link/a", O_RDWR|O_CREAT|O_EXCL, 0600) = 3</mnt/real/a>
+1 1.1 pwrite64(3</mnt/real/a>, ""..., 10, 0) = 10
+1 1.2 unlink("link/a") = 0
+1 1.3 rename("link/b", "/mnt/data/link/c") = 0
+1 1.4 rmdir("link") = 0
+1 1.5 mkdir("link", 0700) = 0
+1 1.6 openat(AT_FDCWD</mnt/data>, "link/a", O_RDWR|O_CREAT|O_EXCL, 0600) = 4</mnt/data/link/a>
+1 1.7 unlink("link/a") = 0
+1 1.8 openat(AT_FDCWD</mnt/data>, "to-a-file", O_RDONLY) = 5</mnt/real/d>
+1 1.9 unlink("other") = 0"#,
+    );
+    assert_eq!(
+        rows,
+        [
+            "1 create real/a",
+            "1 write real/a 0+10",
+            "1 delete real/a",
+            "1 rename real/b -> real/c",
+            "1 rmdir data/link",
+            "1 mkdir data/link",
+            "1 create data/link/a",
+            "1 delete data/link/a",
+            "1 open real/d",
+            "1 delete data/other",
+        ]
+    );
+}
+
+#[test]
 fn copies_inside_the_kernel_are_a_read_and_a_write() {
     let rows = told(
         r#"5 1.000000 openat(AT_FDCWD</mnt>, "a", O_RDONLY) = 3</mnt/a>

@@ -106,6 +106,8 @@ pub(crate) struct Files {
     names: PathTable,
     /// Further names of a file.
     links: BTreeMap<String, u32>,
+    /// Directories that are reached through symbolic links, as named and as they are.
+    aliases: BTreeMap<String, String>,
     /// By file; `None` is unknown.
     lengths: Vec<Option<u64>>,
     directories: BTreeSet<u32>,
@@ -415,7 +417,17 @@ impl Files {
         Ok(path.and_then(|path| self.asked_for(&path)))
     }
 
+    /// The path that a call names, with its directory as it is.
     fn absolute(
+        &mut self,
+        place: &[&[u8]],
+        metadata: &mut TraceMetadata,
+    ) -> Result<Option<String>, Problem> {
+        let named = self.named(place, metadata)?;
+        Ok(named.map(|path| self.resolved(path)))
+    }
+
+    fn named(
         &mut self,
         place: &[&[u8]],
         metadata: &mut TraceMetadata,
@@ -442,6 +454,29 @@ impl Files {
         } else {
             metadata.warn(NO_DIRECTORY);
             Ok(None)
+        }
+    }
+
+    /// `path` with its directory as it is, if files have been opened through the link before.
+    fn resolved(&self, path: String) -> String {
+        let directory = path.rsplit_once('/').and_then(|(parent, name)| {
+            self.aliases.get(parent).map(|actual| format!("{actual}/{name}"))
+        });
+        directory.unwrap_or(path)
+    }
+
+    /// What an open shows of symbolic links: calls without a descriptor (`unlink`) name files
+    /// through them, those with one are told by strace where the file is.
+    fn learn_alias(&mut self, asked: &str, told: &str) {
+        let (Some((parent, name)), Some((actual, same))) =
+            (asked.rsplit_once('/'), told.rsplit_once('/'))
+        else {
+            return;
+        };
+        if name == same && parent != actual {
+            self.aliases.insert(parent.to_owned(), actual.to_owned());
+        } else if parent == actual && !self.aliases.is_empty() {
+            self.aliases.remove(parent);
         }
     }
 
@@ -502,12 +537,15 @@ impl Files {
         metadata: &mut TraceMetadata,
     ) -> Result<(), Problem> {
         // Tells the working directory even if the path itself is of no interest.
-        self.absolute(place, metadata)?;
+        let asked = self.named(place, metadata)?;
         let told = returned.ok_or_else(|| {
             Problem::new("no path beside the descriptor that was opened; record with strace -y")
         })?;
         self.forget(number);
         let told = unescaped(told);
+        if let Some(asked) = asked {
+            self.learn_alias(&asked, &told);
+        }
         let Some(path) = self.asked_for(&told) else { return Ok(()) };
         if told.ends_with(" (deleted)") {
             metadata.warn(NAMELESS);

@@ -55,7 +55,7 @@ use agewell_core::{
 use super::{AliasTable, FileWorkload, InitialFile, Survey, WorkloadError, survey};
 use catalogue::Catalogue;
 use plan::{JobKind, Plan};
-use rhythm::Rhythm;
+pub(super) use rhythm::Rhythm;
 
 mod catalogue;
 mod file_sizes;

@@ -71,6 +71,18 @@ pub fn survey(workload: &mut (impl FileWorkload + ?Sized)) -> Survey {
     surveyor.finish()
 }
 
+/// Surveys the rest of `workload`, before which exactly `initial` is live: nothing is inferred.
+pub fn survey_knowing(
+    initial: Vec<InitialFile>,
+    workload: &mut (impl FileWorkload + ?Sized),
+) -> Survey {
+    let mut surveyor = Surveyor::knowing(initial);
+    while let Some(request) = workload.next_request() {
+        surveyor.note(&request);
+    }
+    surveyor.finish()
+}
+
 /// Takes requests one by one and knows the survey at the end; see the module's rule.
 #[derive(Debug, Default)]
 pub struct Surveyor {
@@ -78,6 +90,8 @@ pub struct Surveyor {
     changes: Vec<Change>,
     clients: u32,
     requests: u64,
+    /// Whether what is live before the stream is known, so that requests show nothing of it.
+    knows: bool,
 }
 
 #[derive(Debug, Default)]
@@ -118,6 +132,15 @@ impl Fragments {
         new
     }
 
+    fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    fn last(&self) -> Option<u32> {
+        let (word, bits) = self.words.last_key_value()?;
+        Some(word * 64 + bits.ilog2())
+    }
+
     /// Removes the blocks from `kept` on; how many there were.
     fn cut(&mut self, kept: u32) -> u64 {
         let mut gone = self.words.split_off(&(kept / 64));
@@ -133,6 +156,37 @@ impl Fragments {
 }
 
 impl Surveyor {
+    /// A surveyor that is told what is live before the first request: exactly `initial`.
+    #[must_use]
+    pub fn knowing(initial: Vec<InitialFile>) -> Self {
+        let mut surveyor = Self { knows: true, ..Self::default() };
+        for InitialFile { file, blocks } in initial {
+            surveyor.ensure_file(file);
+            let state = &mut surveyor.files[file as usize];
+            (state.initial, state.known_end) = (blocks, blocks);
+        }
+        surveyor
+    }
+
+    fn ensure_file(&mut self, file: u32) {
+        if self.files.len() <= file as usize {
+            // Nothing is learnt of a file in a later life, or when all is known.
+            let knows = self.knows;
+            let state = || FileState { later: knows.then(Box::default), ..FileState::default() };
+            self.files.resize_with(file as usize + 1, state);
+        }
+    }
+
+    /// The length of every file now, by number: one more than its last live block.
+    #[must_use]
+    pub fn lengths(&self) -> Vec<u32> {
+        let length = |state: &FileState| {
+            let last = state.later.as_ref().and_then(|later| later.last());
+            last.map_or(state.known_end, |last| state.known_end.max(last + 1))
+        };
+        self.files.iter().map(length).collect()
+    }
+
     /// Takes the next request of the stream.
     ///
     /// Files are numbered densely: memory goes with the highest number.
@@ -146,9 +200,7 @@ impl Surveyor {
         if request.action == FileAction::Sync {
             return;
         }
-        if self.files.len() <= file as usize {
-            self.files.resize_with(file as usize + 1, FileState::default);
-        }
+        self.ensure_file(file);
         match request.action {
             FileAction::Read => self.note_read(file, end_of(block, blocks)),
             FileAction::Write => self.note_write(file, block, end_of(block, blocks)),
@@ -173,6 +225,12 @@ impl Surveyor {
         }
         if let Some(later) = &mut state.later {
             let first = block.max(state.known_end);
+            if first == state.known_end && later.is_empty() {
+                // An append needs no list of blocks.
+                self.log_made(u64::from(end - first));
+                self.files[file as usize].known_end = end;
+                return;
+            }
             let made = (first..end).filter(|block| later.insert(*block)).count() as u64;
             self.log_made(made);
             return;

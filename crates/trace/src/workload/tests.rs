@@ -3,6 +3,7 @@
 use agewell_core::{FileAction, FileRequest, RandomStreams, SimDuration};
 use proptest::prelude::*;
 
+use super::profile::Profile;
 use super::*;
 
 /// All requests of a workload.
@@ -54,6 +55,43 @@ fn check_updates<C: BlockChoice + Clone>(workload: &UpdateWorkload<C>) {
     }
     assert_eq!(updates, parameters.updates());
     assert_eq!(syncs, updates.checked_div(u64::from(parameters.sync_every)).unwrap_or(0));
+}
+
+/// Holds a workload of clients against what all of them promise; what was measured of it.
+pub(super) fn check_clients<B: Behaviour>(workload: &ClientWorkload<B>) -> Profile {
+    let profile = Profile::of(&workload.initial(), &mut workload.clone());
+    let requests = collect(workload.clone());
+    assert_eq!(requests, profile.requests, "a copy makes the same requests");
+    assert_eq!(profile.hole_reads, 0, "what is read has been written, or was there");
+    let surveyed = workload.survey();
+    assert_eq!(surveyed.requests, requests.len() as u64);
+    assert_eq!(surveyed.initial, workload.initial());
+    // The walk, block by block.
+    let mut live: std::collections::BTreeSet<(u32, u32)> = surveyed
+        .initial
+        .iter()
+        .flat_map(|file| (0..file.blocks).map(move |block| (file.file, block)))
+        .collect();
+    assert_eq!(live.len() as u64, surveyed.initial_blocks);
+    let mut peak = live.len();
+    for request in &requests {
+        let FileRequest { file, block, blocks, action, client, .. } = *request;
+        assert!(client < surveyed.clients && file < surveyed.files);
+        match action {
+            FileAction::Write => live.extend((block..block + blocks).map(|block| (file, block))),
+            FileAction::Delete | FileAction::Truncate => {
+                let gone = live.range((file, 0)..=(file, u32::MAX)).copied().collect::<Vec<_>>();
+                gone.iter().for_each(|block| {
+                    live.remove(block);
+                });
+            }
+            FileAction::Read | FileAction::Sync => {}
+        }
+        peak = peak.max(live.len());
+    }
+    assert_eq!(peak as u64, surveyed.peak_live_blocks);
+    assert_eq!(live.len() as u64, surveyed.final_live_blocks);
+    profile
 }
 
 proptest! {

@@ -14,7 +14,7 @@ const HOURS: usize = 168;
 
 /// Maps progress of the work to time.
 #[derive(Debug, Clone)]
-pub(super) struct Rhythm {
+pub(in crate::workload) struct Rhythm {
     /// Weight of all hours before each one, and of all.
     before: [u64; HOURS + 1],
     duration_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct Rhythm {
 
 impl Rhythm {
     /// The rhythm of `total_work` >= 1 pieces of work over `duration_ns`, which stands for a week.
-    pub(super) fn new(duration_ns: u64, total_work: u64) -> Self {
+    pub(in crate::workload) fn new(duration_ns: u64, total_work: u64) -> Self {
         let mut before = [0; HOURS + 1];
         for hour in 0..HOURS {
             let day = if hour / 24 < 5 { WORKING_DAY } else { WEEKEND };
@@ -35,7 +35,7 @@ impl Rhythm {
     }
 
     /// When piece `done` of the work begins, in nanoseconds; `done` must not fall.
-    pub(super) fn time_ns(&mut self, done: u64) -> u64 {
+    pub(in crate::workload) fn time_ns(&mut self, done: u64) -> u64 {
         let work = u128::from(self.total_work);
         // Weight passed, in units of 1 / total_work.
         let passed = u128::from(done.min(self.total_work)) * u128::from(self.before[HOURS]);

@@ -156,3 +156,42 @@ fn long_runs_cost_no_memory() {
     assert_eq!(surveyor.changes.len(), 1);
     assert_eq!(surveyor.finish().peak_live_blocks, 1_000_000);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn a_surveyor_that_knows_infers_nothing_and_counts_the_same(
+        initial in prop::collection::vec(0_u32..150, FILES as usize),
+        requests in prop::collection::vec(any_request(), 0..60),
+    ) {
+        let known = |(file, blocks): (u32, &u32)| InitialFile { file, blocks: *blocks };
+        let files = (0..).zip(&initial).map(known).filter(|file| file.blocks > 0).collect();
+        let mut surveyor = Surveyor::knowing(files);
+        let mut live: BTreeSet<(u32, u32)> = (0..FILES)
+            .flat_map(|file| (0..initial[file as usize]).map(move |block| (file, block)))
+            .collect();
+        let initial_blocks = live.len() as u64;
+        let mut peak = initial_blocks;
+        for request in &requests {
+            surveyor.note(request);
+            let FileRequest { file, block, blocks, action, .. } = *request;
+            match action {
+                FileAction::Write => {
+                    live.extend((block..block + blocks).map(|block| (file, block)));
+                }
+                FileAction::Delete => live.retain(|(of, _)| *of != file),
+                FileAction::Truncate => live.retain(|(of, at)| *of != file || *at < block),
+                FileAction::Read | FileAction::Sync => {}
+            }
+            peak = peak.max(live.len() as u64);
+        }
+        for (file, length) in (0..).zip(surveyor.lengths()) {
+            let last = live.range((file, 0)..=(file, u32::MAX)).next_back();
+            prop_assert_eq!(length, last.map_or(0, |(_, block)| block + 1));
+        }
+        let survey = surveyor.finish();
+        prop_assert_eq!(survey.initial_blocks, initial_blocks);
+        prop_assert_eq!(survey.peak_live_blocks, peak);
+        prop_assert_eq!(survey.final_live_blocks, live.len() as u64);
+    }
+}
