@@ -15,6 +15,7 @@ import pytest
 TRACES = Path(__file__).resolve().parents[1] / "examples" / "traces"
 README = TRACES / "README.md"
 BLOCK = ("pgbench", "mail", "build")
+FILES = ("build-files", "decision-support-files")
 TOTAL_BYTES_MAX = 8 << 20
 REQUESTS_MIN = 50_000
 # The addressable sizes of the disks that the README says the traces fit, in 512-byte sectors.
@@ -82,7 +83,7 @@ def touched_mib(sector: Any, end: Any) -> float:
 
 def test_together_they_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in TRACES.glob("*.parquet")}
-    assert set(sizes) == {f"{name}.parquet" for name in (*BLOCK, "build-files")}
+    assert set(sizes) == {f"{name}.parquet" for name in (*BLOCK, *FILES)}
     assert sum(sizes.values()) <= TOTAL_BYTES_MAX, sizes
 
 
@@ -157,8 +158,9 @@ def test_there_are_pauses_and_bursts(name: str, silence_s: int) -> None:
     assert np.max(per_second) >= 5 * np.mean(per_second)
 
 
-def test_file_operations_are_whole_and_in_order() -> None:
-    table = pq.read_table(TRACES / "build-files.parquet")
+@pytest.mark.parametrize("name", FILES)
+def test_file_operations_are_whole_and_in_order(name: str) -> None:
+    table = pq.read_table(TRACES / f"{name}.parquet")
     assert {field.name: str(field.type) for field in table.schema} == FILE_SCHEMA
     time = table["time_ns"].to_numpy().astype(np.int64)
     assert time[0] == 0
@@ -175,14 +177,15 @@ def test_file_operations_are_whole_and_in_order() -> None:
     assert not any(path.startswith("/") for path in table["path"].unique().to_pylist())
     renames = table["operation"].to_numpy() == 10
     assert (table["new_path"].is_valid().to_numpy() == renames).all()
-    assert metadata("build-files")["format"] == "strace"
-    assert set(metadata("build-files")["warnings"]) <= {
+    assert metadata(name)["format"] == "strace"
+    assert set(metadata(name)["warnings"]) <= {
         "symbolic links were made, which have no operation of their own"
     }
 
 
-def test_a_deleted_file_is_neither_opened_nor_renamed_again() -> None:
-    table = pq.read_table(TRACES / "build-files.parquet", columns=["operation", "file"])
+@pytest.mark.parametrize(("name", "deleted_min"), [(FILES[0], 1000), (FILES[1], 150)])
+def test_a_deleted_file_is_neither_opened_nor_renamed_again(name: str, deleted_min: int) -> None:
+    table = pq.read_table(TRACES / f"{name}.parquet", columns=["operation", "file"])
     create, opened, delete, rename = 0, 1, 6, 10
     gone: set[int] = set()
     for operation, file in zip(
@@ -191,11 +194,12 @@ def test_a_deleted_file_is_neither_opened_nor_renamed_again() -> None:
         assert operation not in (create, opened, rename) or file not in gone, file
         if operation == delete:
             gone.add(file)
-    assert len(gone) > 1000
+    assert len(gone) > deleted_min
 
 
-def test_the_readme_says_what_the_file_operations_hold() -> None:
-    table = pq.read_table(TRACES / "build-files.parquet")
+@pytest.mark.parametrize("name", FILES)
+def test_the_readme_says_what_the_file_operations_hold(name: str) -> None:
+    table = pq.read_table(TRACES / f"{name}.parquet")
     operation = table["operation"].to_numpy()
     length = table["length"].fill_null(0).to_numpy().astype(np.int64)
     mib = {code: length[operation == code].sum() / 2**20 for code in (3, 4)}
@@ -206,7 +210,7 @@ def test_the_readme_says_what_the_file_operations_hold() -> None:
         f"{mib[3]:.1f}",
         f"{mib[4]:.1f}",
     ]
-    assert told("build-files") == expected
+    assert told(name) == expected
 
 
 def test_both_traces_of_the_build_cover_the_same_time() -> None:
@@ -218,3 +222,73 @@ def test_both_traces_of_the_build_cover_the_same_time() -> None:
     assert abs(begin_ns) < 1_000_000_000
     last_ns = columns("build-files")["time_ns"][-1] + begin_ns
     assert last_ns <= columns("build")["enqueue_ns"][-1]
+
+
+# What the database itself said of its relations before the recording: blocks of 8 KiB of the
+# tables that some query reads as a whole, by the number that is the name of the file.
+RELATION_BLOCKS = {"16398": 41, "16403": 692, "16408": 3655, "16413": 681}
+ITEM, ITEM_BLOCKS = "16423", 19_359
+
+
+def decision_support_parts() -> dict[str, pa.Table]:
+    """The operations between one mark and the next."""
+    table = pq.read_table(TRACES / "decision-support-files.parquet")
+    path = table["path"].to_pylist()
+    made = np.flatnonzero(table["operation"].to_numpy() == 8)
+    marks = [int(row) for row in made if path[row].startswith("marks/")]
+    names = [path[row].removeprefix("marks/") for row in marks]
+    lengths = np.diff([*marks, table.num_rows])
+    return {
+        name: table.slice(row, int(length))
+        for name, row, length in zip(names, marks, lengths, strict=True)
+    }
+
+
+def test_decision_support_has_a_part_for_each_question() -> None:
+    parts = decision_support_parts()
+    questions = [f"q{number:02}" for number in range(1, 18)]
+    assert list(parts) == ["insert", *questions, "delete", "end"]
+    reads = {name: int((part["operation"].to_numpy() == 3).sum()) for name, part in parts.items()}
+    assert min(reads[name] for name in questions) > 1000
+    first = parts["q01"]
+    scanned = [
+        offset
+        for operation, path, offset in zip(
+            first["operation"].to_pylist(),
+            first["path"].to_pylist(),
+            first["offset"].to_pylist(),
+            strict=True,
+        )
+        if operation == 3 and path.endswith(f"/{ITEM}")
+    ]
+    # A scan of the largest table and of what the refresh added to it: each block once, in order.
+    assert scanned == [8192 * block for block in range(len(scanned))]
+    assert ITEM_BLOCKS < len(scanned) < ITEM_BLOCKS + 100
+
+
+def test_decision_support_reads_its_tables_to_the_block_that_the_database_says() -> None:
+    table = pq.read_table(TRACES / "decision-support-files.parquet")
+    end: dict[str, int] = {}
+    for operation, path, offset, length in zip(
+        table["operation"].to_pylist(),
+        table["path"].to_pylist(),
+        table["offset"].to_pylist(),
+        table["length"].to_pylist(),
+        strict=True,
+    ):
+        if operation == 3 and path.startswith("tables/"):
+            number = path.rsplit("/", 1)[1]
+            end[number] = max(end.get(number, 0), (offset + length) // 8192)
+    assert {number: end[number] for number in RELATION_BLOCKS} == RELATION_BLOCKS
+
+
+def test_decision_support_deletes_every_temporary_file_that_it_makes() -> None:
+    table = pq.read_table(TRACES / "decision-support-files.parquet")
+    path = table["path"].to_pylist()
+    operation = table["operation"].to_pylist()
+    file = table["file"].to_pylist()
+    rows = [row for row in range(table.num_rows) if "/pgsql_tmp/" in path[row]]
+    made = {file[row] for row in rows if operation[row] == 0}
+    assert len(made) > 100
+    assert made == {file[row] for row in rows if operation[row] == 6}
+    assert all(path[row].startswith("temporary/") for row in rows)

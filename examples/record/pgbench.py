@@ -53,7 +53,7 @@ class Pgbench(Workload):
     description = f"PostgreSQL pgbench, TPC-B-like, scale {SCALE}, {CLIENTS} clients, rate by phase"
     size_bytes = 1228 << 20
     memory_limit_bytes = 128 << 20
-    tools = ("postgres", "setpriv")
+    tools: tuple[str, ...] = ("postgres", "setpriv")
 
     def __init__(self) -> None:
         self.server_running = False

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Record a block trace of a real workload on an ext4 file system of its own.
 
-    sudo python3 examples/record/record.py {pgbench,build,mail} --out DIR
+    sudo python3 examples/record/record.py {pgbench,build,mail,decision-support} --out DIR
 
 Writes `NAME.trace.txt` (the kernel's tracepoint text), `NAME.json` (facts of the machine, phases, the kernel's own
-counters over the same time) and, for `build`, `build-files.strace` (file operations). `agewell trace convert` turns
+counters over the same time) and, for `build` and `decision-support`,
+`NAME-files.strace` (file operations). `agewell trace convert` turns
 them into Parquet; see README.md. Cleans up after itself, also on Ctrl-C.
 """
 
@@ -24,12 +25,18 @@ from types import FrameType
 
 import harness
 from build import Build
+from decision_support import DecisionSupport
 from harness import RecordError, say
 from mail import Mail
 from pgbench import Pgbench
 from workload import Session, Workload
 
-WORKLOADS: dict[str, type[Workload]] = {"pgbench": Pgbench, "build": Build, "mail": Mail}
+WORKLOADS: dict[str, type[Workload]] = {
+    "pgbench": Pgbench,
+    "build": Build,
+    "mail": Mail,
+    "decision-support": DecisionSupport,
+}
 
 # What the file system writes by itself some seconds after the last call (ext4 commits every 5 s) belongs to the trace.
 SETTLE_SECONDS = 6

@@ -4,6 +4,7 @@
 pub mod config;
 mod disk;
 mod file_blocks;
+mod file_trace;
 mod host;
 mod log_run;
 mod log_setup;

@@ -1,15 +1,19 @@
 //! Requests per second of the workload generators and of the survey.
 //!
 //! Bound: a draw of the random stream and, for Zipf, one access to a table of 8 bytes a block; the
-//! request itself is 32 bytes written and read once.
+//! request itself is 32 bytes written and read once. Workloads of clients also look for the client
+//! that is due where they take turns.
 
 use std::hint::black_box;
 
 use agewell_core::{RandomStreams, SimDuration};
 use agewell_trace::workload::{
-    AuspexLike, AuspexParameters, FileWorkload, Fill, HotCold, HotColdParameters, Microbenchmark,
-    MicrobenchmarkParameters, RandomUpdate, ReadOrder, Sequential, Surveyor, Tpcb, TpcbParameters,
-    UpdateParameters, WriteOrder, Zipf, ZipfParameters, survey,
+    AuspexLike, AuspexParameters, DecisionSupport, DecisionSupportParameters, FileWorkload, Fill,
+    HotCold, HotColdParameters, LongTerm, LongTermParameters, Microbenchmark,
+    MicrobenchmarkParameters, Multimedia, MultimediaParameters, RandomUpdate, ReadOrder,
+    ScientificSimulation, ScientificSimulationParameters, Sequential, SoftwareDevelopment,
+    SoftwareDevelopmentParameters, Surveyor, Tpcb, TpcbParameters, TransactionProcessing,
+    TransactionProcessingParameters, UpdateParameters, WriteOrder, Zipf, ZipfParameters, survey,
 };
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
@@ -95,5 +99,24 @@ fn systems(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, updates, microbenchmarks, systems);
+/// The default sizes of the families, one after another.
+fn families(criterion: &mut Criterion) {
+    let streams = RandomStreams::new(1);
+    let accepted = "the defaults are in range";
+    let multimedia = Multimedia::new(&MultimediaParameters::default(), &streams);
+    measure(criterion, "multimedia", &multimedia.expect(accepted));
+    let development = SoftwareDevelopment::new(&SoftwareDevelopmentParameters::default(), &streams);
+    measure(criterion, "software-development", &development.expect(accepted));
+    let transactions =
+        TransactionProcessing::new(&TransactionProcessingParameters::default(), &streams);
+    measure(criterion, "transaction-processing", &transactions.expect(accepted));
+    let decisions = DecisionSupport::new(&DecisionSupportParameters::default(), &streams);
+    measure(criterion, "decision-support", &decisions.expect(accepted));
+    let science = ScientificSimulation::new(&ScientificSimulationParameters::default(), &streams);
+    measure(criterion, "scientific-simulation", &science.expect(accepted));
+    let long_term = LongTerm::new(&LongTermParameters::default(), &streams);
+    measure(criterion, "long-term", &long_term.expect(accepted));
+}
+
+criterion_group!(benches, updates, microbenchmarks, families, systems);
 criterion_main!(benches);

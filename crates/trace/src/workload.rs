@@ -14,7 +14,9 @@
 //! | [`Tpcb`] | Seltzer 1995, §3 |
 //! | [`AuspexLike`] | the facts in Matthews 1999, §5.2.1.2 |
 //! | [`Microbenchmark`] | Matthews 1999, §6.3 |
-//! | [`Multimedia`], [`SoftwareDevelopment`], [`TransactionProcessing`], [`DecisionSupport`], [`ScientificSimulation`] | Matthews 1999, Table 4-1 |
+//! | [`Multimedia`], [`SoftwareDevelopment`] | Matthews 1999, Table 4-1 |
+//! | [`TransactionProcessing`], [`DecisionSupport`] | the same |
+//! | [`ScientificSimulation`] | the same |
 //! | [`LongTerm`] | the facts in Roselli et al. 2000 and Matthews 1999, §6.5.2.1 |
 //!
 //! Invariants: times never fall; a request of blocks names at least one; every number comes from

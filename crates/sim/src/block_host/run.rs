@@ -103,9 +103,8 @@ impl Prepared<'_> {
 
     fn input_files(&self) -> (Option<&str>, Option<&str>) {
         let trace = match &self.experiment.workload.kind {
-            FileWorkloadKind::BlockTrace { path, .. } | FileWorkloadKind::FileTrace { path } => {
-                Some(path.as_str())
-            }
+            FileWorkloadKind::BlockTrace { path, .. }
+            | FileWorkloadKind::FileTrace { path, .. } => Some(path.as_str()),
             _ => None,
         };
         let device = match &self.experiment.device {

@@ -6,15 +6,17 @@ use std::path::Path;
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
 use agewell_trace::record::BlockBatch;
 use agewell_trace::workload::{
-    AuspexLike, BlockChoice, FileWorkload, HotCold, Microbenchmark, RandomUpdate, Sequential,
-    Survey, Surveyor, Tpcb, UpdateWorkload, WorkloadError, Zipf,
+    AuspexLike, Behaviour, BlockChoice, ClientWorkload, DecisionSupport, FileWorkload, HotCold,
+    LongTerm, Microbenchmark, Multimedia, RandomUpdate, ScientificSimulation, Sequential,
+    SoftwareDevelopment, Survey, Surveyor, Tpcb, TransactionProcessing, UpdateWorkload,
+    WorkloadError, Zipf,
 };
 use agewell_trace::{
-    BlockTrace, FileOperation, FileOperationBatch, FileOperationTrace, FilterPipe, Format,
-    ReadOptions, open_block_trace,
+    BlockTrace, FileOperationTrace, FilterPipe, Format, ReadOptions, open_block_trace,
 };
 
 use super::config::FileWorkloadKind;
+use super::file_trace::FilesTraced;
 use crate::RunError;
 use crate::config::resolve_path;
 
@@ -22,7 +24,7 @@ use crate::config::resolve_path;
 const BATCH_REQUESTS: usize = 8192;
 
 /// Files and block numbers stay below it, so that they are good for array indices.
-const NUMBERS_MAX: u64 = 1 << 31;
+pub(super) const NUMBERS_MAX: u64 = 1 << 31;
 
 /// A generator that knows what is live before its first request, and at most.
 pub(crate) trait Surveyed: FileWorkload {
@@ -39,6 +41,12 @@ where
 }
 
 impl Surveyed for AuspexLike {
+    fn known_survey(&self) -> Survey {
+        self.survey()
+    }
+}
+
+impl<B: Behaviour> Surveyed for ClientWorkload<B> {
     fn known_survey(&self) -> Survey {
         self.survey()
     }
@@ -81,6 +89,24 @@ impl WorkloadSource {
             FileWorkloadKind::Microbenchmark(parameters) => {
                 generated(Microbenchmark::new(parameters, &streams))
             }
+            FileWorkloadKind::Multimedia(parameters) => {
+                generated(Multimedia::new(parameters, &streams))
+            }
+            FileWorkloadKind::SoftwareDevelopment(parameters) => {
+                generated(SoftwareDevelopment::new(parameters, &streams))
+            }
+            FileWorkloadKind::TransactionProcessing(parameters) => {
+                generated(TransactionProcessing::new(parameters, &streams))
+            }
+            FileWorkloadKind::DecisionSupport(parameters) => {
+                generated(DecisionSupport::new(parameters, &streams))
+            }
+            FileWorkloadKind::ScientificSimulation(parameters) => {
+                generated(ScientificSimulation::new(parameters, &streams))
+            }
+            FileWorkloadKind::LongTerm(parameters) => {
+                generated(LongTerm::new(parameters, &streams))
+            }
             FileWorkloadKind::Tpcb(tpcb) => Ok(WorkloadSource::Tpcb(Box::new(
                 Tpcb::new(tpcb, &streams).map_err(|error| out_of_range(&error))?,
             ))),
@@ -91,9 +117,10 @@ impl WorkloadSource {
                 let trace = open_block_trace(&read_twice(base, path)?, &options)?;
                 Ok(WorkloadSource::Blocks(Box::new(BlocksAsFile::new(trace, filters, block_bytes))))
             }
-            FileWorkloadKind::FileTrace { path } => {
+            FileWorkloadKind::FileTrace { path, part, repeat } => {
                 let trace = FileOperationTrace::open(&read_twice(base, path)?)?;
-                Ok(WorkloadSource::Files(Box::new(FilesTraced::new(trace, block_bytes))))
+                let traced = FilesTraced::read(trace, block_bytes, part.as_deref(), *repeat)?;
+                Ok(WorkloadSource::Files(Box::new(traced)))
             }
         }
     }
@@ -107,7 +134,8 @@ impl WorkloadSource {
         match &self {
             WorkloadSource::Generated(workload) => return Ok(workload.known_survey()),
             WorkloadSource::Tpcb(workload) => return Ok(workload.survey()),
-            WorkloadSource::Blocks(_) | WorkloadSource::Files(_) => {}
+            WorkloadSource::Files(trace) => return Ok(trace.survey()),
+            WorkloadSource::Blocks(_) => {}
         }
         let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
         while self.next_batch(&mut batch)? {
@@ -127,7 +155,7 @@ impl WorkloadSource {
             WorkloadSource::Generated(workload) => workload.next_batch(batch, BATCH_REQUESTS),
             WorkloadSource::Tpcb(workload) => workload.next_batch(batch, BATCH_REQUESTS),
             WorkloadSource::Blocks(trace) => return trace.next_batch(batch),
-            WorkloadSource::Files(trace) => return trace.next_batch(batch),
+            WorkloadSource::Files(trace) => trace.next_batch(batch, BATCH_REQUESTS),
         }
         Ok(!batch.is_empty())
     }
@@ -186,10 +214,10 @@ fn read_twice(base: &Path, path: &str) -> Result<std::path::PathBuf, RunError> {
 
 /// Dense numbers in the order of appearance.
 #[derive(Default)]
-struct Numbers(BTreeMap<u32, u32>);
+pub(super) struct Numbers(BTreeMap<u32, u32>);
 
 impl Numbers {
-    fn of(&mut self, key: u32) -> u32 {
+    pub(super) fn of(&mut self, key: u32) -> u32 {
         let next = self.0.len() as u32;
         *self.0.entry(key).or_insert(next)
     }
@@ -259,96 +287,6 @@ impl BlocksAsFile {
             block: first as u32,
             blocks: (last - first + 1) as u32,
             action: if writes { FileAction::Write } else { FileAction::Read },
-        }))
-    }
-}
-
-/// A file-operation trace. Whole blocks are read and written; operations that move no data and take
-/// none away are passed over.
-pub(crate) struct FilesTraced {
-    trace: FileOperationTrace,
-    block_bytes: u64,
-    records: FileOperationBatch,
-    files: Numbers,
-    clients: Numbers,
-    directories: Numbers,
-    /// Of each file by its number: the directory it was in when it was first named.
-    directory_of: Vec<u32>,
-}
-
-impl FilesTraced {
-    fn new(trace: FileOperationTrace, block_bytes: u64) -> Self {
-        Self {
-            trace,
-            block_bytes,
-            records: FileOperationBatch::default(),
-            files: Numbers::default(),
-            clients: Numbers::default(),
-            directories: Numbers::default(),
-            directory_of: Vec::new(),
-        }
-    }
-
-    fn directory_of(&self, file: u32) -> u32 {
-        self.directory_of.get(file as usize).copied().unwrap_or(0)
-    }
-
-    /// The number of the file of `row`, whose directory is noted when it is new.
-    fn file_of(&mut self, row: usize) -> u32 {
-        let file = self.files.of(self.records.file[row]);
-        if file as usize == self.directory_of.len() {
-            self.directory_of.push(self.directories.of(self.records.directory[row]));
-        }
-        file
-    }
-
-    fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
-        batch.clear();
-        let more = self.trace.next_batch(&mut self.records)?;
-        for row in 0..self.records.len() {
-            if let Some(request) = self.request(row)? {
-                batch.push(request);
-            }
-        }
-        Ok(more)
-    }
-
-    fn request(&mut self, row: usize) -> Result<Option<FileRequest>, RunError> {
-        let records = &self.records;
-        let operation = FileOperation::from_code(records.operation[row])
-            .expect("readers give canonical operation codes");
-        let (offset, length) = (records.offset[row], records.length[row]);
-        let (action, block, blocks) = match operation {
-            FileOperation::Read | FileOperation::Write => {
-                if length == 0 || length == u64::MAX || offset == u64::MAX {
-                    return Ok(None);
-                }
-                let first = offset / self.block_bytes;
-                let last = offset.saturating_add(length - 1) / self.block_bytes;
-                let writes = operation == FileOperation::Write;
-                let action = if writes { FileAction::Write } else { FileAction::Read };
-                (action, first, last - first + 1)
-            }
-            FileOperation::Truncate => (FileAction::Truncate, length.div_ceil(self.block_bytes), 0),
-            FileOperation::Delete => (FileAction::Delete, 0, 0),
-            FileOperation::Sync => (FileAction::Sync, 0, 0),
-            _ => return Ok(None),
-        };
-        if block + blocks > NUMBERS_MAX {
-            return Err(RunError::Input(format!(
-                "[workload]: offset {offset} of file {} is beyond 2^31 blocks of the layout; use \
-                 larger blocks",
-                records.path[row]
-            )));
-        }
-        let time = SimTime(records.time_ns[row]);
-        Ok(Some(FileRequest {
-            time,
-            client: self.clients.of(self.records.client[row]),
-            file: self.file_of(row),
-            block: block as u32,
-            blocks: blocks as u32,
-            action,
         }))
     }
 }

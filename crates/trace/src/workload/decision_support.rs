@@ -1,14 +1,18 @@
 //! Decision support: a large table that grows, and questions that scan it or follow its indices.
 //!
-//! | Table 4-1 | here |
-//! |---|---|
-//! | writes: update, append; no locality | a load appends rows to the large table and updates random leaves of every index |
-//! | reads: random, patterns for common queries | scans front to back; common queries follow an index in its order, which scatters over the table and is the same each time; ad-hoc queries begin anywhere |
-//! | read locality: none for data, some for indices | rows lie anywhere; an index is small, and common queries begin at the same leaf |
-//! | write once, read many | rows are written once, when they are appended |
-//! | rate varies | pauses between queries of all lengths |
-//! | huge | the large table is nearly all there is; nothing is deleted |
-//! | long lifetimes | only blocks of indices are overwritten |
+//! Table 4-1, and what it is here:
+//!
+//! * *writes: update, append; no locality*: a load appends rows to the large table and updates
+//!   random leaves of every index
+//! * *reads: random, patterns for common queries*: scans front to back; common queries follow an
+//!   index in its order, which scatters over the table and is the same each time; ad-hoc queries
+//!   begin anywhere
+//! * *read locality: none for data, some for indices*: rows lie anywhere; an index is small, and
+//!   common queries begin at the same leaf
+//! * *write once, read many*: rows are written once, when they are appended
+//! * *rate varies*: pauses between queries of all lengths
+//! * *huge*: the large table is nearly all there is; nothing is deleted
+//! * *long lifetimes*: only blocks of indices are overwritten
 //!
 //! An index orders all rows of the table by something else than their place: entry e of index i is
 //! the row in block `hash(i, e)` of the table. A query by index reads a leaf, then the block of each

@@ -3,24 +3,31 @@
 //! The trace itself (Roselli 1998) is not at hand. Matthews 1999, §6.5.2.1 replays "a three month
 //! portion of this trace directed to a file system housing primarily executable files".
 //!
-//! | published | here |
-//! |---|---|
-//! | fourteen desktop machines, three months (Matthews 1999, §6.5.2.1) | `machines`, `weeks` |
-//! | reads vastly outnumber writes at the system call level (ibid., §3.7) | `read_write_ratio` |
-//! | of the group's whole trace: 52,743 MB read, 14,105 MB written in 112 days (Wang & Hu 2002, table 1) | a ratio of 3.7 unless told |
-//! | most data created dies within minutes, most live data is old (Matthews 1999, §4.2.7) | scratch files; programs are seldom replaced |
-//! | some files are written repeatedly without being read, others almost exclusively read (Roselli et al. 2000) | status files; programs |
-//! | the same files are overwritten again and again (ibid.) | status files; popular programs are replaced more often |
-//! | files below 20 KB are read whole; larger ones less regularly (ibid., figure 8) | small files always; binaries but for `paged_share` |
-//! | many processes use a small set of files (ibid.) | Zipf's law over the programs |
-//! | executables may be read out of order (Matthews 1999, §3.3) | `paged_share` of the binaries are read in runs of four blocks in an order of their own, always the same |
+//! What is published, and what it is here:
+//!
+//! * *fourteen desktop machines, three months (Matthews 1999, §6.5.2.1)*: `machines`, `weeks`
+//! * *reads vastly outnumber writes at the system call level (ibid., §3.7)*: `read_write_ratio`
+//! * *of the group's whole trace: 52,743 MB read, 14,105 MB written in 112 days (Wang & Hu 2002,
+//!   table 1)*: a ratio of 3.7 unless told
+//! * *most data created dies within minutes, most live data is old (Matthews 1999, §4.2.7)*:
+//!   scratch files; programs are seldom replaced
+//! * *some files are written repeatedly without being read, others almost exclusively read
+//!   (Roselli et al. 2000)*: status files; programs
+//! * *the same files are overwritten again and again (ibid.)*: status files; popular programs are
+//!   replaced more often
+//! * *files below 20 KB are read whole; larger ones less regularly (ibid., figure 8)*: small
+//!   files always; binaries but for `paged_share`
+//! * *many processes use a small set of files (ibid.)*: Zipf's law over the programs
+//! * *executables may be read out of order (Matthews 1999, §3.3)*: `paged_share` of the binaries
+//!   are read in runs of four blocks in an order of their own, always the same
 //!
 //! Chosen by us, as nothing is published of it: a program is a binary, one to four libraries that it
 //! shares with others, and up to six small files; a run reads them in this order, always the same;
 //! binaries have 2 to 127 blocks and libraries 8 to 127, each doubling equally likely; Zipf's
 //! exponent of 0.8; of the blocks written 56 % are scratch files, which live 1 s to 34 minutes, each
 //! doubling equally likely, 40 % status files, and 4 % new versions of programs; an old
-//! version is removed a minute after the new one is complete (and a run's length later); and the rhythm of the week.
+//! version is removed a minute and the length of a run after the new one is complete; and the
+//! rhythm of the week.
 //!
 //! Invariants: whenever a run is over, each kind of writing has had its share of what the ratio
 //! allows, but for one job of it. Cost: see [`super::clients`]; 8 bytes a file ever made.
@@ -176,7 +183,7 @@ struct Machine {
 }
 
 impl LongTermBehaviour {
-    fn new(parameters: &LongTermParameters, streams: &RandomStreams) -> Self {
+    fn new(parameters: &LongTermParameters, streams: RandomStreams) -> Self {
         let mut sizes = streams.stream("workload/long-term/files");
         let mut files = FileTable::default();
         for _ in 0..parameters.libraries {
@@ -421,7 +428,7 @@ impl LongTerm {
         streams: &RandomStreams,
     ) -> Result<Self, WorkloadError> {
         parameters.validate()?;
-        let behaviour = LongTermBehaviour::new(parameters, streams);
+        let behaviour = LongTermBehaviour::new(parameters, *streams);
         Ok(Self::over(behaviour, parameters.machines, parameters.request_blocks))
     }
 

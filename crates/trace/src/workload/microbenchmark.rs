@@ -145,7 +145,7 @@ pub struct Phase {
 /// Which request of the file comes at which place of a pass.
 #[derive(Debug, Clone)]
 enum Order {
-    InOrder,
+    Sequential,
     Strided { stride: u32 },
     Drawn(Arc<[u32]>),
 }
@@ -155,7 +155,7 @@ impl Order {
     #[inline]
     fn after(&self, unit: u32, place: u32, units: u32) -> u32 {
         match self {
-            Order::InOrder => unit + 1,
+            Order::Sequential => unit + 1,
             Order::Strided { stride } => match unit.checked_add(*stride) {
                 Some(next) if next < units => next,
                 _ => unit % stride + 1,
@@ -166,7 +166,7 @@ impl Order {
 
     fn first(&self) -> u32 {
         match self {
-            Order::InOrder | Order::Strided { .. } => 0,
+            Order::Sequential | Order::Strided { .. } => 0,
             Order::Drawn(order) => order[0],
         }
     }
@@ -203,12 +203,12 @@ impl Microbenchmark {
             Pattern::Strided => Order::Strided { stride: parameters.stride_requests },
         };
         let write = match parameters.write {
-            WriteOrder::Sequential => Order::InOrder,
+            WriteOrder::Sequential => Order::Sequential,
             WriteOrder::Random => drawn("workload/microbenchmark/random"),
             WriteOrder::Pattern => pattern.clone(),
         };
         let read = match parameters.read {
-            ReadOrder::Sequential => Order::InOrder,
+            ReadOrder::Sequential => Order::Sequential,
             ReadOrder::Pattern => pattern,
         };
         Ok(Self { parameters: *parameters, write, read, pass: 0, place: 0, unit: 0 })
@@ -256,7 +256,7 @@ impl Microbenchmark {
 
     fn order(&self) -> &Order {
         match self.pass {
-            0 => &Order::InOrder,
+            0 => &Order::Sequential,
             1 => &self.write,
             _ => &self.read,
         }

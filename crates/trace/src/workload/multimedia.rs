@@ -1,13 +1,13 @@
 //! Multimedia: recordings are written once, front to back, and played again and again.
 //!
-//! | Table 4-1 | here |
-//! |---|---|
-//! | writes: whole file, sequential; no locality | each recording is a new file |
-//! | reads: whole file, sequential, streaming | a player plays one whole file after another |
-//! | write once, read many | nothing is ever written again; `plays` |
-//! | sustained | every player and recorder asks at the rate of its film, without a break |
-//! | big files | `film_blocks_min` to `film_blocks_max`, equally likely |
-//! | long lifetimes | nothing is ever deleted |
+//! Table 4-1, and what it is here:
+//!
+//! * *writes: whole file, sequential; no locality*: each recording is a new file
+//! * *reads: whole file, sequential, streaming*: a player plays one whole file after another
+//! * *write once, read many*: nothing is ever written again; `plays`
+//! * *sustained*: every player and recorder asks at the rate of its film, without a break
+//! * *big files*: `film_blocks_min` to `film_blocks_max`, equally likely
+//! * *long lifetimes*: nothing is ever deleted
 //!
 //! Source: Matthews 1999, Table 4-1 and §4.1. Chosen by us: all numbers; a film of 1.5 Mbit/s, the
 //! rate of MPEG-1; players choose among all complete films with equal probability, so that what a

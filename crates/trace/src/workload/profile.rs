@@ -67,7 +67,9 @@ impl Profile {
         }
         assert_eq!(workload.next_request(), None, "none stays none");
         let open: Vec<Run> = profile.runs.values().copied().collect();
-        open.iter().for_each(|run| profile.end_run(run));
+        for run in &open {
+            profile.end_run(run);
+        }
         profile
     }
 

@@ -1,13 +1,16 @@
 //! Scientific simulation: large inputs in, large outputs out, failed experiments run again.
 //!
-//! | Table 4-1 | here |
-//! |---|---|
-//! | writes: sequential output; no locality | an experiment writes its output front to back, a step at a time |
-//! | reads: vary, often sequential; locality varies | inputs are read front to back, or (`strided_share` of the experiments) by columns |
-//! | write once, read once | an output that was kept is read once, whole, when it is evaluated |
-//! | rate varies | steps are computed for times of all lengths |
-//! | big files | inputs and outputs of some MiB |
-//! | lifetimes: many long, short for repeated experiments | inputs and outputs are kept "indefinitely"; a failed experiment's output is overwritten by the next attempt |
+//! Table 4-1, and what it is here:
+//!
+//! * *writes: sequential output; no locality*: an experiment writes its output front to back, a
+//!   step at a time
+//! * *reads: vary, often sequential; locality varies*: inputs are read front to back, or
+//!   (`strided_share` of the experiments) by columns
+//! * *write once, read once*: an output that was kept is read once, whole, when it is evaluated
+//! * *rate varies*: steps are computed for times of all lengths
+//! * *big files*: inputs and outputs of some MiB
+//! * *lifetimes: many long, short for repeated experiments*: inputs and outputs are kept
+//!   "indefinitely"; a failed experiment's output is overwritten by the next attempt
 //!
 //! An experiment reads one input (each is used `experiments` / `inputs` times, with other settings),
 //! then computes and writes its output in steps. With probability `failure_share` it has failed: it

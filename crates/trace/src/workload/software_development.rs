@@ -1,13 +1,19 @@
 //! Software development: edit, compile, link, run, think.
 //!
-//! | Table 4-1 | here |
-//! |---|---|
-//! | writes: sequential for executables, local updates in code; locality | the executable of a project is made anew front to back; edits write one block of a source, most often of one edited just before |
-//! | reads: whole file, sequential, groups of related files; locality | a compilation reads a source and the group of headers that it includes, always the same and in the same order; a link reads every object of the project |
-//! | interleaved | each compilation reads and writes |
-//! | bursty | the requests of a cycle follow each other; between cycles the developer thinks |
-//! | bimodal sizes: many small files, few large ones | sources, headers and objects of a few blocks; one executable a project |
-//! | bimodal lifetimes: many short, few long | temporary files die at once, objects and executables when they are made again; what is not worked on stays |
+//! Table 4-1, and what it is here:
+//!
+//! * *writes: sequential for executables, local updates in code; locality*: the executable of a
+//!   project is made anew front to back; edits write one block of a source, most often of one
+//!   edited just before
+//! * *reads: whole file, sequential, groups of related files; locality*: a compilation reads a
+//!   source and the group of headers that it includes, always the same and in the same order; a
+//!   link reads every object of the project
+//! * *interleaved*: each compilation reads and writes
+//! * *bursty*: the requests of a cycle follow each other; between cycles the developer thinks
+//! * *bimodal sizes: many small files, few large ones*: sources, headers and objects of a few
+//!   blocks; one executable a project
+//! * *bimodal lifetimes: many short, few long*: temporary files die at once, objects and
+//!   executables when they are made again; what is not worked on stays
 //!
 //! A cycle of a developer: one to `edits_max` sources are read and one block of each is written, up
 //! to three times a minute apart; each of them is compiled (source and headers read, a temporary
@@ -145,7 +151,7 @@ struct Developer {
 }
 
 impl SoftwareDevelopmentBehaviour {
-    fn new(parameters: &SoftwareDevelopmentParameters, streams: &RandomStreams) -> Self {
+    fn new(parameters: &SoftwareDevelopmentParameters, streams: RandomStreams) -> Self {
         let mut sizes = streams.stream("workload/software-development/files");
         let mut files = FileTable::default();
         for _ in 0..parameters.headers {
@@ -316,7 +322,7 @@ impl SoftwareDevelopment {
         streams: &RandomStreams,
     ) -> Result<Self, WorkloadError> {
         parameters.validate()?;
-        let behaviour = SoftwareDevelopmentBehaviour::new(parameters, streams);
+        let behaviour = SoftwareDevelopmentBehaviour::new(parameters, *streams);
         Ok(Self::over(behaviour, parameters.developers, parameters.request_blocks))
     }
 

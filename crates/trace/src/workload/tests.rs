@@ -81,9 +81,9 @@ pub(super) fn check_clients<B: Behaviour>(workload: &ClientWorkload<B>) -> Profi
             FileAction::Write => live.extend((block..block + blocks).map(|block| (file, block))),
             FileAction::Delete | FileAction::Truncate => {
                 let gone = live.range((file, 0)..=(file, u32::MAX)).copied().collect::<Vec<_>>();
-                gone.iter().for_each(|block| {
+                for block in &gone {
                     live.remove(block);
-                });
+                }
             }
             FileAction::Read | FileAction::Sync => {}
         }

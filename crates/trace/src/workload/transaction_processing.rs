@@ -1,13 +1,14 @@
 //! Transaction processing: random updates through an index, a log, and a commit each time.
 //!
-//! | Table 4-1 | here |
-//! |---|---|
-//! | writes: random; no locality | the block of a random account |
-//! | reads: random; no locality for data, locality for indices | the account's block, below the root, an inner page and a leaf of its index |
-//! | interleaved | every transaction reads and writes |
-//! | sustained | each terminal begins a transaction every `interval` |
-//! | sizes vary | accounts, index, branches, log and a history that grows |
-//! | lifetimes vary | the log is written over and over, accounts at random, history never |
+//! Table 4-1, and what it is here:
+//!
+//! * *writes: random; no locality*: the block of a random account
+//! * *reads: random; no locality for data, locality for indices*: the account's block, below the
+//!   root, an inner page and a leaf of its index
+//! * *interleaved*: every transaction reads and writes
+//! * *sustained*: each terminal begins a transaction every `interval`
+//! * *sizes vary*: accounts, index, branches, log and a history that grows
+//! * *lifetimes vary*: the log is written over and over, accounts at random, history never
 //!
 //! A transaction reads its way through the index, reads and writes the account's block, writes the
 //! block of its branch and the current block of the log, and syncs ("the need for frequent data

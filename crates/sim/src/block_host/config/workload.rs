@@ -2,13 +2,17 @@
 
 use agewell_core::SimDuration;
 use agewell_trace::workload::{
-    AuspexParameters, Fill, HotColdParameters, MicrobenchmarkParameters, Pattern, ReadOrder,
-    Survey, TpcbParameters, UpdateParameters, WriteOrder, ZipfParameters,
+    AuspexParameters, DecisionSupportParameters, Fill, HotColdParameters, LongTermParameters,
+    MicrobenchmarkParameters, MultimediaParameters, Pattern, ReadOrder,
+    ScientificSimulationParameters, SoftwareDevelopmentParameters, Survey, TpcbParameters,
+    TransactionProcessingParameters, UpdateParameters, WriteOrder, ZipfParameters,
 };
 use serde_json::{Value, json};
 
 use super::{positive, small};
 use crate::config::{ConfigError, Table};
+
+mod families;
 
 /// File requests, and how full the disk is.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +52,18 @@ pub enum FileWorkloadKind {
     AuspexLike(AuspexParameters),
     /// A large file written, written again and read.
     Microbenchmark(MicrobenchmarkParameters),
+    /// Recordings, written once and played often.
+    Multimedia(MultimediaParameters),
+    /// Edit, compile, link, run.
+    SoftwareDevelopment(SoftwareDevelopmentParameters),
+    /// Random updates through an index, with commits.
+    TransactionProcessing(TransactionProcessingParameters),
+    /// Scans and queries by index over a large table.
+    DecisionSupport(DecisionSupportParameters),
+    /// Large inputs and outputs of experiments.
+    ScientificSimulation(ScientificSimulationParameters),
+    /// Three months of a file system of programs.
+    LongTerm(LongTermParameters),
     /// A block trace, taken as one large file a device.
     BlockTrace {
         /// Path as the experiment gives it.
@@ -63,6 +79,10 @@ pub enum FileWorkloadKind {
     FileTrace {
         /// Path as the experiment gives it.
         path: String,
+        /// The mark at which the part begins, if not all is wanted.
+        part: Option<String>,
+        /// How many times over.
+        repeat: u32,
     },
 }
 
@@ -75,6 +95,12 @@ enum Kind {
     Tpcb,
     AuspexLike,
     Microbenchmark,
+    Multimedia,
+    SoftwareDevelopment,
+    TransactionProcessing,
+    DecisionSupport,
+    ScientificSimulation,
+    LongTerm,
     BlockTrace,
     FileTrace,
 }
@@ -87,6 +113,12 @@ const KINDS: &[(&str, Kind)] = &[
     ("tpcb", Kind::Tpcb),
     ("auspex-like", Kind::AuspexLike),
     ("microbenchmark", Kind::Microbenchmark),
+    ("multimedia", Kind::Multimedia),
+    ("software-development", Kind::SoftwareDevelopment),
+    ("transaction-processing", Kind::TransactionProcessing),
+    ("decision-support", Kind::DecisionSupport),
+    ("scientific-simulation", Kind::ScientificSimulation),
+    ("long-term", Kind::LongTerm),
     ("trace", Kind::BlockTrace),
     ("file-trace", Kind::FileTrace),
 ];
@@ -126,6 +158,12 @@ impl WorkloadTable {
             Kind::Microbenchmark => {
                 FileWorkloadKind::Microbenchmark(read_microbenchmark(&mut table)?)
             }
+            Kind::Multimedia => families::read_multimedia(&mut table)?,
+            Kind::SoftwareDevelopment => families::read_software_development(&mut table)?,
+            Kind::TransactionProcessing => families::read_transaction_processing(&mut table)?,
+            Kind::DecisionSupport => families::read_decision_support(&mut table)?,
+            Kind::ScientificSimulation => families::read_scientific_simulation(&mut table)?,
+            Kind::LongTerm => families::read_long_term(&mut table)?,
             Kind::BlockTrace => FileWorkloadKind::BlockTrace {
                 path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
                 format: table.string("format")?,
@@ -134,6 +172,8 @@ impl WorkloadTable {
             },
             Kind::FileTrace => FileWorkloadKind::FileTrace {
                 path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
+                part: table.string("part")?,
+                repeat: positive(&mut table, "repeat", 1)?,
             },
         };
         let utilization = table.number("utilization", 0.0, 1.0)?.unwrap_or(0.85);
@@ -217,7 +257,27 @@ impl WorkloadTable {
                 }
                 table
             }
-            FileWorkloadKind::FileTrace { path } => json!({ "kind": "file-trace", "path": path }),
+            FileWorkloadKind::FileTrace { path, part, repeat } => {
+                let mut table = json!({ "kind": "file-trace", "path": path, "repeat": repeat });
+                if let Some(part) = part {
+                    table["part"] = json!(part);
+                }
+                table
+            }
+            FileWorkloadKind::Multimedia(parameters) => families::multimedia_table(parameters),
+            FileWorkloadKind::SoftwareDevelopment(parameters) => {
+                families::software_development_table(parameters)
+            }
+            FileWorkloadKind::TransactionProcessing(parameters) => {
+                families::transaction_processing_table(parameters)
+            }
+            FileWorkloadKind::DecisionSupport(parameters) => {
+                families::decision_support_table(parameters)
+            }
+            FileWorkloadKind::ScientificSimulation(parameters) => {
+                families::scientific_simulation_table(parameters)
+            }
+            FileWorkloadKind::LongTerm(parameters) => families::long_term_table(parameters),
         };
         table["utilization"] = json!(self.utilization);
         if let Some(preallocated) = self.preallocated {
