@@ -64,7 +64,9 @@ impl FilesTraced {
             initial = Some(live_before(&requests, mark.requests));
             requests.truncate(end);
             requests.drain(..mark.requests);
-            requests.iter_mut().for_each(|request| request.time.0 -= mark.time_ns);
+            for request in &mut requests {
+                request.time.0 -= mark.time_ns;
+            }
             round_ns = next.map_or(end_ns, |next| next.time_ns) - mark.time_ns;
         }
         if requests.is_empty() {
@@ -90,7 +92,9 @@ impl FilesTraced {
             None => Surveyor::default(),
         };
         for _ in 0..self.repeat {
-            self.requests.iter().for_each(|request| surveyor.note(request));
+            for request in &self.requests {
+                surveyor.note(request);
+            }
         }
         surveyor.finish()
     }
@@ -109,7 +113,9 @@ impl FilesTraced {
         let end = self.requests.len().min(self.next + requests_max);
         batch.extend_from_slice(&self.requests[self.next..end]);
         let offset_ns = u64::from(self.round) * self.round_ns;
-        batch.iter_mut().for_each(|request| request.time.0 += offset_ns);
+        for request in batch {
+            request.time.0 += offset_ns;
+        }
         self.next = end;
         if end == self.requests.len() {
             (self.round, self.next) = (self.round + 1, 0);
@@ -144,9 +150,13 @@ fn find_part<'a>(marks: &'a [Mark], part: &str) -> Result<(&'a Mark, Option<&'a 
 /// the end of a file counts as a block.
 fn live_before(requests: &[FileRequest], count: usize) -> Vec<InitialFile> {
     let mut evidence = Surveyor::default();
-    requests.iter().for_each(|request| evidence.note(request));
+    for request in requests {
+        evidence.note(request);
+    }
     let mut walk = Surveyor::knowing(evidence.finish().initial);
-    requests[..count].iter().for_each(|request| walk.note(request));
+    for request in &requests[..count] {
+        walk.note(request);
+    }
     let files = (0..).zip(walk.lengths()).map(|(file, blocks)| InitialFile { file, blocks });
     files.filter(|file| file.blocks > 0).collect()
 }

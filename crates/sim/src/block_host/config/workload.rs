@@ -338,7 +338,7 @@ fn read_microbenchmark(table: &mut Table) -> Result<MicrobenchmarkParameters, Co
 }
 
 /// What a choice is called in a configuration.
-fn name_of<T: PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
+fn name_of<T: Copy + PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
     let named = names.iter().find(|(_, named)| *named == choice);
     named.expect("every choice stands in its table of names").0
 }
