@@ -243,3 +243,125 @@ fn parameters_out_of_range_are_refused_in_one_line() {
     let slow = Sequential::new(&UpdateParameters { interval, ..update }).unwrap_err();
     assert_eq!(slow.key, "interval");
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn workloads_of_clients_keep_their_promises_for_any_seed_and_size(
+        seed: u64,
+        clients in 1_u32..5,
+        request_blocks in 1_u32..10,
+        count in 1_u32..20,
+        size in 4_u32..40,
+        share in 0.0..=1.0_f64,
+    ) {
+        let streams = RandomStreams::new(seed);
+        let multimedia = MultimediaParameters {
+            films: count,
+            film_blocks_min: size,
+            film_blocks_max: size * 3,
+            players: clients,
+            plays: 3 * count,
+            recorders: clients / 2,
+            recordings: count,
+            request_blocks,
+            ..MultimediaParameters::default()
+        };
+        check_clients(&Multimedia::new(&multimedia, &streams).unwrap());
+        let development = SoftwareDevelopmentParameters {
+            developers: clients,
+            projects: clients + count / 4,
+            sources: size,
+            headers: count,
+            includes: count / 2,
+            cycles: count,
+            rebuild_every: count % 5,
+            request_blocks,
+            ..SoftwareDevelopmentParameters::default()
+        };
+        check_clients(&SoftwareDevelopment::new(&development, &streams).unwrap());
+        let transactions = TransactionProcessingParameters {
+            accounts: 500 * size,
+            branch_blocks: count,
+            log_blocks: size,
+            terminals: clients,
+            transactions: 50 * count,
+            ..TransactionProcessingParameters::default()
+        };
+        check_clients(&TransactionProcessing::new(&transactions, &streams).unwrap());
+        let decisions = DecisionSupportParameters {
+            table_blocks: 10 * size,
+            indices: clients,
+            analysts: clients,
+            queries: count,
+            scan_share: share,
+            common_share: share,
+            query_entries: 20 * size,
+            load_every: count % 4,
+            request_blocks,
+            ..DecisionSupportParameters::default()
+        };
+        check_clients(&DecisionSupport::new(&decisions, &streams).unwrap());
+        let science = ScientificSimulationParameters {
+            inputs: count,
+            input_blocks_min: size,
+            experiments: 2 * count,
+            output_blocks_min: size,
+            step_blocks: count,
+            failure_share: 0.7 * share,
+            strided_share: share,
+            scientists: clients,
+            request_blocks,
+            ..ScientificSimulationParameters::default()
+        };
+        check_clients(&ScientificSimulation::new(&science, &streams).unwrap());
+        let long_term = LongTermParameters {
+            machines: clients,
+            weeks: 1 + count % 3,
+            programs: size,
+            libraries: 4 + count,
+            runs: 10 * count,
+            read_write_ratio: 0.2 + 10.0 * share,
+            paged_share: share,
+            request_blocks,
+            ..LongTermParameters::default()
+        };
+        check_clients(&LongTerm::new(&long_term, &streams).unwrap());
+    }
+}
+
+#[test]
+fn another_seed_makes_another_stream_of_every_family() {
+    let heads = |seed| {
+        let streams = RandomStreams::new(seed);
+        let head = |mut workload: Box<dyn FileWorkload>| {
+            let mut batch = Vec::new();
+            workload.next_batch(&mut batch, 500);
+            batch
+        };
+        [
+            head(Box::new(Multimedia::new(&MultimediaParameters::default(), &streams).unwrap())),
+            head(Box::new(
+                SoftwareDevelopment::new(&SoftwareDevelopmentParameters::default(), &streams)
+                    .unwrap(),
+            )),
+            head(Box::new(
+                TransactionProcessing::new(&TransactionProcessingParameters::default(), &streams)
+                    .unwrap(),
+            )),
+            head(Box::new(
+                DecisionSupport::new(&DecisionSupportParameters::default(), &streams).unwrap(),
+            )),
+            head(Box::new(
+                ScientificSimulation::new(&ScientificSimulationParameters::default(), &streams)
+                    .unwrap(),
+            )),
+            head(Box::new(LongTerm::new(&LongTermParameters::default(), &streams).unwrap())),
+        ]
+    };
+    let (one, same, other) = (heads(1), heads(1), heads(2));
+    assert_eq!(one, same);
+    for (family, (one, other)) in one.iter().zip(&other).enumerate() {
+        assert_ne!(one, other, "family {family}");
+    }
+}
