@@ -27,7 +27,7 @@ mod setting;
 mod trust;
 
 pub use access_graph::{AccessGraph, EDGES, Edge, Recorded};
-pub use decision::{Proposal, patch_pays, room_ns};
+pub use decision::{Proposal, RoomMade, patch_pays, room_ns};
 pub use partitions::Partitions;
 pub use related::RelatedBlocks;
 pub use reorganiser::{PlaceView, ReorganisationCounts, Reorganiser};

@@ -83,6 +83,26 @@ impl<P: Placement> Log<P> {
         regrouped.map(|()| moved)
     }
 
+    /// Pieces in which `blocks` blocks will lie if they are regrouped now, as far as that can be told
+    /// without doing it: if they run over the end of a segment, the next follows it if it is free.
+    #[must_use]
+    pub fn pieces_regrouped(&self, blocks: u32) -> u32 {
+        let Some(log) = self.placement.regroups_to() else { return blocks };
+        let open = self.open[usize::from(log)];
+        let rest = open.end - open.next;
+        if rest >= blocks {
+            return 1;
+        }
+        let (last, segments) = (self.reorganisation.last, self.table.shape.segments());
+        let follows =
+            |segment: u32| segment < segments && self.table.state[segment as usize] == State::Free;
+        let beyond = (blocks - rest).div_ceil(self.table.shape.segment_blocks_max());
+        let row = (1..=beyond).take_while(|ahead| last != NONE && follows(last + ahead)).count();
+        let breaks = beyond - row as u32;
+        // Without a rest the first segment begins the first piece.
+        if rest > 0 { 1 + breaks } else { breaks.max(1) }
+    }
+
     /// Reads those of `members` that are not cached, as they lie.
     fn read_members(
         &mut self,

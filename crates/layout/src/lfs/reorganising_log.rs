@@ -15,7 +15,7 @@ use super::{AdaptiveLog, Counts, Log};
 use crate::block_device::{BlockDevice, Purpose};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, read_in_runs};
 use crate::reorganise::{
-    PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, room_ns,
+    PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade, room_ns,
 };
 
 /// The cost of room is measured over this share of the disk's blocks written, and the one before;
@@ -49,15 +49,15 @@ impl RoomCost {
     fn note<P: Placement>(&mut self, log: &Log<P>) {
         let counts = log.counts();
         let lately = counts.since(&self.before);
-        let disk = &log.setting.disk;
-        self.room_ns = room_ns(
-            disk,
-            log.shape().segment_blocks_max(),
-            lately.read_blocks,
-            lately.cleaned_blocks,
-            lately.plugged_blocks,
-            written(&lately),
-        );
+        let made = RoomMade {
+            read_blocks: lately.read_blocks,
+            cleaned_blocks: lately.cleaned_blocks,
+            plugged_blocks: lately.plugged_blocks,
+            victim_live_blocks: lately.victim_live_blocks,
+            victim_blocks: lately.victim_blocks,
+            written_blocks: written(&lately),
+        };
+        self.room_ns = room_ns(&log.setting.disk, log.shape().segment_blocks_max(), &made);
         let window = log.shape().capacity_blocks() / ROOM_WINDOW_SHARE;
         if written(&counts.since(&self.since)) > window {
             (self.before, self.since) = (self.since, *counts);
@@ -80,17 +80,16 @@ impl<P: Placement> PlaceView for View<'_, P> {
     #[inline]
     fn follows(&self, slot: u32, next: u32) -> bool {
         let shape = self.log.shape();
-        if slot + 1 == next {
-            return shape.segment_of(slot) == shape.segment_of(next)
-                || shape.address_blocks(slot) + 1 == shape.address_blocks(next);
+        let (segment, behind) = (shape.segment_of(slot), shape.segment_of(next));
+        if segment == behind {
+            return slot + 1 == next;
         }
-        // Segments may be numbered with a gap between their slots and lie side by side.
-        next > slot && {
-            let segment = shape.segment_of(slot);
-            segment + 1 == shape.segment_of(next)
-                && shape.first_slot(segment + 1) == next
-                && shape.first_slot(segment) + shape.segment_blocks(segment) == slot + 1
-        }
+        // Segments that lie side by side may be numbered with a gap between their slots.
+        segment + 1 == behind && shape.address_blocks(slot) + 1 == shape.address_blocks(next)
+    }
+
+    fn pieces_moved(&self, blocks: u32) -> u32 {
+        self.log.pieces_regrouped(blocks)
     }
 
     fn is_outer(&self, slot: u32) -> bool {

@@ -184,7 +184,9 @@ mod tests {
     fn slow_weaken(edges: &mut Vec<Edge>, to: u32) -> bool {
         let found = edges.iter_mut().find(|edge| edge.target == to);
         let there = found.is_some();
-        found.into_iter().for_each(|edge| edge.weight -= 1);
+        if let Some(edge) = found {
+            edge.weight -= 1;
+        }
         edges.retain(|edge| edge.weight > 0);
         there
     }

@@ -9,8 +9,9 @@
 //! * *passes*: a group that was read k times since it was written is expected to be read k times
 //!   more, as often as not (what is known of nothing but its age lives as long again), scaled by
 //!   how such expectations were met before ([`Trust`](super::trust::Trust));
-//! * *gain* of a pass: an access for every piece in which the group lies, less one;
-//! * *cost*: reading what is not in memory as it lies, writing the group in one piece, and making
+//! * *gain* of a pass: an access for every piece in which the group lies, less those in which it
+//!   will lie, which is one unless a segment ends there;
+//! * *cost*: reading what is not in memory as it lies, writing the group, and making
 //!   room for it at what room costs now.
 //!
 //! All of it is in disk time by the policies' [`CostModel`]. Pure functions of plain values.
@@ -24,6 +25,8 @@ pub struct Proposal {
     pub blocks: u32,
     /// Pieces in which they lie, read in the order in which they would be laid out.
     pub pieces: u32,
+    /// Pieces in which they would lie if they were moved: more than one where a segment ends.
+    pub pieces_moved: u32,
     /// Blocks that are not in memory.
     pub uncached_blocks: u32,
     /// Pieces in which those lie.
@@ -43,10 +46,10 @@ impl Proposal {
         self.pieces <= 1 + self.blocks / 8
     }
 
-    /// Disk time that one pass over the group takes less when it lies in one piece, ns.
+    /// Disk time that one pass over the group takes less when it has been moved, ns.
     #[must_use]
     pub fn gain_ns(&self, disk: &CostModel) -> f64 {
-        f64::from(self.pieces.saturating_sub(1)) * disk.access_ns as f64
+        f64::from(self.pieces.saturating_sub(self.pieces_moved)) * disk.access_ns as f64
     }
 
     /// Disk time that moving it takes, ns.
@@ -56,7 +59,7 @@ impl Proposal {
             |blocks: u32| disk.streaming_ns(u64::from(blocks) * disk.block_bytes) as f64;
         let read = f64::from(self.uncached_pieces) * disk.access_ns as f64
             + streaming(self.uncached_blocks);
-        let write = disk.access_ns as f64 + streaming(self.blocks);
+        let write = f64::from(self.pieces_moved) * disk.access_ns as f64 + streaming(self.blocks);
         read + write + f64::from(self.blocks) * self.room_ns
     }
 
@@ -76,24 +79,52 @@ pub fn patch_pays(reads: u16, disk: &CostModel) -> bool {
     u64::from(reads) * disk.access_ns > patch_ns
 }
 
-/// What making room cost a block that was written, ns, from what a log did meanwhile: segments
-/// read, and blocks moved in whole segments or one by one.
+/// What a log did to make room for blocks that it wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RoomMade {
+    /// Blocks of segments that were read to be collected.
+    pub read_blocks: u64,
+    /// Live blocks moved in whole segments.
+    pub cleaned_blocks: u64,
+    /// Live blocks moved one by one into holes.
+    pub plugged_blocks: u64,
+    /// Live blocks of the segments collected.
+    pub victim_live_blocks: u64,
+    /// All their blocks.
+    pub victim_blocks: u64,
+    /// Blocks written that needed room.
+    pub written_blocks: u64,
+}
+
+/// What making room for a block of a group will cost, ns, from what it cost lately.
+///
+/// A block that is moved leaves a hole where it lay, so that the more is moved the emptier are the
+/// segments that are collected for it. While all of the scattered data is moved the utilization u of
+/// a victim falls from what it was lately to nothing. A block freed by cleaning costs
+/// (1 + u) / (1 - u) of the time it takes to write one; its mean over that is
+/// (-u - 2 ln(1 - u)) / u. A block freed by plugging costs a copy for each live block of the
+/// victim, half as many on average.
 #[must_use]
-pub fn room_ns(
-    disk: &CostModel,
-    segment_blocks: u32,
-    read_blocks: u64,
-    cleaned_blocks: u64,
-    plugged_blocks: u64,
-    written_blocks: u64,
-) -> f64 {
-    if written_blocks == 0 {
+pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade) -> f64 {
+    if made.written_blocks == 0 || made.victim_blocks == 0 {
         return 0.0;
     }
-    let segment_ns = disk.blocks_ns(segment_blocks) as f64 / f64::from(segment_blocks);
-    let whole = (read_blocks + cleaned_blocks) as f64 * segment_ns;
-    let single = plugged_blocks as f64 * disk.blocks_ns(1) as f64;
-    (whole + single) / written_blocks as f64
+    let block_ns = disk.blocks_ns(segment_blocks) as f64 / f64::from(segment_blocks);
+    let whole = (made.read_blocks + made.cleaned_blocks) as f64 * block_ns;
+    let single = made.plugged_blocks as f64 * disk.blocks_ns(1) as f64;
+    let live = made.victim_live_blocks as f64 / made.victim_blocks as f64;
+    (whole * cleaning_relief(live) + single / 2.0) / made.written_blocks as f64
+}
+
+/// Mean cost of cleaning segments of utilizations from `live` down to nothing, over that of cleaning
+/// at `live`.
+fn cleaning_relief(live: f64) -> f64 {
+    // Full segments free nothing; the limit of the ratio is zero, and an empty one has no other.
+    if live <= 0.0 || live >= 1.0 {
+        return if live <= 0.0 { 1.0 } else { 0.0 };
+    }
+    let mean = (-live - 2.0 * (1.0 - live).ln()) / live;
+    mean * (1.0 - live) / (1.0 + live)
 }
 
 #[cfg(test)]
@@ -111,6 +142,7 @@ mod tests {
     const SCATTERED: Proposal = Proposal {
         blocks: 32,
         pieces: 32,
+        pieces_moved: 1,
         uncached_blocks: 0,
         uncached_pieces: 0,
         reads: 2.0,
@@ -154,11 +186,34 @@ mod tests {
     }
 
     #[test]
-    fn room_costs_what_was_read_and_moved_over_what_was_written() {
-        assert!(room_ns(&DISK, 32, 0, 0, 0, 100).abs() < 1e-9);
-        // Two segments read and one written for 32 blocks: three segments' times over 32.
-        let cost = room_ns(&DISK, 32, 64, 32, 0, 32);
-        assert!((cost - 3.0 * 67_428_800.0 / 32.0).abs() < 1.0);
-        assert!(room_ns(&DISK, 32, 0, 0, 0, 0).abs() < 1e-9);
+    fn room_costs_what_collections_took_less_what_moving_empties() {
+        let made = RoomMade {
+            read_blocks: 64,
+            cleaned_blocks: 32,
+            victim_live_blocks: 32,
+            victim_blocks: 64,
+            written_blocks: 32,
+            ..RoomMade::default()
+        };
+        // Three segments' times for 32 blocks at u = 1/2, where a block costs 3 and on the way down
+        // to nothing (-1/2 + 2 ln 2) / (1/2) = 1.772589.
+        let cost = room_ns(&DISK, 32, &made);
+        assert!((cost - 1.772_589 * 67_428_800.0 / 32.0).abs() < 10.0, "{cost}");
+        assert!(room_ns(&DISK, 32, &RoomMade::default()).abs() < 1e-9);
+        let plugged = RoomMade { cleaned_blocks: 0, read_blocks: 0, plugged_blocks: 64, ..made };
+        let cost = room_ns(&DISK, 32, &plugged);
+        assert!((cost - 16_638_400.0).abs() < 1.0, "{cost}");
+    }
+
+    #[test]
+    fn the_relief_is_the_mean_over_all_utilizations_below() {
+        for live in [0.1, 0.5, 0.8, 0.95] {
+            let steps = 100_000;
+            let at = |u: f64| (1.0 + u) / (1.0 - u);
+            let sum: f64 =
+                (0..steps).map(|step| at(live * (f64::from(step) + 0.5) / f64::from(steps))).sum();
+            let mean = sum / f64::from(steps) / at(live);
+            assert!((cleaning_relief(live) - mean).abs() < 1e-6);
+        }
     }
 }

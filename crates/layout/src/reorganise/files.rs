@@ -5,7 +5,7 @@
 //! comes when its directory's last bin is full begins another. A file larger than a part is grouped
 //! by its extents.
 //!
-//! Invariants: `files[f][b]` is the block that is named `(f, b)`, and `names` is its inverse.
+//! Invariants: `known[f].blocks[b]` is the block that is named `(f, b)`, and `names` is its inverse.
 
 use super::access_graph::NONE;
 use crate::block_layout::FileBlock;
@@ -39,7 +39,7 @@ struct Bin {
 pub(crate) struct Files {
     part_blocks: u32,
     names: Vec<FileBlock>,
-    files: Vec<File>,
+    known: Vec<File>,
     bins: Vec<Bin>,
     /// The last bin of each directory.
     open: Vec<Option<u32>>,
@@ -51,7 +51,7 @@ impl Files {
         Self {
             part_blocks,
             names: Vec::new(),
-            files: Vec::new(),
+            known: Vec::new(),
             bins: Vec::new(),
             open: Vec::new(),
         }
@@ -60,18 +60,18 @@ impl Files {
     /// A file comes into being.
     pub(crate) fn create(&mut self, file: u32, directory: u32) {
         let (number, directory) = (file as usize, directory as usize);
-        if number >= self.files.len() {
-            self.files.resize_with(number + 1, File::default);
+        if number >= self.known.len() {
+            self.known.resize_with(number + 1, File::default);
         }
         if directory >= self.open.len() {
             self.open.resize(directory + 1, None);
         }
-        if self.files[number].bin.is_some() {
+        if self.known[number].bin.is_some() {
             return;
         }
         let has_room = |bin: &u32| {
             let files = self.bins[*bin as usize].files.iter();
-            let blocks: u32 = files.map(|file| self.files[*file as usize].live).sum();
+            let blocks: u32 = files.map(|file| self.known[*file as usize].live).sum();
             blocks < self.part_blocks
         };
         let bin = self.open[directory].filter(has_room).unwrap_or_else(|| {
@@ -80,12 +80,12 @@ impl Files {
         });
         self.open[directory] = Some(bin);
         self.bins[bin as usize].files.push(file);
-        self.files[number].bin = Some(bin);
+        self.known[number].bin = Some(bin);
     }
 
     /// A file is gone.
     pub(crate) fn remove(&mut self, file: u32) {
-        let Some(known) = self.files.get_mut(file as usize) else { return };
+        let Some(known) = self.known.get_mut(file as usize) else { return };
         if let Some(bin) = known.bin.take() {
             self.bins[bin as usize].files.retain(|other| *other != file);
         }
@@ -101,11 +101,11 @@ impl Files {
         }
         self.forget(block);
         self.names[block as usize] = name;
-        if self.files.get(name.file as usize).is_none_or(|file| file.bin.is_none()) {
+        if self.known.get(name.file as usize).is_none_or(|file| file.bin.is_none()) {
             self.create(name.file, 0);
         }
         let part_blocks = self.part_blocks as usize;
-        let file = &mut self.files[name.file as usize];
+        let file = &mut self.known[name.file as usize];
         let end = name.block as usize + 1;
         if end > file.blocks.len() {
             file.blocks.resize(end, NONE);
@@ -119,7 +119,7 @@ impl Files {
     pub(crate) fn forget(&mut self, block: u32) {
         let Some(name) = self.name(block) else { return };
         self.names[block as usize] = NOBODY;
-        let file = &mut self.files[name.file as usize];
+        let file = &mut self.known[name.file as usize];
         file.blocks[name.block as usize] = NONE;
         file.live -= 1;
         if file.live == 0 {
@@ -142,7 +142,7 @@ impl Files {
 
     /// Blocks of `file`.
     pub(crate) fn len(&self, file: u32) -> u32 {
-        self.files.get(file as usize).map_or(0, |file| file.live)
+        self.known.get(file as usize).map_or(0, |file| file.live)
     }
 
     /// Whether `file` is grouped by extents.
@@ -160,12 +160,12 @@ impl Files {
     /// The bin of `file`.
     #[inline]
     pub(crate) fn bin_of(&self, file: u32) -> Option<u32> {
-        self.files.get(file as usize)?.bin
+        self.known.get(file as usize)?.bin
     }
 
     /// Blocks of extent `extent` of `file`, in their order.
     pub(crate) fn extent(&self, file: u32, extent: u32) -> impl Iterator<Item = u32> + '_ {
-        let blocks = self.files.get(file as usize).map_or(&[][..], |file| &file.blocks);
+        let blocks = self.known.get(file as usize).map_or(&[][..], |file| &file.blocks);
         let first = (extent * self.part_blocks) as usize;
         let blocks = blocks.iter().copied().skip(first).take(self.part_blocks as usize);
         blocks.filter(|block| *block != NONE)
@@ -173,7 +173,7 @@ impl Files {
 
     /// Blocks of `file`, in their order.
     pub(crate) fn blocks(&self, file: u32) -> impl Iterator<Item = u32> + '_ {
-        let blocks = self.files.get(file as usize).map_or(&[][..], |file| &file.blocks);
+        let blocks = self.known.get(file as usize).map_or(&[][..], |file| &file.blocks);
         blocks.iter().copied().filter(|block| *block != NONE)
     }
 
@@ -185,7 +185,7 @@ impl Files {
 
     /// The tally of an extent.
     pub(crate) fn extent_part(&mut self, file: u32, extent: u32) -> Option<(&mut u64, &mut u64)> {
-        let part = self.files.get_mut(file as usize)?.extents.get_mut(extent as usize)?;
+        let part = self.known.get_mut(file as usize)?.extents.get_mut(extent as usize)?;
         Some((&mut part.reads, &mut part.mark))
     }
 
@@ -201,8 +201,8 @@ impl Files {
             file.blocks.capacity() * size_of::<u32>() + file.extents.capacity() * size_of::<Part>()
         };
         self.names.capacity() * size_of::<FileBlock>()
-            + self.files.capacity() * size_of::<File>()
-            + self.files.iter().map(file).sum::<usize>()
+            + self.known.capacity() * size_of::<File>()
+            + self.known.iter().map(file).sum::<usize>()
             + self.bins.iter().map(|bin| bin.files.capacity() * 4 + size_of::<Bin>()).sum::<usize>()
     }
 }

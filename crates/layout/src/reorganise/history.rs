@@ -64,11 +64,13 @@ impl History {
         self.touch(block)
     }
 
-    /// `block` was written; the block that leaves memory for it.
+    /// `block` was written, to the place among others where it lay if it `keeps` that; the block
+    /// that leaves memory for it.
     #[inline]
-    pub(crate) fn write(&mut self, block: u32) -> Option<u32> {
+    pub(crate) fn write(&mut self, block: u32, keeps: bool) -> Option<u32> {
         let known = &mut self.known[block as usize];
-        (known.reads, known.moves, known.trial) = (0, 0, 0);
+        (known.reads, known.moves) = (0, 0);
+        known.trial = if keeps { known.trial } else { 0 };
         self.touch(block)
     }
 
@@ -102,7 +104,7 @@ impl History {
         self.known[block as usize].moves
     }
 
-    /// The trial that `block` was last moved in; zero if it was not since it was last written.
+    /// The trial that `block` was last moved in; zero if it was not, or has left.
     #[inline]
     pub(crate) fn trial(&self, block: u32) -> u8 {
         self.known[block as usize].trial
@@ -140,7 +142,7 @@ mod tests {
                     history.read(block)
                 } else {
                     reads[block as usize] = 0;
-                    history.write(block)
+                    history.write(block, false)
                 };
                 done.push(block);
                 let gone: Vec<u32> =

@@ -71,7 +71,7 @@ struct Partition {
 pub struct Partitions {
     limit_blocks: u32,
     members: Vec<Member>,
-    partitions: Vec<Partition>,
+    records: Vec<Partition>,
     free: Vec<u32>,
     /// Blocks that each node stands for; one each if empty.
     sizes: Vec<u32>,
@@ -84,7 +84,7 @@ impl Partitions {
         Self {
             limit_blocks: limit_blocks.max(1),
             members: vec![ABSENT; blocks as usize],
-            partitions: Vec::new(),
+            records: Vec::new(),
             free: Vec::new(),
             sizes: Vec::new(),
         }
@@ -115,7 +115,7 @@ impl Partitions {
         }
         let before = std::mem::replace(&mut self.sizes[node as usize], blocks);
         let Some(number) = self.of(node) else { return };
-        let partition = &mut self.partitions[number as usize];
+        let partition = &mut self.records[number as usize];
         partition.blocks = partition.blocks - before + blocks;
         if partition.members > 1 && partition.blocks > self.limit_blocks {
             self.leave(graph, node);
@@ -146,44 +146,44 @@ impl Partitions {
     /// Blocks in `partition`.
     #[must_use]
     pub fn len(&self, partition: u32) -> u32 {
-        self.partitions[partition as usize].members
+        self.records[partition as usize].members
     }
 
     /// Whether no block is in `partition`: its number is not in use.
     #[must_use]
     pub fn is_empty(&self, partition: u32) -> bool {
-        self.partitions.get(partition as usize).is_none_or(|partition| partition.members == 0)
+        self.records.get(partition as usize).is_none_or(|partition| partition.members == 0)
     }
 
     /// Sum of the ties of the members of `partition`.
     #[must_use]
     #[inline]
     pub fn ties_within(&self, partition: u32) -> u64 {
-        self.partitions[partition as usize].ties
+        self.records[partition as usize].ties
     }
 
     /// The value of `partition`: see the module.
     #[must_use]
     #[inline]
     pub fn value(&self, partition: u32) -> f64 {
-        let Partition { ties, members, .. } = self.partitions[partition as usize];
+        let Partition { ties, members, .. } = self.records[partition as usize];
         ties as f64 / f64::from(members)
     }
 
     /// A number that the caller keeps with `partition`; zero at first.
     #[must_use]
     pub fn mark(&self, partition: u32) -> u64 {
-        self.partitions[partition as usize].mark
+        self.records[partition as usize].mark
     }
 
     /// Changes that number.
     pub fn set_mark(&mut self, partition: u32, mark: u64) {
-        self.partitions[partition as usize].mark = mark;
+        self.records[partition as usize].mark = mark;
     }
 
     /// Members of `partition`, in the order in which they came together.
     pub fn members(&self, partition: u32) -> impl Iterator<Item = u32> + '_ {
-        let first = self.partitions.get(partition as usize).map_or(NONE, |found| found.first);
+        let first = self.records.get(partition as usize).map_or(NONE, |found| found.first);
         let listed = |block: u32| (block != NONE).then_some(block);
         std::iter::successors(listed(first), move |block| {
             listed(self.members[*block as usize].next)
@@ -192,7 +192,7 @@ impl Partitions {
 
     /// Partitions, in the order of their numbers.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.partitions.len() as u32).filter(|partition| !self.is_empty(*partition))
+        (0..self.records.len() as u32).filter(|partition| !self.is_empty(*partition))
     }
 
     /// `block` was read, not right after another.
@@ -225,17 +225,17 @@ impl Partitions {
         self.members[one as usize].ties += weight;
         self.members[other as usize].ties += weight;
         let partition = self.members[one as usize].partition;
-        self.partitions[partition as usize].ties += u64::from(2 * weight);
+        self.records[partition as usize].ties += u64::from(2 * weight);
     }
 
     /// An edge weighs so much less; members whose last tie that was stand alone from then on.
     #[inline]
     fn loosen(&mut self, from: u32, to: u32, weight: u32) {
         let partition = self.members[from as usize].partition;
-        if partition >= GONE || partition != self.members[to as usize].partition {
+        if weight == 0 || partition >= GONE || partition != self.members[to as usize].partition {
             return;
         }
-        self.partitions[partition as usize].ties -= u64::from(2 * weight);
+        self.records[partition as usize].ties -= u64::from(2 * weight);
         for block in [from, to] {
             self.members[block as usize].ties -= weight;
             if self.members[block as usize].ties == 0 {
@@ -258,11 +258,11 @@ impl Partitions {
         let blocks = self.size(block);
         let alone = Partition { first: block, last: block, members: 1, blocks, ties: 0, mark: 0 };
         let partition = if let Some(partition) = self.free.pop() {
-            self.partitions[partition as usize] = alone;
+            self.records[partition as usize] = alone;
             partition
         } else {
-            self.partitions.push(alone);
-            self.partitions.len() as u32 - 1
+            self.records.push(alone);
+            self.records.len() as u32 - 1
         };
         self.members[block as usize] = Member { partition, ..ABSENT };
     }
@@ -271,7 +271,7 @@ impl Partitions {
     fn unlink(&mut self, block: u32) {
         let Member { partition, next, previous, .. } = self.members[block as usize];
         let size = self.size(block);
-        let record = &mut self.partitions[partition as usize];
+        let record = &mut self.records[partition as usize];
         match previous {
             NONE => record.first = next,
             previous => self.members[previous as usize].next = next,
@@ -293,7 +293,7 @@ impl Partitions {
         let size = self.size(block);
         self.members[block as usize] = Member { partition, ties: 0, next, previous };
         self.members[previous as usize].next = block;
-        let record = &mut self.partitions[partition as usize];
+        let record = &mut self.records[partition as usize];
         match next {
             NONE => record.last = block,
             next => self.members[next as usize].previous = block,
@@ -307,7 +307,7 @@ impl Partitions {
     fn meet(&mut self, graph: &AccessGraph, from: u32, to: u32, weight: u16) {
         let home = self.members[from as usize].partition;
         let there = self.members[to as usize].partition;
-        let room = self.limit_blocks.saturating_sub(self.partitions[home as usize].blocks);
+        let room = self.limit_blocks.saturating_sub(self.records[home as usize].blocks);
         if there == NEVER {
             // Nothing leads to it but this edge.
             if self.size(to) <= room {
@@ -325,7 +325,7 @@ impl Partitions {
             return;
         }
         let there = self.members[to as usize].partition;
-        if self.partitions[there as usize].blocks <= room {
+        if self.records[there as usize].blocks <= room {
             self.merge(graph, home, there);
         } else {
             self.shift(graph, from, to);
@@ -335,7 +335,7 @@ impl Partitions {
     /// Makes one partition of two: the members of `behind` follow those of `ahead`.
     fn merge(&mut self, graph: &AccessGraph, ahead: u32, behind: u32) {
         let joined = self.tie_across(graph, ahead, behind) + self.tie_across(graph, behind, ahead);
-        let (one, other) = (self.partitions[ahead as usize], self.partitions[behind as usize]);
+        let (one, other) = (self.records[ahead as usize], self.records[behind as usize]);
         self.members[one.last as usize].next = other.first;
         self.members[other.first as usize].previous = one.last;
         let both = Partition {
@@ -355,15 +355,15 @@ impl Partitions {
             self.members[block as usize].partition = kept;
             block = self.members[block as usize].next;
         }
-        self.partitions[kept as usize] = both;
-        self.partitions[gone as usize].members = 0;
+        self.records[kept as usize] = both;
+        self.records[gone as usize] = Partition { members: 0, ties: 0, ..other };
         self.free.push(gone);
     }
 
     /// Adds the edges from members of `source` to members of `target` to the ties of both ends,
     /// and gives their weight.
     fn tie_across(&mut self, graph: &AccessGraph, source: u32, target: u32) -> u64 {
-        let (mut joined, mut block) = (0, self.partitions[source as usize].first);
+        let (mut joined, mut block) = (0, self.records[source as usize].first);
         while block != NONE {
             for edge in graph.edges(block) {
                 if self.members[edge.target as usize].partition == target {
@@ -398,7 +398,7 @@ impl Partitions {
             return;
         }
         let target = self.members[stays as usize].partition;
-        let room = self.limit_blocks.saturating_sub(self.partitions[target as usize].blocks);
+        let room = self.limit_blocks.saturating_sub(self.records[target as usize].blocks);
         if self.size(mover) > room {
             let others = self.members(target).filter(|block| *block != stays);
             let Some(weakest) = others.min_by_key(|block| self.members[*block as usize].ties)
@@ -430,7 +430,7 @@ impl Partitions {
                 target.ties -= u32::from(edge.weight);
             }
         }
-        let mut member = self.partitions[partition as usize].first;
+        let mut member = self.records[partition as usize].first;
         while member != NONE {
             if member != block {
                 self.members[member as usize].ties -= u32::from(graph.weight(member, block));
@@ -438,7 +438,7 @@ impl Partitions {
             member = self.members[member as usize].next;
         }
         let ties = std::mem::take(&mut self.members[block as usize].ties);
-        self.partitions[partition as usize].ties -= u64::from(2 * ties);
+        self.records[partition as usize].ties -= u64::from(2 * ties);
         self.unlink(block);
     }
 
@@ -455,7 +455,7 @@ impl Partitions {
                 ties += u32::from(edge.weight);
             }
         }
-        let mut other = self.partitions[partition as usize].first;
+        let mut other = self.records[partition as usize].first;
         while other != NONE {
             let weight = u32::from(graph.weight(other, block));
             self.members[other as usize].ties += weight;
@@ -463,14 +463,14 @@ impl Partitions {
             other = self.members[other as usize].next;
         }
         self.members[block as usize].ties = ties;
-        self.partitions[partition as usize].ties += u64::from(2 * ties);
+        self.records[partition as usize].ties += u64::from(2 * ties);
     }
 
     fn sever_untied(&mut self, partition: u32) {
         if self.is_empty(partition) {
             return;
         }
-        let mut block = self.partitions[partition as usize].first;
+        let mut block = self.records[partition as usize].first;
         while block != NONE {
             let Member { next, ties, .. } = self.members[block as usize];
             if ties == 0 {
@@ -480,25 +480,36 @@ impl Partitions {
         }
     }
 
-    /// `block` was written: the edges that begin at it and those that tie it to other members
-    /// weigh one less (Matthews 1999, §6.4.3).
+    /// `block` was written: the edges that begin at it weigh one less (Matthews 1999, §6.4.3). When
+    /// the last of them is gone it is severed: the edges of other members to it are forgotten, too.
     ///
-    /// Edges that lead to it from elsewhere are known only there and stay; they tie it to nothing.
+    /// A block's edges are those that it keeps. If those that lead to it weighed less as well, an
+    /// edge would lose two when a whole file is written once, and gain one when it is read.
     pub fn written(&mut self, graph: &mut AccessGraph, block: u32) {
         let mut targets = [NONE; super::access_graph::EDGES];
         for (target, edge) in targets.iter_mut().zip(graph.edges(block)) {
             *target = edge.target;
         }
+        let had_edges = targets[0] != NONE;
         for target in targets.into_iter().filter(|target| *target != NONE) {
             graph.weaken(block, target);
             self.loosen(block, target, 1);
         }
+        if had_edges && graph.edges(block).next().is_none() {
+            self.cut_from(graph, block);
+        }
+    }
+
+    /// Forgets the edges of other members to `block`.
+    #[cold]
+    fn cut_from(&mut self, graph: &mut AccessGraph, block: u32) {
         let Some(partition) = self.of(block) else { return };
-        let mut member = self.partitions[partition as usize].first;
+        let mut member = self.records[partition as usize].first;
         while member != NONE && self.members[block as usize].ties > 0 {
             let next = self.members[member as usize].next;
-            if member != block && graph.weaken(member, block) {
-                self.loosen(member, block, 1);
+            if member != block {
+                let weight = graph.cut(member, block);
+                self.loosen(member, block, u32::from(weight));
             }
             member = next;
         }
@@ -510,7 +521,7 @@ impl Partitions {
             self.leave(graph, block);
             self.members[block as usize] = Member { partition: GONE, ..ABSENT };
             if !self.is_empty(partition) {
-                let mut member = self.partitions[partition as usize].first;
+                let mut member = self.records[partition as usize].first;
                 while member != NONE {
                     graph.cut(member, block);
                     member = self.members[member as usize].next;
@@ -534,8 +545,9 @@ impl Partitions {
             .map(|(place, block)| (block, 0, place, false))
             .collect();
         known.sort_unstable();
+        // Every block asked for is a member, so that its place is found, not one to put it at.
         let find = |known: &[(u32, u32, usize, bool)], block: u32| {
-            known.binary_search_by_key(&block, |member| member.0).expect("it is a member")
+            known.partition_point(|member| member.0 < block)
         };
         for member in self.members(partition) {
             for edge in graph.edges(member).filter(within) {
@@ -580,7 +592,7 @@ impl Partitions {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.members.capacity() * size_of::<Member>()
-            + self.partitions.capacity() * size_of::<Partition>()
+            + self.records.capacity() * size_of::<Partition>()
             + (self.free.capacity() + self.sizes.capacity()) * size_of::<u32>()
     }
 
@@ -600,7 +612,7 @@ impl Partitions {
             }
         }
         let mut listed = 0;
-        for (number, partition) in self.partitions.iter().enumerate() {
+        for (number, partition) in self.records.iter().enumerate() {
             assert_eq!(partition.members == 0, self.free.contains(&(number as u32)));
             if partition.members == 0 {
                 continue;

@@ -33,6 +33,9 @@ pub trait PlaceView {
     /// Whether `next` lies right behind `slot` on the disk.
     fn follows(&self, slot: u32, next: u32) -> bool;
 
+    /// Pieces in which `blocks` blocks will lie if they are moved now.
+    fn pieces_moved(&self, blocks: u32) -> u32;
+
     /// Whether `slot` lies in the half of the disk that is farther from its middle.
     fn is_outer(&self, slot: u32) -> bool;
 
@@ -73,6 +76,9 @@ pub struct Reorganiser {
     trust: Trust,
     /// Where the block lay that was read last.
     previous: Option<u32>,
+    /// Its group, and whether a read within that made the arm move.
+    current: Option<Group>,
+    current_jumped: bool,
     waiting: VecDeque<Group>,
     /// The group chosen and its blocks, in the order to lay them out.
     chosen: Option<Group>,
@@ -81,6 +87,9 @@ pub struct Reorganiser {
     slots: Vec<u32>,
     counts: ReorganisationCounts,
     disk_reads: u64,
+    /// Time to read a block right behind another, and elsewhere, ns.
+    stream_ns: u64,
+    jump_ns: u64,
 }
 
 impl Reorganiser {
@@ -94,12 +103,16 @@ impl Reorganiser {
             history: History::new(blocks, setting.memory_blocks),
             trust: Trust::new(),
             previous: None,
+            current: None,
+            current_jumped: false,
             waiting: VecDeque::new(),
             chosen: None,
             order: Vec::new(),
             slots: Vec::new(),
             counts: ReorganisationCounts::default(),
             disk_reads: 0,
+            stream_ns: disk.streaming_ns(disk.block_bytes),
+            jump_ns: disk.blocks_ns(1),
         }
     }
 
@@ -141,26 +154,43 @@ impl Reorganiser {
     #[inline]
     pub fn read(&mut self, block: u32, slot: u32, view: &impl PlaceView) -> bool {
         self.disk_reads += 1;
-        self.trust.read(self.history.trial(block));
+        let previous = self.previous.replace(slot);
+        let jumped = previous.is_none_or(|previous| !view.follows(previous, slot));
+        let trial = if jumped { 0 } else { self.history.trial(block) };
+        self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
         let evicted = self.history.read(block);
         self.groups.read(block);
-        let previous = self.previous.replace(slot);
-        let jumped = previous.is_some_and(|previous| !view.follows(previous, slot));
-        if self.setting.when == When::Eviction {
-            return evicted.is_some_and(|evicted| self.is_worth(evicted, view));
+        match (self.setting.when, self.setting.decide) {
+            (When::Eviction, _) => evicted.is_some_and(|evicted| self.is_worth_of(evicted, view)),
+            (When::AtOnce, Decide::Gain) => self.leave(block, jumped, view),
+            _ => jumped && self.is_worth_of(block, view),
         }
-        jumped && self.is_worth(block, view)
+    }
+
+    /// Whether the group that the read of `block` leaves, if it does, is to be moved. By then all that
+    /// this pass reads of it is in memory, and costs nothing to read.
+    #[inline]
+    fn leave(&mut self, block: u32, jumped: bool, view: &impl PlaceView) -> bool {
+        let group = self.groups.of(block);
+        if group == self.current {
+            self.current_jumped |= jumped;
+            return false;
+        }
+        let had_jumped = std::mem::replace(&mut self.current_jumped, false);
+        let left = std::mem::replace(&mut self.current, group);
+        had_jumped && left.is_some_and(|left| self.is_worth(left, view))
     }
 
     /// `block` was written; whether it stays in its place among others if it has one.
     #[inline]
     pub fn write(&mut self, block: u32) -> bool {
         let reads = self.history.reads(block);
-        self.history.write(block);
         let is_tied = self.groups.write(block);
         let pays = self.setting.decide == Decide::Value || patch_pays(reads, &self.disk);
+        let keeps = is_tied && pays;
         self.counts.unpatched_blocks += u64::from(is_tied && !pays);
-        is_tied && pays
+        self.history.write(block, keeps);
+        keeps
     }
 
     /// `block` was deleted.
@@ -209,14 +239,21 @@ impl Reorganiser {
             expected += u64::from(self.history.reads(*block));
             self.history.moved(*block, trial);
         }
-        self.trust.moved(expected as f64);
+        // All but the first of a group are read right behind another.
+        let blocks = self.order.len().max(1) as f64;
+        self.trust.moved(expected as f64 * (blocks - 1.0) / blocks);
         self.counts.moved += 1;
         self.counts.moved_blocks += self.order.len() as u64;
     }
 
     /// Whether the group of `block` is to be moved now.
-    fn is_worth(&mut self, block: u32, view: &impl PlaceView) -> bool {
-        let Some(group) = self.groups.of(block) else { return false };
+    #[inline]
+    fn is_worth_of(&mut self, block: u32, view: &impl PlaceView) -> bool {
+        self.groups.of(block).is_some_and(|group| self.is_worth(group, view))
+    }
+
+    /// Whether `group` is to be moved now.
+    fn is_worth(&mut self, group: Group, view: &impl PlaceView) -> bool {
         let weight = self.groups.weight(group);
         if weight <= VALUE_MIN {
             return false;
@@ -266,7 +303,7 @@ impl Reorganiser {
         // With a price on everything it need not be guessed how near is near enough.
         let lies_well = match self.setting.decide {
             Decide::Value => proposal.is_clustered(),
-            Decide::Gain => proposal.pieces <= 1,
+            Decide::Gain => proposal.pieces <= proposal.pieces_moved,
         };
         let pass = 2 * self.groups.len(group);
         let (count, step) = if lies_well && !outer {
@@ -276,9 +313,7 @@ impl Reorganiser {
             (&mut self.counts.put_off, u64::from(proposal.uncached_blocks))
         } else if self.is_bounded() {
             (&mut self.counts.bounded, pass)
-        } else if self.setting.decide == Decide::Gain
-            && !proposal.pays(&self.disk, self.trust.share())
-        {
+        } else if self.setting.decide == Decide::Gain && !self.pays(&proposal) {
             (&mut self.counts.declined, pass / 8)
         } else {
             self.chosen = Some(group);
@@ -287,6 +322,12 @@ impl Reorganiser {
         *count += 1;
         self.look_again_after(group, step);
         false
+    }
+
+    /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
+    fn pays(&mut self, proposal: &Proposal) -> bool {
+        proposal.pays(&self.disk, self.trust.share())
+            || (proposal.pays(&self.disk, 1.0) && self.trust.try_out(proposal.cost_ns(&self.disk)))
     }
 
     /// Whether the chosen blocks may not be moved for a bound that was set.
@@ -316,6 +357,7 @@ impl Reorganiser {
         let proposal = Proposal {
             blocks: order.len() as u32,
             pieces,
+            pieces_moved: view.pieces_moved(order.len() as u32),
             uncached_blocks: slots.len() as u32,
             uncached_pieces: if slots.is_empty() { 0 } else { breaks as u32 + 1 },
             reads: reads as f64 / order.len().max(1) as f64,

@@ -76,7 +76,8 @@ impl Decide {
 /// When a group that is worth it is moved (Matthews 1999, §6.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum When {
-    /// At once; members that are not in memory are read.
+    /// At once; members that are not in memory are read. A decision by gain looks at a group when
+    /// reads leave it, for then all that they bring into memory is there.
     AtOnce,
     /// When nobody asks for anything.
     Idle,
@@ -137,14 +138,9 @@ impl ReorganiseSetting {
         }
     }
 
-    /// Ours: the same groups, moved when all of a group is in memory and the gain exceeds the cost.
+    /// Ours: the same groups, moved where the gain exceeds the cost.
     #[must_use]
     pub fn by_gain(segment_blocks: u32) -> Self {
-        Self {
-            decide: Decide::Gain,
-            when: When::Load,
-            moves_max: 4,
-            ..Self::matthews_1999(segment_blocks)
-        }
+        Self { decide: Decide::Gain, moves_max: 4, ..Self::matthews_1999(segment_blocks) }
     }
 }

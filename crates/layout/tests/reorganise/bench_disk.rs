@@ -17,28 +17,11 @@ pub(crate) struct HeadDisk {
     shape: LogShape,
     head: u64,
     spent_ns: [u64; Purpose::ALL.len()],
-    transfers: Vec<Transfer>,
-    keep_transfers: bool,
 }
 
 impl HeadDisk {
     pub(crate) fn new(shape: &LogShape) -> Self {
-        Self {
-            shape: shape.clone(),
-            head: 0,
-            spent_ns: [0; Purpose::ALL.len()],
-            transfers: Vec::new(),
-            keep_transfers: false,
-        }
-    }
-
-    /// A disk that takes down what it does.
-    pub(crate) fn recording(shape: &LogShape) -> Self {
-        Self { keep_transfers: true, ..Self::new(shape) }
-    }
-
-    pub(crate) fn transfers(&self) -> &[Transfer] {
-        &self.transfers
+        Self { shape: shape.clone(), head: 0, spent_ns: [0; Purpose::ALL.len()] }
     }
 
     pub(crate) fn spent_ns(&self, purpose: Purpose) -> u64 {
@@ -63,8 +46,5 @@ impl BlockDevice for HeadDisk {
         };
         self.head = address + u64::from(transfer.blocks);
         self.spent_ns[transfer.purpose as usize] += time_ns;
-        if self.keep_transfers {
-            self.transfers.push(*transfer);
-        }
     }
 }
