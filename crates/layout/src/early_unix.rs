@@ -19,6 +19,7 @@
 //!
 //! Cost: O(1) a block.
 
+mod examined;
 mod free_list;
 mod operations;
 #[cfg(test)]

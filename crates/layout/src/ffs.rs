@@ -28,6 +28,7 @@ mod block_map;
 mod cluster;
 mod directories;
 mod error;
+mod examined;
 mod file_system;
 mod free_space;
 mod geometry;

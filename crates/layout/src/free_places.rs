@@ -124,7 +124,7 @@ impl FreePlaces {
             let word = level[bit / 64] & (u64::MAX >> (63 - bit % 64));
             if word != 0 {
                 let found = bit / 64 * 64 + 63 - word.leading_zeros() as usize;
-                let last = |word: u64| 63 - word.leading_zeros();
+                let last = |word: u64| word.ilog2();
                 return Some(self.descend(height, found, last));
             }
             bit = (bit / 64).checked_sub(1)?;

@@ -8,6 +8,7 @@ pub mod block_layout;
 pub mod early_unix;
 pub mod ffs;
 pub mod file_system;
+pub mod file_system_blocks;
 pub mod free_places;
 pub mod lfs;
 pub mod log_file_system;

@@ -37,6 +37,18 @@ impl FreeList {
         &self.blocks
     }
 
+    /// The free blocks that hold the numbers of others: the oldest of those that the superblock
+    /// holds, and from there on every fiftieth.
+    pub(super) fn links(&self) -> impl Iterator<Item = u32> + '_ {
+        let first = self.blocks.len().checked_sub(self.in_superblock as usize);
+        let mut next = first.filter(|first| *first > 0);
+        std::iter::from_fn(move || {
+            let at = next?;
+            next = at.checked_sub(LISTED as usize).filter(|at| *at > 0);
+            Some(self.blocks[at])
+        })
+    }
+
     /// Takes the first block; and whether it held the numbers of more and has to be read for them.
     pub(super) fn take(&mut self) -> Option<(u32, bool)> {
         let block = self.blocks.pop()?;

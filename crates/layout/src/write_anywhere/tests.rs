@@ -108,7 +108,7 @@ fn the_nearest_place_traps_the_head_and_the_sweep_does_not() {
         let mut stream = RandomStreams::new(1).stream("updates");
         for _ in 0..4000 {
             let block = uniform_below(&mut stream, 1000) as u32;
-            if block % 8 != 0 {
+            if !block.is_multiple_of(8) {
                 write(&mut layout, block, &mut device);
             }
         }

@@ -1,0 +1,181 @@
+//! Metadata of a file system on its way to and from the disk.
+//!
+//! What is written at once goes out as the file system says it; what is delayed is kept as a set of
+//! units that go out in the order of the disk. Reads, and what was written, stay in a cache that
+//! forgets what was used longest ago.
+
+use std::collections::BTreeMap;
+
+use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
+use crate::free_places::FreePlaces;
+
+/// Metadata: what waits, and what is cached.
+#[derive(Debug, Clone)]
+pub(super) struct Metadata {
+    is_transferred: bool,
+    unit_sectors: u32,
+    /// Units that have changed and wait.
+    dirty: FreePlaces,
+    cached: Recent,
+}
+
+impl Metadata {
+    /// Metadata that is transferred, or not, on a disk of `units`; `cached` blocks are kept.
+    pub(super) fn new(is_transferred: bool, units: u32, unit_sectors: u32, cached: u32) -> Self {
+        let units = if is_transferred { units } else { 0 };
+        let dirty = FreePlaces::none_free(units);
+        Self { is_transferred, unit_sectors, dirty, cached: Recent::new(cached as usize) }
+    }
+
+    fn units(&self, transfer: &FileTransfer) -> (u32, u32) {
+        let unit = u64::from(self.unit_sectors);
+        let first = transfer.sector / unit;
+        let end = (transfer.sector + u64::from(transfer.sectors)).div_ceil(unit);
+        (first as u32, (end - first) as u32)
+    }
+
+    fn write(&mut self, transfer: &FileTransfer, device: &mut impl BlockDevice) {
+        let (first, units) = self.units(transfer);
+        self.cached.use_now(first);
+        if transfer.urgency == Urgency::Delayed {
+            for unit in first..first + units {
+                if !self.dirty.is_free(unit) {
+                    self.dirty.give_back(unit);
+                }
+            }
+        } else {
+            self.forget(first, units);
+            device.transfer(&Transfer::of_blocks(Purpose::MetadataWrite, first, units), &[]);
+        }
+    }
+
+    /// Units that do not have to be written any longer.
+    pub(super) fn forget(&mut self, first: u32, units: u32) {
+        for unit in first..first + units {
+            if self.dirty.is_free(unit) {
+                self.dirty.take(unit);
+            }
+        }
+    }
+
+    /// Sends everything that waits, in the order of the disk.
+    pub(super) fn send(&mut self, device: &mut impl BlockDevice) {
+        let mut next = self.dirty.at_or_after(0);
+        let mut is_any = false;
+        while let Some(first) = next {
+            let mut units = 0;
+            while self.dirty.is_free(first + units) {
+                self.dirty.take(first + units);
+                units += 1;
+            }
+            device.transfer(&Transfer::of_blocks(Purpose::MetadataWrite, first, units), &[]);
+            is_any = true;
+            next = self.dirty.at_or_after(first + units);
+        }
+        if is_any {
+            device.commit();
+        }
+    }
+
+    /// A device that collects what is read.
+    pub(super) fn collect_reads(&self) -> WantedReads {
+        WantedReads { is_wanted: self.is_transferred, transfers: Vec::new() }
+    }
+
+    /// Reads what is not cached.
+    pub(super) fn read(&mut self, wanted: WantedReads, device: &mut impl BlockDevice) {
+        for transfer in wanted.transfers {
+            self.read_one(&transfer, device);
+        }
+    }
+
+    fn read_one(&mut self, transfer: &FileTransfer, device: &mut impl BlockDevice) {
+        let (first, units) = self.units(transfer);
+        if !self.cached.use_now(first) && !self.dirty.is_free(first) {
+            device.transfer(&Transfer::of_blocks(Purpose::MetadataRead, first, units), &[]);
+        }
+    }
+}
+
+/// Collects the metadata that a file system reads.
+pub(super) struct WantedReads {
+    is_wanted: bool,
+    transfers: Vec<FileTransfer>,
+}
+
+impl WantedReads {
+    pub(super) fn is_empty(&self) -> bool {
+        self.transfers.is_empty()
+    }
+}
+
+impl FileDevice for WantedReads {
+    fn read(&mut self, transfer: FileTransfer) {
+        if self.is_wanted && transfer.content != Content::Data {
+            self.transfers.push(transfer);
+        }
+    }
+
+    fn write(&mut self, _transfer: FileTransfer) {}
+}
+
+/// Hears what a file system does and passes its metadata on; data is the business of the layout.
+pub(super) struct Listener<'a, D> {
+    metadata: &'a mut Metadata,
+    device: &'a mut D,
+}
+
+impl<'a, D: BlockDevice> Listener<'a, D> {
+    pub(super) fn new(metadata: &'a mut Metadata, device: &'a mut D) -> Self {
+        Self { metadata, device }
+    }
+}
+
+impl<D: BlockDevice> FileDevice for Listener<'_, D> {
+    fn read(&mut self, transfer: FileTransfer) {
+        if self.metadata.is_transferred && transfer.content != Content::Data {
+            self.metadata.read_one(&transfer, self.device);
+        }
+    }
+
+    fn write(&mut self, transfer: FileTransfer) {
+        if self.metadata.is_transferred && transfer.content != Content::Data {
+            self.metadata.write(&transfer, self.device);
+        }
+    }
+}
+
+/// The places used last.
+#[derive(Debug, Clone)]
+struct Recent {
+    capacity: usize,
+    uses: u64,
+    used_at: BTreeMap<u32, u64>,
+    by_use: BTreeMap<u64, u32>,
+}
+
+impl Recent {
+    fn new(capacity: usize) -> Self {
+        Self { capacity, uses: 0, used_at: BTreeMap::new(), by_use: BTreeMap::new() }
+    }
+
+    /// Uses `place`; whether it was there.
+    fn use_now(&mut self, place: u32) -> bool {
+        if self.capacity == 0 {
+            return false;
+        }
+        self.uses += 1;
+        let before = self.used_at.insert(place, self.uses);
+        if let Some(before) = before {
+            self.by_use.remove(&before);
+        }
+        self.by_use.insert(self.uses, place);
+        if self.used_at.len() > self.capacity
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.used_at.remove(&oldest);
+        }
+        before.is_some()
+    }
+}

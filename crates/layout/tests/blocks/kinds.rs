@@ -1,0 +1,157 @@
+//! Every layout, small.
+
+use agewell_core::RandomStreams;
+use agewell_layout::block_layout::BlockLayout;
+use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
+use agewell_layout::ffs::{FastFileSystem, Parameters, Policies};
+use agewell_layout::file_system_blocks::{
+    ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting,
+};
+use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::placement::NoSeparation;
+use agewell_layout::lfs::{AdaptiveLog, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
+use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
+use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, WriteAnywhereSetting};
+
+use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
+
+/// What each kind is, by number.
+const NAMES: [&str; 13] = [
+    "sequential",
+    "sequential as written",
+    "log",
+    "write-anywhere sweep",
+    "write-anywhere nearest",
+    "write-anywhere stripe",
+    "write-anywhere sweep, checkpoints",
+    "write-anywhere nearest, snapshots",
+    "ffs",
+    "ffs realloc, no metadata",
+    "ffs, two pieces a block",
+    "early unix",
+    "early unix, small blocks, no metadata",
+];
+
+/// How many there are.
+pub(crate) const KINDS: usize = NAMES.len();
+
+pub(crate) fn name(kind: usize) -> &'static str {
+    NAMES[kind]
+}
+
+const ATOMIC: Promises = Promises { is_atomic: true, is_whole: true };
+const IN_PLACE: Promises = Promises { is_atomic: false, is_whole: true };
+const IN_PIECES: Promises = Promises { is_atomic: false, is_whole: false };
+
+/// Runs the layout of `case`.
+pub(crate) fn run(case: &Case) -> Ran {
+    match case.kind {
+        0 => run_one(case, sequential(case, Order::Place), IN_PLACE),
+        1 => run_one(case, sequential(case, Order::Written), IN_PLACE),
+        2 => run_one(case, log(case), ATOMIC),
+        3 => run_one(case, anywhere(case, Search::Sweep, CrashRecovery::Scan), ATOMIC),
+        4 => run_one(case, anywhere(case, Search::Nearest, CrashRecovery::Scan), ATOMIC),
+        5 => {
+            let stripe = Search::Stripe { stripe_blocks: 7 };
+            run_one(case, anywhere(case, stripe, CrashRecovery::Scan), ATOMIC)
+        }
+        6 => run_one(case, anywhere(case, Search::Sweep, CrashRecovery::Checkpoint), ATOMIC),
+        7 => run_one(case, anywhere(case, Search::Nearest, CrashRecovery::Snapshot), ATOMIC),
+        8 => run_one(case, blocks_of(case, true, ffs(Policies::PLAIN, 8192)), IN_PLACE),
+        9 => run_one(case, blocks_of(case, false, ffs(Policies::REALLOC, 8192)), IN_PLACE),
+        10 => run_one(case, blocks_of(case, true, ffs(Policies::REALLOC, 4096)), IN_PIECES),
+        11 => run_one(case, blocks_of(case, true, early_unix(8192)), IN_PLACE),
+        _ => run_one(case, blocks_of(case, false, early_unix(1024)), IN_PIECES),
+    }
+}
+
+fn run_one(case: &Case, layout: impl BlockLayout, promises: Promises) -> Ran {
+    Run::new(case, layout, promises).run()
+}
+
+fn sequential(case: &Case, order: Order) -> Sequential {
+    Sequential::new(SequentialSetting {
+        capacity_blocks: CAPACITY,
+        clients: case.clients,
+        buffer_blocks: case.buffer_blocks,
+        order,
+    })
+}
+
+fn log(case: &Case) -> AdaptiveLog<NoSeparation> {
+    let segment_blocks = 12;
+    let setting = LogSetting {
+        shape: LogShape::uniform(CAPACITY / segment_blocks, segment_blocks).expect("segments"),
+        blocks: 1,
+        clients: case.clients,
+        buffer_blocks: case.buffer_blocks,
+        victim: Victim::Greedy,
+        collect: Collect::Always(Mechanism::Clean),
+        trigger: Trigger::NoFreeSegment,
+        batch_segments: 0,
+        reserve_segments: 2,
+        eligible_garbage: 0.0,
+        header: Header::Free,
+        join_holes: true,
+        zone_use: ZoneUse::Any,
+        tracks_cache: false,
+        disk: CostModel {
+            access_ns: 15_000_000,
+            further_ns: 5_500_000,
+            bandwidth_bytes_per_s: 5_000_000,
+            block_bytes: BLOCK_BYTES,
+        },
+        stream: RandomStreams::new(1).stream("victims"),
+    };
+    AdaptiveLog::fixed(setting, NoSeparation).expect("the log has room to work")
+}
+
+fn anywhere(case: &Case, search: Search, recovery: CrashRecovery) -> WriteAnywhere {
+    WriteAnywhere::new(WriteAnywhereSetting {
+        capacity_blocks: CAPACITY,
+        block_bytes: BLOCK_BYTES,
+        clients: case.clients,
+        buffer_blocks: case.buffer_blocks,
+        search,
+        recovery,
+        checkpoint_blocks: 30,
+    })
+    .expect("the disk is larger than its map")
+}
+
+/// A file system for `CAPACITY` blocks in groups of some thirty.
+fn ffs(policies: Policies, block_bytes: u32) -> FastFileSystem {
+    let parameters = Parameters {
+        block_bytes,
+        fragment_bytes: block_bytes / 8,
+        sectors_per_track: 32,
+        heads: 2,
+        cylinders_per_group: 12,
+        minfree_pct: 0,
+        bytes_per_inode: 4096,
+        ..Parameters::smith_1996(policies)
+    };
+    let bytes = u64::from(CAPACITY) * BLOCK_BYTES;
+    let parameters = parameters.with_data_bytes(bytes).expect("the shape is right");
+    FastFileSystem::new(&parameters).expect("the shape is right")
+}
+
+fn early_unix(block_bytes: u32) -> EarlyUnix {
+    let bytes = u64::from(CAPACITY) * BLOCK_BYTES;
+    let setting = EarlyUnixSetting::matthews_1999(block_bytes, bytes).with_data_bytes(bytes);
+    EarlyUnix::new(setting.expect("the shape is right")).expect("the shape is right")
+}
+
+fn blocks_of<F: ExaminedFileSystem>(case: &Case, metadata: bool, system: F) -> FileSystemBlocks<F> {
+    let setting = FileSystemBlocksSetting {
+        block_bytes: BLOCK_BYTES,
+        clients: case.clients,
+        buffer_blocks: case.buffer_blocks,
+        metadata,
+        metadata_cache_blocks: 4,
+        transfer_bytes_max: 56 << 10,
+        capacity_blocks: CAPACITY.into(),
+    };
+    FileSystemBlocks::new(setting, system)
+}
