@@ -194,6 +194,12 @@ pub trait BlockLayout {
         u64::from(place)
     }
 
+    /// The first place of those that lie on a disk of their own, if the layout asks for a second
+    /// one; it is the first place there.
+    fn second_disk_from(&self) -> Option<u32> {
+        None
+    }
+
     /// Checks every invariant.
     ///
     /// # Panics

@@ -14,5 +14,6 @@ pub mod lfs;
 pub mod log_file_system;
 pub mod reorganise;
 pub mod sequential;
+pub mod write_ahead;
 pub mod write_anywhere;
 pub mod write_buffers;

@@ -6,6 +6,7 @@ mod disk;
 mod file_blocks;
 mod file_trace;
 mod host;
+mod in_place_setup;
 mod log_run;
 mod log_setup;
 mod metrics;

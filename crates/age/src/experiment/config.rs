@@ -1,6 +1,7 @@
 //! The tables of an experiment, read strictly, every default visible in what it resolves to.
 
 use agewell_core::{SimDuration, parse_bytes, unknown_key_message};
+use agewell_sim::block_host::BlockExperiment;
 use agewell_sim::config::{ConfigError, DeviceChoice, Table};
 use agewell_sim::file_host::HostSetup;
 use serde_json::{Map, Value, json};
@@ -62,8 +63,11 @@ impl AgingExperiment {
     /// Whether `value` describes an experiment of this kind.
     #[must_use]
     pub fn is_asked_for(value: &Value) -> bool {
-        let kind = value.pointer("/layout/kind").and_then(Value::as_str).unwrap_or_default();
-        value.get("measure").is_some() || LayoutSetup::is_only_here(kind)
+        let kind = |place: &str| value.pointer(place).and_then(Value::as_str).unwrap_or_default();
+        // A layout of blocks may be one of these file systems, too.
+        let is_of_blocks = BlockExperiment::is_workload(kind("/workload/kind"));
+        value.get("measure").is_some()
+            || LayoutSetup::is_only_here(kind("/layout/kind")) && !is_of_blocks
     }
 
     /// Reads an experiment (the TOML file as JSON).

@@ -12,12 +12,13 @@ use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
 use agewell_layout::lfs::{AdaptiveLog, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
+use agewell_layout::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
 use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, WriteAnywhereSetting};
 
 use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
 
 /// What each kind is, by number.
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 19] = [
     "sequential",
     "sequential as written",
     "log",
@@ -31,6 +32,12 @@ const NAMES: [&str; 13] = [
     "ffs, two pieces a block",
     "early unix",
     "early unix, small blocks, no metadata",
+    "full journal in front of sequential",
+    "full journal in the middle of sequential, few checkpoints",
+    "full journal on its own disk, ffs",
+    "metadata journal in front of ffs",
+    "metadata journal in the middle of ffs realloc",
+    "metadata journal on its own disk, ffs",
 ];
 
 /// How many there are.
@@ -62,7 +69,13 @@ pub(crate) fn run(case: &Case) -> Ran {
         9 => run_one(case, blocks_of(case, false, ffs(Policies::REALLOC, 8192)), IN_PLACE),
         10 => run_one(case, blocks_of(case, true, ffs(Policies::REALLOC, 4096)), IN_PIECES),
         11 => run_one(case, blocks_of(case, true, early_unix(8192)), IN_PLACE),
-        _ => run_one(case, blocks_of(case, false, early_unix(1024)), IN_PIECES),
+        12 => run_one(case, blocks_of(case, false, early_unix(1024)), IN_PIECES),
+        13 => journaled_sequential(case, JournalPlace::Start, 3),
+        14 => journaled_sequential(case, JournalPlace::Middle, 0),
+        15 => journaled_ffs(case, Policies::PLAIN, Journaled::Full, JournalPlace::OwnDisk),
+        16 => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::Start),
+        17 => journaled_ffs(case, Policies::REALLOC, Journaled::Metadata, JournalPlace::Middle),
+        _ => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::OwnDisk),
     }
 }
 
@@ -77,6 +90,42 @@ fn sequential(case: &Case, order: Order) -> Sequential {
         buffer_blocks: case.buffer_blocks,
         order,
     })
+}
+
+fn journaled_sequential(case: &Case, place: JournalPlace, checkpoint_commits: u32) -> Ran {
+    let setting = WriteAheadSetting {
+        journaled: Journaled::Full,
+        place,
+        inner_places: CAPACITY,
+        place_bytes: BLOCK_BYTES,
+        block_places: 1,
+        journal_places: 40,
+        group_places: 8,
+        checkpoint_commits,
+    };
+    let layout = WriteAhead::new(setting, sequential(case, Order::Written));
+    run_one(case, layout, ATOMIC)
+}
+
+fn journaled_ffs(
+    case: &Case,
+    policies: Policies,
+    journaled: Journaled,
+    place: JournalPlace,
+) -> Ran {
+    let system = ffs(policies, 8192);
+    let setting = WriteAheadSetting {
+        journaled,
+        place,
+        inner_places: (system.total_sectors() / u64::from(system.unit_sectors())) as u32,
+        place_bytes: 1024,
+        block_places: 8,
+        journal_places: 300,
+        group_places: 60,
+        checkpoint_commits: 0,
+    };
+    let layout = WriteAhead::new(setting, blocks_of(case, true, system));
+    run_one(case, layout, if journaled == Journaled::Full { ATOMIC } else { IN_PLACE })
 }
 
 fn log(case: &Case) -> AdaptiveLog<NoSeparation> {

@@ -14,7 +14,9 @@ use crate::config::{ConfigError, Table};
 
 pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
-pub use layout::{Layout, SequentialLayout, WriteAnywhereLayout};
+pub use layout::{
+    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAnywhereLayout,
+};
 pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
 pub use reorganise::Reorganise;
 pub use workload::{FileWorkloadKind, Preallocated, WorkloadTable};
@@ -43,6 +45,12 @@ impl BlockExperiment {
     #[must_use]
     pub fn is_asked_for(value: &Value) -> bool {
         value.get("layout").is_some()
+    }
+
+    /// Whether `kind` names a workload of file requests.
+    #[must_use]
+    pub fn is_workload(kind: &str) -> bool {
+        WorkloadTable::is_kind(kind)
     }
 
     /// An experiment from `value` (the TOML file as JSON).

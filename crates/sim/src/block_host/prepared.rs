@@ -8,6 +8,7 @@ use agewell_trace::workload::Survey;
 
 use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk};
 use super::disk::{Addresses, TimedDisk, measure};
+use super::in_place_setup::disk_sectors;
 use super::log_setup::shape;
 use super::workload::WorkloadSource;
 use super::zones::Zones;
@@ -51,7 +52,7 @@ impl<'a> Prepared<'a> {
                 survey.peak_live_blocks
             )));
         }
-        let span_sectors = capacity_blocks * (experiment.layout.block_bytes() / SECTOR_BYTES);
+        let span_sectors = disk_sectors(&experiment.layout, capacity_blocks)?;
         let drive = Drive::load(experiment, places)?;
         let zones = drive.zones(&experiment.layout)?;
         if let Drive::Mechanical(model) = &drive

@@ -2,7 +2,6 @@
 //! layout.
 
 use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
-use agewell_layout::sequential::{Sequential, SequentialSetting};
 use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
 
@@ -30,21 +29,15 @@ pub(crate) fn run(
     let prepared = Prepared::new(experiment, places)?;
     match &experiment.layout {
         Layout::Log(layout) => log_run::run(&prepared, layout, progress),
-        Layout::Sequential(layout) => {
-            let setting = SequentialSetting {
-                capacity_blocks: prepared.capacity_blocks as u32,
-                clients: prepared.buffers(),
-                buffer_blocks: prepared.buffer_blocks(experiment.layout.segment_blocks()),
-                order: layout.order,
-            };
-            run_plain(&prepared, Sequential::new(setting), progress)
-        }
+        Layout::Sequential(layout) => run_plain(&prepared, prepared.sequential(layout), progress),
+        Layout::Fast(layout) => run_plain(&prepared, prepared.fast(layout)?, progress),
+        Layout::Early(layout) => run_plain(&prepared, prepared.early(layout)?, progress),
         Layout::WriteAnywhere(layout) => {
             let setting = WriteAnywhereSetting {
                 capacity_blocks: prepared.capacity_blocks as u32,
                 block_bytes: layout.block_bytes,
                 clients: prepared.buffers(),
-                buffer_blocks: prepared.buffer_blocks(experiment.layout.segment_blocks()),
+                buffer_blocks: prepared.plain_buffer_blocks(),
                 search: layout.search,
                 recovery: layout.recovery,
                 checkpoint_blocks: layout.checkpoint_blocks,

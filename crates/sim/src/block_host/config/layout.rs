@@ -1,5 +1,6 @@
 //! The `[layout]` table: which layout, and its choices.
 
+mod file_system;
 mod write_anywhere;
 
 use agewell_layout::lfs::Victim;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::log_layout::LogLayout;
 use crate::config::{ConfigError, Table};
+pub use file_system::{EarlyLayout, FastLayout, MetadataChoice};
 pub use write_anywhere::WriteAnywhereLayout;
 
 /// Bytes of a block where nothing else is said (Matthews 1999, §5.2.2).
@@ -25,6 +27,10 @@ pub enum Layout {
     Sequential(SequentialLayout),
     /// Every version of a block in a new place.
     WriteAnywhere(WriteAnywhereLayout),
+    /// The Fast File System.
+    Fast(FastLayout),
+    /// The file system of early UNIX.
+    Early(EarlyLayout),
 }
 
 /// The simple layout that updates in place.
@@ -41,12 +47,17 @@ enum Kind {
     Log,
     Sequential,
     WriteAnywhere,
+    Fast { realloc: bool },
+    Early,
 }
 
 const KINDS: &[(&str, Kind)] = &[
     ("lfs", Kind::Log),
     ("sequential", Kind::Sequential),
     ("write-anywhere", Kind::WriteAnywhere),
+    ("ffs", Kind::Fast { realloc: false }),
+    ("ffs+realloc", Kind::Fast { realloc: true }),
+    ("early-unix", Kind::Early),
 ];
 
 const ORDERS: &[(&str, Order)] = &[("place", Order::Place), ("written", Order::Written)];
@@ -54,11 +65,15 @@ const ORDERS: &[(&str, Order)] = &[("place", Order::Place), ("written", Order::W
 impl Layout {
     pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[layout]", value)?;
-        match table.choice("kind", KINDS, None)? {
-            Kind::Log => Ok(Self::Log(LogLayout::read(table)?)),
-            Kind::Sequential => Ok(Self::Sequential(SequentialLayout::read(table)?)),
-            Kind::WriteAnywhere => Ok(Self::WriteAnywhere(WriteAnywhereLayout::read(table)?)),
-        }
+        let layout = match table.choice("kind", KINDS, None)? {
+            Kind::Log => return Ok(Self::Log(LogLayout::read(table)?)),
+            Kind::Sequential => Self::Sequential(SequentialLayout::read(&mut table)?),
+            Kind::WriteAnywhere => Self::WriteAnywhere(WriteAnywhereLayout::read(&mut table)?),
+            Kind::Fast { realloc } => Self::Fast(FastLayout::read(&mut table, realloc)?),
+            Kind::Early => Self::Early(EarlyLayout::read(&mut table)?),
+        };
+        table.finish()?;
+        Ok(layout)
     }
 
     /// Bytes of a block.
@@ -68,6 +83,8 @@ impl Layout {
             Self::Log(log) => log.block_bytes,
             Self::Sequential(sequential) => sequential.block_bytes,
             Self::WriteAnywhere(anywhere) => anywhere.block_bytes,
+            Self::Fast(fast) => fast.block_bytes,
+            Self::Early(early) => early.block_bytes,
         }
     }
 
@@ -90,18 +107,18 @@ impl Layout {
             Self::Log(log) => log.resolved(),
             Self::Sequential(sequential) => sequential.resolved(),
             Self::WriteAnywhere(anywhere) => anywhere.resolved(),
+            Self::Fast(fast) => fast.resolved(),
+            Self::Early(early) => early.resolved(),
         }
     }
 }
 
 impl SequentialLayout {
-    fn read(mut table: Table) -> Result<Self, ConfigError> {
-        let layout = Self {
-            block_bytes: read_block_bytes(&mut table)?,
+    fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        Ok(Self {
+            block_bytes: read_block_bytes(table)?,
             order: table.choice("order", ORDERS, Some(Order::Place))?,
-        };
-        table.finish()?;
-        Ok(layout)
+        })
     }
 
     fn resolved(self) -> Value {

@@ -138,6 +138,10 @@ const PATTERNS: &[(&str, Pattern)] =
     &[("permuted", Pattern::Permuted), ("strided", Pattern::Strided)];
 
 impl WorkloadTable {
+    pub(super) fn is_kind(kind: &str) -> bool {
+        KINDS.iter().any(|(name, _)| *name == kind)
+    }
+
     pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[workload]", value)?;
         let kind = match table.choice("kind", KINDS, None)? {

@@ -50,13 +50,13 @@ const RECOVERIES: &[(&str, CrashRecovery)] = &[
 ];
 
 impl WriteAnywhereLayout {
-    pub(super) fn read(mut table: Table) -> Result<Self, ConfigError> {
-        let block_bytes = read_block_bytes(&mut table)?;
+    pub(super) fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        let block_bytes = read_block_bytes(table)?;
         let search = match table.choice("search", SEARCHES, Some(SearchName::Sweep))? {
             SearchName::Sweep => Search::Sweep,
             SearchName::Nearest => Search::Nearest,
             SearchName::Stripe => {
-                let stripe_blocks = positive(&mut table, "stripe_blocks", STRIPE_BLOCKS)?;
+                let stripe_blocks = positive(table, "stripe_blocks", STRIPE_BLOCKS)?;
                 if stripe_blocks > STRIPE_BLOCKS_MAX {
                     return Err(table.invalid("stripe_blocks", "must be at most 4096"));
                 }
@@ -66,9 +66,8 @@ impl WriteAnywhereLayout {
         let recovery = table.choice("recovery", RECOVERIES, Some(CrashRecovery::Scan))?;
         let checkpoint_blocks = match recovery {
             CrashRecovery::Scan => CHECKPOINT_BLOCKS,
-            _ => positive(&mut table, "checkpoint_blocks", CHECKPOINT_BLOCKS)?,
+            _ => positive(table, "checkpoint_blocks", CHECKPOINT_BLOCKS)?,
         };
-        table.finish()?;
         Ok(Self { block_bytes, search, recovery, checkpoint_blocks })
     }
 

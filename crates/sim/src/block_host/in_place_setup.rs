@@ -1,0 +1,86 @@
+//! Layouts that update in place, made as large as a run needs.
+
+use agewell_core::SECTOR_BYTES;
+use agewell_layout::early_unix::EarlyUnix;
+use agewell_layout::ffs::FastFileSystem;
+use agewell_layout::file_system_blocks::{
+    ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting,
+};
+use agewell_layout::sequential::{Sequential, SequentialSetting};
+
+use super::config::{EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout};
+use super::prepared::Prepared;
+use crate::error::RunError;
+
+/// Sectors that `layout` takes on a disk that holds `capacity_blocks` of data.
+pub(super) fn disk_sectors(layout: &Layout, capacity_blocks: u64) -> Result<u64, RunError> {
+    Ok(match layout {
+        Layout::Fast(fast) => {
+            let parameters = fast.parameters(capacity_blocks).map_err(refused)?;
+            parameters.total_bytes() / SECTOR_BYTES
+        }
+        Layout::Early(early) => {
+            early.setting(capacity_blocks).map_err(refused)?.total_bytes.div_ceil(SECTOR_BYTES)
+        }
+        _ => capacity_blocks * (layout.block_bytes() / SECTOR_BYTES),
+    })
+}
+
+fn refused(why: impl std::fmt::Display) -> RunError {
+    RunError::Input(format!("[layout]: {why}"))
+}
+
+impl Prepared<'_> {
+    pub(super) fn sequential(&self, layout: &SequentialLayout) -> Sequential {
+        Sequential::new(SequentialSetting {
+            capacity_blocks: self.capacity_blocks as u32,
+            clients: self.buffers(),
+            buffer_blocks: self.plain_buffer_blocks(),
+            order: layout.order,
+        })
+    }
+
+    pub(super) fn fast(
+        &self,
+        layout: &FastLayout,
+    ) -> Result<FileSystemBlocks<FastFileSystem>, RunError> {
+        let parameters = layout.parameters(self.capacity_blocks).map_err(refused)?;
+        let system = FastFileSystem::new(&parameters).map_err(refused)?;
+        let transfer_bytes = u64::from(layout.transfer_blocks) * layout.block_bytes;
+        Ok(self.behind_the_seam(system, transfer_bytes, layout.metadata))
+    }
+
+    pub(super) fn early(
+        &self,
+        layout: &EarlyLayout,
+    ) -> Result<FileSystemBlocks<EarlyUnix>, RunError> {
+        let setting = layout.setting(self.capacity_blocks).map_err(refused)?;
+        let system = EarlyUnix::new(setting).map_err(refused)?;
+        // Every block is a request of its own.
+        Ok(self.behind_the_seam(system, layout.system_block_bytes.into(), layout.metadata))
+    }
+
+    fn behind_the_seam<F: ExaminedFileSystem>(
+        &self,
+        system: F,
+        transfer_bytes_max: u64,
+        metadata: MetadataChoice,
+    ) -> FileSystemBlocks<F> {
+        let cached = metadata.cache_bytes / system.block_bytes();
+        let setting = FileSystemBlocksSetting {
+            block_bytes: self.experiment.layout.block_bytes(),
+            clients: self.buffers(),
+            buffer_blocks: self.plain_buffer_blocks(),
+            metadata: metadata.is_transferred,
+            metadata_cache_blocks: u32::try_from(cached).unwrap_or(u32::MAX),
+            transfer_bytes_max,
+            capacity_blocks: self.capacity_blocks,
+        };
+        FileSystemBlocks::new(setting, system)
+    }
+
+    /// Blocks of a write buffer of a layout without segments.
+    pub(super) fn plain_buffer_blocks(&self) -> u32 {
+        self.buffer_blocks(self.experiment.layout.segment_blocks())
+    }
+}
