@@ -31,8 +31,9 @@
 //! Invariants: see `flash/translation.rs`; nothing ends before it begins, no die, channel or link does
 //! two things at once.
 //!
-//! Cost: a request sorts its pages twice; nothing is allocated once the vectors have grown.
+//! Cost: see `flash/reads.rs` and `flash/translation.rs`; nothing is allocated in steady state.
 
+mod reads;
 mod translation;
 
 #[cfg(test)]
@@ -42,9 +43,10 @@ use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
 };
 
-use crate::parameters::{FlashParameters, Placement};
+use crate::parameters::FlashParameters;
 use crate::{Device, LayoutAdvice, Service};
 
+use reads::Reads;
 use translation::{Place, Translation};
 
 /// What a flash drive has done.
@@ -88,35 +90,11 @@ pub struct Flash {
     link_unit_ps: u64,
     finished_ns: u64,
     counts: FlashCounts,
-    /// Pages of the requests being served.
-    accesses: Vec<Access>,
-    /// For each die, its newest access among those.
-    newest_access: Vec<u32>,
+    reads: Reads,
     /// The die that senses next where reads do not collide.
     next_sense: u32,
 }
 
-/// One page, or units from the buffer, on their way to the host.
-#[derive(Debug, Clone, Copy)]
-struct Access {
-    /// When its die has sensed it; then when its channel has carried its first unit.
-    ready_ns: u64,
-    /// Place among the accesses, which settles ties.
-    sequence: u32,
-    /// The request it belongs to.
-    request: u32,
-    page: u64,
-    /// Its channel; `NO_CHANNEL` for data from the buffer.
-    channel: u32,
-    units: u32,
-    /// When its channel has carried all of it; 0 for data from the buffer.
-    carried_ns: u64,
-    /// Waiting for the die, ns.
-    wait_ns: u64,
-}
-
-const NO_CHANNEL: u32 = u32::MAX;
-const NO_ACCESS: u32 = u32::MAX;
 /// Page numbers from here on are those of addresses that were never written.
 const BY_ADDRESS: u64 = 1 << 40;
 
@@ -191,8 +169,7 @@ impl Flash {
             link_unit_ps: u64::try_from(link_ps).unwrap_or(u64::MAX >> 24),
             finished_ns: 0,
             counts: FlashCounts::default(),
-            accesses: Vec::new(),
-            newest_access: vec![NO_ACCESS; dies],
+            reads: Reads::new(dies),
             next_sense: 0,
         }
     }
@@ -250,103 +227,12 @@ impl Flash {
         }
     }
 
-    /// Starts the page accesses of a read whose command is decoded at `start_ns`.
-    fn sense(&mut self, request: u32, units: (u32, u32), start_ns: u64) {
-        for unit in units.0..units.1 {
-            let sequence = self.accesses.len() as u32;
-            let Some((die, page)) = self.find(unit, start_ns) else {
-                self.accesses.push(Access {
-                    ready_ns: start_ns,
-                    sequence,
-                    request,
-                    page: u64::MAX,
-                    channel: NO_CHANNEL,
-                    units: 1,
-                    carried_ns: 0,
-                    wait_ns: 0,
-                });
-                continue;
-            };
-            // What the die has sensed for this request need not be sensed again.
-            let newest = self.newest_access[die as usize];
-            if let Some(access) = self.accesses.get_mut(newest as usize)
-                && (access.page, access.request) == (page, request)
-                && access.units < self.space.units_per_page()
-            {
-                access.units += 1;
-                continue;
-            }
-            self.newest_access[die as usize] = sequence;
-            let die = self.sensing_die(die);
-            let begin_ns = self.die_free_ns[die as usize].max(start_ns);
-            let ready_ns = begin_ns + self.parameters.read_ns;
-            self.die_free_ns[die as usize] = ready_ns;
-            self.counts.pages_sensed += 1;
-            let channel = self.channel_of(die);
-            let wait_ns = begin_ns - start_ns;
-            self.accesses.push(Access {
-                ready_ns,
-                sequence,
-                request,
-                page,
-                channel,
-                units: 1,
-                carried_ns: 0,
-                wait_ns,
-            });
+    /// Senses `unit` for a write that covers it in part; when it is in the buffer.
+    fn sense_for_write(&mut self, unit: u32, start_ns: u64) -> u64 {
+        match self.find(unit, start_ns) {
+            Some((die, _)) => self.sense(die, start_ns),
+            None => start_ns,
         }
-    }
-
-    /// The die that senses a page of `die`.
-    fn sensing_die(&mut self, die: u32) -> u32 {
-        if self.parameters.placement != Placement::CollisionFree {
-            return die;
-        }
-        self.next_sense += 1;
-        if self.next_sense == self.parameters.dies() {
-            self.next_sense = 0;
-        }
-        self.next_sense
-    }
-
-    /// Carries everything sensed to the host; tells `done` each access and when it has arrived.
-    fn carry(&mut self, mut done: impl FnMut(&Access, u64)) {
-        let mut accesses = std::mem::take(&mut self.accesses);
-        accesses.sort_unstable_by_key(|access| (access.ready_ns, access.sequence));
-        for access in &mut accesses {
-            if access.channel != NO_CHANNEL {
-                let free_ns = &mut self.channel_free_ns[access.channel as usize];
-                let begin_ns = access.ready_ns.max(*free_ns);
-                *free_ns = begin_ns + self.channel_ns[access.units as usize];
-                access.carried_ns = *free_ns;
-                // The link may follow one unit behind.
-                access.ready_ns = begin_ns + self.channel_ns[1];
-            }
-        }
-        accesses.sort_unstable_by_key(|access| (access.ready_ns, access.sequence));
-        for access in &accesses {
-            let begin_ns = access.ready_ns.max(self.link_free_ns);
-            self.link_free_ns = begin_ns + self.link_ns(u64::from(access.units));
-            // A slow channel holds up its own page, not the link.
-            done(access, self.link_free_ns.max(access.carried_ns + self.link_ns(1)));
-        }
-        accesses.clear();
-        self.accesses = accesses;
-        self.newest_access.fill(NO_ACCESS);
-    }
-
-    /// Reads `units` for a write that covers them in part; when they are in the buffer.
-    fn read_for_write(&mut self, units: (u32, u32), start_ns: u64) -> u64 {
-        self.sense(0, units, start_ns);
-        let mut finish_ns = start_ns;
-        let mut accesses = std::mem::take(&mut self.accesses);
-        for access in &accesses {
-            finish_ns = finish_ns.max(access.ready_ns);
-        }
-        accesses.clear();
-        self.accesses = accesses;
-        self.newest_access.fill(NO_ACCESS);
-        finish_ns
     }
 
     /// Takes the data of a write from `start_ns` on; when it is reported.
@@ -359,10 +245,10 @@ impl Flash {
         let whole_tail =
             end.is_multiple_of(self.sectors_per_unit) || end == self.parameters.capacity_sectors;
         if !whole_head || (head == tail && !whole_tail) {
-            start_ns = self.read_for_write((head, head + 1), start_ns);
+            start_ns = self.sense_for_write(head, start_ns);
         }
         if head != tail && !whole_tail {
-            start_ns = self.read_for_write((tail, tail + 1), start_ns);
+            start_ns = self.sense_for_write(tail, start_ns);
         }
         let mut from_ns = start_ns.max(self.link_free_ns);
         let mut taken = 0;
@@ -460,43 +346,6 @@ impl Flash {
         }
     }
 
-    /// Serves requests `from..to`, reads all of them, which have the drive to themselves.
-    fn read_batch(&mut self, requests: &[BlockRequest], issue_ns: u64, out: &mut [Service]) -> u64 {
-        let mut sent_ns = issue_ns;
-        for (number, (request, service)) in requests.iter().zip(out.iter_mut()).enumerate() {
-            sent_ns += self.parameters.request_overhead_ns;
-            let start_ns = sent_ns + self.parameters.command_ns;
-            *service = Service {
-                finish: SimTime(start_ns),
-                overhead: SimDuration(start_ns - issue_ns),
-                buffer_hit: true,
-                ..Service::default()
-            };
-            let units = self.units(request);
-            self.sense(number as u32, units, start_ns);
-        }
-        let read_ns = self.parameters.read_ns;
-        self.carry(|access, arrived_ns| {
-            let service = &mut out[access.request as usize];
-            let sensed = access.channel != NO_CHANNEL;
-            service.buffer_hit &= !sensed;
-            // What arrives last is what the request waited for.
-            if SimTime(arrived_ns) >= service.finish {
-                service.finish = SimTime(arrived_ns);
-                service.rotation = SimDuration(access.wait_ns);
-                service.seek = SimDuration(if sensed { read_ns } else { 0 });
-            }
-        });
-        let mut latest_ns = sent_ns;
-        for service in out {
-            let spent = service.overhead + service.seek + service.rotation;
-            let total = service.finish - SimTime(issue_ns);
-            service.transfer = SimDuration(total.0 - spent.0);
-            latest_ns = latest_ns.max(service.finish.0);
-        }
-        latest_ns
-    }
-
     fn serve_batch(&mut self, issue: SimTime, requests: &[BlockRequest], out: &mut Vec<Service>) {
         assert!(issue.0 >= self.finished_ns, "a request issued before the one before it finished");
         let mut now_ns = issue.0;
@@ -506,14 +355,12 @@ impl Flash {
                 now_ns = self.change_batch(group, issue.0, now_ns, out);
                 continue;
             }
-            for batch in group.chunks(self.parameters.queue_depth as usize) {
-                let from = out.len();
-                out.resize(from + batch.len(), Service::default());
-                let began_ns = now_ns;
-                now_ns = self.read_batch(batch, began_ns, &mut out[from..]);
-                for service in &mut out[from..] {
-                    service.overhead += SimDuration(began_ns - issue.0);
-                }
+            let from = out.len();
+            out.resize(from + group.len(), Service::default());
+            let began_ns = now_ns;
+            now_ns = self.read_together(group, began_ns, &mut out[from..]);
+            for service in &mut out[from..] {
+                service.overhead += SimDuration(began_ns - issue.0);
             }
         }
         self.finished_ns = now_ns;
@@ -571,7 +418,7 @@ impl Device for Flash {
         let request = std::slice::from_ref(request);
         if request[0].operation == Operation::Read {
             let mut service = [Service::default()];
-            self.finished_ns = self.read_batch(request, issue.0, &mut service);
+            self.finished_ns = self.read_together(request, issue.0, &mut service);
             return service[0];
         }
         let start_ns =
