@@ -142,12 +142,14 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         let by_frequency = reorganiser.setting().related == Related::Frequency;
         let aim = by_frequency.then_some(segments / 2);
         let in_memory = |block: u32| reorganiser.is_in_memory(block);
+        let before = log.counts().regrouped_blocks;
         let moved = log.regroup(reorganiser.chosen(), in_memory, aim, device);
+        let blocks = log.counts().regrouped_blocks - before;
         // A log without room goes on as it is: what was moved before it was full stays moved.
         for block in reorganiser.chosen() {
             log.placement_mut().set_kept(*block, true);
         }
-        reorganiser.settle(moved.is_ok());
+        reorganiser.settle(moved.is_ok(), blocks);
     }
 
     /// Takes notice of blocks that were read for users, and moves what that makes worth it.

@@ -225,14 +225,14 @@ impl Reorganiser {
         self.history.is_in_memory(block)
     }
 
-    /// What was chosen has been moved, or could not be for want of room.
-    pub fn settle(&mut self, moved: bool) {
+    /// What was chosen has been moved; `complete` unless there was no room for all, and `blocks`
+    /// before it ran out.
+    pub fn settle(&mut self, complete: bool, blocks: u64) {
         let Some(group) = self.chosen.take() else { return };
         self.look_again_after(group, 2 * self.groups.len(group));
-        if !moved {
-            self.counts.refused += 1;
-            return;
-        }
+        self.counts.moved_blocks += blocks;
+        self.counts.refused += u64::from(!complete);
+        self.counts.moved += u64::from(complete);
         let trial = self.trust.current();
         let mut expected = 0;
         for block in &self.order {
@@ -240,10 +240,10 @@ impl Reorganiser {
             self.history.moved(*block, trial);
         }
         // All but the first of a group are read right behind another.
-        let blocks = self.order.len().max(1) as f64;
-        self.trust.moved(expected as f64 * (blocks - 1.0) / blocks);
-        self.counts.moved += 1;
-        self.counts.moved_blocks += self.order.len() as u64;
+        let members = self.order.len().max(1) as f64;
+        if complete {
+            self.trust.moved(expected as f64 * (members - 1.0) / members);
+        }
     }
 
     /// Whether the group of `block` is to be moved now.
@@ -334,7 +334,8 @@ impl Reorganiser {
     fn is_bounded(&self) -> bool {
         let moves = self.order.iter().map(|block| self.history.moves(*block));
         let moved = self.counts.moved_blocks + self.order.len() as u64;
-        moves.max().is_some_and(|most| most >= self.setting.moves_max)
+        let bound = self.setting.moves_max;
+        (bound < u8::MAX && moves.max().is_some_and(|most| most >= bound))
             || moved as f64 > self.setting.budget * self.disk_reads as f64
     }
 

@@ -114,7 +114,7 @@ pub struct ReorganiseSetting {
     pub when: When,
     /// Most blocks that are moved together. The source names no bound; a segment is a good one.
     pub partition_blocks: u32,
-    /// Most times that a block is moved before it is written again.
+    /// Most times that a block is moved before it is written again; 255 for no bound.
     pub moves_max: u8,
     /// Blocks that were read or written last and are taken to be in memory still.
     pub memory_blocks: u32,

@@ -6,4 +6,5 @@ mod case;
 mod operations;
 mod recorder;
 mod reference;
+mod reorganising;
 mod repetition;

@@ -163,6 +163,10 @@ impl BlockDevice for Recorder {
         assert!(self.transfers_left > 0, "no end of transfers");
         self.transfers_left -= 1;
         let Transfer { purpose, slot, blocks, .. } = *transfer;
+        if purpose == Purpose::Read {
+            // Users may read across segments that lie side by side, and collect nothing by it.
+            return;
+        }
         let segment = self.shape.segment_of(slot);
         let end = self.shape.first_slot(segment) + self.shape.segment_blocks(segment);
         assert!(slot + blocks <= end, "a transfer leaves segment {segment}");
