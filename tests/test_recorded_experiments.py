@@ -70,3 +70,23 @@ def test_shuffled_cylinders_shorten_the_way_of_the_head(agewell: Agewell) -> Non
 
 def test_the_same_experiment_gives_the_same_result(agewell: Agewell) -> None:
     assert run(agewell, "mail") == run(agewell, "mail")
+
+
+def test_a_part_of_the_decision_support_load_is_repeated(agewell: Agewell) -> None:
+    """Requests of one question, twice, counted in the trace itself."""
+    experiment = EXAMPLES / "log-decision-support.toml"
+    settings = ("--set", "workload.part=q11", "--set", "workload.repeat=2")
+    done = agewell("run", experiment, "--json", "--quiet", *settings)
+    result: dict[str, Any] = json.loads(done.stdout)
+    table = pq.read_table(EXAMPLES / "traces" / "decision-support-files.parquet")
+    path = table["path"].to_pylist()
+    begin, end = path.index("marks/q11"), path.index("marks/q12")
+    operation = table["operation"].to_numpy()[begin:end]
+    length = table["length"].fill_null(0).to_numpy()[begin:end]
+    moves = np.isin(operation, (3, 4)) & (length > 0)
+    others = np.isin(operation, (5, 6, 7))
+    metrics = result["metrics"]
+    assert metrics["requests"] == 2 * (moves.sum() + others.sum())
+    assert metrics["read_blocks"] >= 2 * (operation == 3).sum()
+    # All tables lie on the disk, whether the question asks for them or not.
+    assert metrics["initial_blocks"] > 30_000

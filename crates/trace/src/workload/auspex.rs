@@ -478,6 +478,11 @@ impl FileWorkload for AuspexLike {
         }
         request
     }
+
+    /// A group is a directory; temporary files share directory 0.
+    fn directory_of(&self, file: u32) -> u32 {
+        self.catalogue.group_of(file).map_or(0, |group| group + 1)
+    }
 }
 
 #[cfg(test)]

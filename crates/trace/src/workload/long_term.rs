@@ -15,7 +15,7 @@
 //!   (Roselli et al. 2000)*: status files; programs
 //! * *the same files are overwritten again and again (ibid.)*: status files; popular programs are
 //!   replaced more often
-//! * *files below 20 KB are read whole; larger ones less regularly (ibid., figure 8)*: small
+//! * *files below 20 KB are read whole; larger ones less regularly (ibid., figure 8, known here from a summary)*: small
 //!   files always; binaries but for `paged_share`
 //! * *many processes use a small set of files (ibid.)*: Zipf's law over the programs
 //! * *executables may be read out of order (Matthews 1999, §3.3)*: `paged_share` of the binaries
@@ -81,11 +81,12 @@ pub struct LongTermParameters {
     pub machines: u32,
     /// Weeks; 13 unless told.
     pub weeks: u32,
-    /// Programs; 240 unless told.
+    /// Programs; 600 unless told.
     pub programs: u32,
-    /// Libraries that they share; 30 unless told.
+    /// Libraries that they share; 60 unless told.
     pub libraries: u32,
-    /// Runs of programs on all machines; 6,000 unless told.
+    /// Runs of programs on all machines; 18,000 unless told, which read about 20 GB: half of what
+    /// the group read in thirteen weeks (Wang & Hu 2002, table 1; the half is chosen by us).
     pub runs: u32,
     /// Blocks read over blocks written; 3.7 unless told.
     pub read_write_ratio: f64,
@@ -103,9 +104,9 @@ impl Default for LongTermParameters {
         Self {
             machines: 14,
             weeks: 13,
-            programs: 240,
-            libraries: 30,
-            runs: 6_000,
+            programs: 600,
+            libraries: 60,
+            runs: 18_000,
             read_write_ratio: 3.7,
             paged_share: 0.25,
             pace: SimDuration(6_553_600),

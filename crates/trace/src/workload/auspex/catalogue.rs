@@ -54,6 +54,14 @@ impl Catalogue {
         &self.groups
     }
 
+    /// The group that `file` is in; temporary files are in none.
+    pub(super) fn group_of(&self, file: u32) -> Option<u32> {
+        let after = self.groups.partition_point(|group| group.first_file <= file);
+        let group = after.checked_sub(1)?;
+        let Group { first_file, files, .. } = self.groups[group];
+        (file < first_file + files).then_some(group as u32)
+    }
+
     /// Lengths of all files, by number.
     pub(super) fn file_blocks(&self) -> &[u32] {
         &self.file_blocks

@@ -245,6 +245,22 @@ proptest! {
 }
 
 #[test]
+fn a_group_is_a_directory_and_temporary_files_have_one_of_their_own() {
+    let mut load = auspex(0.8, 1);
+    while load.next_request().is_some() {}
+    for (directory, group) in (1..).zip(load.catalogue.groups()) {
+        for file in group.first_file..group.first_file + group.files {
+            assert_eq!(load.directory_of(file), directory);
+        }
+    }
+    let files = load.catalogue.file_blocks().len() as u32;
+    let grouped: u32 = load.catalogue.groups().iter().map(|group| group.files).sum();
+    let temporary = (0..files).filter(|file| load.directory_of(*file) == 0).count() as u32;
+    assert_eq!(temporary, files - grouped);
+    assert!(temporary > 1000, "{temporary}");
+}
+
+#[test]
 fn a_seed_fixes_the_load_and_the_knob_moves_rewrites() {
     let start = |locality, seed| {
         let mut load = auspex(locality, seed);
