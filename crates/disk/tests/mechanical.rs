@@ -157,7 +157,9 @@ impl<'a> Plain<'a> {
         let limit =
             (end + room.min(self.parameters.buffer.read_ahead_maximum)).min(self.geometry.blocks());
         self.ahead = match self.ahead {
-            // A stream that had ended stays ended after a full hit.
+            // After a full hit a stream that had ended stays ended, and none begins: the data may be
+            // what was written, behind which nothing was being read.
+            None if hit && all_there => None,
             Some(before) if hit && all_there => {
                 Some(if to >= before { before.min(to) } else { before.max(limit) })
             }
@@ -330,6 +332,12 @@ proptest! {
     ) {
         compare(&disk(surfaces, 0, (root, 0.2), switch, 100, 1), &steps);
     }
+}
+
+#[test]
+fn regression_a_hit_on_written_data_begins_no_read_ahead() {
+    let steps = [(1, 48, true, 3_417_693), (2480, 22, false, 4_781_671), (0, 27, false, 0)];
+    compare(&disk(1, 0, (1.0, 0.2), 0, 100, 1), &steps);
 }
 
 #[test]
