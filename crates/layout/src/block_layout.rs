@@ -137,6 +137,10 @@ pub trait BlockLayout {
         read_in_runs(blocks, purpose, |block| self.place_of(block), device);
     }
 
+    /// A user asks for `block`, which was read ahead of time and is in the host's cache: to a layout
+    /// that learns from reads it is one.
+    fn foreseen(&mut self, _block: u32, _device: &mut impl BlockDevice) {}
+
     /// `block` is deleted; nothing happens if there is none.
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice);
 

@@ -24,7 +24,6 @@ LOADS: Mapping[str, Tables] = {
     "random": {**_MICRO, "write": "random", "read": "sequential"},
     "pattern": {**_MICRO, "write": "pattern", "read": "pattern"},
     "once": {**_MICRO, "write": "random", "read": "sequential", "reads": 1},
-    "twice": {**_MICRO, "write": "random", "read": "sequential", "reads": 2},
     "fragmented": {
         **_MICRO,
         "write": "random",
@@ -43,7 +42,7 @@ LOADS: Mapping[str, Tables] = {
     "build": {"kind": "file-trace", "path": "build-files.parquet", "repeat": 5},
     "queries": {"kind": "file-trace", "path": "decision-support-files.parquet", "repeat": 5},
     "mail": {"kind": "trace", "path": "mail.parquet"},
-    "pgbench": {"kind": "trace", "path": "pgbench.parquet"},
+    "pgbench": {"kind": "trace", "path": "pgbench.parquet", "utilization": 0.9},
 }
 """The workloads, all of them; files are recorded traces of the examples."""
 

@@ -222,6 +222,12 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         self.learn(device);
     }
 
+    fn foreseen(&mut self, block: u32, device: &mut impl BlockDevice) {
+        self.slots.clear();
+        self.slots.extend(self.log.log().slot_of(block).map(|slot| (block, slot)));
+        self.learn(device);
+    }
+
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         self.log.delete(block, device);
         self.reorganiser.delete(block);

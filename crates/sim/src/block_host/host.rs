@@ -305,7 +305,9 @@ impl<L: BlockLayout> HostRun<L> {
             match server.reference(block) {
                 Access::Hit => {
                     self.counts.server_hits += 1;
-                    self.ahead.asked_for(block);
+                    if self.ahead.asked_for(block) {
+                        self.layout.foreseen(block, &mut self.disk);
+                    }
                     return None;
                 }
                 // Segments that come back into the cache are not looked for (Matthews 1999, §5.5),

@@ -54,10 +54,12 @@ impl ReadAhead {
         }
     }
 
-    /// Somebody asks for `block`, which the cache has.
+    /// Somebody asks for `block`, which the cache has; whether it had been read ahead.
     #[inline]
-    pub(crate) fn asked_for(&mut self, block: u32) {
-        self.counts.used += u64::from(self.forget(block));
+    pub(crate) fn asked_for(&mut self, block: u32) -> bool {
+        let was_ahead = self.forget(block);
+        self.counts.used += u64::from(was_ahead);
+        was_ahead
     }
 
     /// `block` is in the cache no longer, or was written; whether it had been read ahead in vain.
