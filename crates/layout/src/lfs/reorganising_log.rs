@@ -8,7 +8,7 @@
 //! there and has been tied to others since.
 //!
 //! Differences from Matthews 1999, §6.4: see [`crate::reorganise`] and its modules. Reads ahead of
-//! time are no reads of users and teach nothing.
+//! time teach nothing until a user asks for what they brought.
 
 use super::policy::placement::{Placement, Regrouping};
 use super::{AdaptiveLog, Counts, Log};
