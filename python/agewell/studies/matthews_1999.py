@@ -10,6 +10,7 @@ that chapter 5 lacks. The numbers and tests lie in `experiments/matthews-1999/<f
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from agewell.studies import Context, FigureResult
 from agewell.studies import matthews_1999_beyond as beyond
@@ -31,12 +32,36 @@ _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
     ("figure-5-8", "Two disks, random update", collection.figure_5_8),
     ("figure-5-9", "Cleaning from the server's cache", collection.figure_5_9),
     ("figure-5-10", "Original and modified, both workloads", collection.figure_5_10),
-    ("figure-6-1", "Sequential write and read at 50 %", reading.figure_6_1),
-    ("figure-6-2", "Sequential write and read at 90 %", reading.figure_6_2),
-    ("figure-6-3", "Random write, sequential read at 50 %", reading.figure_6_3),
-    ("figure-6-4", "Random write, sequential read at 90 %", reading.figure_6_4),
-    ("figure-6-5", "One pattern written and read at 50 %", reading.figure_6_5),
-    ("figure-6-6", "One pattern written and read at 90 %", reading.figure_6_6),
+    (
+        "figure-6-1",
+        "Sequential write and read at 50 %",
+        partial(reading.three_layouts, "figure-6-1", "sequential", 50),
+    ),
+    (
+        "figure-6-2",
+        "Sequential write and read at 90 %",
+        partial(reading.three_layouts, "figure-6-2", "sequential", 90),
+    ),
+    (
+        "figure-6-3",
+        "Random write, sequential read at 50 %",
+        partial(reading.three_layouts, "figure-6-3", "random", 50),
+    ),
+    (
+        "figure-6-4",
+        "Random write, sequential read at 90 %",
+        partial(reading.three_layouts, "figure-6-4", "random", 90),
+    ),
+    (
+        "figure-6-5",
+        "One pattern written and read at 50 %",
+        partial(reading.three_layouts, "figure-6-5", "pattern", 50),
+    ),
+    (
+        "figure-6-6",
+        "One pattern written and read at 90 %",
+        partial(reading.three_layouts, "figure-6-6", "pattern", 90),
+    ),
     ("figure-6-7", "Reorganisation at 50 %", reading.figure_6_7),
     ("figure-6-9", "Reorganisation at 50 and 90 %", reading.figure_6_9),
     ("figure-6-11", "Reorganisation on two drives", reading.figure_6_11),

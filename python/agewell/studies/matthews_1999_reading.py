@@ -138,37 +138,8 @@ def run_courses(
     return {label: read_course(run["directory"]) for label, run in found.items()}
 
 
-def figure_6_1(context: Context) -> FigureResult:
-    """Sequential write and read at 50 %."""
-    return _three_layouts(context, "figure-6-1", "sequential", 50)
-
-
-def figure_6_2(context: Context) -> FigureResult:
-    """Sequential write and read at 90 %."""
-    return _three_layouts(context, "figure-6-2", "sequential", 90)
-
-
-def figure_6_3(context: Context) -> FigureResult:
-    """Random write, sequential read at 50 %."""
-    return _three_layouts(context, "figure-6-3", "random", 50)
-
-
-def figure_6_4(context: Context) -> FigureResult:
-    """Random write, sequential read at 90 %."""
-    return _three_layouts(context, "figure-6-4", "random", 90)
-
-
-def figure_6_5(context: Context) -> FigureResult:
-    """The same non-sequential pattern written and read, at 50 %."""
-    return _three_layouts(context, "figure-6-5", "pattern", 50)
-
-
-def figure_6_6(context: Context) -> FigureResult:
-    """The same non-sequential pattern written and read, at 90 %."""
-    return _three_layouts(context, "figure-6-6", "pattern", 90)
-
-
-def _three_layouts(context: Context, figure: str, pattern: str, percent: int) -> FigureResult:
+def three_layouts(figure: str, pattern: str, percent: int, context: Context) -> FigureResult:
+    """One of figures 6-1 to 6-6: FFS, LFS and write-anywhere under one pattern."""
     courses = {
         layout: run_courses(context, figure, layout, {(layout,): {}})[(layout,)]
         for layout in LAYOUTS
