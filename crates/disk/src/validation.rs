@@ -15,12 +15,12 @@ pub mod replay;
 
 use std::collections::BTreeMap;
 
-use agewell_core::Operation;
+use agewell_core::{Operation, SimTime};
 use serde::{Deserialize, Serialize};
 
 use crate::mechanical::Mechanical;
 use crate::parameters::{DeviceKind, DeviceParameters, MechanicalParameters};
-use crate::{Device, DeviceModel};
+use crate::{Device, DeviceModel, Refused, WriteRule};
 use estimate::Rotation;
 use replay::{Measured, TimeBase, replay};
 
@@ -157,12 +157,21 @@ pub enum ValidationError {
         /// By how much.
         by_ns: u64,
     },
+    /// A request that the device refuses where it comes in the trace.
+    #[error("request {index}: the device refuses {refused}: is it the right device?")]
+    Refused {
+        /// Position in the trace, from 0.
+        index: usize,
+        /// Why.
+        refused: Refused,
+    },
 }
 
 /// Validates `parameters` against `drives`: one measured trace for each drive of that kind.
 ///
 /// # Errors
-/// If there is nothing measured, a request lies beyond the device, or finishes before it is issued.
+/// If there is nothing measured, a request lies beyond the device, finishes before it is issued, or
+/// is one that the device refuses.
 pub fn validate(
     parameters: &DeviceParameters,
     drives: &[Measured],
@@ -215,8 +224,12 @@ fn check(parameters: &DeviceParameters, drives: &[Measured]) -> Result<(), Valid
     if drives.iter().all(Measured::is_empty) {
         return Err(ValidationError::Empty);
     }
-    let capacity = DeviceModel::new(parameters).capacity().0;
+    let device = DeviceModel::new(parameters);
+    let capacity = device.capacity().0;
+    let has_rule = device.layout_advice().write_rule != WriteRule::Anywhere;
     for drive in drives {
+        let mut rehearsal = has_rule.then(|| device.clone());
+        let mut now = SimTime::ZERO;
         for index in 0..drive.len() {
             let (first, sectors) = (drive.sector[index], u64::from(drive.sectors[index]));
             if first + sectors > capacity || sectors == 0 {
@@ -227,6 +240,12 @@ fn check(parameters: &DeviceParameters, drives: &[Measured]) -> Result<(), Valid
                 let by_ns = drive.issue_ns[index] - drive.finish_ns[index];
                 return Err(ValidationError::Backwards { index, by_ns });
             }
+            // What is refused depends on what was written before, but not on when.
+            let Some(device) = &mut rehearsal else { continue };
+            let request = drive.request(index);
+            let taken = device.check(&request);
+            taken.map_err(|refused| ValidationError::Refused { index, refused })?;
+            now = device.serve(now, &request).finish;
         }
     }
     Ok(())

@@ -1,6 +1,8 @@
 //! Device files of drives of today: what they say is kept, and what cannot be is refused in one line.
 
 use agewell_disk::parameters::Management;
+use agewell_disk::validation::replay::{Measured, TimeBase};
+use agewell_disk::validation::{ValidationOptions, validate};
 use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters};
 
 const FLASH: &str = r#"
@@ -124,4 +126,23 @@ fn every_contradiction_is_named_with_its_key() {
         ZONED.replace("\"host\"", "\"drive\"").replace("conventional_zones = 3", "cache = \"C\"");
     assert!(refusal(&drive, "\"C\"", "\"1536 KiB\"").contains("not a number of bands"));
     assert!(refusal(&drive, "\"C\"", "\"1 GiB\"").contains("the drive has only"));
+}
+
+#[test]
+fn a_measured_trace_that_the_device_would_refuse_is_no_validation() {
+    let trace = |sectors: [u64; 2]| Measured {
+        issue_ns: vec![0, 50_000_000],
+        finish_ns: vec![20_000_000, 70_000_000],
+        sector: sectors.to_vec(),
+        sectors: vec![8, 8],
+        operation: vec![1, 1],
+    };
+    let options = ValidationOptions { fit: false, primary: TimeBase::Closed };
+    // The first zone that is written in order begins at sector 6144.
+    let in_order = validate(&read(ZONED), &[trace([6144, 6152])], options).expect("a validation");
+    assert_eq!(in_order.requests, 2);
+    let refused = validate(&read(ZONED), &[trace([6144, 6160])], options).expect_err("refused");
+    let text = refused.to_string();
+    assert!(text.contains("request 1: the device refuses a write to sector 6160"), "{text}");
+    assert!(validate(&read(FLASH), &[trace([6144, 6160])], options).is_ok());
 }
