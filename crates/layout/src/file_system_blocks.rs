@@ -29,6 +29,8 @@ mod examined;
 mod files;
 mod fragmenting;
 mod metadata;
+#[cfg(test)]
+mod tests;
 
 use crate::block_device::{BlockDevice, Purpose, Transfer, Unpriced};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
@@ -59,8 +61,6 @@ pub struct FileSystemBlocksSetting {
     pub metadata_cache_blocks: u32,
     /// Bytes that one transfer moves at most.
     pub transfer_bytes_max: u64,
-    /// Blocks for data: those that can be live, as far as the file system has room.
-    pub capacity_blocks: u64,
 }
 
 /// Where the newest version of a block is, and what waits of it.
@@ -386,6 +386,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
                 let bytes = self.setting.block_bytes;
                 let read = self.system.read(file, offset_bytes, bytes, &mut wanted);
                 read.expect("a file with blocks is there");
+                self.metadata.retain_missing(&mut wanted);
                 if !wanted.is_empty() {
                     Self::read_run(&mut run, purpose, device);
                 }

@@ -84,6 +84,8 @@ pub const JOURNAL_PLACES_MIN: u32 = 16;
 pub struct WriteAhead<L> {
     inner: L,
     journal: Journal,
+    /// Blocks that a read has to get from the disk.
+    asked: Vec<u32>,
 }
 
 impl<L: BlockLayout> WriteAhead<L> {
@@ -94,7 +96,7 @@ impl<L: BlockLayout> WriteAhead<L> {
     #[must_use]
     pub fn new(setting: WriteAheadSetting, inner: L) -> Self {
         assert!(setting.journal_places >= JOURNAL_PLACES_MIN, "the journal is too small");
-        Self { inner, journal: Journal::new(setting) }
+        Self { inner, journal: Journal::new(setting), asked: Vec::new() }
     }
 
     /// Has the layout inside do something, and commits if that is due.
@@ -104,7 +106,7 @@ impl<L: BlockLayout> WriteAhead<L> {
         device: &mut D,
         act: impl FnOnce(&mut L, &mut Capture<'_, D>) -> R,
     ) -> R {
-        let Self { inner, journal } = self;
+        let Self { inner, journal, .. } = self;
         let done = act(inner, &mut Capture { journal, device });
         if self.journal.is_due(is_sync) {
             self.journal.commit(device);
@@ -179,9 +181,12 @@ impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
-        let is_on_disk = |block: &&u32| matches!(self.place_of(**block), Place::Disk(_));
-        let blocks: Vec<u32> = blocks.iter().filter(is_on_disk).copied().collect();
-        self.within(false, device, |inner, captured| inner.read(&blocks, purpose, captured));
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.clear();
+        let is_on_disk = |block: &u32| matches!(self.place_of(*block), Place::Disk(_));
+        asked.extend(blocks.iter().copied().filter(is_on_disk));
+        self.within(false, device, |inner, captured| inner.read(&asked, purpose, captured));
+        self.asked = asked;
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {

@@ -25,6 +25,13 @@ fn layouts() -> Vec<Value> {
         json!({ "kind": "write-anywhere" }),
         json!({ "kind": "write-anywhere", "search": "nearest", "recovery": "checkpoint" }),
         json!({ "kind": "write-anywhere", "search": "stripe", "recovery": "snapshot" }),
+        json!({ "kind": "ffs", "metadata": false }),
+        json!({ "kind": "ffs+realloc" }),
+        json!({ "kind": "early-unix", "ordered": false }),
+        json!({ "kind": "write-ahead" }),
+        json!({ "kind": "write-ahead", "inner": "sequential", "journal_place": "middle" }),
+        json!({ "kind": "write-ahead", "inner": "ffs+realloc", "journal": "full",
+            "journal_place": "own-disk", "checkpoint_commits": 16 }),
     ]
 }
 

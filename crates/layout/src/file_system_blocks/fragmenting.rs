@@ -8,6 +8,10 @@ use crate::file_system::FileSystemError;
 /// data lies in between.
 const FILLER_PIECES: u64 = 10;
 
+/// One block in so many is left for the directory; chosen by us: an entry takes 24 bytes at most, a
+/// file that is removed 10 blocks of 512 bytes at least.
+const ENTRIES_SHARE: u64 = 100;
+
 impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     /// Fills the empty file system with files of `chunk_blocks` that stay and, in between, files
     /// that go, so that what stays is `blocks` in all and lies evenly.
@@ -20,16 +24,19 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         if blocks == 0 {
             return Ok(());
         }
-        let (pieces, chunk) = (u64::from(self.pieces), u64::from(chunk_blocks.max(1)));
-        let chunks = u64::from(blocks).div_ceil(chunk);
-        let gaps = self.setting.capacity_blocks.saturating_sub(u64::from(blocks)) * pieces;
+        let chunk = chunk_blocks.max(1);
+        let chunks = u64::from(blocks.div_ceil(chunk));
         let directory = self.system.make_directory(self.system.root(), &mut ())?;
+        let before_bytes = self.system.usage_bytes().0;
         let mut fillers = Vec::new();
-        let mut block = first;
+        let (mut gaps, mut block, end) = (0, first, first + blocks);
         for number in 0..chunks {
-            let length = chunk.min(u64::from(blocks) - number * chunk) as u32;
+            let length = chunk.min(end - block);
             self.stay(directory, block, length)?;
             block += length;
+            if number == 0 {
+                gaps = self.gap_pieces(before_bytes, chunks);
+            }
             let gap = (number + 1) * gaps / chunks - number * gaps / chunks;
             self.fill_gap(directory, gap, &mut fillers)?;
         }
@@ -37,6 +44,16 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             self.system.remove(file, &mut ())?;
         }
         Ok(())
+    }
+
+    /// Blocks of the file system that are left between `chunks` files like the first, before which
+    /// `before_bytes` were in use.
+    fn gap_pieces(&self, before_bytes: u64, chunks: u64) -> u64 {
+        let (used_bytes, total_bytes) = self.system.usage_bytes();
+        let staying_bytes = before_bytes + (used_bytes - before_bytes) * chunks;
+        let gaps_bytes = total_bytes.saturating_sub(staying_bytes);
+        let entries_bytes = gaps_bytes / ENTRIES_SHARE;
+        (gaps_bytes - entries_bytes) / self.system.block_bytes()
     }
 
     /// Makes a file of blocks `first..first + blocks` that nobody will ask for.

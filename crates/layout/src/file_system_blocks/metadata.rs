@@ -18,6 +18,8 @@ pub(super) struct Metadata {
     /// Units that have changed and wait.
     dirty: FreePlaces,
     cached: Recent,
+    /// What is being asked for.
+    wanted: Vec<FileTransfer>,
 }
 
 impl Metadata {
@@ -25,7 +27,8 @@ impl Metadata {
     pub(super) fn new(is_transferred: bool, units: u32, unit_sectors: u32, cached: u32) -> Self {
         let units = if is_transferred { units } else { 0 };
         let dirty = FreePlaces::none_free(units);
-        Self { is_transferred, unit_sectors, dirty, cached: Recent::new(cached as usize) }
+        let cached = Recent::new(cached as usize);
+        Self { is_transferred, unit_sectors, dirty, cached, wanted: Vec::new() }
     }
 
     fn units(&self, transfer: &FileTransfer) -> (u32, u32) {
@@ -79,20 +82,34 @@ impl Metadata {
     }
 
     /// A device that collects what is read.
-    pub(super) fn collect_reads(&self) -> WantedReads {
-        WantedReads { is_wanted: self.is_transferred, transfers: Vec::new() }
+    pub(super) fn collect_reads(&mut self) -> WantedReads {
+        let transfers = std::mem::take(&mut self.wanted);
+        WantedReads { is_wanted: self.is_transferred, transfers }
     }
 
-    /// Reads what is not cached.
+    /// Leaves in `wanted` what is not cached, which is from now on.
+    pub(super) fn retain_missing(&mut self, wanted: &mut WantedReads) {
+        wanted.transfers.retain(|transfer| self.is_missing(transfer));
+    }
+
+    /// Reads what is missing.
     pub(super) fn read(&mut self, wanted: WantedReads, device: &mut impl BlockDevice) {
-        for transfer in wanted.transfers {
-            self.read_one(&transfer, device);
+        let mut transfers = wanted.transfers;
+        for transfer in transfers.drain(..) {
+            let (first, units) = self.units(&transfer);
+            device.transfer(&Transfer::of_blocks(Purpose::MetadataRead, first, units), &[]);
         }
+        self.wanted = transfers;
+    }
+
+    fn is_missing(&mut self, transfer: &FileTransfer) -> bool {
+        let (first, _) = self.units(transfer);
+        !self.cached.use_now(first) && !self.dirty.is_free(first)
     }
 
     fn read_one(&mut self, transfer: &FileTransfer, device: &mut impl BlockDevice) {
-        let (first, units) = self.units(transfer);
-        if !self.cached.use_now(first) && !self.dirty.is_free(first) {
+        if self.is_missing(transfer) {
+            let (first, units) = self.units(transfer);
             device.transfer(&Transfer::of_blocks(Purpose::MetadataRead, first, units), &[]);
         }
     }

@@ -200,7 +200,6 @@ fn blocks_of<F: ExaminedFileSystem>(case: &Case, metadata: bool, system: F) -> F
         metadata,
         metadata_cache_blocks: 4,
         transfer_bytes_max: 56 << 10,
-        capacity_blocks: CAPACITY.into(),
     };
     FileSystemBlocks::new(setting, system)
 }

@@ -15,7 +15,8 @@ use crate::config::{ConfigError, Table};
 pub use device::{DiskChoice, SimpleDisk};
 pub use host::{BufferSize, Host, IdleCleaning};
 pub use layout::{
-    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAnywhereLayout,
+    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAheadLayout,
+    WriteAnywhereLayout,
 };
 pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
 pub use reorganise::Reorganise;

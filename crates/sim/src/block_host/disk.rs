@@ -32,6 +32,16 @@ pub(crate) struct TimedDisk {
     /// When the last transfer ended.
     idle_since_ns: u64,
     timing: Timing,
+    /// A second disk, equal to the first.
+    second: Option<SecondDisk>,
+}
+
+/// A disk that holds the places of a layout from some place on. It works in turn with the first:
+/// the host waits for either.
+#[derive(Clone)]
+struct SecondDisk {
+    first_place: u32,
+    timing: Timing,
 }
 
 #[derive(Clone)]
@@ -94,7 +104,15 @@ impl TimedDisk {
             now_ns: 0,
             idle_since_ns: 0,
             timing,
+            second: None,
         }
+    }
+
+    /// Places from `first_place` on, if any, lie on a second disk, equal to this one.
+    pub(crate) fn set_second_from(&mut self, first_place: Option<u32>) {
+        let timing = &self.timing;
+        self.second =
+            first_place.map(|first_place| SecondDisk { first_place, timing: timing.clone() });
     }
 
     /// The layout keeps to `zones`.
@@ -165,16 +183,27 @@ impl BlockDevice for TimedDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
         let sectors = u64::from(transfer.blocks) * self.unit_sectors + headers;
+        let writes = transfer.purpose.writes();
+        let operation = if writes { Operation::Write } else { Operation::Read };
+        let second = self.second.as_ref().map(|second| second.first_place);
+        if let Some(first_place) = second.filter(|first_place| transfer.slot >= *first_place) {
+            let sector = u64::from(transfer.slot - first_place) * self.unit_sectors;
+            // The arm is where it was left (Matthews 1999, §3.4).
+            let transfer = Transfer { further: true, ..*transfer };
+            let time_ns = self.serve(1, (sector, sectors), operation, &transfer, 0);
+            self.meter.add(&transfer, time_ns);
+            self.pass(time_ns);
+            return;
+        }
         let place = self.addresses.of(transfer.slot) * self.unit_sectors;
         let sector = self.zones.base_sector + place;
-        let writes = transfer.purpose.writes();
         let mut time_ns = 0;
         if writes && self.zones.zone_sectors > 0 && place % self.zones.zone_sectors == 0 {
             // What lay in the zone is dead, or the log would not begin it again.
-            time_ns += self.serve(sector, self.zones.zone_sectors, Operation::Discard, transfer, 0);
+            let zone = (sector, self.zones.zone_sectors);
+            time_ns += self.serve(0, zone, Operation::Discard, transfer, 0);
         }
-        let operation = if writes { Operation::Write } else { Operation::Read };
-        time_ns += self.serve(sector, sectors, operation, transfer, time_ns);
+        time_ns += self.serve(0, (sector, sectors), operation, transfer, time_ns);
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
         if transfer.purpose == Purpose::Read {
@@ -184,17 +213,21 @@ impl BlockDevice for TimedDisk {
 }
 
 impl TimedDisk {
-    /// Serves one request of `transfer`, `after_ns` from now; how long it takes.
+    /// Has disk `number` serve one request of `transfer`, `after_ns` from now; how long it takes.
     fn serve(
         &mut self,
-        sector: u64,
-        sectors: u64,
+        number: u32,
+        (sector, sectors): (u64, u64),
         operation: Operation,
         transfer: &Transfer,
         after_ns: u64,
     ) -> u64 {
         let now_ns = self.now_ns + after_ns;
-        let (sector, time_ns) = match &mut self.timing {
+        let timing = match &mut self.second {
+            Some(second) if number == 1 => &mut second.timing,
+            _ => &mut self.timing,
+        };
+        let (sector, time_ns) = match timing {
             Timing::Simple { read, write } => {
                 let model = if operation == Operation::Write { write } else { read };
                 let bytes = transfer.bytes(model.block_bytes);
@@ -212,6 +245,7 @@ impl TimedDisk {
                 enqueue_ns: now_ns,
                 start_ns: now_ns,
                 finish_ns: now_ns + time_ns,
+                device: number,
                 sector,
                 sectors: sectors as u32,
                 operation: operation as u8,

@@ -1,14 +1,18 @@
 //! Layouts that update in place, made as large as a run needs.
 
 use agewell_core::SECTOR_BYTES;
+use agewell_layout::block_layout::BlockLayout;
 use agewell_layout::early_unix::EarlyUnix;
 use agewell_layout::ffs::FastFileSystem;
 use agewell_layout::file_system_blocks::{
     ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting,
 };
 use agewell_layout::sequential::{Sequential, SequentialSetting};
+use agewell_layout::write_ahead::{JournalPlace, WriteAhead, WriteAheadSetting};
 
-use super::config::{EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout};
+use super::config::{
+    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAheadLayout,
+};
 use super::prepared::Prepared;
 use crate::error::RunError;
 
@@ -21,6 +25,11 @@ pub(super) fn disk_sectors(layout: &Layout, capacity_blocks: u64) -> Result<u64,
         }
         Layout::Early(early) => {
             early.setting(capacity_blocks).map_err(refused)?.total_bytes.div_ceil(SECTOR_BYTES)
+        }
+        Layout::WriteAhead(ahead) => {
+            let is_here = ahead.place != JournalPlace::OwnDisk;
+            let journal = if is_here { ahead.journal_places() * ahead.place_bytes() } else { 0 };
+            disk_sectors(&ahead.inner, capacity_blocks)? + journal / SECTOR_BYTES
         }
         _ => capacity_blocks * (layout.block_bytes() / SECTOR_BYTES),
     })
@@ -60,6 +69,31 @@ impl Prepared<'_> {
         Ok(self.behind_the_seam(system, layout.system_block_bytes.into(), layout.metadata))
     }
 
+    /// `inner`, which has `inner_places`, behind its journal.
+    pub(super) fn journaled<L: BlockLayout>(
+        &self,
+        layout: &WriteAheadLayout,
+        inner: L,
+        inner_places: u64,
+    ) -> Result<WriteAhead<L>, RunError> {
+        let place_bytes = layout.place_bytes();
+        let places = inner_places + layout.journal_places();
+        if places >= 1 << 32 {
+            return Err(refused(format!("{places} places are more than 2^32; use larger blocks")));
+        }
+        let setting = WriteAheadSetting {
+            journaled: layout.journaled,
+            place: layout.place,
+            inner_places: inner_places as u32,
+            place_bytes,
+            block_places: (layout.inner.block_bytes() / place_bytes) as u32,
+            journal_places: layout.journal_places() as u32,
+            group_places: (layout.group_bytes / place_bytes).clamp(1, u64::from(u32::MAX)) as u32,
+            checkpoint_commits: layout.checkpoint_commits,
+        };
+        Ok(WriteAhead::new(setting, inner))
+    }
+
     fn behind_the_seam<F: ExaminedFileSystem>(
         &self,
         system: F,
@@ -74,7 +108,6 @@ impl Prepared<'_> {
             metadata: metadata.is_transferred,
             metadata_cache_blocks: u32::try_from(cached).unwrap_or(u32::MAX),
             transfer_bytes_max,
-            capacity_blocks: self.capacity_blocks,
         };
         FileSystemBlocks::new(setting, system)
     }

@@ -2,10 +2,11 @@
 //! layout.
 
 use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
+use agewell_layout::file_system_blocks::ExaminedFileSystem;
 use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
 
-use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout};
+use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};
 use super::disk::Addresses;
 use super::host::HostRun;
 use super::log_run;
@@ -32,6 +33,7 @@ pub(crate) fn run(
         Layout::Sequential(layout) => run_plain(&prepared, prepared.sequential(layout), progress),
         Layout::Fast(layout) => run_plain(&prepared, prepared.fast(layout)?, progress),
         Layout::Early(layout) => run_plain(&prepared, prepared.early(layout)?, progress),
+        Layout::WriteAhead(layout) => run_journaled(&prepared, layout, progress),
         Layout::WriteAnywhere(layout) => {
             let setting = WriteAnywhereSetting {
                 capacity_blocks: prepared.capacity_blocks as u32,
@@ -44,6 +46,28 @@ pub(crate) fn run(
             };
             run_plain(&prepared, WriteAnywhere::new(setting).map_err(does_not_fit)?, progress)
         }
+    }
+}
+
+/// Runs a layout behind a journal.
+fn run_journaled(
+    prepared: &Prepared,
+    layout: &WriteAheadLayout,
+    progress: Progress,
+) -> Result<Outcome, RunError> {
+    match &*layout.inner {
+        Layout::Fast(inner) => {
+            let inner = prepared.fast(inner)?;
+            let system = inner.system();
+            let places = system.total_sectors() / u64::from(system.unit_sectors());
+            run_plain(prepared, prepared.journaled(layout, inner, places)?, progress)
+        }
+        Layout::Sequential(inner) => {
+            let inner = prepared.sequential(inner);
+            let places = prepared.capacity_blocks;
+            run_plain(prepared, prepared.journaled(layout, inner, places)?, progress)
+        }
+        other => unreachable!("the table lets {other:?} behind no journal"),
     }
 }
 
@@ -139,7 +163,8 @@ impl<L: BlockLayout> Lane<L> {
         let caches = reads || experiment.layout.tracks_cache();
         let clients = prepared.survey.clients.max(1);
         let block_bytes = experiment.layout.block_bytes();
-        let disk = prepared.disk(addresses, layout.unit_bytes(block_bytes));
+        let mut disk = prepared.disk(addresses, layout.unit_bytes(block_bytes));
+        disk.set_second_from(layout.second_disk_from());
         let mut host = HostRun::new(layout, disk, experiment.host, clients, block_bytes, caches);
         if let Some(preallocated) = experiment.workload.preallocated {
             let blocks = prepared.preallocated_blocks;

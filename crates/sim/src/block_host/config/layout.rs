@@ -1,6 +1,7 @@
 //! The `[layout]` table: which layout, and its choices.
 
 mod file_system;
+mod write_ahead;
 mod write_anywhere;
 
 use agewell_layout::lfs::Victim;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use super::log_layout::LogLayout;
 use crate::config::{ConfigError, Table};
 pub use file_system::{EarlyLayout, FastLayout, MetadataChoice};
+pub use write_ahead::WriteAheadLayout;
 pub use write_anywhere::WriteAnywhereLayout;
 
 /// Bytes of a block where nothing else is said (Matthews 1999, §5.2.2).
@@ -31,6 +33,8 @@ pub enum Layout {
     Fast(FastLayout),
     /// The file system of early UNIX.
     Early(EarlyLayout),
+    /// A journal around one that updates in place.
+    WriteAhead(WriteAheadLayout),
 }
 
 /// The simple layout that updates in place.
@@ -49,6 +53,7 @@ enum Kind {
     WriteAnywhere,
     Fast { realloc: bool },
     Early,
+    WriteAhead,
 }
 
 const KINDS: &[(&str, Kind)] = &[
@@ -58,6 +63,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("ffs", Kind::Fast { realloc: false }),
     ("ffs+realloc", Kind::Fast { realloc: true }),
     ("early-unix", Kind::Early),
+    ("write-ahead", Kind::WriteAhead),
 ];
 
 const ORDERS: &[(&str, Order)] = &[("place", Order::Place), ("written", Order::Written)];
@@ -71,6 +77,7 @@ impl Layout {
             Kind::WriteAnywhere => Self::WriteAnywhere(WriteAnywhereLayout::read(&mut table)?),
             Kind::Fast { realloc } => Self::Fast(FastLayout::read(&mut table, realloc)?),
             Kind::Early => Self::Early(EarlyLayout::read(&mut table)?),
+            Kind::WriteAhead => Self::WriteAhead(WriteAheadLayout::read(&mut table)?),
         };
         table.finish()?;
         Ok(layout)
@@ -85,6 +92,7 @@ impl Layout {
             Self::WriteAnywhere(anywhere) => anywhere.block_bytes,
             Self::Fast(fast) => fast.block_bytes,
             Self::Early(early) => early.block_bytes,
+            Self::WriteAhead(ahead) => ahead.inner.block_bytes(),
         }
     }
 
@@ -109,6 +117,7 @@ impl Layout {
             Self::WriteAnywhere(anywhere) => anywhere.resolved(),
             Self::Fast(fast) => fast.resolved(),
             Self::Early(early) => early.resolved(),
+            Self::WriteAhead(ahead) => ahead.resolved(),
         }
     }
 }
