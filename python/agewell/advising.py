@@ -43,7 +43,17 @@ SEGMENT_SIZES = ("64 KiB", "128 KiB", "256 KiB", "512 KiB", "1 MiB", "2 MiB")
 COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
 VICTIMS = ("greedy", "cost-age", "benefit-root-age", "renewal")
 PLACEMENTS = ("none", "user-collected", "sepbit", "life-table")
-REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("none", {"reorganise": "none"}),
+    ("blocks", {"reorganise": "blocks"}),
+    ("blocks, by value", {"reorganise": "blocks", "decide": "value"}),
+    ("non-sequential", {"reorganise": "non-sequential"}),
+    ("files", {"reorganise": "files"}),
+    ("whole-file", {"reorganise": "whole-file"}),
+    ("directory", {"reorganise": "directory"}),
+    ("frequency", {"reorganise": "frequency"}),
+)
+"""What is put together; as that pays unless by the value of 1999 (`decide`)."""
 PREFETCHES = ("none", "sequential", "file-graph", "cluster")
 
 ALTERNATIVE_RATIO = 1.1
@@ -523,7 +533,8 @@ def _placements(choice: Choice) -> dict[str, Choice]:
 
 
 def _reorganisations(choice: Choice) -> dict[str, Choice]:
-    return {name: choice.with_layout(changes) for name, changes in REORGANISATIONS}
+    plain = {key: value for key, value in choice.layout.items() if key != "decide"}
+    return {name: Choice({**plain, **changes}, choice.host) for name, changes in REORGANISATIONS}
 
 
 def _prefetches(choice: Choice) -> dict[str, Choice]:
@@ -605,4 +616,4 @@ def _less(saved_pct: float) -> str:
 
 
 def _file_name(words: str) -> str:
-    return words.lower().replace(" ", "-")
+    return words.lower().replace(",", "").replace(" ", "-")

@@ -56,6 +56,12 @@ LAYOUTS: tuple[NamedLayout, ...] = (
         is_adaptive=True,
     ),
     NamedLayout(
+        "lfs-reorganising",
+        "the same, and blocks read one after another are written together where that pays",
+        {"kind": "lfs", "victim": "greedy", "collect": "adaptive", "reorganise": "blocks"},
+        is_adaptive=True,
+    ),
+    NamedLayout(
         "sequential",
         "files placed one behind the other, updated in place",
         {"kind": "sequential"},

@@ -77,8 +77,8 @@ def spread(ours: Path, theirs: Path, slices: int = SLICES) -> Spread | None:
     Raises:
         InputError: A folder holds no running totals, or they are of different requests.
     """
-    bytes_ours, mine = _course(ours)
-    bytes_theirs, other = _course(theirs)
+    bytes_ours, mine = course(ours)
+    bytes_theirs, other = course(theirs)
     if bytes_ours[-1] != bytes_theirs[-1]:
         raise InputError(f"{ours} and {theirs}: are runs of different requests")
     edges = np.linspace(0.0, bytes_ours[-1], slices + 1)
@@ -92,8 +92,12 @@ def spread(ours: Path, theirs: Path, slices: int = SLICES) -> Spread | None:
     return Spread(saved) if saved else None
 
 
-def _course(folder: Path) -> tuple[FloatArray, FloatArray]:
-    """User bytes and disk time so far, from nothing on."""
+def course(folder: Path) -> tuple[FloatArray, FloatArray]:
+    """User bytes and disk time (ns) so far, from nothing on, of the run in `folder`.
+
+    Raises:
+        InputError: It holds no running totals.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

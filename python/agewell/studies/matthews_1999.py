@@ -1,9 +1,9 @@
-"""The study of log-structured writing and of reading in Matthews 1999, chapters 5 and 6.
+"""The study of workloads, log-structured writing and reading in Matthews 1999, chapters 4 to 6.
 
 J. N. Matthews, *Improving File System Performance With Adaptive Methods*, dissertation, University
 of California at Berkeley, 1999.
 
-Figures 5-1 to 5-10 and 6-1 to 6-11 with the numbers of their text and captions, and two comparisons
+Chapter 4 as a table, figures 5-1 to 5-10 and 6-1 to 6-11 with the numbers of their text and captions, and two comparisons
 that chapter 5 lacks. The numbers and tests lie in `experiments/matthews-1999/<figure>/`.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 
 from agewell.studies import Context, FigureResult
+from agewell.studies import matthews_1999_axes as axes
 from agewell.studies import matthews_1999_beyond as beyond
 from agewell.studies import matthews_1999_collection as collection
 from agewell.studies import matthews_1999_measured as measured
@@ -22,6 +23,7 @@ from agewell.studies import matthews_1999_segments as segments
 from agewell.studies.paper import PaperStudy
 
 _FIGURES: tuple[tuple[str, str, Callable[[Context], FigureResult]], ...] = (
+    ("chapter-4", "How sensitive layouts are to workloads", axes.chapter_4),
     ("figure-5-1", "Segment size, Auspex-like load", segments.figure_5_1),
     ("figure-5-2", "Segment size and disks, Auspex-like load", segments.figure_5_2),
     ("figure-5-3", "Segment size, random update", segments.figure_5_3),
@@ -89,7 +91,7 @@ STUDY = PaperStudy(
     title="Adaptive methods for writing and for reading what was written",
     citation=(
         "J. N. Matthews, Improving File System Performance With Adaptive Methods, "
-        "dissertation, University of California at Berkeley, 1999, chapters 5 and 6"
+        "dissertation, University of California at Berkeley, 1999, chapters 4 to 6"
     ),
     table=_FIGURES,
 )
