@@ -43,6 +43,7 @@ SEGMENT_SIZES = ("64 KiB", "128 KiB", "256 KiB", "512 KiB", "1 MiB", "2 MiB")
 COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
 VICTIMS = ("greedy", "cost-age", "benefit-root-age", "renewal")
 PLACEMENTS = ("none", "user-collected", "sepbit", "life-table")
+REORGANISATION = "reorganisation"
 REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("none", {"reorganise": "none"}),
     ("blocks", {"reorganise": "blocks"}),
@@ -54,6 +55,8 @@ REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("frequency", {"reorganise": "frequency"}),
 )
 """What is put together; as that pays unless by the value of 1999 (`decide`)."""
+MOVES = ("regroup_read_seconds", "regroup_write_seconds", "patch_seconds")
+"""Accounts of what reorganisation costs."""
 PREFETCHES = ("none", "sequential", "file-graph", "cluster")
 
 ALTERNATIVE_RATIO = 1.1
@@ -319,6 +322,9 @@ class Advice:
             f"{_others(self.choice)} ({EXPERIMENTS_FOLDER}/{self.file})."
         ]
         sentences += [_gain(each) for each in self.against]
+        sentences += [
+            _reorganisation(step) for step in self.steps if step.question == REORGANISATION
+        ]
         sentences.append(self._when_not())
         other = self.quicker_to_recover
         if other is not None:
@@ -478,7 +484,7 @@ def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
         ("collection", _collections, 0.25),
         ("victims", _victims, 0.35),
         ("placement", _placements, 0.45),
-        ("reorganisation", _reorganisations, 0.5),
+        (REORGANISATION, _reorganisations, 0.5),
     ):
         step = _step(search, share, question, incumbent, options, fraction)
         if step.tried:
@@ -608,6 +614,24 @@ def _others(choice: Tried) -> str:
     if recovery_s is not None:
         parts.append(f"{recovery_s:,.1f} s of disk time after a crash")
     return ", ".join(parts)
+
+
+def _reorganisation(step: Step) -> str:
+    """What the best reorganisation takes for its moves, and what reading gains by it."""
+    plain, *others = step.tried
+    best = min(others, key=lambda each: each.disk_seconds)
+    if plain.metrics is None or best.metrics is None:
+        return "No advice on reorganisation: it cannot be compared on this log."
+    moves_s = sum(float(best.metrics.get(name) or 0.0) for name in MOVES)
+    reads_s = float(plain.metrics["read_seconds"]) - float(best.metrics["read_seconds"])
+    saved_pct = 100.0 * (1.0 - best.disk_seconds / plain.disk_seconds)
+    pays = "pays" if step.chosen is best else "does not pay"
+    return (
+        f"Reorganisation {pays} on the log: at its best ({best.label}) moves take {moves_s:,.2f} s "
+        f"and reads {abs(reads_s):,.2f} s {'less' if reads_s >= 0 else 'more'}, in all "
+        f"{abs(saved_pct):.1f} % {'saved' if saved_pct >= 0 else 'lost'} "
+        f"({EXPERIMENTS_FOLDER}/{best.file})."
+    )
 
 
 def _less(saved_pct: float) -> str:
