@@ -2,7 +2,9 @@
 
 A name stands for a table `[layout]`; everything that the table does not say is the layout's own
 default. Nothing of the host is said here: write buffer, caches and syncs are the workload's, the
-same for every layout (`SHARED_HOST`), so that layouts alone differ.
+same for every layout (`SHARED_HOST`), so that layouts alone differ. For the same reason file
+systems that have metadata go without it, unless their name says so: logs and write-anywhere model
+none, as the simulators of Matthews 1999, §6.2.2.
 """
 
 from __future__ import annotations
@@ -65,6 +67,26 @@ LAYOUTS: tuple[NamedLayout, ...] = (
         "sequential",
         "files placed one behind the other, updated in place",
         {"kind": "sequential"},
+    ),
+    NamedLayout(
+        "ffs",
+        "the Fast File System of 4.4BSD, its metadata left out as the logs' are",
+        {"kind": "ffs", "metadata": False},
+    ),
+    NamedLayout(
+        "ffs-realloc",
+        "the same, blocks gathered into free clusters before they are written",
+        {"kind": "ffs+realloc", "metadata": False},
+    ),
+    NamedLayout(
+        "ffs-metadata",
+        "the Fast File System with its metadata, as it is",
+        {"kind": "ffs", "metadata": True},
+    ),
+    NamedLayout(
+        "early-unix",
+        "the file system of early UNIX, a free list of blocks; its metadata left out",
+        {"kind": "early-unix", "metadata": False},
     ),
     NamedLayout(
         "write-anywhere",

@@ -381,7 +381,7 @@ def _lifetime() -> tuple[End, End]:
 
         return _end(label, script, measured, workload__utilization=0.85)
 
-    return end("two files long", 2), end(f"{kept} files long", kept)
+    return end("one file long", 1), end(f"{kept} files long", kept)
 
 
 def _commit() -> tuple[End, End]:
