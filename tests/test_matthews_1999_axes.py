@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -31,9 +32,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    """A context of the study."""
+    """A context of the study, its cache as small as the data of the tests."""
     folder = tmp_path / "matthews-1999"
     shutil.copytree(catalogue.experiments() / "matthews-1999" / "chapter-4", folder / "chapter-4")
+    experiment = folder / "chapter-4" / "experiment.toml"
+    text = experiment.read_text()
+    assert '"32 MiB"' in text
+    experiment.write_text(text.replace('"32 MiB"', '"4 MiB"'))
     out = tmp_path / "out"
     out.mkdir()
     return Context(folder, out, tmp_path, [], lambda _fraction, _words: None, jobs=2)
@@ -42,7 +47,7 @@ def context(tmp_path: Path) -> Context:
 def transfers(script: Script) -> pa.Table:
     """The reads and writes of a script: operation, file, offset, length."""
     table = script.table()
-    return table.filter(pa.compute.is_in(table["operation"], pa.array([3, 4], pa.uint8())))
+    return table.filter(pc.is_in(table["operation"], pa.array([3, 4], pa.uint8())))
 
 
 @pytest.mark.usefixtures("small")
@@ -106,9 +111,10 @@ def test_principal_rows_at_a_small_size(context: Context, monkeypatch: pytest.Mo
         axes, "result", lambda _context, _figure, found, _plots: values.update(found)
     )
     axes.chapter_4(context)
-    assert set(values) == {f"{name}/{layout.name}" for name in names for layout in chosen}
+    assert set(values) >= {f"{name}/{layout.name}" for name in names for layout in chosen}
     assert values["write_order/lfs"] < 1.25 < values["write_order/sequential"]
-    assert values["read_as_written/sequential"] < 0.8 < 1.25 < values["read_as_written/lfs"]
+    assert values["read_as_written/sequential"] < 0.8
+    assert values["read_as_written/lfs"] > 1.25
     assert values["commit/lfs"] > 2
     assert values["rate/lfs"] > 1.25 > values["rate/sequential"]
     for path in (context.out / "traces").iterdir():

@@ -437,9 +437,9 @@ AXES: tuple[Axis, ...] = (
     Axis("read_locality", "locality of reads", "4.2.2.2", "disk_seconds", _read_locality),
     Axis(
         "read_share",
-        "share of reads, against the best layout",
+        "share of reads, against the other family",
         "4.2.3.1",
-        "ratio_to_best",
+        "ratio_to_others",
         _read_share,
     ),
     Axis(

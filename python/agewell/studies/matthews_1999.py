@@ -3,8 +3,9 @@
 J. N. Matthews, *Improving File System Performance With Adaptive Methods*, dissertation, University
 of California at Berkeley, 1999.
 
-Chapter 4 as a table, figures 5-1 to 5-10 and 6-1 to 6-11 with the numbers of their text and captions, and two comparisons
-that chapter 5 lacks. The numbers and tests lie in `experiments/matthews-1999/<figure>/`.
+Chapter 4 as a table, figures 5-1 to 5-10 and 6-1 to 6-11 with the numbers of their text and
+captions, and two comparisons that chapter 5 lacks. The numbers and tests lie in
+`experiments/matthews-1999/<figure>/`.
 """
 
 from __future__ import annotations

@@ -39,6 +39,11 @@ def chapter_4(context: Context) -> FigureResult:
         for layout in LAYOUTS:
             first, second = (quantities[axis.name, place, layout.name] for place in (0, 1))
             values[f"{axis.name}/{layout.name}"] = _ratio(second, first)
+    for axis_name in ("write_locality", "write_region"):
+        # For the claim that the order of writes matters more (§4.2.1.2), under a name of its own.
+        for layout in LAYOUTS:
+            name = f"{axis_name}/order_of_writes_of_{layout.name}"
+            values[name] = values.get(f"write_order/{layout.name}")
     return result(context, FIGURE, values, [_plot(axis, ends[axis.name], values) for axis in AXES])
 
 
