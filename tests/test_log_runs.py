@@ -158,7 +158,18 @@ KINDS: dict[str, dict[str, Any]] = {
     "zipf": {"blocks": 4000},
     "sequential": {"blocks": 4000},
     "tpcb": {"transactions": 100},
+    "microbenchmark": {"blocks": 4000},
+    "multimedia": {"plays": 20},
+    "software-development": {"cycles": 10},
+    "transaction-processing": {"transactions": 1000},
+    "decision-support": {"queries": 10},
+    "scientific-simulation": {"experiments": 10},
+    "long-term": {"runs": 200},
     "trace": {"path": str(REPOSITORY / "examples" / "traces" / "mail.parquet")},
+    "file-trace": {
+        "path": str(REPOSITORY / "examples" / "traces" / "decision-support-files.parquet"),
+        "part": "q16",
+    },
 }
 
 

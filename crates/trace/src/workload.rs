@@ -90,8 +90,9 @@ pub trait FileWorkload {
     }
 
     /// The directory that `file` is in, for layouts that keep the files of a directory together;
-    /// directories are numbered densely from zero. Holds for any file that a request has named so
-    /// far. A workload without directories has all its files in directory 0.
+    /// directories are numbered densely from zero. Holds for the files live before the stream and
+    /// for any that a request has named so far. A workload without directories has all its files in
+    /// directory 0.
     fn directory_of(&self, file: u32) -> u32 {
         let _ = file;
         0
