@@ -100,7 +100,7 @@ fn every_contradiction_is_named_with_its_key() {
         (FLASH, "page = \"16 KiB\"", "page = \"16\"", "'page'"),
         (FLASH, "write-order", "random", "'write-order', 'static' or 'collision-free'"),
         (FLASH, "\"64 KiB\"", "\"4 KiB\"", "less than a page"),
-        (FLASH, "\"400 MB/s\"", "\"0 MB/s\"", "is zero"),
+        (FLASH, "\"400 MB/s\"", "\"0.9 MB/s\"", "at least 1 MB/s"),
         (
             FLASH,
             "capacity_sectors = 131072",

@@ -264,10 +264,15 @@ fn size(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceErr
     }
 }
 
+/// The slowest channel or link: below it a request of the longest kind would take centuries.
+const RATE_MIN_BYTES_PER_S: u64 = 1_000_000;
+
 fn rate(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceError> {
-    match parse_bytes_per_second(table.text(key)?).map_err(|error| table.error(key, error))? {
-        0 => Err(table.error(key, "is zero: nothing would ever cross it")),
-        bytes => Ok(bytes),
+    let rate = parse_bytes_per_second(table.text(key)?).map_err(|error| table.error(key, error))?;
+    if rate >= RATE_MIN_BYTES_PER_S {
+        Ok(rate)
+    } else {
+        Err(table.error(key, format!("is {rate} bytes per second; it must be at least 1 MB/s")))
     }
 }
 
