@@ -224,6 +224,16 @@ impl Contents {
     }
 }
 
+#[test]
+fn regression_what_went_on_behind_the_written_part_is_rewritten_too() {
+    let mut contents = Contents::new(ZONE);
+    for (sector, sectors) in [(0, 10), (5, 20), (ZONE, ZONE), (ZONE, 30), (ZONE + 30, 30)] {
+        contents.serve(Operation::Write, sector, sectors);
+    }
+    assert_eq!(contents.cache.counts().bands_rewritten, 1);
+    assert_eq!(contents.serve(Operation::Read, 0, 100), contents.newest[..100]);
+}
+
 proptest! {
     #[test]
     fn what_was_written_last_is_read_whatever_was_rewritten(
@@ -239,6 +249,13 @@ proptest! {
             prop_assert_eq!(
                 contents.serve(Operation::Read, sector, sectors),
                 contents.newest[sector as usize..(sector + sectors) as usize].to_vec()
+            );
+            // From the middle of it on, and over its end.
+            let middle = sector + sectors / 2;
+            let end = (middle + ZONE).min(capacity);
+            prop_assert_eq!(
+                contents.serve(Operation::Read, middle, end - middle),
+                contents.newest[middle as usize..end as usize].to_vec()
             );
         }
         prop_assert_eq!(contents.serve(Operation::Read, 0, capacity), contents.newest);
