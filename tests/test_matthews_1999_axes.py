@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agewell import catalogue
-from agewell.layouts import LAYOUTS, named
+from agewell.layouts import named
 from agewell.studies import Context, Verdict
 from agewell.studies import chapter_4_workloads as workloads
 from agewell.studies import matthews_1999_axes as axes
@@ -116,7 +116,7 @@ def test_principal_rows_at_a_small_size(context: Context, monkeypatch: pytest.Mo
     assert values["read_as_written/sequential"] < 0.8
     assert values["read_as_written/lfs"] > 1.25
     assert values["commit/lfs"] > 2
-    assert values["rate/lfs"] > 1.25 > values["rate/sequential"]
+    assert values["rate/lfs"] > 1.1 > values["rate/sequential"]
     for path in (context.out / "traces").iterdir():
         assert pq.read_metadata(path).metadata[b"agewell.kind"] == b"file"
 
@@ -124,7 +124,7 @@ def test_principal_rows_at_a_small_size(context: Context, monkeypatch: pytest.Mo
 def test_every_axis_and_layout_has_a_row_with_a_claim_or_a_word(context: Context) -> None:
     rows = context.expected("chapter-4")["row"]
     assert [row["key"] for row in rows] == [
-        f"{axis.name}/{layout.name}" for axis in AXES for layout in LAYOUTS
+        f"{axis.name}/{layout.name}" for axis in AXES for layout in axes.LAYOUTS
     ]
     for row in rows:
         tests = {"at_most", "at_least", "below"} & set(row)

@@ -48,6 +48,9 @@ SHOWN_METRICS = (
 UTILIZATIONS = (0.5, 0.7, 0.9)
 """Tried where nothing else is said; chosen by us: half full, as usual, and nearly full."""
 
+THESIS_LAYOUT = "lfs-matthews"
+"""The adaptive log of chapter 5; ours adapts further."""
+
 CLOSE_RATIO = 1.01
 """Layouts this near to the best count as best too; chosen by us."""
 
@@ -227,12 +230,16 @@ class Comparison:
             return ""
         first, second = (adaptive, other) if adaptive.rank <= other.rank else (other, adaptive)
         head = "holds" if adaptive.rank < other.rank else "does not hold"
-        if adaptive.rank == other.rank:
-            head = "cannot be told"
-        return (
+        if first.done == second.done and _factor(first, second) <= CLOSE_RATIO:
+            head = "neither holds nor fails"
+        sentence = (
             f"Matthews' thesis that adaptive layouts are the robust ones {head} {where}: "
             f"{_worst(first)}; {_worst(second)}{_by_how_much(first, second)}."
         )
+        own = next((each for each in ranked if each.layout == THESIS_LAYOUT), None)
+        if own is not None and own is not adaptive and own.worst_ratio is not None:
+            sentence += f" The rule of the thesis itself, {_worst(own)}."
+        return sentence
 
     def _entry(self, cell: Cell, entry: Entry) -> dict[str, Any]:
         metrics = entry.metrics
@@ -498,6 +505,12 @@ def _by_how_much(first: Robustness, second: Robustness) -> str:
     """How much smaller the worst ratio of the more robust is, where both did the same cells."""
     if first.done != second.done or first.worst_ratio is None or second.worst_ratio is None:
         return ""
-    if math.isinf(second.worst_ratio) or first.worst_ratio == second.worst_ratio:
-        return ""
-    return f", {100 * (second.worst_ratio / first.worst_ratio - 1):.0f} % more"
+    factor = _factor(first, second)
+    return "" if math.isinf(factor) else f", {100 * (factor - 1):.0f} % more"
+
+
+def _factor(first: Robustness, second: Robustness) -> float:
+    """How many times the worst ratio of the one is that of the other; infinite if not known."""
+    if first.worst_ratio is None or second.worst_ratio is None or math.isinf(second.worst_ratio):
+        return math.inf
+    return second.worst_ratio / first.worst_ratio

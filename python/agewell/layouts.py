@@ -64,6 +64,11 @@ LAYOUTS: tuple[NamedLayout, ...] = (
         is_adaptive=True,
     ),
     NamedLayout(
+        "lfs-zones",
+        "a log of segments of 256 MiB, cleaned, for drives that are written zone by zone",
+        {"kind": "lfs", "segment_size": "256 MiB", "victim": "greedy", "collect": "clean"},
+    ),
+    NamedLayout(
         "sequential",
         "files placed one behind the other, updated in place",
         {"kind": "sequential"},
@@ -82,6 +87,27 @@ LAYOUTS: tuple[NamedLayout, ...] = (
         "ffs-metadata",
         "the Fast File System with its metadata, as it is",
         {"kind": "ffs", "metadata": True},
+    ),
+    NamedLayout(
+        "journal-metadata",
+        "a journal of metadata at the start of the disk, before ffs-metadata",
+        {"kind": "write-ahead", "inner": "ffs", "journal": "metadata", "metadata": True},
+    ),
+    NamedLayout(
+        "journal-full",
+        "a journal of all data at the start of the disk, before ffs",
+        {"kind": "write-ahead", "inner": "ffs", "journal": "full", "metadata": False},
+    ),
+    NamedLayout(
+        "journal-own-disk",
+        "the same on a second disk, whose time counts too",
+        {
+            "kind": "write-ahead",
+            "inner": "ffs",
+            "journal": "full",
+            "journal_place": "own-disk",
+            "metadata": False,
+        },
     ),
     NamedLayout(
         "early-unix",
