@@ -154,7 +154,7 @@ class Comparison:
         """Every layout over the cells, the most robust first.
 
         Args:
-            common_only: Only the cells that every layout could do.
+            common_only: Only the cells that every layout could do, of those that can do any.
         """
         cells = [cell for cell, row in self.cells.items() if self._counts(row, common_only)]
         found = [self._over(place, cells) for place in range(len(self.layouts))]
@@ -163,8 +163,8 @@ class Comparison:
     def verdict(self) -> list[str]:
         """Whether Matthews' thesis holds over these cells, in words with the numbers."""
         sentences = [self._sentence(self.robustness(), "over all cells")]
-        unable = any(entry.metrics is None for row in self.cells.values() for entry in row)
-        if unable:
+        # One that can do nothing here says nothing of the cells.
+        if not all(self._counts(row, common_only=True) for row in self.cells.values()):
             common = self.robustness(common_only=True)
             if common[0].cells:
                 share = f"{common[0].cells} of {len(self.cells)}"
@@ -194,10 +194,20 @@ class Comparison:
             "verdict": self.verdict(),
         }
 
-    @staticmethod
-    def _counts(row: Sequence[Entry], common_only: bool) -> bool:
-        able = [entry.metrics is not None for entry in row]
-        return all(able) if common_only else any(able)
+    def _counts(self, row: Sequence[Entry], common_only: bool) -> bool:
+        if not common_only:
+            return any(entry.metrics is not None for entry in row)
+        useful = self._useful()
+        return all(entry.metrics is not None for entry in row if entry.layout in useful)
+
+    def _useful(self) -> set[str]:
+        """Layouts that can do any cell."""
+        return {
+            entry.layout
+            for row in self.cells.values()
+            for entry in row
+            if entry.metrics is not None
+        }
 
     def _over(self, place: int, cells: Sequence[Cell]) -> Robustness:
         ratios = {}
