@@ -46,7 +46,8 @@ fn measure<L: BlockLayout + Clone>(criterion: &mut Criterion, name: &str, mut la
     write_all(&mut layout, &updates[..BLOCKS as usize]);
     let mut last = layout.clone();
     write_all(&mut last, &updates);
-    eprintln!("{name}: {:?}, block 0 at {:?}", last.counts(), last.place_of(0));
+    let (counts, place) = (last.counts(), last.place_of(BLOCKS / 2));
+    eprintln!("{name}: {counts:?}, the middle block at {place:?}");
     let mut group = criterion.benchmark_group("blocks");
     group.throughput(Throughput::Elements(u64::from(WRITES))).sample_size(10);
     group.bench_function(name, |bencher| {

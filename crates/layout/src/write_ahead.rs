@@ -29,6 +29,8 @@
 //! Cost: a few words a place; a checkpoint looks at what waits alone.
 
 mod journal;
+#[cfg(test)]
+mod tests;
 
 use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};

@@ -223,9 +223,11 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             self.write_some(file, client);
         } else if kind < 96 {
             self.read_some(file);
-        } else if kind < 99 {
+        } else if kind < 98 {
             // A log may be too full for it, like for a write.
             let _ = self.layout.sync(client, &mut self.shadow);
+        } else if kind < 99 {
+            let _ = self.layout.work_ahead(2, &mut self.shadow);
         } else {
             let _ = self.layout.sync_all(&mut self.shadow);
         }
@@ -299,20 +301,18 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             .copied()
             .filter(|block| matches!(self.layout.place_of(*block), Place::Disk(_)))
             .collect();
-        let before = self.shadow.taken.len();
-        self.layout.read(&wanted, Purpose::Read, &mut self.shadow);
-        let mut found: Vec<_> = Vec::new();
-        for (transfer, _) in &self.shadow.taken[before..] {
-            if transfer.purpose == Purpose::Read {
-                let places = transfer.slot..transfer.slot + transfer.blocks;
-                found.extend(places.filter_map(|place| self.shadow.at(place)));
-            }
-        }
         let expected: Vec<_> = on_disk
             .iter()
             .flat_map(|block| std::iter::repeat_n(self.shadow.newest(*block), self.units as usize))
             .collect();
-        assert_eq!(found, expected, "what is read is what was written last");
+        self.shadow.found.clear();
+        self.layout.read(&wanted, Purpose::Read, &mut self.shadow);
+        assert_eq!(self.shadow.found, expected, "what is read is what was written last");
+        for block in wanted {
+            let is_kept = self.draw(2) == 0;
+            self.layout.set_resident(block, true);
+            self.layout.set_resident(block, is_kept);
+        }
     }
 
     /// Everything that exists is in memory or on the disk in its last version; nothing else is.

@@ -9,8 +9,11 @@ use agewell_layout::file_system_blocks::{
 };
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::NoSeparation;
-use agewell_layout::lfs::{AdaptiveLog, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
+use agewell_layout::lfs::policy::placement::{NoSeparation, Regrouping};
+use agewell_layout::lfs::{
+    AdaptiveLog, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
+};
+use agewell_layout::reorganise::{Related, ReorganiseSetting, When};
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
 use agewell_layout::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
 use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, WriteAnywhereSetting};
@@ -18,7 +21,7 @@ use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, Write
 use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
 
 /// What each kind is, by number.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 22] = [
     "sequential",
     "sequential as written",
     "log",
@@ -38,6 +41,9 @@ const NAMES: [&str; 19] = [
     "metadata journal in front of ffs",
     "metadata journal in the middle of ffs realloc",
     "metadata journal on its own disk, ffs",
+    "log that reorganises blocks at once",
+    "log that reorganises files by gain, when idle",
+    "log that reorganises whole files on eviction",
 ];
 
 /// How many there are.
@@ -75,7 +81,18 @@ pub(crate) fn run(case: &Case) -> Ran {
         15 => journaled_ffs(case, Policies::PLAIN, Journaled::Full, JournalPlace::OwnDisk),
         16 => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::Start),
         17 => journaled_ffs(case, Policies::REALLOC, Journaled::Metadata, JournalPlace::Middle),
-        _ => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::OwnDisk),
+        18 => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::OwnDisk),
+        19 => run_one(case, reorganising(case, ReorganiseSetting::matthews_1999(12)), ATOMIC),
+        20 => {
+            let (related, when) = (Related::Files, When::Idle);
+            let setting = ReorganiseSetting { related, when, ..ReorganiseSetting::by_gain(12) };
+            run_one(case, reorganising(case, setting), ATOMIC)
+        }
+        _ => {
+            let (related, when) = (Related::WholeFile, When::Eviction);
+            let base = ReorganiseSetting::matthews_1999(12);
+            run_one(case, reorganising(case, ReorganiseSetting { related, when, ..base }), ATOMIC)
+        }
     }
 }
 
@@ -129,8 +146,19 @@ fn journaled_ffs(
 }
 
 fn log(case: &Case) -> AdaptiveLog<NoSeparation> {
+    AdaptiveLog::fixed(log_setting(case, 2), NoSeparation).expect("the log has room to work")
+}
+
+fn reorganising(case: &Case, setting: ReorganiseSetting) -> ReorganisingLog<NoSeparation> {
+    let placement = Regrouping::new(NoSeparation, 1).expect("one log and another");
+    let log =
+        AdaptiveLog::fixed(log_setting(case, 3), placement).expect("the log has room to work");
+    ReorganisingLog::new(log, setting)
+}
+
+fn log_setting(case: &Case, reserve_segments: u32) -> LogSetting {
     let segment_blocks = 12;
-    let setting = LogSetting {
+    LogSetting {
         shape: LogShape::uniform(CAPACITY / segment_blocks, segment_blocks).expect("segments"),
         blocks: 1,
         clients: case.clients,
@@ -139,7 +167,7 @@ fn log(case: &Case) -> AdaptiveLog<NoSeparation> {
         collect: Collect::Always(Mechanism::Clean),
         trigger: Trigger::NoFreeSegment,
         batch_segments: 0,
-        reserve_segments: 2,
+        reserve_segments,
         eligible_garbage: 0.0,
         header: Header::Free,
         join_holes: true,
@@ -152,8 +180,7 @@ fn log(case: &Case) -> AdaptiveLog<NoSeparation> {
             block_bytes: BLOCK_BYTES,
         },
         stream: RandomStreams::new(1).stream("victims"),
-    };
-    AdaptiveLog::fixed(setting, NoSeparation).expect("the log has room to work")
+    }
 }
 
 fn anywhere(case: &Case, search: Search, recovery: CrashRecovery) -> WriteAnywhere {

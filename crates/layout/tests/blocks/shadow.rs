@@ -33,6 +33,8 @@ pub(crate) struct Shadow {
     is_atomic: bool,
     /// What has been transferred, to be compared.
     pub(crate) taken: Vec<Taken>,
+    /// What reads for users have found.
+    pub(crate) found: Vec<Version>,
     transfers_left: u64,
 }
 
@@ -50,6 +52,7 @@ impl Shadow {
             versions: 0,
             is_atomic,
             taken: Vec::new(),
+            found: Vec::new(),
             transfers_left: 0,
         }
     }
@@ -205,7 +208,11 @@ impl BlockDevice for Shadow {
             matches!(transfer.purpose, Purpose::Read | Purpose::Prefetch | Purpose::RegroupRead);
         if is_of_data {
             for place in transfer.slot..transfer.slot + transfer.blocks {
-                assert!(self.at(place).is_some(), "place {place} is read and was never written");
+                let found = self.at(place);
+                assert!(found.is_some(), "place {place} is read and was never written");
+                if transfer.purpose == Purpose::Read {
+                    self.found.extend(found);
+                }
             }
         }
     }
