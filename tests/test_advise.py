@@ -202,6 +202,27 @@ def test_what_is_printed(
     snapshot("advise.txt", capsys.readouterr().out)
 
 
+def test_moves_that_cost_more_than_they_gain_are_said_so() -> None:
+    def moved(label: str, seconds: float, reads_s: float, moves_s: float) -> Tried:
+        told = tried(label, seconds)
+        accounts = {"read_seconds": reads_s, "regroup_write_seconds": moves_s}
+        metrics = {**(told.metrics or {}), **accounts}
+        return dataclasses.replace(told, document={"metrics": metrics, "config": label})
+
+    plain = moved("none", 100.0, 60.0, 0.0)
+
+    def sentence(blocks: Tried) -> str:
+        step = Step("reorganisation", [plain, blocks], plain)
+        advice = dataclasses.replace(advice_of(), steps=[step])
+        return next(told for told in advice.sentences() if told.startswith("Reorganisation"))
+
+    gains = sentence(moved("blocks", 90.0, 45.0, 5.0))
+    assert "pays on the log: at its best (blocks) moves take 5.00 s" in gains
+    loses = sentence(moved("blocks", 110.0, 55.0, 15.0))
+    assert "does not pay on the log" in loses
+    assert "reads 5.00 s less, in all 10.0 % lost" in loses
+
+
 def test_a_choice_that_never_loses_says_so() -> None:
     against = Against(tried("ffs", 100.0), 50.0, Spread([60.0, 5.0]), {0.8: 50.0})
     assert advice_of(against).sentences()[2].startswith("It does not lose to any baseline")

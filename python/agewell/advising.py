@@ -469,6 +469,8 @@ def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
     """The steps that refine the best log, if it is good enough to be worth it."""
     logs = [each for each in layouts.tried if each.choice.layout["kind"] == "lfs"]
     log = min(logs, key=lambda each: each.disk_seconds)
+    if log.metrics is not None:
+        log = _simplest(logs, log)
     if log.disk_seconds > LOG_MARGIN * layouts.chosen.disk_seconds:
         note = (
             f"not tried: the best log, {log.label}, takes "
@@ -625,7 +627,7 @@ def _reorganisation(step: Step) -> str:
     moves_s = sum(float(best.metrics.get(name) or 0.0) for name in MOVES)
     reads_s = float(plain.metrics["read_seconds"]) - float(best.metrics["read_seconds"])
     saved_pct = 100.0 * (1.0 - best.disk_seconds / plain.disk_seconds)
-    pays = "pays" if step.chosen is best else "does not pay"
+    pays = "pays" if _saves(best, plain) else "does not pay"
     return (
         f"Reorganisation {pays} on the log: at its best ({best.label}) moves take {moves_s:,.2f} s "
         f"and reads {abs(reads_s):,.2f} s {'less' if reads_s >= 0 else 'more'}, in all "
