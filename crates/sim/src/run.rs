@@ -52,11 +52,16 @@ pub(crate) enum Tables {
     /// What block requests cost, and what they would have cost without remapping, if asked for.
     Blocks { metrics: Box<Metrics>, baseline: Option<Box<Metrics>> },
     /// How file requests went on, and what a log did meanwhile.
-    Files {
-        log: Option<LogSeries>,
-        throughput: ThroughputSeries,
-        requests: Option<Box<BlockBatch>>,
-    },
+    Files(Box<FileTables>),
+}
+
+/// The tables of a run of file requests.
+#[derive(Debug)]
+pub(crate) struct FileTables {
+    pub(crate) log: Option<LogSeries>,
+    pub(crate) throughput: ThroughputSeries,
+    /// What the layout asked of its device, if that was taken down.
+    pub(crate) requests: Option<Box<BlockBatch>>,
 }
 
 impl Outcome {
@@ -66,7 +71,7 @@ impl Outcome {
     pub fn block_metrics(&self) -> Option<(&Metrics, Option<&Metrics>)> {
         match &self.tables {
             Tables::Blocks { metrics, baseline } => Some((metrics, baseline.as_deref())),
-            Tables::Files { .. } => None,
+            Tables::Files(_) => None,
         }
     }
 
@@ -83,7 +88,8 @@ impl Outcome {
             Tables::Blocks { metrics, baseline } => {
                 write_tables(directory, metrics, baseline.as_deref()).map_err(failed)?;
             }
-            Tables::Files { log, throughput, requests } => {
+            Tables::Files(tables) => {
+                let FileTables { log, throughput, requests } = &**tables;
                 log.iter().try_for_each(|log| log.write(directory)).map_err(failed)?;
                 throughput.write(directory).map_err(failed)?;
                 if let Some(requests) = requests {

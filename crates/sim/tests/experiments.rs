@@ -1,5 +1,6 @@
 //! Whole experiments on small hand-made traces, with results worked out by hand.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -222,7 +223,8 @@ fn zoned_device(management: &str) -> Value {
 fn log_of_writes(lines: &[(&str, u64, u64)]) -> tempfile::TempDir {
     let mut text = "fio version 3 iolog\n0 /d add\n0 /d open\n".to_owned();
     for (number, (action, offset, bytes)) in lines.iter().enumerate() {
-        text += &format!("{} /d {action} {offset} {bytes}\n", 1000 * (number + 1));
+        let time_ms = 1000 * (number + 1);
+        writeln!(text, "{time_ms} /d {action} {offset} {bytes}").expect("a text takes it");
     }
     directory_with("written.log", &text)
 }

@@ -1,39 +1,14 @@
 //! Every layout under the same host: what is promised of all of them.
 
+mod layout_tables;
+
 use std::path::Path;
 
 use agewell_sim::{AnyExperiment, Outcome, Places, run};
 use agewell_trace::record::BlockBatch;
 use agewell_trace::{ReadOptions, open_block_trace};
+use layout_tables::layouts;
 use serde_json::{Value, json};
-
-/// Every layout, by the table that asks for it.
-fn layouts() -> Vec<Value> {
-    vec![
-        json!({ "kind": "lfs", "collect": "clean" }),
-        json!({ "kind": "lfs", "collect": "matthews-1999" }),
-        json!({ "kind": "lfs", "collect": "adaptive" }),
-        json!({ "kind": "lfs", "reorganise": "blocks", "decide": "value" }),
-        json!({ "kind": "lfs", "reorganise": "blocks", "placement": "user-collected" }),
-        json!({ "kind": "lfs", "reorganise": "files", "when": "at-once" }),
-        json!({ "kind": "lfs", "reorganise": "non-sequential", "when": "eviction" }),
-        json!({ "kind": "lfs", "reorganise": "whole-file", "when": "idle", "budget": 0.5 }),
-        json!({ "kind": "lfs", "reorganise": "directory", "moves_max": 1 }),
-        json!({ "kind": "lfs", "reorganise": "frequency", "partition_size": "64 KiB" }),
-        json!({ "kind": "sequential" }),
-        json!({ "kind": "sequential", "order": "written" }),
-        json!({ "kind": "write-anywhere" }),
-        json!({ "kind": "write-anywhere", "search": "nearest", "recovery": "checkpoint" }),
-        json!({ "kind": "write-anywhere", "search": "stripe", "recovery": "snapshot" }),
-        json!({ "kind": "ffs", "metadata": false }),
-        json!({ "kind": "ffs+realloc" }),
-        json!({ "kind": "early-unix", "ordered": false }),
-        json!({ "kind": "write-ahead" }),
-        json!({ "kind": "write-ahead", "inner": "sequential", "journal_place": "middle" }),
-        json!({ "kind": "write-ahead", "inner": "ffs+realloc", "journal": "full",
-            "journal_place": "own-disk", "checkpoint_commits": 16 }),
-    ]
-}
 
 /// Loads that read, write, delete and sync.
 fn workloads() -> Vec<Value> {

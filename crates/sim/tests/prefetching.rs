@@ -5,7 +5,7 @@ use std::path::Path;
 use agewell_sim::{AnyExperiment, Places, run};
 use serde_json::{Value, json};
 
-fn metrics(read: &str, host: Value) -> Value {
+fn metrics(read: &str, host: &Value) -> Value {
     let value = json!({
         "workload": { "kind": "microbenchmark", "blocks": 4096, "write": "pattern",
             "read": read, "utilization": 0.5 },
@@ -27,8 +27,8 @@ fn host(prefetch: &str) -> Value {
 
 #[test]
 fn a_sequential_reader_finds_what_was_read_ahead() {
-    let plain = metrics("sequential", host("none"));
-    let ahead = metrics("sequential", host("sequential"));
+    let plain = metrics("sequential", &host("none"));
+    let ahead = metrics("sequential", &host("sequential"));
     assert_eq!(ahead["prefetch_used_fraction"], json!(1.0));
     assert_eq!(ahead["disk_read_blocks"].as_u64(), Some(1), "the first block of the file");
     // At the beginning the cache still has some of the 128 blocks written last.
@@ -48,7 +48,7 @@ fn a_sequential_reader_finds_what_was_read_ahead() {
 
 #[test]
 fn who_reads_out_of_order_is_left_alone() {
-    let ahead = metrics("pattern", host("sequential"));
+    let ahead = metrics("pattern", &host("sequential"));
     let blocks = ahead["prefetched_blocks"].as_u64().unwrap();
     // A permutation goes on by itself once in 4096 steps, and the first block of the file once.
     assert!(blocks <= 16 * 8, "{blocks} blocks read ahead of a reader without order");

@@ -198,7 +198,7 @@ impl BlockDevice for TimedDisk {
         let place = self.addresses.of(transfer.slot) * self.unit_sectors;
         let sector = self.zones.base_sector + place;
         let mut time_ns = 0;
-        if writes && self.zones.zone_sectors > 0 && place % self.zones.zone_sectors == 0 {
+        if writes && self.zones.zone_sectors > 0 && place.is_multiple_of(self.zones.zone_sectors) {
             // What lay in the zone is dead, or the log would not begin it again.
             let zone = (sector, self.zones.zone_sectors);
             time_ns += self.serve(0, zone, Operation::Discard, transfer, 0);

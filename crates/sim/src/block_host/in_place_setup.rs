@@ -69,31 +69,6 @@ impl Prepared<'_> {
         Ok(self.behind_the_seam(system, layout.system_block_bytes.into(), layout.metadata))
     }
 
-    /// `inner`, which has `inner_places`, behind its journal.
-    pub(super) fn journaled<L: BlockLayout>(
-        &self,
-        layout: &WriteAheadLayout,
-        inner: L,
-        inner_places: u64,
-    ) -> Result<WriteAhead<L>, RunError> {
-        let place_bytes = layout.place_bytes();
-        let places = inner_places + layout.journal_places();
-        if places >= 1 << 32 {
-            return Err(refused(format!("{places} places are more than 2^32; use larger blocks")));
-        }
-        let setting = WriteAheadSetting {
-            journaled: layout.journaled,
-            place: layout.place,
-            inner_places: inner_places as u32,
-            place_bytes,
-            block_places: (layout.inner.block_bytes() / place_bytes) as u32,
-            journal_places: layout.journal_places() as u32,
-            group_places: (layout.group_bytes / place_bytes).clamp(1, u64::from(u32::MAX)) as u32,
-            checkpoint_commits: layout.checkpoint_commits,
-        };
-        Ok(WriteAhead::new(setting, inner))
-    }
-
     fn behind_the_seam<F: ExaminedFileSystem>(
         &self,
         system: F,
@@ -116,4 +91,28 @@ impl Prepared<'_> {
     pub(super) fn plain_buffer_blocks(&self) -> u32 {
         self.buffer_blocks(self.experiment.layout.segment_blocks())
     }
+}
+
+/// `inner`, which has `inner_places`, behind its journal.
+pub(super) fn journaled<L: BlockLayout>(
+    layout: &WriteAheadLayout,
+    inner: L,
+    inner_places: u64,
+) -> Result<WriteAhead<L>, RunError> {
+    let place_bytes = layout.place_bytes();
+    let places = inner_places + layout.journal_places();
+    if places >= 1 << 32 {
+        return Err(refused(format!("{places} places are more than 2^32; use larger blocks")));
+    }
+    let setting = WriteAheadSetting {
+        journaled: layout.journaled,
+        place: layout.place,
+        inner_places: inner_places as u32,
+        place_bytes,
+        block_places: (layout.inner.block_bytes() / place_bytes) as u32,
+        journal_places: layout.journal_places() as u32,
+        group_places: (layout.group_bytes / place_bytes).clamp(1, u64::from(u32::MAX)) as u32,
+        checkpoint_commits: layout.checkpoint_commits,
+    };
+    Ok(WriteAhead::new(setting, inner))
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};
 use super::disk::Addresses;
 use super::host::HostRun;
+use super::in_place_setup::journaled;
 use super::log_run;
 use super::metrics::{Totals, metrics};
 use super::prepared::{Prepared, open};
@@ -16,7 +17,7 @@ use super::series::{LogSeries, ThroughputSeries};
 use crate::error::RunError;
 use crate::prefetch::Prefetch;
 use crate::result::{SCHEMA_VERSION, inputs};
-use crate::run::{Outcome, Places, Tables};
+use crate::run::{FileTables, Outcome, Places, Tables};
 
 /// What a run is told of its progress and may answer with a stop.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
@@ -60,12 +61,12 @@ fn run_journaled(
             let inner = prepared.fast(inner)?;
             let system = inner.system();
             let places = system.total_sectors() / u64::from(system.unit_sectors());
-            run_plain(prepared, prepared.journaled(layout, inner, places)?, progress)
+            run_plain(prepared, journaled(layout, inner, places)?, progress)
         }
         Layout::Sequential(inner) => {
             let inner = prepared.sequential(inner);
             let places = prepared.capacity_blocks;
-            run_plain(prepared, prepared.journaled(layout, inner, places)?, progress)
+            run_plain(prepared, journaled(layout, inner, places)?, progress)
         }
         other => unreachable!("the table lets {other:?} behind no journal"),
     }
@@ -110,11 +111,11 @@ impl Prepared<'_> {
             "baseline_metrics": Value::Null,
             "warnings": lane.warnings,
         });
-        let tables = Tables::Files {
+        let tables = Tables::Files(Box::new(FileTables {
             log: log_series,
             throughput: lane.throughput,
             requests: lane.host.disk.into_recorded(),
-        };
+        }));
         Ok(Outcome { document, tables })
     }
 

@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn edges_are_bounded_and_the_oldest_makes_room() {
         let mut graph = FileGraph::new(1);
-        for follower in 2..2 + EDGES as u32 + 1 {
+        for follower in 2..=2 + EDGES as u32 {
             graph.opened(1);
             graph.opened(follower);
         }
