@@ -157,6 +157,12 @@ pub trait BlockDevice {
     /// Everything transferred before is now what the map on disk says; slots that this frees may be
     /// written from here on.
     fn commit(&mut self) {}
+
+    /// What all its transfers have taken so far, ns, if it knows. A layout that moves data to where
+    /// it is read faster must know what reads take; it may compare no more than that.
+    fn spent_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A device that costs nothing, for counting blocks alone.

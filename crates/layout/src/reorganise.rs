@@ -21,8 +21,10 @@ mod files;
 mod groups;
 mod history;
 mod partitions;
+mod read_times;
 mod related;
 mod reorganiser;
+mod savings;
 mod setting;
 mod trust;
 
@@ -31,4 +33,5 @@ pub use decision::{Proposal, RoomMade, patch_pays, room_ns};
 pub use partitions::Partitions;
 pub use related::RelatedBlocks;
 pub use reorganiser::{PlaceView, ReorganisationCounts, Reorganiser};
+pub use savings::step_ns;
 pub use setting::{Decide, Related, ReorganiseSetting, When};

@@ -76,4 +76,8 @@ impl BlockDevice for CostMeter {
         let time_ns = self.price_ns(transfer);
         self.add(transfer, time_ns);
     }
+
+    fn spent_ns(&self) -> Option<u64> {
+        Some(self.total_ns())
+    }
 }

@@ -83,6 +83,21 @@ impl<P: Placement> Log<P> {
         regrouped.map(|()| moved)
     }
 
+    /// The block that lies right before `slot` on the disk, if there is one.
+    #[must_use]
+    pub fn block_before(&self, slot: u32) -> Option<u32> {
+        let shape = &self.table.shape;
+        let segment = shape.segment_of(slot);
+        let before = if slot > shape.first_slot(segment) {
+            slot - 1
+        } else {
+            let earlier = segment.checked_sub(1)?;
+            shape.first_slot(earlier) + shape.segment_blocks(earlier) - 1
+        };
+        let block = self.table.owner[before as usize];
+        (self.table.is_live(before) && self.slot_of(block) == Some(before)).then_some(block)
+    }
+
     /// Pieces in which `blocks` blocks will lie if they are regrouped now, as far as that can be told
     /// without doing it: if they run over the end of a segment, the next follows it if it is free.
     #[must_use]

@@ -88,6 +88,15 @@ impl<P: Placement> PlaceView for View<'_, P> {
         segment + 1 == behind && shape.address_blocks(slot) + 1 == shape.address_blocks(next)
     }
 
+    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64> {
+        let address = |slot| self.log.shape().address_blocks(slot);
+        address(next).checked_sub(address(slot) + 1)
+    }
+
+    fn block_before(&self, slot: u32) -> Option<u32> {
+        self.log.block_before(slot)
+    }
+
     fn pieces_moved(&self, blocks: u32) -> u32 {
         self.log.pieces_regrouped(blocks)
     }
@@ -212,13 +221,24 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
+        let before_ns = device.spent_ns();
         read_in_runs(blocks, purpose, |block| self.place_of(block), device);
         if purpose != Purpose::Read {
             return;
         }
+        let taken_ns = device.spent_ns().zip(before_ns).map(|(after, before)| after - before);
         let log = self.log.log();
         self.slots.clear();
         self.slots.extend(blocks.iter().filter_map(|block| Some((*block, log.slot_of(*block)?))));
+        if let Some(taken_ns) = taken_ns {
+            let view = View { log, room_ns: 0.0 };
+            let (mut jumps, mut last) = (0, self.reorganiser.last_slot());
+            for (_, slot) in &self.slots {
+                jumps += u32::from(last.is_none_or(|last| !view.follows(last, *slot)));
+                last = Some(*slot);
+            }
+            self.reorganiser.took(jumps, self.slots.len() as u32, taken_ns);
+        }
         self.learn(device);
     }
 

@@ -260,6 +260,19 @@ impl Groups {
         }
     }
 
+    /// The steps on record from `block`, with how often each was made. Where only groups are
+    /// counted, or files are what is recorded, there are none.
+    pub(crate) fn steps_from(&self, block: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
+        let graph = self.graph.as_ref().filter(|_| self.records_blocks());
+        let edges = graph.map(|graph| graph.graph().edges(block));
+        edges.into_iter().flatten().map(|edge| (edge.target, edge.weight))
+    }
+
+    /// Whether steps from block to block are on record.
+    pub(crate) fn records_blocks(&self) -> bool {
+        matches!(self.related, Related::Blocks | Related::NonSequential | Related::Frequency)
+    }
+
     /// `block` was written; whether it is still tied to others.
     #[inline]
     pub(crate) fn write(&mut self, block: u32) -> bool {

@@ -14,6 +14,8 @@ use std::collections::VecDeque;
 use super::decision::{Proposal, patch_pays};
 use super::groups::{Group, Groups};
 use super::history::History;
+use super::read_times::ReadTimes;
+use super::savings::{savings_ns, step_ns};
 use super::setting::{Decide, Related, ReorganiseSetting, When};
 use super::trust::Trust;
 use crate::block_layout::FileBlock;
@@ -32,6 +34,12 @@ pub trait PlaceView {
 
     /// Whether `next` lies right behind `slot` on the disk.
     fn follows(&self, slot: u32, next: u32) -> bool;
+
+    /// Blocks between `slot` and `next`, if that comes behind it on the disk.
+    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64>;
+
+    /// The block that lies right before `slot`, if there is one.
+    fn block_before(&self, slot: u32) -> Option<u32>;
 
     /// Pieces in which `blocks` blocks will lie if they are moved now.
     fn pieces_moved(&self, blocks: u32) -> u32;
@@ -74,6 +82,7 @@ pub struct Reorganiser {
     groups: Groups,
     history: History,
     trust: Trust,
+    times: ReadTimes,
     /// Where the block lay that was read last.
     previous: Option<u32>,
     /// Its group, and whether a read within that made the arm move.
@@ -102,6 +111,7 @@ impl Reorganiser {
             groups: Groups::new(setting.related, blocks, setting.partition_blocks),
             history: History::new(blocks, setting.memory_blocks),
             trust: Trust::new(),
+            times: ReadTimes::default(),
             previous: None,
             current: None,
             current_jumped: false,
@@ -148,6 +158,18 @@ impl Reorganiser {
     #[inline]
     pub fn call(&mut self, block: u32, name: FileBlock) {
         self.groups.call(block, name);
+    }
+
+    /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
+    /// `time_ns`.
+    pub fn took(&mut self, jumps: u32, blocks: u32, time_ns: u64) {
+        self.times.note(&self.disk, jumps, blocks, time_ns);
+    }
+
+    /// Where the block lay that was read last.
+    #[must_use]
+    pub fn last_slot(&self) -> Option<u32> {
+        self.previous
     }
 
     /// `block` was read from `slot`; whether a group is to be moved now, which [`Self::chosen`] names.
@@ -303,7 +325,7 @@ impl Reorganiser {
         // With a price on everything it need not be guessed how near is near enough.
         let lies_well = match self.setting.decide {
             Decide::Value => proposal.is_clustered(),
-            Decide::Gain => proposal.pieces <= proposal.pieces_moved,
+            Decide::Gain => proposal.saved_ns <= 0.0,
         };
         let pass = 2 * self.groups.len(group);
         let (count, step) = if lies_well && !outer {
@@ -326,8 +348,26 @@ impl Reorganiser {
 
     /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
     fn pays(&mut self, proposal: &Proposal) -> bool {
-        proposal.pays(&self.disk, self.trust.share())
-            || (proposal.pays(&self.disk, 1.0) && self.trust.try_out(proposal.cost_ns(&self.disk)))
+        let disk = self.times.observed(&self.disk);
+        proposal.pays(&disk, self.trust.share())
+            || (proposal.pays(&disk, 1.0) && self.trust.try_out(proposal.cost_ns(&disk)))
+    }
+
+    /// What the reads on record would have taken less if `order` had lain in one piece, ns.
+    fn saved_ns(&self, order: &[u32], view: &impl PlaceView) -> f64 {
+        let disk = self.times.observed(&self.disk);
+        if self.groups.records_blocks() {
+            return savings_ns(&self.groups, order, &disk, view);
+        }
+        // Where no steps are on record, blocks are taken to be read in their order, each time.
+        let slots = order.iter().map(|block| view.slot_of(*block));
+        let steps = slots.clone().zip(slots.skip(1));
+        let step = |(one, next): (Option<u32>, Option<u32>)| {
+            one.zip(next).map_or(0, |(one, next)| step_ns(&disk, view.gap_blocks(one, next)))
+        };
+        let pass_ns: u64 = steps.map(step).sum();
+        let reads: u64 = order.iter().map(|block| u64::from(self.history.reads(*block))).sum();
+        pass_ns as f64 * reads as f64 / order.len().max(1) as f64
     }
 
     /// Whether the chosen blocks may not be moved for a bound that was set.
@@ -340,15 +380,15 @@ impl Reorganiser {
     }
 
     fn propose(&mut self, order: &[u32], view: &impl PlaceView) -> Proposal {
+        let by_gain = self.setting.decide == Decide::Gain;
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
-        let (mut pieces, mut reads, mut previous) = (0, 0_u64, None);
+        let (mut pieces, mut previous) = (0, None);
         for block in order {
             let slot = view.slot_of(*block);
             let joined = previous.zip(slot).is_some_and(|(one, next)| view.follows(one, next));
             pieces += u32::from(!joined);
             previous = slot;
-            reads += u64::from(self.history.reads(*block));
             if !self.history.is_in_memory(*block) {
                 slots.extend(slot);
             }
@@ -361,7 +401,7 @@ impl Reorganiser {
             pieces_moved: view.pieces_moved(order.len() as u32),
             uncached_blocks: slots.len() as u32,
             uncached_pieces: if slots.is_empty() { 0 } else { breaks as u32 + 1 },
-            reads: reads as f64 / order.len().max(1) as f64,
+            saved_ns: if by_gain { self.saved_ns(order, view) } else { 0.0 },
             room_ns: view.room_ns(),
         };
         self.slots = slots;

@@ -47,4 +47,8 @@ impl BlockDevice for HeadDisk {
         self.head = address + u64::from(transfer.blocks);
         self.spent_ns[transfer.purpose as usize] += time_ns;
     }
+
+    fn spent_ns(&self) -> Option<u64> {
+        Some(self.total_ns())
+    }
 }

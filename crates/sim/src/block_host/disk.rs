@@ -210,6 +210,10 @@ impl BlockDevice for TimedDisk {
             self.host_busy(self.read_overhead_ns * u64::from(transfer.blocks));
         }
     }
+
+    fn spent_ns(&self) -> Option<u64> {
+        Some(self.meter.total_ns())
+    }
 }
 
 impl TimedDisk {

@@ -18,7 +18,8 @@ struct Places {
 impl Places {
     /// `blocks` blocks, none beside another.
     fn scattered(blocks: u32) -> Self {
-        Self { slots: (0..blocks).map(|block| 3 * block).collect(), end: 3 * blocks }
+        let apart = 1000;
+        Self { slots: (0..blocks).map(|block| apart * block).collect(), end: apart * blocks }
     }
 
     fn move_together(&mut self, blocks: &[u32]) {
@@ -26,7 +27,7 @@ impl Places {
             self.slots[*block as usize] = self.end;
             self.end += 1;
         }
-        self.end += 1;
+        self.end += 1000;
     }
 }
 
@@ -37,6 +38,15 @@ impl PlaceView for Places {
 
     fn follows(&self, slot: u32, next: u32) -> bool {
         slot + 1 == next
+    }
+
+    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64> {
+        next.checked_sub(slot + 1).map(u64::from)
+    }
+
+    fn block_before(&self, slot: u32) -> Option<u32> {
+        let before = self.slots.iter().position(|other| other + 1 == slot);
+        before.map(|block| block as u32)
     }
 
     fn pieces_moved(&self, _blocks: u32) -> u32 {
