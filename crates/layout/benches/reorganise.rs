@@ -64,7 +64,9 @@ fn record(graph: &mut AccessGraph, reads: &[u32]) -> u64 {
 }
 
 fn read(related: &mut RelatedBlocks, reads: &[u32]) {
-    reads.iter().for_each(|block| related.read(*block));
+    for block in reads {
+        related.read(*block);
+    }
 }
 
 fn streams(criterion: &mut Criterion) {

@@ -98,31 +98,35 @@ impl Groups {
         }
     }
 
-    /// `block` was read from disk.
+    /// `block` was read from disk; whether the step to it from the block before was on record, where
+    /// steps between blocks are.
     #[inline]
-    pub(crate) fn read(&mut self, block: u32) {
+    pub(crate) fn read(&mut self, block: u32) -> Option<bool> {
         let previous = self.previous.replace(block);
+        let mut on_record = None;
         match self.related {
             Related::Blocks | Related::Frequency => {
                 if let Some(graph) = &mut self.graph {
-                    graph.read(block);
+                    on_record = Some(graph.read(block) > 1);
                 }
             }
-            Related::NonSequential => self.read_unless_it_follows(previous, block),
+            Related::NonSequential => on_record = self.read_unless_it_follows(previous, block),
             Related::Files => self.read_of_file(block),
             Related::WholeFile | Related::Directory => {}
         }
         if let Some(group) = self.counted_group(block) {
             self.count(group, 2);
         }
+        on_record
     }
 
-    fn read_unless_it_follows(&mut self, previous: Option<u32>, block: u32) {
-        let (Some(graph), Some(files)) = (&mut self.graph, &self.files) else { return };
+    fn read_unless_it_follows(&mut self, previous: Option<u32>, block: u32) -> Option<bool> {
+        let (Some(graph), Some(files)) = (&mut self.graph, &self.files) else { return None };
         if previous.is_some_and(|previous| files.follows(previous, block)) {
             graph.read_apart(block);
+            None
         } else {
-            graph.read(block);
+            Some(graph.read(block) > 1)
         }
     }
 

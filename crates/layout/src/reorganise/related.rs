@@ -62,16 +62,21 @@ impl RelatedBlocks {
         self.previous
     }
 
-    /// `block` was read from disk.
+    /// `block` was read from disk; how often it has been read right after the block before, this time
+    /// included, less writes, or zero if there is no such edge.
     #[inline]
-    pub fn read(&mut self, block: u32) {
+    pub fn read(&mut self, block: u32) -> u16 {
         match self.previous.replace(block) {
             Some(previous) if previous != block => {
                 let recorded = self.graph.record(previous, block);
                 self.partitions.read_after(&self.graph, previous, block, recorded);
+                recorded.weight
             }
-            Some(_) => {}
-            None => self.partitions.admit(block),
+            Some(_) => 0,
+            None => {
+                self.partitions.admit(block);
+                0
+            }
         }
     }
 

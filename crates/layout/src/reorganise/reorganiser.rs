@@ -180,8 +180,12 @@ impl Reorganiser {
         let jumped = previous.is_none_or(|previous| !view.follows(previous, slot));
         let trial = if jumped { 0 } else { self.history.trial(block) };
         self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
+        let was_read = self.history.reads(block) > 0;
         let evicted = self.history.read(block);
-        self.groups.read(block);
+        let on_record = self.groups.read(block);
+        if jumped {
+            self.trust.step(on_record.unwrap_or(was_read));
+        }
         match (self.setting.when, self.setting.decide) {
             (When::Eviction, _) => evicted.is_some_and(|evicted| self.is_worth_of(evicted, view)),
             (When::AtOnce, Decide::Gain) => self.leave(block, jumped, view),

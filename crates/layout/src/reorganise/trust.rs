@@ -7,6 +7,10 @@
 //! another, over what was expected. All trials that have been judged are believed together, each no
 //! more than fully, and go on counting: what was given up may still come back.
 //!
+//! What is expected before anything was judged rests on how the load repeats itself: of the steps of
+//! the arm lately, those that were on record already. Where all steps are taken a second time, a
+//! third may be hoped for; where one in ten is, what was seen twice was seen by chance.
+//!
 //! Who believes nothing any more learns nothing. So groups that would be moved if expectations were
 //! met are moved on probation, as long as that takes no more than a small share of the disk time.
 //!
@@ -19,6 +23,9 @@ const FIRST_READS: u64 = 512;
 /// Share of the disk time that may be spent on probation; chosen by us as half of what may be lost
 /// to a log that does not reorganise.
 const PROBATION_SHARE: f64 = 0.005;
+
+/// Steps of the arm over which repetition is averaged; chosen by us.
+const STEPS: f64 = 1024.0;
 
 /// Trials are numbered from 1 to this and then from 1 again: by then reads have doubled 60 times.
 const TRIALS: usize = 60;
@@ -38,6 +45,8 @@ pub(crate) struct Trust {
     current: usize,
     trials: [Trial; TRIALS + 1],
     believed: f64,
+    /// Share of the latest steps that were on record.
+    repeated: f64,
     /// Disk time of reads, and of moves on probation, ns.
     read_ns: f64,
     probation_ns: f64,
@@ -51,6 +60,7 @@ impl Trust {
             current: 1,
             trials: [Trial::default(); TRIALS + 1],
             believed: 1.0,
+            repeated: 0.0,
             read_ns: 0.0,
             probation_ns: 0.0,
         }
@@ -63,7 +73,14 @@ impl Trust {
 
     /// How far expectations come true; at most 1.
     pub(crate) fn share(&self) -> f64 {
-        self.believed
+        self.believed * self.repeated
+    }
+
+    /// The arm made a step that was on record, or was not.
+    #[inline]
+    pub(crate) fn step(&mut self, on_record: bool) {
+        let now = if on_record { 1.0 } else { 0.0 };
+        self.repeated += (now - self.repeated) / STEPS;
     }
 
     /// Blocks were moved that are expected to be read right behind another `expected` times in all.
@@ -112,9 +129,24 @@ impl Trust {
 mod tests {
     use super::*;
 
+    /// One under a load that repeats every step.
+    fn repeating() -> Trust {
+        let mut trust = Trust::new();
+        (0..40_000).for_each(|_| trust.step(true));
+        trust
+    }
+
+    #[test]
+    fn a_load_is_believed_as_far_as_it_repeats_itself() {
+        let mut trust = Trust::new();
+        assert!(trust.share().abs() < 1e-12);
+        (0..40_000).for_each(|step| trust.step(step % 4 == 0));
+        assert!((trust.share() - 0.25).abs() < 1e-3);
+    }
+
     #[test]
     fn a_trial_is_judged_when_as_many_reads_have_gone_by_again() {
-        let mut trust = Trust::new();
+        let mut trust = repeating();
         let trial = trust.current();
         trust.moved(1000.0);
         (0..FIRST_READS).for_each(|_| trust.read(0, 1));
@@ -126,7 +158,7 @@ mod tests {
 
     #[test]
     fn who_believes_nothing_tries_for_a_small_share_of_the_time() {
-        let mut trust = Trust::new();
+        let mut trust = repeating();
         trust.moved(10.0);
         (0..4 * FIRST_READS).for_each(|_| trust.read(0, 1_000_000));
         assert!(trust.share().abs() < 1e-12);
@@ -137,7 +169,7 @@ mod tests {
 
     #[test]
     fn more_than_was_expected_is_no_more_than_certain() {
-        let mut trust = Trust::new();
+        let mut trust = repeating();
         trust.moved(1.0);
         (0..2 * FIRST_READS).for_each(|_| trust.read(1, 1));
         assert!((trust.share() - 1.0).abs() < 1e-12);

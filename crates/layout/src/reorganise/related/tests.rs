@@ -147,11 +147,15 @@ fn read(related: &mut RelatedBlocks, slow: &mut SlowGraph, block: u32) {
 fn a_chain_is_worth_two_in_its_second_pass() {
     let (blocks, limit) = (1000, 32);
     let mut related = RelatedBlocks::new(blocks, limit);
-    (0..blocks).for_each(|block| related.read(block));
+    (0..blocks).for_each(|block| {
+        related.read(block);
+    });
     let partitions = related.partitions();
     assert!(partitions.numbers().all(|partition| partitions.value(partition) < 2.0));
     assert_eq!(partitions.numbers().count() as u32, blocks.div_ceil(limit));
-    (0..blocks).for_each(|block| related.read(block));
+    (0..blocks).for_each(|block| {
+        related.read(block);
+    });
     let partitions = related.partitions();
     assert!(partitions.numbers().all(|partition| partitions.value(partition) > 2.0));
     let mut order = Vec::new();
@@ -168,7 +172,9 @@ fn a_chain_is_worth_two_in_its_second_pass() {
 #[test]
 fn a_pattern_across_full_partitions_brings_its_blocks_together() {
     let mut related = RelatedBlocks::new(64, 8);
-    (0..64).for_each(|block| related.read(block));
+    (0..64).for_each(|block| {
+        related.read(block);
+    });
     let pattern: Vec<u32> = (0..8).map(|step| step * 8 + 3).collect();
     let together = |related: &RelatedBlocks| {
         let home = related.partitions().of(pattern[0]);
@@ -189,7 +195,9 @@ fn a_pattern_across_full_partitions_brings_its_blocks_together() {
 fn writes_sever_a_block_from_its_partition() {
     let mut related = RelatedBlocks::new(10, 10);
     for _ in 0..3 {
-        (0..10).for_each(|block| related.read(block));
+        (0..10).for_each(|block| {
+            related.read(block);
+        });
     }
     assert_eq!(related.partitions().ties(5), 6);
     for left in [5, 4, 0] {
