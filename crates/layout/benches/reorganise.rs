@@ -117,7 +117,9 @@ fn streams(criterion: &mut Criterion) {
             bencher.iter_batched_ref(
                 || related.clone(),
                 |related| {
-                    reads.iter().for_each(|block| related.write(*block));
+                    for block in reads {
+                        related.write(*block);
+                    }
                     black_box(related.memory_bytes())
                 },
                 BatchSize::LargeInput,
