@@ -190,7 +190,8 @@ def test_what_a_layout_cannot_do_counts_against_it_but_in_no_ratio() -> None:
     over_all, common = told.verdict()
     assert "holds over all cells" in over_all
     assert "(load-1 on disk, 50 % full) and cannot do 1 of 2 cells" in over_all
-    assert "does not hold where all layouts could do the cell (1 of 2)" in common
+    assert "does not hold in the cells that all could do" in common
+    assert "(1 of 2)" in common
 
 
 def test_means_and_ratios_as_written() -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,7 +155,8 @@ class Comparison:
         """Every layout over the cells, the most robust first.
 
         Args:
-            common_only: Only the cells that every layout could do, of those that can do any.
+            common_only: Only the cells that every layout could do, of those that can do half of
+                them or more.
         """
         cells = [cell for cell, row in self.cells.items() if self._counts(row, common_only)]
         found = [self._over(place, cells) for place in range(len(self.layouts))]
@@ -163,12 +165,12 @@ class Comparison:
     def verdict(self) -> list[str]:
         """Whether Matthews' thesis holds over these cells, in words with the numbers."""
         sentences = [self._sentence(self.robustness(), "over all cells")]
-        # One that can do nothing here says nothing of the cells.
+        # One that can do hardly anything here says little of the cells.
         if not all(self._counts(row, common_only=True) for row in self.cells.values()):
             common = self.robustness(common_only=True)
             if common[0].cells:
                 share = f"{common[0].cells} of {len(self.cells)}"
-                where = f"where all layouts could do the cell ({share})"
+                where = f"in the cells that all could do that can do half of them ({share})"
                 sentences.append(self._sentence(common, where))
         return [sentence for sentence in sentences if sentence]
 
@@ -201,13 +203,14 @@ class Comparison:
         return all(entry.metrics is not None for entry in row if entry.layout in useful)
 
     def _useful(self) -> set[str]:
-        """Layouts that can do any cell."""
-        return {
+        """Layouts that can do half of the cells or more."""
+        done = Counter(
             entry.layout
             for row in self.cells.values()
             for entry in row
             if entry.metrics is not None
-        }
+        )
+        return {layout for layout, count in done.items() if 2 * count >= len(self.cells)}
 
     def _over(self, place: int, cells: Sequence[Cell]) -> Robustness:
         ratios = {}
@@ -248,7 +251,7 @@ class Comparison:
         )
         own = next((each for each in ranked if each.layout == THESIS_LAYOUT), None)
         if own is not None and own is not adaptive and own.worst_ratio is not None:
-            sentence += f" The rule of the thesis itself, {_worst(own)}."
+            sentence += f" The rule of the thesis itself: {_worst(own)}."
         return sentence
 
     def _entry(self, cell: Cell, entry: Entry) -> dict[str, Any]:
