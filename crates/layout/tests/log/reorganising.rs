@@ -15,6 +15,9 @@ use proptest::prelude::*;
 use crate::case::DISK;
 use crate::recorder::Recorder;
 
+/// What the disk was asked, and blocks moved and patched.
+type Ran = (Vec<(Transfer, Vec<u32>)>, (u64, u64));
+
 #[derive(Debug, Clone)]
 struct Case {
     setting: ReorganiseSetting,
@@ -169,11 +172,7 @@ impl<P: Placement + Clone> Run<P> {
 }
 
 /// Runs a case; what the disk was asked, and blocks moved and patched.
-fn run<P: Placement + Clone>(
-    log: ReorganisingLog<P>,
-    case: &Case,
-    thorough: bool,
-) -> (Vec<(Transfer, Vec<u32>)>, (u64, u64)) {
+fn run<P: Placement + Clone>(log: ReorganisingLog<P>, case: &Case, thorough: bool) -> Ran {
     let blocks = log.log().blocks();
     let shape = log.log().shape().clone();
     let recorder = Recorder::new(&shape, blocks, true, thorough);
@@ -249,7 +248,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-fn run_any(case: &Case, thorough: bool) -> (Vec<(Transfer, Vec<u32>)>, (u64, u64)) {
+fn run_any(case: &Case, thorough: bool) -> Ran {
     if case.separates { run(log(case), case, thorough) } else { run(plain(case), case, thorough) }
 }
 
