@@ -44,8 +44,9 @@ const MOMENT_RATIO: u64 = 2;
 /// (§5.2.1.1) are ten for each block; a log that has lived longer is taken to live as long again.
 const LIFE_PASSES: u64 = 10;
 
-/// Passes that are looked ahead at most.
-const AHEAD_PASSES_MAX: u64 = 10;
+/// Passes that are looked ahead at most beyond those; chosen by us: what a change costs shows within
+/// one, and the next moment comes no later than [`MOMENT_PASSES_MAX`].
+const AHEAD_PASSES_MAX: u64 = 8;
 
 /// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
 /// us.
@@ -71,6 +72,8 @@ struct Watch<P> {
     history: History,
     /// Whether room has ever been short.
     began: bool,
+    /// The mechanism chosen at the last moment.
+    chosen: Option<Mechanism>,
     /// Writes before the next moment to look ahead.
     next_writes: u64,
     /// Syncs of each client that were not passed on to the sample yet.
@@ -111,6 +114,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
             lost: false,
             history: History::new(sample.blocks(setting.blocks), setting.clients),
             began: false,
+            chosen: None,
             next_writes: 0,
             held_syncs: vec![0; setting.clients as usize],
         };
@@ -311,17 +315,17 @@ impl<P: Placement + Clone> Watch<P> {
         // Until the first collection all mechanisms do the same.
         let free = subject.free_segments(subject.zones(false));
         self.began = self.began || free <= subject.setting.reserve_segments;
-        let Collect::Always(current) = log.collect_rule() else { return };
         if !self.began {
             return;
         }
         let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
         let latest = writes + pass_writes * MOMENT_PASSES_MAX;
         self.next_writes = (writes * MOMENT_RATIO).clamp(writes + 1, latest);
-        let ahead = (pass_writes * LIFE_PASSES).saturating_sub(writes).max(writes);
-        let ahead = ahead.min(pass_writes * AHEAD_PASSES_MAX);
+        let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
+        let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
         let forecast = forecast(&self.history, subject, ahead);
-        let chosen = rehearse(subject, &self.mechanisms, current, &forecast);
+        let chosen = rehearse(subject, &self.mechanisms, self.chosen, &forecast);
+        self.chosen = Some(chosen);
         log.set_collect(Collect::Always(chosen));
         if let Some(follower) = &mut self.follower {
             follower.set_collect(Collect::Always(chosen));

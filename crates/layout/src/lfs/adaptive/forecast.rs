@@ -18,14 +18,20 @@ use super::repetition::repeated;
 use crate::lfs::Log;
 use crate::lfs::policy::placement::Placement;
 
+/// Share of a pass over the data that a load is repeated for at least. Chosen by us on the recorded
+/// loads: what a mechanism leads to, emptier segments for cleaning and holes that stay for
+/// threading, does not show sooner, and further on a short past is repeated too often.
+const REPEATED_PASSES: f64 = 0.5;
+
 /// What is expected after `history`: so many writes with their syncs if they are drawn, as many as
-/// are remembered if they are repeated; nothing if there is nothing to go by. `log` says which
-/// blocks there are.
+/// are remembered or [`REPEATED_PASSES`] if they are repeated; nothing if there is nothing to go
+/// by. `log` says which blocks there are.
 pub(super) fn forecast<P: Placement>(history: &History, log: &Log<P>, writes: u64) -> Vec<Entry> {
     let counts = history.counts(log.blocks());
     let holds = |block| log.holds(block);
     if history.is_ordered(&counts) {
-        return repeated(&history.to_vec(), log.blocks(), holds);
+        let entries_min = (REPEATED_PASSES * log.live_blocks() as f64) as usize;
+        return repeated(history.to_vec(), log.blocks(), holds, entries_min);
     }
     let Some(draws) = Draws::new(&counts, holds) else { return Vec::new() };
     draws.entries(history, writes)

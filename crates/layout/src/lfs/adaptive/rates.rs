@@ -19,13 +19,18 @@ pub(super) const COUNTS: usize = 32;
 /// Rates of the grid; chosen by us: neighbours are 30 to 50 % apart.
 const RATES: usize = 32;
 
-/// The least rate of the grid over the mean. Counts cannot tell a block that is never written from
-/// one that is not written yet, and the likeliest is that many never are; chosen by us, below the
-/// coldest block of hot-and-cold and Zipf updates.
+/// The least rate of the grid, in writes over the whole history. Counts cannot tell a block that is
+/// never written from one that is not written yet, and the likeliest is that many never are; chosen
+/// by us, and low: the longer a history, the colder a block may prove to be.
 const LEAST_RATE: f64 = 0.03;
 
+/// The least rate over the mean, where that is more: a short history shows no cold blocks at all;
+/// chosen by us, about the coldest of hot-and-cold and Zipf updates. Taking the cold for colder than
+/// they are makes plugging look dear.
+const LEAST_SHARE: f64 = 0.06;
+
 /// Rounds of the fit; chosen by us: further ones change what is forecast by less than the draws do.
-const ROUNDS: usize = 1000;
+const ROUNDS: usize = 2000;
 
 /// Standard errors by which the counts must vary more than those of blocks that are all alike, or
 /// they are taken for alike.
@@ -55,7 +60,8 @@ impl Rates {
         if excess <= ERRORS * error {
             return Self { rates: vec![mean], cumulative: vec![vec![1.0]; COUNTS] };
         }
-        let (least, most) = (mean * LEAST_RATE, 1.5 * COUNTS as f64);
+        let least = LEAST_RATE.min(mean * LEAST_SHARE);
+        let most = 1.5 * COUNTS as f64;
         let step = (most / least).powf(1.0 / (RATES - 1) as f64);
         let rates: Vec<f64> = (0..RATES).map(|place| least * step.powf(place as f64)).collect();
         let shape = mean * mean / excess;

@@ -25,9 +25,26 @@ const TRIES: u32 = 64;
 /// How often the later half is repeated: it is half of what is remembered.
 const TIMES: usize = 2;
 
-/// What comes after `past`, which names blocks below `blocks`; `holds` says which of them there
-/// are.
-pub(super) fn repeated(past: &[Entry], blocks: u32, holds: impl Fn(u32) -> bool) -> Vec<Entry> {
+/// What comes after `past`, which names blocks below `blocks`: as many writes and syncs as it has,
+/// or more until they are `entries_min`; nothing if it has none. `holds` says which blocks there
+/// are: what has been deleted meanwhile is not written.
+pub(super) fn repeated(
+    mut past: Vec<Entry>,
+    blocks: u32,
+    holds: impl Fn(u32) -> bool,
+    entries_min: usize,
+) -> Vec<Entry> {
+    past.retain(|entry| !entry.is_write() || holds(entry.block));
+    let lived = past.len();
+    while lived > 0 && (past.len() == lived || past.len() - lived < entries_min) {
+        // At least as long as the past: the loop ends.
+        past.extend(doubled(&past, blocks, &holds));
+    }
+    past.split_off(lived)
+}
+
+/// What comes after `past`, twice as long as its later half; all that it writes there is.
+fn doubled(past: &[Entry], blocks: u32, holds: impl Fn(u32) -> bool) -> Vec<Entry> {
     let (earlier, later) = past.split_at(past.len() / 2);
     let mut written = vec![false; blocks as usize];
     write(earlier, &mut written);
@@ -47,10 +64,7 @@ pub(super) fn repeated(past: &[Entry], blocks: u32, holds: impl Fn(u32) -> bool)
             } else {
                 replaced.by(entry.block, &mut unwritten)
             };
-            // What has been deleted meanwhile is not written.
-            if (unwritten.holds)(block) {
-                next.push(Entry { block, client: entry.client });
-            }
+            next.push(Entry { block, client: entry.client });
         }
     }
     next
@@ -134,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_load_that_goes_through_its_data_goes_on_through_it() {
-        let next = repeated(&writes(0..1_000), 10_000, |_| true);
+        let next = repeated(writes(0..1_000), 10_000, |_| true, 0);
         assert_eq!(next.len(), 1_000);
         assert!(next.iter().all(|entry| entry.block >= 1_000), "written before");
         let mut blocks: Vec<u32> = next.iter().map(|entry| entry.block).collect();
@@ -148,13 +162,13 @@ mod tests {
     #[test]
     fn a_load_that_stays_where_it_is_stays_there() {
         let past = writes((0..1_000).map(|write| write % 100));
-        assert_eq!(repeated(&past, 10_000, |_| true), past);
+        assert_eq!(repeated(past.clone(), 10_000, |_| true, 0), past);
     }
 
     #[test]
     fn what_stands_for_a_new_block_is_written_wherever_that_was() {
         let past = writes((0..600).chain([600, 7, 601, 600, 7, 600].repeat(100)));
-        let (next, mut seen) = (repeated(&past, 10_000, |_| true), Vec::new());
+        let (next, mut seen) = (repeated(past, 10_000, |_| true, 0), Vec::new());
         for six in next[..600].chunks(6) {
             let blocks: Vec<u32> = six.iter().map(|entry| entry.block).collect();
             assert_eq!([blocks[0], blocks[1], blocks[0]], [blocks[3], blocks[4], blocks[5]]);
@@ -172,6 +186,7 @@ mod tests {
         fn only_blocks_that_there_are_are_written(
             past in prop::collection::vec((0_u32..300, 0_u32..4), 0..500),
             deleted in 1_u32..300,
+            entries_min in 0_usize..3_000,
         ) {
             let entry = |(block, client)| {
                 let block = if block >= 280 { NONE } else { block };
@@ -179,14 +194,20 @@ mod tests {
             };
             let past: Vec<Entry> = past.into_iter().map(entry).collect();
             let holds = |block| block % deleted != 0;
-            let next = repeated(&past, 280, holds);
+            let next = repeated(past.clone(), 280, holds, entries_min);
             prop_assert!(next.iter().all(|entry| !entry.is_write() || holds(entry.block)));
-            prop_assert!(next.len() <= past.len() + 1);
+            let held = past.iter().filter(|entry| !entry.is_write() || holds(entry.block));
+            let held: Vec<Entry> = held.copied().collect();
+            let least = if held.is_empty() { 0 } else { held.len().max(entries_min) };
+            prop_assert!(next.len() >= least);
+            prop_assert!(next.len() <= held.len() + 2 * entries_min + 2);
             let syncs = |entries: &[Entry]| {
                 entries.iter().filter(|entry| !entry.is_write()).count()
             };
-            prop_assert_eq!(syncs(&next), TIMES * syncs(&past[past.len() / 2..]));
-            prop_assert_eq!(next, repeated(&past, 280, holds));
+            let first = TIMES * (held.len() - held.len() / 2);
+            let expected = TIMES * syncs(&held[held.len() / 2..]);
+            prop_assert_eq!(syncs(&next[..first]), expected);
+            prop_assert_eq!(next, repeated(past, 280, holds, entries_min));
         }
     }
 }
