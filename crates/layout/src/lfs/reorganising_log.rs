@@ -37,7 +37,7 @@ pub struct ReorganisingLog<P> {
 struct RoomCost {
     before: Counts,
     since: Counts,
-    room_ns: f64,
+    made: RoomMade,
 }
 
 /// Blocks that take room which must be made.
@@ -49,7 +49,7 @@ impl RoomCost {
     fn note<P: Placement>(&mut self, log: &Log<P>) {
         let counts = log.counts();
         let lately = counts.since(&self.before);
-        let made = RoomMade {
+        self.made = RoomMade {
             read_blocks: lately.read_blocks,
             cleaned_blocks: lately.cleaned_blocks,
             plugged_blocks: lately.plugged_blocks,
@@ -57,7 +57,6 @@ impl RoomCost {
             victim_blocks: lately.victim_blocks,
             written_blocks: written(&lately),
         };
-        self.room_ns = room_ns(&log.setting.disk, log.shape().segment_blocks_max(), &made);
         let window = log.shape().capacity_blocks() / ROOM_WINDOW_SHARE;
         if written(&counts.since(&self.since)) > window {
             (self.before, self.since) = (self.since, *counts);
@@ -68,7 +67,7 @@ impl RoomCost {
 /// A log as the policy sees it.
 struct View<'a, P> {
     log: &'a Log<P>,
-    room_ns: f64,
+    made: RoomMade,
 }
 
 impl<P: Placement> PlaceView for View<'_, P> {
@@ -106,8 +105,9 @@ impl<P: Placement> PlaceView for View<'_, P> {
         self.log.shape().segment_of(slot).abs_diff(segments / 2) > segments / 4
     }
 
-    fn room_ns(&self) -> f64 {
-        self.room_ns
+    fn room_ns(&self, moved: f64) -> f64 {
+        let segment_blocks = self.log.shape().segment_blocks_max();
+        room_ns(&self.log.setting.disk, segment_blocks, &self.made, moved)
     }
 }
 
@@ -166,7 +166,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         self.room.note(self.log.log());
         let slots = std::mem::take(&mut self.slots);
         for (block, slot) in &slots {
-            let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+            let view = View { log: self.log.log(), made: self.room.made };
             if self.reorganiser.read(*block, *slot, &view) {
                 self.move_chosen(device);
             }
@@ -231,7 +231,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         self.slots.clear();
         self.slots.extend(blocks.iter().filter_map(|block| Some((*block, log.slot_of(*block)?))));
         if let Some(taken_ns) = taken_ns {
-            let view = View { log, room_ns: 0.0 };
+            let view = View { log, made: RoomMade::default() };
             let (mut jumps, mut last) = (0, self.reorganiser.last_slot());
             for (_, slot) in &self.slots {
                 jumps += u32::from(last.is_none_or(|last| !view.follows(last, *slot)));
@@ -266,7 +266,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn cluster_of(&self, block: u32, cluster: &mut Vec<u32>) {
-        let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+        let view = View { log: self.log.log(), made: self.room.made };
         self.reorganiser.cluster_of(block, &view, cluster);
     }
 
@@ -283,7 +283,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
             return Ok(true);
         }
         self.room.note(self.log.log());
-        let view = View { log: self.log.log(), room_ns: self.room.room_ns };
+        let view = View { log: self.log.log(), made: self.room.made };
         let chosen = self.reorganiser.rest(&view);
         if chosen {
             self.move_chosen(device);

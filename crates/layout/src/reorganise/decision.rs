@@ -101,9 +101,10 @@ pub struct RoomMade {
 /// a victim falls from what it was lately to nothing. A block freed by cleaning costs
 /// (1 + u) / (1 - u) of the time it takes to write one; its mean over that is
 /// (-u - 2 ln(1 - u)) / u. A block freed by plugging costs a copy for each live block of the
-/// victim, half as many on average.
+/// victim, half as many on average. That much is to be hoped for where all will be moved; of a load
+/// of which only the share `moved` is worth it the rest stays where it is.
 #[must_use]
-pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade) -> f64 {
+pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade, moved: f64) -> f64 {
     if made.written_blocks == 0 || made.victim_blocks == 0 {
         return 0.0;
     }
@@ -111,7 +112,9 @@ pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade) -> f64 {
     let whole = (made.read_blocks + made.cleaned_blocks) as f64 * block_ns;
     let single = made.plugged_blocks as f64 * disk.blocks_ns(1) as f64;
     let live = made.victim_live_blocks as f64 / made.victim_blocks as f64;
-    (whole * cleaning_relief(live) + single / 2.0) / made.written_blocks as f64
+    let relieved = |relief: f64| 1.0 - moved * (1.0 - relief);
+    let all_ns = whole * relieved(cleaning_relief(live)) + single * relieved(0.5);
+    all_ns / made.written_blocks as f64
 }
 
 /// Mean cost of cleaning segments of utilizations from `live` down to nothing, over that of cleaning
@@ -195,11 +198,13 @@ mod tests {
         };
         // Three segments' times for 32 blocks at u = 1/2, where a block costs 3 and on the way down
         // to nothing (-1/2 + 2 ln 2) / (1/2) = 1.772589.
-        let cost = room_ns(&DISK, 32, &made);
+        let cost = room_ns(&DISK, 32, &made, 1.0);
         assert!((cost - 1.772_589 * 67_428_800.0 / 32.0).abs() < 10.0, "{cost}");
-        assert!(room_ns(&DISK, 32, &RoomMade::default()).abs() < 1e-9);
+        assert!(room_ns(&DISK, 32, &RoomMade::default(), 1.0).abs() < 1e-9);
+        let alone = room_ns(&DISK, 32, &made, 0.0);
+        assert!((alone - 3.0 * 67_428_800.0 / 32.0).abs() < 10.0, "{alone}");
         let plugged = RoomMade { cleaned_blocks: 0, read_blocks: 0, plugged_blocks: 64, ..made };
-        let cost = room_ns(&DISK, 32, &plugged);
+        let cost = room_ns(&DISK, 32, &plugged, 1.0);
         assert!((cost - 16_638_400.0).abs() < 1.0, "{cost}");
     }
 

@@ -47,8 +47,8 @@ pub trait PlaceView {
     /// Whether `slot` lies in the half of the disk that is farther from its middle.
     fn is_outer(&self, slot: u32) -> bool;
 
-    /// What making room for a block costs now, ns.
-    fn room_ns(&self) -> f64;
+    /// What making room for a block costs now, ns, if the share `moved` of all will be moved.
+    fn room_ns(&self, moved: f64) -> f64;
 }
 
 /// What a reorganisation has done so far.
@@ -406,7 +406,7 @@ impl Reorganiser {
             uncached_blocks: slots.len() as u32,
             uncached_pieces: if slots.is_empty() { 0 } else { breaks as u32 + 1 },
             saved_ns: if by_gain { self.saved_ns(order, view) } else { 0.0 },
-            room_ns: view.room_ns(),
+            room_ns: view.room_ns(self.trust.share()),
         };
         self.slots = slots;
         proposal
