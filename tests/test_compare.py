@@ -194,6 +194,13 @@ def test_what_a_layout_cannot_do_counts_against_it_but_in_no_ratio() -> None:
     assert "(1 of 2)" in common
 
 
+def test_who_can_do_more_cells_stands_first_and_nobodys_cells_do_not_count() -> None:
+    told = comparison((None, 10.0), (None, 20.0), (10.0, None), (None, None))
+    supple, still = told.robustness()
+    assert (supple.layout, supple.done, supple.cells) == ("supple", 2, 3)
+    assert (still.layout, still.done) == ("still", 1)
+
+
 def test_means_and_ratios_as_written() -> None:
     assert geometric_mean([]) is None
     assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)

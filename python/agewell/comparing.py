@@ -128,10 +128,10 @@ class Robustness:
     cells: int
 
     @property
-    def rank(self) -> tuple[bool, float]:
-        """Least for the most robust: first come those that could do every cell."""
+    def rank(self) -> tuple[int, float]:
+        """Least for the most robust: first come those that could do most cells."""
         worst = math.inf if self.worst_ratio is None else self.worst_ratio
-        return self.done < self.cells, worst
+        return self.cells - self.done, worst
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,10 @@ def _print(comparison: Comparison) -> None:
         typer.echo(f"{cell}:")
         _print_cell(comparison, cell, row)
         typer.echo("")
-    typer.echo(f"robustness, over {_count(len(comparison.cells), 'cell')}:")
+    able = comparison.robustness()[0].cells
+    lost = len(comparison.cells) - able
+    beside = f"; {_count(lost, 'cell')} no layout can do" if lost else ""
+    typer.echo(f"robustness, over {_count(able, 'cell')}{beside}:")
     _print_robustness(comparison)
     typer.echo("")
     for sentence in comparison.verdict():
