@@ -205,9 +205,7 @@ class Warehouse:
     @staticmethod
     def ordered_on(order: int) -> dt.date:
         """The day of an order; orders are not numbered by their days."""
-        return FIRST_DAY + dt.timedelta(
-            days=draw("ordered", order).randint(0, LAST_ORDER_DAYS)
-        )
+        return FIRST_DAY + dt.timedelta(days=draw("ordered", order).randint(0, LAST_ORDER_DAYS))
 
     def order(self, order: int) -> Row:
         """A row of `purchase`."""

@@ -8,9 +8,9 @@
 //! [`ReorganisingLog`](crate::lfs::ReorganisingLog) joins the two.
 //!
 //! ```text
-//! read, write, delete ──► groups (graph and partitions, or files) ──┐
-//!                     └─► history (reads, moves, memory) ───────────┼─► decision ──► blocks to move
-//!                                        trust (what came true) ────┘
+//! read, write, delete -> groups (graph and partitions, or files) --.
+//!                     `-> history (reads, moves, memory) -----------+-> decision -> blocks to move
+//!                                        trust (what came true) ----'
 //! ```
 //!
 //! Source: Matthews 1999, §6.4; the variants are those that §6.6 and §7.2.1 propose.

@@ -1,3 +1,5 @@
+//! A file system behind the seam of layouts, by example: what it is asked for, and what it sends.
+
 use super::*;
 use crate::early_unix::{EarlyUnix, EarlyUnixSetting};
 use crate::ffs::{FastFileSystem, Parameters, Policies};

@@ -1,3 +1,5 @@
+//! A journal by example: groups, wraps, checkpoints, and what a crash finds.
+
 use super::*;
 use crate::sequential::{Order, Sequential, SequentialSetting};
 
