@@ -94,8 +94,26 @@ impl<P: Placement> Log<P> {
             let earlier = segment.checked_sub(1)?;
             shape.first_slot(earlier) + shape.segment_blocks(earlier) - 1
         };
-        let block = self.table.owner[before as usize];
-        (self.table.is_live(before) && self.slot_of(block) == Some(before)).then_some(block)
+        self.block_in(before)
+    }
+
+    /// The block that lies right behind `slot` on the disk, if there is one.
+    #[must_use]
+    pub fn block_after(&self, slot: u32) -> Option<u32> {
+        let shape = &self.table.shape;
+        let segment = shape.segment_of(slot);
+        let is_last = slot + 1 == shape.first_slot(segment) + shape.segment_blocks(segment);
+        if !is_last {
+            return self.block_in(slot + 1);
+        }
+        let next = segment + 1;
+        if next < shape.segments() { self.block_in(shape.first_slot(next)) } else { None }
+    }
+
+    /// The block that the map finds in `slot`.
+    fn block_in(&self, slot: u32) -> Option<u32> {
+        let block = self.table.owner[slot as usize];
+        (self.table.is_live(slot) && self.slot_of(block) == Some(slot)).then_some(block)
     }
 
     /// Pieces in which `blocks` blocks will lie if they are regrouped now, as far as that can be told

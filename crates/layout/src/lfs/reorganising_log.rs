@@ -96,6 +96,10 @@ impl<P: Placement> PlaceView for View<'_, P> {
         self.log.block_before(slot)
     }
 
+    fn block_after(&self, slot: u32) -> Option<u32> {
+        self.log.block_after(slot)
+    }
+
     fn pieces_moved(&self, blocks: u32) -> u32 {
         self.log.pieces_regrouped(blocks)
     }
@@ -151,14 +155,15 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         let by_frequency = reorganiser.setting().related == Related::Frequency;
         let aim = by_frequency.then_some(segments / 2);
         let in_memory = |block: u32| reorganiser.is_in_memory(block);
-        let before = log.counts().regrouped_blocks;
+        let (before, before_ns) = (log.counts().regrouped_blocks, device.spent_ns());
         let moved = log.regroup(reorganiser.chosen(), in_memory, aim, device);
         let blocks = log.counts().regrouped_blocks - before;
         // A log without room goes on as it is: what was moved before it was full stays moved.
         for block in reorganiser.chosen() {
             log.placement_mut().set_kept(*block, true);
         }
-        reorganiser.settle(moved.is_ok(), blocks);
+        let taken_ns = device.spent_ns().zip(before_ns).map(|(after, before)| after - before);
+        reorganiser.settle(moved.is_ok(), blocks, taken_ns);
     }
 
     /// Takes notice of blocks that were read for users, and moves what that makes worth it.

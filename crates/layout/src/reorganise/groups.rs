@@ -98,16 +98,16 @@ impl Groups {
         }
     }
 
-    /// `block` was read from disk; whether the step to it from the block before was on record, where
-    /// steps between blocks are.
+    /// `block` was read from disk; how often the step to it from the block before is on record now,
+    /// where steps between blocks are.
     #[inline]
-    pub(crate) fn read(&mut self, block: u32) -> Option<bool> {
+    pub(crate) fn read(&mut self, block: u32) -> Option<u16> {
         let previous = self.previous.replace(block);
         let mut on_record = None;
         match self.related {
             Related::Blocks | Related::Frequency => {
                 if let Some(graph) = &mut self.graph {
-                    on_record = Some(graph.read(block) > 1);
+                    on_record = Some(graph.read(block));
                 }
             }
             Related::NonSequential => on_record = self.read_unless_it_follows(previous, block),
@@ -120,13 +120,13 @@ impl Groups {
         on_record
     }
 
-    fn read_unless_it_follows(&mut self, previous: Option<u32>, block: u32) -> Option<bool> {
+    fn read_unless_it_follows(&mut self, previous: Option<u32>, block: u32) -> Option<u16> {
         let (Some(graph), Some(files)) = (&mut self.graph, &self.files) else { return None };
         if previous.is_some_and(|previous| files.follows(previous, block)) {
             graph.read_apart(block);
             None
         } else {
-            Some(graph.read(block) > 1)
+            Some(graph.read(block))
         }
     }
 

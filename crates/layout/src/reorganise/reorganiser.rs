@@ -41,6 +41,9 @@ pub trait PlaceView {
     /// The block that lies right before `slot`, if there is one.
     fn block_before(&self, slot: u32) -> Option<u32>;
 
+    /// The block that lies right behind `slot`, if there is one.
+    fn block_after(&self, slot: u32) -> Option<u32>;
+
     /// Pieces in which `blocks` blocks will lie if they are moved now.
     fn pieces_moved(&self, blocks: u32) -> u32;
 
@@ -91,6 +94,7 @@ pub struct Reorganiser {
     waiting: VecDeque<Group>,
     /// The group chosen and its blocks, in the order to lay them out.
     chosen: Option<Group>,
+    chosen_cost_ns: f64,
     order: Vec<u32>,
     /// Slots at work.
     slots: Vec<u32>,
@@ -99,6 +103,8 @@ pub struct Reorganiser {
     /// Time to read a block right behind another, and elsewhere, ns.
     stream_ns: u64,
     jump_ns: u64,
+    /// What an access takes, as observed, ns.
+    access_ns: f64,
 }
 
 impl Reorganiser {
@@ -117,12 +123,14 @@ impl Reorganiser {
             current_jumped: false,
             waiting: VecDeque::new(),
             chosen: None,
+            chosen_cost_ns: 0.0,
             order: Vec::new(),
             slots: Vec::new(),
             counts: ReorganisationCounts::default(),
             disk_reads: 0,
             stream_ns: disk.streaming_ns(disk.block_bytes),
             jump_ns: disk.blocks_ns(1),
+            access_ns: disk.access_ns as f64,
         }
     }
 
@@ -164,6 +172,7 @@ impl Reorganiser {
     /// `time_ns`.
     pub fn took(&mut self, jumps: u32, blocks: u32, time_ns: u64) {
         self.times.note(&self.disk, jumps, blocks, time_ns);
+        self.access_ns = self.times.observed(&self.disk).access_ns as f64;
     }
 
     /// Where the block lay that was read last.
@@ -179,12 +188,18 @@ impl Reorganiser {
         let previous = self.previous.replace(slot);
         let jumped = previous.is_none_or(|previous| !view.follows(previous, slot));
         let trial = if jumped { 0 } else { self.history.trial(block) };
+        if trial > 0 {
+            self.trust.credit(self.access_ns);
+        }
         self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
         let was_read = self.history.reads(block) > 0;
         let evicted = self.history.read(block);
         let on_record = self.groups.read(block);
+        if let Some(times) = on_record {
+            self.trust.made(times);
+        }
         if jumped {
-            self.trust.step(on_record.unwrap_or(was_read));
+            self.trust.step(on_record.map_or(was_read, |times| times > 1));
         }
         match (self.setting.when, self.setting.decide) {
             (When::Eviction, _) => evicted.is_some_and(|evicted| self.is_worth_of(evicted, view)),
@@ -252,9 +267,10 @@ impl Reorganiser {
     }
 
     /// What was chosen has been moved; `complete` unless there was no room for all, and `blocks`
-    /// before it ran out.
-    pub fn settle(&mut self, complete: bool, blocks: u64) {
+    /// before it ran out. It took `taken_ns`, if that is known.
+    pub fn settle(&mut self, complete: bool, blocks: u64, taken_ns: Option<u64>) {
         let Some(group) = self.chosen.take() else { return };
+        self.trust.debit(taken_ns.map_or(self.chosen_cost_ns, |taken_ns| taken_ns as f64));
         self.look_again_after(group, 2 * self.groups.len(group));
         self.counts.moved_blocks += blocks;
         self.counts.refused += u64::from(!complete);
@@ -339,7 +355,7 @@ impl Reorganiser {
             (&mut self.counts.put_off, u64::from(proposal.uncached_blocks))
         } else if self.is_bounded() {
             (&mut self.counts.bounded, pass)
-        } else if self.setting.decide == Decide::Gain && !self.pays(&proposal) {
+        } else if self.setting.decide == Decide::Gain && !self.pays(group, &proposal) {
             (&mut self.counts.declined, pass / 8)
         } else {
             self.chosen = Some(group);
@@ -351,10 +367,19 @@ impl Reorganiser {
     }
 
     /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
-    fn pays(&mut self, proposal: &Proposal) -> bool {
+    fn pays(&mut self, group: Group, proposal: &Proposal) -> bool {
         let disk = self.times.observed(&self.disk);
-        proposal.pays(&disk, self.trust.share())
-            || (proposal.pays(&disk, 1.0) && self.trust.try_out(proposal.cost_ns(&disk)))
+        let share = if self.groups.records_blocks() {
+            // Each step counts at both of its ends.
+            let ends = self.groups.weight(group) as f64 / self.groups.len(group).max(1) as f64;
+            self.trust.share_after((ends / 2.0).round())
+        } else {
+            self.trust.share()
+        };
+        let cost_ns = proposal.cost_ns(&disk);
+        self.chosen_cost_ns = cost_ns;
+        (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns))
+            || (proposal.pays(&disk, 1.0) && self.trust.try_out(cost_ns))
     }
 
     /// What the reads on record would have taken less if `order` had lain in one piece, ns.

@@ -6,6 +6,9 @@
 //! members come together. Steps to a block of the group come from all over, but only from one place
 //! at no cost now: from the block right before it on the disk, whose edge is looked up.
 //!
+//! Neighbours on the disk that came into being one after the other are taken to have been read so
+//! once, even if they were not yet.
+//!
 //! A step forward over a short gap costs no more than streaming over it.
 
 use super::groups::Groups;
@@ -48,14 +51,35 @@ pub(super) fn savings_ns(
             };
             saved_ns += f64::from(weight) * (now_ns as f64 - then_ns as f64);
         }
-        let before = view.block_before(slot).filter(|before| place_of(*before).is_none());
-        if let Some(before) = before {
-            let mut steps = groups.steps_from(before);
-            let weight = steps.find(|step| step.0 == *block).map_or(0, |step| step.1);
-            saved_ns -= f64::from(weight) * disk.access_ns as f64;
+        let is_at = |other: u32, wanted: Option<u32>| wanted.is_some() && place_of(other) == wanted;
+        if let Some(before) = view.block_before(slot)
+            && !is_at(before, place.checked_sub(1))
+        {
+            let weight = times(groups, before, *block).max(unread_times(before, *block));
+            // Within the group what is on record has been counted from where it begins.
+            let counted =
+                if place_of(before).is_some() { times(groups, before, *block) } else { 0 };
+            saved_ns -= f64::from(weight - counted) * disk.access_ns as f64;
+        }
+        if let Some(after) = view.block_after(slot).filter(|after| place_of(*after).is_none()) {
+            let known = times(groups, *block, after);
+            let unread = unread_times(*block, after).saturating_sub(known);
+            saved_ns -= f64::from(unread) * disk.access_ns as f64;
         }
     }
     saved_ns
+}
+
+/// How often the step from `from` to `to` is on record.
+fn times(groups: &Groups, from: u32, to: u32) -> u16 {
+    groups.steps_from(from).find(|step| step.0 == to).map_or(0, |step| step.1)
+}
+
+/// How often a step between neighbours on the disk is taken to be made though it never was: once, if
+/// they came into being one after the other, as blocks of a file do; chosen by us. What was written
+/// in sequence is likely to be read so, and moving part of it would make that dear.
+fn unread_times(from: u32, to: u32) -> u16 {
+    u16::from(from + 1 == to)
 }
 
 #[cfg(test)]

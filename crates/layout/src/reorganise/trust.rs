@@ -27,6 +27,16 @@ const PROBATION_SHARE: f64 = 0.005;
 /// Steps of the arm over which repetition is averaged; chosen by us.
 const STEPS: f64 = 1024.0;
 
+/// How often a step was made, from which on it counts as one of this level; the last goes on
+/// doubling no further.
+const LEVELS: [u16; 8] = [1, 2, 3, 4, 8, 16, 32, 64];
+
+/// Steps of a level that make it known; chosen by us.
+const KNOWN_MIN: u64 = 64;
+
+/// Share of the steps that must be on record for more to be put in than that; chosen by us.
+const REPEATED_MIN: f64 = 0.9;
+
 /// Trials are numbered from 1 to this and then from 1 again: by then reads have doubled 60 times.
 const TRIALS: usize = 60;
 
@@ -47,9 +57,13 @@ pub(crate) struct Trust {
     believed: f64,
     /// Share of the latest steps that were on record.
     repeated: f64,
+    /// Steps that reached each level: so far, when the last trial ended, and the one before.
+    reached: [[u64; LEVELS.len()]; 3],
     /// Disk time of reads, and of moves on probation, ns.
     read_ns: f64,
     probation_ns: f64,
+    /// What moves took less what they saved so far, ns.
+    invested_ns: f64,
 }
 
 impl Trust {
@@ -61,8 +75,10 @@ impl Trust {
             trials: [Trial::default(); TRIALS + 1],
             believed: 1.0,
             repeated: 0.0,
+            reached: [[0; LEVELS.len()]; 3],
             read_ns: 0.0,
             probation_ns: 0.0,
+            invested_ns: 0.0,
         }
     }
 
@@ -76,6 +92,27 @@ impl Trust {
         self.believed * self.repeated
     }
 
+    /// The same of steps that were made `times` times so far.
+    pub(crate) fn share_after(&self, times: f64) -> f64 {
+        let level = LEVELS.partition_point(|level| f64::from(*level) <= times).max(1) - 1;
+        let [now, _, earlier] = &self.reached;
+        match now.get(level + 1) {
+            Some(further) if earlier[level] >= KNOWN_MIN => {
+                let again = *further as f64 / earlier[level] as f64;
+                self.believed * again.min(self.repeated)
+            }
+            _ => self.share(),
+        }
+    }
+
+    /// A step was made for the `times`-th time.
+    #[inline]
+    pub(crate) fn made(&mut self, times: u16) {
+        if let Ok(level) = LEVELS.binary_search(&times) {
+            self.reached[0][level] += 1;
+        }
+    }
+
     /// The arm made a step that was on record, or was not.
     #[inline]
     pub(crate) fn step(&mut self, on_record: bool) {
@@ -86,6 +123,23 @@ impl Trust {
     /// Blocks were moved that are expected to be read right behind another `expected` times in all.
     pub(crate) fn moved(&mut self, expected: f64) {
         self.trials[self.current].expected += expected;
+    }
+
+    /// A move took `cost_ns`.
+    pub(crate) fn debit(&mut self, cost_ns: f64) {
+        self.invested_ns += cost_ns;
+    }
+
+    /// A block that was moved was read at `saved_ns` less than elsewhere.
+    #[inline]
+    pub(crate) fn credit(&mut self, saved_ns: f64) {
+        self.invested_ns -= saved_ns;
+    }
+
+    /// Whether a move that takes `cost_ns` keeps the balance where it must be.
+    pub(crate) fn may_invest(&self, cost_ns: f64) -> bool {
+        self.repeated >= REPEATED_MIN
+            || self.invested_ns + cost_ns <= PROBATION_SHARE * self.read_ns
     }
 
     /// Whether a move that takes `cost_ns` may be made on probation; if so, it is.
@@ -112,6 +166,8 @@ impl Trust {
     #[cold]
     fn judge(&mut self) {
         if self.reads == self.end {
+            self.reached[2] = self.reached[1];
+            self.reached[1] = self.reached[0];
             self.current = (self.current + 1).min(TRIALS);
             self.end = self.end.saturating_mul(2);
         }
@@ -142,6 +198,20 @@ mod tests {
         assert!(trust.share().abs() < 1e-12);
         (0..40_000).for_each(|step| trust.step(step % 4 == 0));
         assert!((trust.share() - 0.25).abs() < 1e-3);
+    }
+
+    #[test]
+    fn steps_are_believed_by_how_many_of_their_like_were_made_again() {
+        let mut trust = repeating();
+        (0..400).for_each(|_| trust.made(2));
+        (0..100).for_each(|_| trust.made(3));
+        // Not long enough ago to be known.
+        assert!((trust.share_after(2.0) - trust.share()).abs() < 1e-12);
+        (0..2 * FIRST_READS).for_each(|_| trust.read(0, 1));
+        assert!((trust.share_after(2.0) - 0.25).abs() < 1e-12);
+        assert!((trust.share_after(2.9) - 0.25).abs() < 1e-12);
+        // Of those made three times none was made a fourth.
+        assert!(trust.share_after(3.0).abs() < 1e-12);
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl PlaceView for Places {
         before.map(|block| block as u32)
     }
 
+    fn block_after(&self, slot: u32) -> Option<u32> {
+        let after = self.slots.iter().position(|other| *other == slot + 1);
+        after.map(|block| block as u32)
+    }
+
     fn pieces_moved(&self, _blocks: u32) -> u32 {
         1
     }
@@ -93,7 +98,7 @@ impl Subject {
     fn take(&mut self) {
         let blocks = self.reorganiser.chosen().to_vec();
         self.places.move_together(&blocks);
-        self.reorganiser.settle(true, blocks.len() as u64);
+        self.reorganiser.settle(true, blocks.len() as u64, None);
         self.chosen.push(blocks);
     }
 
