@@ -431,7 +431,7 @@ impl Reorganiser {
             uncached_blocks: slots.len() as u32,
             uncached_pieces: if slots.is_empty() { 0 } else { breaks as u32 + 1 },
             saved_ns: if by_gain { self.saved_ns(order, view) } else { 0.0 },
-            room_ns: view.room_ns(self.trust.share()),
+            room_ns: view.room_ns(self.trust.moved_share()),
         };
         self.slots = slots;
         proposal

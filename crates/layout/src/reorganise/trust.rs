@@ -25,7 +25,7 @@ const FIRST_READS: u64 = 512;
 const PROBATION_SHARE: f64 = 0.005;
 
 /// Steps of the arm over which repetition is averaged; chosen by us.
-const STEPS: f64 = 1024.0;
+const STEPS: f64 = 512.0;
 
 /// How often a step was made, from which on it counts as one of this level; the last goes on
 /// doubling no further.
@@ -85,6 +85,11 @@ impl Trust {
     /// The number of the current trial.
     pub(crate) fn current(&self) -> u8 {
         self.current as u8
+    }
+
+    /// The share of all that is likely to be moved: none, unless nearly all steps are on record.
+    pub(crate) fn moved_share(&self) -> f64 {
+        if self.repeated >= REPEATED_MIN { self.share() } else { 0.0 }
     }
 
     /// How far expectations come true; at most 1.

@@ -10,7 +10,7 @@ use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 
 use crate::loads::{Subject, by_gain, matthews, plain_with, reorganising_with, with};
 
-const BLOCKS: u32 = 8_000;
+const BLOCKS: u32 = 16_000;
 
 /// A load by its name; it begins on a log whose blocks were written in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

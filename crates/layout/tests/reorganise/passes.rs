@@ -7,7 +7,7 @@ use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 
 use crate::loads::{Plain, Reorganising, Subject, by_gain, matthews, plain, reorganising, with};
 
-const BLOCKS: u32 = 8_000;
+const BLOCKS: u32 = 40_000;
 const PASSES: usize = 5;
 
 /// Disk time of each read pass and all that came with it, ns.
