@@ -12,14 +12,18 @@
 
 use super::access_graph::NONE;
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Known {
     /// The touch, counted from 1, at which it was last read or written.
     touched: u64,
+    /// Where it lay before it was first moved since it was last written.
+    home: u32,
     reads: u16,
     moves: u8,
     trial: u8,
 }
+
+const UNKNOWN: Known = Known { touched: 0, home: NONE, reads: 0, moves: 0, trial: 0 };
 
 /// What is known of all blocks.
 #[derive(Debug, Clone)]
@@ -32,7 +36,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn new(blocks: u32, memory_blocks: u32) -> Self {
         Self {
-            known: vec![Known::default(); blocks as usize],
+            known: vec![UNKNOWN; blocks as usize],
             ring: vec![NONE; memory_blocks.max(1) as usize],
             touches: 0,
         }
@@ -40,7 +44,7 @@ impl History {
 
     pub(crate) fn ensure_blocks(&mut self, blocks: u32) {
         if blocks as usize > self.known.len() {
-            self.known.resize(blocks as usize, Known::default());
+            self.known.resize(blocks as usize, UNKNOWN);
         }
     }
 
@@ -69,14 +73,14 @@ impl History {
     #[inline]
     pub(crate) fn write(&mut self, block: u32, keeps: bool) -> Option<u32> {
         let known = &mut self.known[block as usize];
-        (known.reads, known.moves) = (0, 0);
+        (known.reads, known.moves, known.home) = (0, 0, NONE);
         known.trial = if keeps { known.trial } else { 0 };
         self.touch(block)
     }
 
     /// `block` was deleted.
     pub(crate) fn delete(&mut self, block: u32) {
-        self.known[block as usize] = Known::default();
+        self.known[block as usize] = UNKNOWN;
     }
 
     /// `block` was moved as part of the trial `trial`.
@@ -84,6 +88,21 @@ impl History {
         let known = &mut self.known[block as usize];
         known.moves = known.moves.saturating_add(1);
         known.trial = trial;
+    }
+
+    /// `block`, which lies in `slot`, is about to be moved.
+    pub(crate) fn leaves(&mut self, block: u32, slot: u32) {
+        let known = &mut self.known[block as usize];
+        if known.home == NONE {
+            known.home = slot;
+        }
+    }
+
+    /// Where `block`, which lies in `slot`, would lie if it had not been moved.
+    #[inline]
+    pub(crate) fn home(&self, block: u32, slot: u32) -> u32 {
+        let home = self.known[block as usize].home;
+        if home == NONE { slot } else { home }
     }
 
     /// Whether `block` is in memory.

@@ -88,6 +88,8 @@ pub struct Reorganiser {
     times: ReadTimes,
     /// Where the block lay that was read last.
     previous: Option<u32>,
+    /// Where it would have lain if nothing had been moved.
+    previous_home: Option<u32>,
     /// Its group, and whether a read within that made the arm move.
     current: Option<Group>,
     current_jumped: bool,
@@ -119,6 +121,7 @@ impl Reorganiser {
             trust: Trust::new(),
             times: ReadTimes::default(),
             previous: None,
+            previous_home: None,
             current: None,
             current_jumped: false,
             waiting: VecDeque::new(),
@@ -188,8 +191,13 @@ impl Reorganiser {
         let previous = self.previous.replace(slot);
         let jumped = previous.is_none_or(|previous| !view.follows(previous, slot));
         let trial = if jumped { 0 } else { self.history.trial(block) };
-        if trial > 0 {
-            self.trust.credit(self.access_ns);
+        // An access is saved where the arm would have jumped had nothing been moved, and lost where
+        // it would not.
+        let home = self.history.home(block, slot);
+        let earlier = self.previous_home.replace(home);
+        let would_jump = earlier.is_none_or(|earlier| !view.follows(earlier, home));
+        if would_jump != jumped {
+            self.trust.credit(if jumped { -self.access_ns } else { self.access_ns });
         }
         self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
         let was_read = self.history.reads(block) > 0;
@@ -359,6 +367,11 @@ impl Reorganiser {
             (&mut self.counts.declined, pass / 8)
         } else {
             self.chosen = Some(group);
+            for block in &self.order {
+                if let Some(slot) = view.slot_of(*block) {
+                    self.history.leaves(*block, slot);
+                }
+            }
             return true;
         };
         *count += 1;
