@@ -205,10 +205,13 @@ def test_a_snapshot_scores_as_the_tree_it_was_taken_of(
     _, root, _ = mounted
     taken = tmp_path / "taken.parquet"
     snapshots.take(root, taken)
-    of_tree, of_file = scoring.score(root), scoring.score(taken)
+    live, kept = scoring.score(root), scoring.score(taken)
     for part in ("fragmentation", "neighbours", "free_space", "placement", "map"):
-        assert of_tree.report[part] == of_file.report[part], part
-    assert of_tree.metrics == of_file.metrics
+        assert live.report[part] == kept.report[part], part
+    of_tree, of_file = dict(live.metrics), dict(kept.metrics)
+    # xfs takes and gives back a block or two of its own between the two looks.
+    assert of_tree.pop("utilization") == pytest.approx(of_file.pop("utilization"), abs=0.002)
+    assert of_tree == of_file
 
 
 def test_an_image_scores_as_its_mounted_file_system(mounted: tuple[str, Path, Path]) -> None:
