@@ -4,6 +4,9 @@
 //! modelled disk, records it, or carries it out. A place is as large as one block of the layout
 //! unless the layout says otherwise ([`crate::block_layout::BlockLayout::unit_bytes`]).
 
+#[cfg(test)]
+pub(crate) mod taken;
+
 /// Why blocks are transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -216,15 +216,7 @@ impl BlockLayout for Sequential {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[derive(Default)]
-    struct Taken(Vec<(Purpose, u32, u32)>);
-
-    impl BlockDevice for Taken {
-        fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-            self.0.push((transfer.purpose, transfer.slot, transfer.blocks));
-        }
-    }
+    use crate::block_device::taken::Taken;
 
     fn layout(order: Order) -> Sequential {
         Sequential::new(SequentialSetting {

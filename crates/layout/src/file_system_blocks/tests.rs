@@ -1,24 +1,9 @@
 //! A file system behind the seam of layouts, by example: what it is asked for, and what it sends.
 
 use super::*;
+use crate::block_device::taken::Taken;
 use crate::early_unix::{EarlyUnix, EarlyUnixSetting};
 use crate::ffs::{FastFileSystem, Parameters, Policies};
-
-#[derive(Default)]
-struct Taken(Vec<(Purpose, u32, u32)>);
-
-impl BlockDevice for Taken {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        self.0.push((transfer.purpose, transfer.slot, transfer.blocks));
-    }
-}
-
-impl Taken {
-    fn of(&self, purpose: Purpose) -> Vec<(u32, u32)> {
-        let of = self.0.iter().filter(|taken| taken.0 == purpose);
-        of.map(|(_, slot, blocks)| (*slot, *blocks)).collect()
-    }
-}
 
 const BLOCK_BYTES: u64 = 8192;
 

@@ -1,23 +1,8 @@
 //! A journal by example: groups, wraps, checkpoints, and what a crash finds.
 
 use super::*;
+use crate::block_device::taken::Taken;
 use crate::sequential::{Order, Sequential, SequentialSetting};
-
-#[derive(Default)]
-struct Taken(Vec<(Purpose, u32, u32)>);
-
-impl BlockDevice for Taken {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        self.0.push((transfer.purpose, transfer.slot, transfer.blocks));
-    }
-}
-
-impl Taken {
-    fn of(&self, purpose: Purpose) -> Vec<(u32, u32)> {
-        let of = self.0.iter().filter(|taken| taken.0 == purpose);
-        of.map(|(_, slot, blocks)| (*slot, *blocks)).collect()
-    }
-}
 
 /// A hundred places, of which each buffer sends four, and a journal of 33 places.
 fn layout(place: JournalPlace) -> WriteAhead<Sequential> {

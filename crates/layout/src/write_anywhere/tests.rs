@@ -1,23 +1,8 @@
 //! Write-anywhere by example: where blocks go, what is free when, and the trap of the nearest place.
 
 use super::*;
+use crate::block_device::taken::Taken;
 use agewell_core::{RandomStreams, uniform_below};
-
-#[derive(Default)]
-struct Taken(Vec<(Purpose, u32, u32)>);
-
-impl BlockDevice for Taken {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        self.0.push((transfer.purpose, transfer.slot, transfer.blocks));
-    }
-}
-
-impl Taken {
-    fn writes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let written = self.0.iter().filter(|(purpose, ..)| *purpose == Purpose::NewData);
-        written.map(|(_, place, blocks)| (*place, *blocks))
-    }
-}
 
 fn setting(capacity_blocks: u32, search: Search) -> WriteAnywhereSetting {
     WriteAnywhereSetting {
@@ -47,11 +32,17 @@ fn the_sweep_turns_at_the_edge() {
     for block in [0, 2, 1, 3] {
         write(&mut layout, block, &mut device);
     }
-    assert_eq!(device.writes().skip(6).map(|(place, _)| place).collect::<Vec<_>>(), [6, 7, 8, 9]);
+    assert_eq!(
+        device.of(Purpose::NewData).into_iter().skip(6).map(|(place, _)| place).collect::<Vec<_>>(),
+        [6, 7, 8, 9]
+    );
     device.0.clear();
     (4..6).for_each(|block| write(&mut layout, block, &mut device));
     // Of 0, 1, 2, 3 the sweep downwards comes to 3 first; then 4 is behind it.
-    assert_eq!(device.writes().map(|(place, _)| place).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(
+        device.of(Purpose::NewData).into_iter().map(|(place, _)| place).collect::<Vec<_>>(),
+        [3, 2]
+    );
     layout.verify();
 }
 
@@ -69,7 +60,7 @@ fn the_nearest_place_is_nearest_on_both_sides() {
     write(&mut layout, 40, &mut device);
     write(&mut layout, 41, &mut device);
     layout.sync(0, &mut device).unwrap();
-    assert_eq!(device.writes().collect::<Vec<_>>(), [(22, 1), (10, 1)]);
+    assert_eq!(device.of(Purpose::NewData).into_iter().collect::<Vec<_>>(), [(22, 1), (10, 1)]);
     layout.verify();
 }
 
@@ -88,7 +79,10 @@ fn a_stripe_is_filled_before_the_next_and_the_emptiest_comes_first() {
         write(&mut layout, block, &mut device);
     }
     // The fourth stripe, then what the third has, then the first: a transfer for each run.
-    assert_eq!(device.writes().collect::<Vec<_>>(), [(36, 4), (21, 2), (27, 1), (3, 1)]);
+    assert_eq!(
+        device.of(Purpose::NewData).into_iter().collect::<Vec<_>>(),
+        [(36, 4), (21, 2), (27, 1), (3, 1)]
+    );
     layout.verify();
 }
 
@@ -115,9 +109,11 @@ fn the_nearest_place_traps_the_head_and_the_sweep_does_not() {
         layout.sync_all(&mut device).unwrap();
         layout.verify();
         let (transfers, blocks) = device
-            .writes()
+            .of(Purpose::NewData)
+            .into_iter()
             .fold((0, 0), |(transfers, blocks), (_, length)| (transfers + 1, blocks + length));
-        let reached = device.writes().filter(|(place, _)| *place >= 2400).count();
+        let reached =
+            device.of(Purpose::NewData).into_iter().filter(|(place, _)| *place >= 2400).count();
         (f64::from(blocks) / f64::from(transfers), reached)
     };
     let (nearest_run, nearest_reached) = run(Search::Nearest);
