@@ -132,7 +132,7 @@ const ALWAYS: [Purpose; 6] = [
     Purpose::Read,
 ];
 
-/// Adds to `map` what only a log has, or counts otherwise.
+/// Adds to `map` what only a log has.
 pub(crate) fn log_metrics(
     map: &mut Map<String, Value>,
     counts: &Counts,
@@ -144,8 +144,6 @@ pub(crate) fn log_metrics(
     };
     let disk = meter.model();
     let cost = write_cost(meter, counts.new_blocks);
-    put("overall_write_cost", json!(cost.as_ref().map(|cost| cost.overall)));
-    put("new_data_cost", json!(cost.as_ref().map(|cost| cost.new_data)));
     put("cleaner_cost", json!(cost.as_ref().map(|cost| cost.overall - cost.new_data)));
     // Eqs. 1 and 2 count transfers in segments; a segment is its blocks.
     let collected = counts.read_blocks + counts.cleaned_blocks + counts.plugged_blocks;
@@ -154,10 +152,6 @@ pub(crate) fn log_metrics(
     put("cleaner_overhead", json!(overhead));
     let segment_bytes = u64::from(segment_blocks) * disk.block_bytes;
     put("transfer_inefficiency", json!(disk.transfer_inefficiency(segment_bytes)));
-    put("write_amplification", json!(counts.write_amplification()));
-    put("user_blocks", json!(counts.user_blocks));
-    put("absorbed_blocks", json!(counts.absorbed_blocks));
-    put("new_blocks", json!(counts.new_blocks));
     put("cleaned_blocks", json!(counts.cleaned_blocks));
     put("plugged_blocks", json!(counts.plugged_blocks));
     put("threaded_blocks", json!(counts.threaded_blocks));
