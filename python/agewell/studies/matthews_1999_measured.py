@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
 from agewell.studies import Context, FigureResult
-from agewell.studies.matthews_1999_reading import Course, read_course
+from agewell.studies.matthews_1999_reading import Course, between_rows, read_course
 from agewell.studies.matthews_1999_runs import Settings, reduction_pct, result
 from agewell.studies.running import Label, run_many_for_study
 
@@ -44,22 +44,17 @@ def _courses(context: Context, figure: str, cases: Mapping[Label, Settings]) -> 
 
 def _read_ms(course: Course, first: float = 0.0, last: float = 1.0) -> float:
     """Mean time of a block read between two shares of what was read from the disk."""
-    total = course.read_blocks[-1]
-    times = list(course.read_ms)
-    blocks = list(course.read_blocks)
-
-    def at(share: float) -> float:
-        wanted = share * total
-        for place, count in enumerate(blocks):
-            if count >= wanted:
-                before = blocks[place - 1] if place else 0.0
-                earlier = times[place - 1] if place else 0.0
-                if count == before:
-                    return times[place]
-                return earlier + (times[place] - earlier) * (wanted - before) / (count - before)
-        return times[-1]
-
-    return (at(last) - at(first)) / ((last - first) * total)
+    # Rows between which nothing was read from the disk say nothing more about its reads.
+    rows = [
+        row
+        for row, blocks in enumerate(course.read_blocks)
+        if blocks > (course.read_blocks[row - 1] if row else 0.0)
+    ]
+    blocks = [course.read_blocks[row] for row in rows]
+    times = [course.read_ms[row] for row in rows]
+    total = blocks[-1]
+    ms = [between_rows(blocks, times, share * total) for share in (first, last)]
+    return (ms[1] - ms[0]) / ((last - first) * total)
 
 
 def _saved(courses: Mapping[str, Course]) -> dict[str, float | None]:

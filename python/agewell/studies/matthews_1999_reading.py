@@ -101,15 +101,20 @@ class Course:
         return self.read_ms_between((number + 2) * FILE_MB, (number + 3) * FILE_MB)
 
     def _at(self, values: Sequence[float], mb: float) -> float:
-        """A value when `mb` had been transferred, by the line between two rows."""
-        place = bisect_left(self.user_mb, mb - 1e-6)
-        if place >= len(self.user_mb):
-            return values[-1]
-        if place == 0:
-            return values[0] * mb / self.user_mb[0]
-        left, right = self.user_mb[place - 1], self.user_mb[place]
-        share = (mb - left) / (right - left)
-        return values[place - 1] + share * (values[place] - values[place - 1])
+        """A value when `mb` had been transferred."""
+        return between_rows(self.user_mb, values, mb)
+
+
+def between_rows(points: Sequence[float], values: Sequence[float], point: float) -> float:
+    """A value that grows from zero at zero, at a point, by the line between two rows."""
+    place = bisect_left(points, point - 1e-6)
+    if place >= len(points):
+        return values[-1]
+    if place == 0:
+        return values[0] * point / points[0]
+    left, right = points[place - 1], points[place]
+    share = (point - left) / (right - left)
+    return values[place - 1] + share * (values[place] - values[place - 1])
 
 
 def read_course(directory: Path) -> Course:
@@ -251,6 +256,36 @@ def _reorganisation_values(prefix: str, courses: Mapping[str, Course]) -> dict[s
     return values
 
 
+def _reorganisation_plots(
+    found: Mapping[str, Mapping[str, Course]], names: tuple[str, str], where: str, caption: str
+) -> list[Plot]:
+    """Progress and read times of LFS with and without reorganisation, case by case."""
+    progress, times = [], []
+    for case, courses in found.items():
+        for key, words in (("lfs", "LFS"), ("moving", "reorganised")):
+            label = f"{case}, {words}"
+            progress.append(_progress(label, courses[key], 7))
+            times.append(_read_times(label, courses[key]))
+    return [
+        Plot(
+            names[0],
+            f"LFS and dynamic reorganisation {where}",
+            "disk time, s",
+            "data transferred for users, MB",
+            progress,
+            caption,
+        ),
+        Plot(
+            names[1],
+            f"Mean time of a block read {where}",
+            "data read, MB",
+            "ms a block of 8 KB",
+            times,
+            "Each 625 MB are one pass.",
+        ),
+    ]
+
+
 def figure_6_7(context: Context) -> FigureResult:
     """All three microbenchmarks with five reads, with and without reorganisation, at 50 %."""
     cases: dict[Label, Settings] = {(pattern,): settings for pattern, settings in PATTERNS.items()}
@@ -260,30 +295,13 @@ def figure_6_7(context: Context) -> FigureResult:
         values |= _reorganisation_values(str(pattern), courses)
     last = {pattern: values[f"{pattern}/moving_pass_5_ms"] or 0.0 for pattern in PATTERNS}
     values["random/last_over_matching"] = last["random"] / last["sequential"]
-    progress, times = [], []
-    for (pattern,), courses in found.items():
-        for key, words in (("lfs", "LFS"), ("moving", "reorganised")):
-            label = f"{pattern}, {words}"
-            progress.append(_progress(label, courses[key], 7))
-            times.append(_read_times(label, courses[key]))
-    plots = [
-        Plot(
-            "figure-6-7",
-            "LFS and dynamic reorganisation at 50 %",
-            "disk time, s",
-            "data transferred for users, MB",
-            progress,
-            "Two writes of a 625 MB file, then five reads.",
-        ),
-        Plot(
-            "figure-6-8",
-            "Mean time of a block read at 50 %",
-            "data read, MB",
-            "ms a block of 8 KB",
-            times,
-            "Each 625 MB are one pass.",
-        ),
-    ]
+    named = {str(pattern): courses for (pattern,), courses in found.items()}
+    plots = _reorganisation_plots(
+        named,
+        ("figure-6-7", "figure-6-8"),
+        "at 50 %",
+        "Two writes of a 625 MB file, then five reads.",
+    )
     return result(context, "figure-6-7", values, plots)
 
 
@@ -298,35 +316,17 @@ def figure_6_9(context: Context) -> FigureResult:
         values |= _reorganisation_values(f"u{percent}", courses)
     last = [values[f"u{percent}/moving_pass_5_ms"] or 0.0 for percent in (50, 90)]
     values["u90/last_over_50"] = last[1] / last[0]
-    overhead = {}
     for (percent,), courses in found.items():
         # What the pass that moves cost more than the same reads without moving.
-        overhead[percent] = courses["moving"].phase(3) - courses["lfs"].phase(3)
-        values[f"u{percent}/moving_overhead_s"] = overhead[percent]
-    progress, times = [], []
-    for (percent,), courses in found.items():
-        for key, words in (("lfs", "LFS"), ("moving", "reorganised")):
-            label = f"{percent} %, {words}"
-            progress.append(_progress(label, courses[key], 7))
-            times.append(_read_times(label, courses[key]))
-    plots = [
-        Plot(
-            "figure-6-9",
-            "Reorganisation at 50 and 90 %",
-            "disk time, s",
-            "data transferred for users, MB",
-            progress,
-            "Random write, then five sequential reads.",
-        ),
-        Plot(
-            "figure-6-10",
-            "Mean time of a block read at 50 and 90 %",
-            "data read, MB",
-            "ms a block of 8 KB",
-            times,
-            "Each 625 MB are one pass.",
-        ),
-    ]
+        overhead_s = courses["moving"].phase(3) - courses["lfs"].phase(3)
+        values[f"u{percent}/moving_overhead_s"] = overhead_s
+    named = {f"{percent} %": courses for (percent,), courses in found.items()}
+    plots = _reorganisation_plots(
+        named,
+        ("figure-6-9", "figure-6-10"),
+        "at 50 and 90 %",
+        "Random write, then five sequential reads.",
+    )
     return result(context, "figure-6-9", values, plots)
 
 
