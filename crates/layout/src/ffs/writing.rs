@@ -43,7 +43,7 @@ impl FastFileSystem {
             }
         }
         if refused.is_some() {
-            // A fragment may have become a block, or an indirect block been made, for nothing.
+            // A fragment may have become a block for nothing.
             let reached = if at > offset_bytes { at } else { 0 };
             self.cut(inode, before.max(reached), device);
         }
@@ -229,8 +229,29 @@ impl FastFileSystem {
         }
     }
 
-    /// Makes room for `block`, which an indirect block names.
+    /// Makes room for `block`, which an indirect block names. Where there is none, the maps that were
+    /// made for it are given back: 4.4BSD's `ffs_balloc` does the same.
     fn room_behind_indirect(
+        &mut self,
+        inode: u32,
+        block: u32,
+        device: &mut impl FileDevice,
+    ) -> Result<(), FileSystemError> {
+        let had_indirect = self.indirect(inode, self.slot(block)).is_some();
+        let had_double = self.inodes.records[inode as usize].double != 0;
+        let done = self.place_behind_indirect(inode, block, device);
+        if done.is_err() {
+            if !had_indirect {
+                self.give_back_indirect(inode, self.slot(block), device);
+            }
+            if !had_double {
+                self.give_back_double(inode);
+            }
+        }
+        done
+    }
+
+    fn place_behind_indirect(
         &mut self,
         inode: u32,
         block: u32,
@@ -249,6 +270,32 @@ impl FastFileSystem {
         self.set_address(inode, block, address);
         self.write_indirect(inode, block, Urgency::Delayed, device);
         Ok(())
+    }
+
+    /// Frees the indirect block for `slot`, if there is one; it names nothing.
+    fn give_back_indirect(&mut self, inode: u32, slot: Slot, device: &mut impl FileDevice) {
+        let Some(indirect) = self.indirect(inode, slot) else { return };
+        let record = &mut self.inodes.records[inode as usize];
+        if let Slot::Double(child, _) = slot {
+            let double = &mut self.inodes.doubles[record.double as usize - 1];
+            double.children[child as usize] = None;
+            let address = double.address;
+            self.write_addresses(address, Urgency::Delayed, device);
+        } else {
+            record.single = None;
+        }
+        self.lists.discard(indirect.list);
+        self.release(indirect.address, self.geometry.fragments_per_block);
+    }
+
+    /// Frees the double indirect block, if there is one; it names nothing.
+    fn give_back_double(&mut self, inode: u32) {
+        let number = std::mem::take(&mut self.inodes.records[inode as usize].double);
+        if number != 0 {
+            let address = self.inodes.doubles[number as usize - 1].address;
+            self.inodes.remove_double(number);
+            self.release(address, self.geometry.fragments_per_block);
+        }
     }
 
     /// Writes the indirect block that names `block`.

@@ -50,8 +50,15 @@ impl Model {
         self.file(file).write(at, size, block_bytes);
     }
 
-    /// A write that did not fit: as many whole blocks of it are there as the file system says.
-    pub(crate) fn write_part(&mut self, system: &FastFileSystem, file: u32, at: u64, size: u64) {
+    /// A write that did not fit: as many whole blocks of it are there as the file system says. Says
+    /// whether it is any.
+    pub(crate) fn write_part(
+        &mut self,
+        system: &FastFileSystem,
+        file: u32,
+        at: u64,
+        size: u64,
+    ) -> bool {
         let block_bytes = self.block_bytes;
         let before = self.file(file).clone();
         let there = self.blocks_of(system, file);
@@ -72,6 +79,41 @@ impl Model {
         if part > 0 {
             self.file(file).write(at, part, block_bytes);
         }
+        part > 0
+    }
+
+    pub(crate) fn size_bytes(&self, file: u32) -> u64 {
+        self.files[&file].size_bytes
+    }
+
+    /// The first byte from `at` on, of `size`, that has no room in `file`.
+    pub(crate) fn first_missing(&self, file: u32, at: u64, size: u64) -> u64 {
+        let blocks = (at / self.block_bytes)..(at + size).div_ceil(self.block_bytes);
+        let has_room = |block: &u64| self.files[&file].blocks.contains(block);
+        let missing = blocks.into_iter().find(|block| !has_room(block));
+        missing.map_or(at, |block| at.max(block * self.block_bytes))
+    }
+
+    /// What `file` is given before the byte `at` has room: blocks for maps, at most, and fragments that
+    /// make its last block whole.
+    pub(crate) fn needs_before(&self, file: u32, at: u64) -> (u32, u32) {
+        let file = &self.files[&file];
+        let block = at / self.block_bytes;
+        let addresses = self.block_bytes / 4;
+        let names_any =
+            |from: u64, count: u64| file.blocks.range(from..from + count).next().is_some();
+        let mut maps = 0;
+        if let Some(behind) = block.checked_sub(12) {
+            let first = 12 + behind / addresses * addresses;
+            maps += u32::from(!names_any(first, addresses));
+            let is_double = behind >= addresses;
+            maps += u32::from(is_double && !names_any(12 + addresses, addresses * addresses));
+        }
+        let last = file.size_bytes / self.block_bytes;
+        let is_short = last < 12.min(block) && file.blocks.contains(&last);
+        let tail_bytes = if is_short { file.size_bytes % self.block_bytes } else { 0 };
+        let missing_bytes = tail_bytes.next_multiple_of(self.block_bytes) - tail_bytes;
+        (maps, (missing_bytes / self.fragment_bytes) as u32)
     }
 
     pub(crate) fn truncate(&mut self, file: u32, size: u64) {
