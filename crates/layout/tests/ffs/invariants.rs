@@ -343,3 +343,47 @@ fn regression_a_write_is_refused_where_its_indirect_block_takes_the_last_room() 
     run.system.verify();
     run.model.check(&run.system);
 }
+
+/// Where a file goes on behind a hole, cutting it back frees no map within the hole: each one made for
+/// a block that is refused is given back by itself.
+#[test]
+fn maps_made_within_a_hole_are_given_back_when_their_block_is_refused() {
+    let parameters = small(Policies::PLAIN, 4096, 1, 0);
+    let first_double = (12 + 1024) * 4096;
+    // Free blocks left, and where the refused block lies: behind the indirect block, behind the first
+    // one of the double indirect block, and, of a file that has no maps at all, the same.
+    for (left, is_long, at) in [
+        (1, true, 12 * 4096),
+        (1, true, first_double),
+        (1, false, first_double),
+        (2, false, first_double),
+    ] {
+        let mut system = FastFileSystem::new(&parameters).unwrap();
+        let root = system.root();
+        let file = system.create(root, &mut ()).unwrap();
+        let full = system.create(root, &mut ()).unwrap();
+        if is_long {
+            // Its last block hangs on the double indirect block's second one.
+            system.truncate(file, FAR_BYTES, &mut ()).unwrap();
+        }
+        let usage = loop {
+            let usage = system.usage();
+            if usage.free_fragments <= usage.reserved_fragments + left {
+                break usage;
+            }
+            system.write(full, system.size_bytes(full), 4096, &mut ()).unwrap();
+        };
+        assert_eq!(usage.free_fragments, usage.reserved_fragments + left);
+        let maps = system.indirect_blocks(file);
+        for _ in 0..3 {
+            assert_eq!(system.write(file, at, 4096, &mut ()), Err(FileSystemError::NoSpace));
+            assert_eq!((system.usage(), system.indirect_blocks(file)), (usage, maps.clone()));
+            system.verify();
+        }
+        system.truncate(full, 0, &mut ()).unwrap();
+        system.write(file, at, 4096, &mut ()).unwrap();
+        system.verify();
+        system.remove(file, &mut ()).unwrap();
+        system.verify();
+    }
+}
