@@ -113,7 +113,7 @@ pub enum Refused {
     },
 }
 
-/// A block device that serves one request at a time and remembers where it left its arm, platter and buffer.
+/// A block device that remembers where it left its arm, platter and buffer.
 ///
 /// Implementations keep no clock of their own: every time is a parameter. They are deterministic: the same calls give
 /// the same answers.
@@ -142,10 +142,18 @@ pub trait Device {
     /// [`Device::check`]: callers check these first.
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service;
 
+    /// Commands that it holds and works on at once; 1 for a device that takes one request after
+    /// another. What a host issues together to more than one makes a difference.
+    fn queue_depth(&self) -> u32 {
+        1
+    }
+
     /// Serves `requests`, all issued at `issue`, and pushes what each cost to `services`, in order.
     ///
-    /// A device that does one thing at a time serves them one after another, as here; one that is
-    /// parallel inside overlaps them. Nothing may be issued before the latest of the finish times.
+    /// A device that takes one request at a time serves them one after another, as here; one with a
+    /// queue and an arm serves the nearest first, one that is parallel inside overlaps them. Reads
+    /// and writes do not overtake each other where that would change what is read. Nothing may be
+    /// issued before the latest of the finish times.
     ///
     /// # Panics
     /// As [`Device::serve`].

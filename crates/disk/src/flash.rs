@@ -435,6 +435,10 @@ impl Device for Flash {
         }
     }
 
+    fn queue_depth(&self) -> u32 {
+        self.parameters.queue_depth
+    }
+
     fn serve_together(
         &mut self,
         issue: SimTime,

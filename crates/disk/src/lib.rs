@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of traces, file systems or the simulator: requests come in as [`agewell_core::BlockRequest`].
 
+mod command_queue;
 mod device;
 mod error;
 mod flash;

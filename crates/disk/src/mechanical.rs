@@ -1,4 +1,5 @@
-//! A disk with an arm, a platter, a buffer and a bus, serving one request at a time.
+//! A disk with an arm, a platter, a buffer and a bus, serving one request at a time; of several that a
+//! drive with a command queue is sent together, the nearest first.
 //!
 //! Nothing runs between requests: what the drive did since the last one (read-ahead, writing back) is worked out at the
 //! next, in closed form track by track. Rotation is a 64-bit phase that wraps, `time * 2^64 / period`, so that a
@@ -17,6 +18,7 @@ use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimDuration, SimTime,
 };
 
+use crate::command_queue::{Held, serve_nearest_first};
 use crate::geometry::Geometry;
 use crate::parameters::MechanicalParameters;
 use crate::{Device, Service};
@@ -40,6 +42,7 @@ pub struct Mechanical {
     finished: u64,
     /// Device sectors per 512-byte sector, or the other way round.
     scale: Scale,
+    held: Held,
 }
 
 /// How addresses of 512 bytes map to device sectors.
@@ -83,6 +86,7 @@ impl Mechanical {
             run_start: 0,
             finished: 0,
             scale,
+            held: Held::default(),
             parameters: parameters.clone(),
         }
     }
@@ -160,6 +164,23 @@ impl Device for Mechanical {
         };
         self.finished = service.finish.0;
         service
+    }
+
+    fn queue_depth(&self) -> u32 {
+        self.parameters.queue_depth
+    }
+
+    fn serve_together(
+        &mut self,
+        issue: SimTime,
+        requests: &[BlockRequest],
+        services: &mut Vec<Service>,
+    ) {
+        let mut held = std::mem::take(&mut self.held);
+        let queue = (&mut held, self.parameters.queue_depth);
+        // Reads and writes of one call do not touch the same places; that is the caller's to see to.
+        serve_nearest_first(self, queue, issue, requests, services, |_| true);
+        self.held = held;
     }
 
     fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {

@@ -71,6 +71,10 @@ impl Device for DeviceModel {
         each!(self, model => model.serve(issue, request))
     }
 
+    fn queue_depth(&self) -> u32 {
+        each!(self, model => model.queue_depth())
+    }
+
     fn serve_together(
         &mut self,
         issue: SimTime,

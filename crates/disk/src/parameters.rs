@@ -12,6 +12,7 @@
 //! sector_bytes = 256
 //! capacity_sectors = 1309896        # optional; refused if the geometry holds fewer
 //! rpm = 4002                        # or rotation_period_ms, the same fact said exactly
+//! queue_depth = 1                   # commands held at once and served nearest first; default 1: one after another
 //!
 //! [sources]                         # where each number comes from; a table's name covers all its keys
 //! rpm = "Ruemmler & Wilkes 1991, table 3"

@@ -24,6 +24,7 @@ mod tests;
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};
 
+use crate::command_queue::{Held, serve_nearest_first};
 use crate::parameters::{Management, ZonedDrive, ZonedParameters};
 use crate::{Device, DeviceModel, LayoutAdvice, Mechanical, Refused, Service, Simple, WriteRule};
 
@@ -34,6 +35,7 @@ use media_cache::MediaCache;
 pub struct Zoned {
     drive: DeviceModel,
     order: Order,
+    held: Held,
 }
 
 #[derive(Debug, Clone)]
@@ -177,7 +179,7 @@ impl Zoned {
                 zone_sectors,
             ))),
         };
-        Self { drive, order }
+        Self { drive, order, held: Held::default() }
     }
 
     /// The write pointer of the zone that holds `sector`: where the next write to it must begin, or
@@ -242,6 +244,25 @@ impl Device for Zoned {
             }
             Order::Drive(cache) => cache.serve(&mut self.drive, issue, request),
         }
+    }
+
+    fn queue_depth(&self) -> u32 {
+        self.drive.queue_depth()
+    }
+
+    fn serve_together(
+        &mut self,
+        issue: SimTime,
+        requests: &[BlockRequest],
+        services: &mut Vec<Service>,
+    ) {
+        let mut held = std::mem::take(&mut self.held);
+        let queue = (&mut held, self.queue_depth());
+        // Zones that the host writes in order are written in its order.
+        let is_hosts = matches!(self.order, Order::Host(_));
+        let may_overtake = |operation| operation == Operation::Read || !is_hosts;
+        serve_nearest_first(self, queue, issue, requests, services, may_overtake);
+        self.held = held;
     }
 
     fn layout_advice(&self) -> LayoutAdvice {

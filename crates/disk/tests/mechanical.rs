@@ -262,6 +262,7 @@ fn disk(
             write_sector_ps: 90_000_000,
             ..BusParameters::default()
         },
+        queue_depth: 1,
         buffer: BufferParameters {
             segments,
             segment_sectors: 64,

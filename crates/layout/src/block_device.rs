@@ -3,6 +3,12 @@
 //! A layout says which places it reads and writes, and why; a device prices that, times it on a
 //! modelled disk, records it, or carries it out. A place is as large as one block of the layout
 //! unless the layout says otherwise ([`crate::block_layout::BlockLayout::unit_bytes`]).
+//!
+//! Transfers come one after another, each waiting for the one before, unless a layout brackets them
+//! ([`BlockDevice::begin_together`]): then they belong to one call and a drive with a queue may do them
+//! in any order, or at once. What must be on the disk before something else is written, or must be
+//! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
+//! [`BlockDevice::commit`], inside a bracket or not.
 
 #[cfg(test)]
 pub(crate) mod taken;
@@ -161,9 +167,21 @@ pub trait BlockDevice {
     /// written from here on.
     fn commit(&mut self) {}
 
-    /// What all its transfers have taken so far, ns, if it knows. A layout that moves data to where
-    /// it is read faster must know what reads take; it may compare no more than that.
-    fn spent_ns(&self) -> Option<u64> {
+    /// Transfers from here to [`BlockDevice::end_together`] are issued together: none depends on
+    /// another, and any of them may be done when a crash stops the rest. Brackets may stand inside
+    /// brackets; the outermost counts.
+    fn begin_together(&mut self) {}
+
+    /// The end of a bracket: what was issued in the outermost one is done.
+    fn end_together(&mut self) {}
+
+    /// What was transferred before is done before anything that follows.
+    fn wait(&mut self) {}
+
+    /// What all its transfers have taken so far, ns, if it knows; it waits for them. A layout that
+    /// moves data to where it is read faster must know what reads take; it may compare no more than
+    /// that.
+    fn spent_ns(&mut self) -> Option<u64> {
         None
     }
 }

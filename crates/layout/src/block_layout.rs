@@ -211,7 +211,8 @@ pub trait BlockLayout {
     fn verify(&self);
 }
 
-/// Reads `blocks` in their order, those side by side on the disk together.
+/// Reads `blocks` in their order, those side by side on the disk in one transfer, all transfers
+/// together.
 pub fn read_in_runs(
     blocks: &[u32],
     purpose: Purpose,
@@ -219,6 +220,7 @@ pub fn read_in_runs(
     device: &mut impl BlockDevice,
 ) {
     let mut run: Option<(u32, u32)> = None;
+    device.begin_together();
     let mut send = |run: Option<(u32, u32)>| {
         if let Some((first, length)) = run {
             device.transfer(&Transfer::of_blocks(purpose, first, length), &[]);
@@ -235,6 +237,7 @@ pub fn read_in_runs(
         });
     }
     send(run);
+    device.end_together();
 }
 
 /// First places of chunks of `chunk_blocks` that hold `blocks` in all, spread evenly over

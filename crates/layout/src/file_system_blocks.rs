@@ -264,6 +264,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         }
         sorted.sort_unstable();
         let mut rest = &sorted[..];
+        device.begin_together();
         while !rest.is_empty() {
             let pieces = self.run_pieces(rest.iter().map(|(home, _)| *home));
             let (run, later) = rest.split_at(pieces);
@@ -277,6 +278,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             self.contents = contents;
             rest = later;
         }
+        device.end_together();
         if !outgoing.is_empty() {
             device.commit();
         }
@@ -377,6 +379,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         self.settle_cut(device);
         let most = (self.setting.transfer_bytes_max / self.unit_bytes(0)).max(1) as u32;
         let mut run: Option<(u32, u32)> = None;
+        device.begin_together();
         for block in blocks {
             if !matches!(self.place_of(*block), Place::Disk(_)) {
                 continue;
@@ -407,6 +410,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
             }
         }
         Self::read_run(&mut run, purpose, device);
+        device.end_together();
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {

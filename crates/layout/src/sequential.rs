@@ -164,11 +164,13 @@ impl BlockLayout for Sequential {
         if self.setting.order == Order::Place {
             outgoing.sort_unstable_by_key(place_of);
         }
+        device.begin_together();
         for run in outgoing.chunk_by(|one, next| place_of(one) + 1 == place_of(next)) {
             let transfer =
                 Transfer::of_blocks(Purpose::NewData, place_of(&run[0]), run.len() as u32);
             device.transfer(&transfer, run);
         }
+        device.end_together();
         device.commit();
         self.outgoing = outgoing;
         Ok(())

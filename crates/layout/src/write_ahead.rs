@@ -143,6 +143,18 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
 
     /// The transaction says when: see [`Journal::commit`].
     fn commit(&mut self) {}
+
+    fn begin_together(&mut self) {
+        self.device.begin_together();
+    }
+
+    fn end_together(&mut self) {
+        self.device.end_together();
+    }
+
+    fn wait(&mut self) {
+        self.device.wait();
+    }
 }
 
 impl<L: BlockLayout> BlockLayout for WriteAhead<L> {

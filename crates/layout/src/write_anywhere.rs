@@ -211,6 +211,8 @@ impl WriteAnywhere {
             // Each block says what it is.
             CrashRecovery::Scan => device.commit(),
             CrashRecovery::Checkpoint => {
+                // The map must not name what is not there yet.
+                device.wait();
                 let written = self.disk_map.checkpoint(device);
                 self.counts.moved_blocks += u64::from(written);
                 let region = self.disk_map.last_region();
@@ -230,6 +232,7 @@ impl WriteAnywhere {
     fn take_snapshot(&mut self, device: &mut impl BlockDevice) {
         let changed = self.disk_map.take_changed();
         let mut rest = &changed[..];
+        device.begin_together();
         while !rest.is_empty() {
             let (first, length) = self.take_run(rest.len() as u32);
             let (sent, later) = rest.split_at(length as usize);
@@ -242,6 +245,9 @@ impl WriteAnywhere {
             }
             rest = later;
         }
+        device.end_together();
+        // The root names what has just been written, and must not be there before it.
+        device.wait();
         device.transfer(&Transfer::of_blocks(Purpose::MetadataWrite, 0, 1), &[]);
         self.head = 1;
         self.counts.moved_blocks += changed.len() as u64 + 1;
@@ -341,7 +347,9 @@ impl BlockLayout for WriteAnywhere {
             return Ok(());
         }
         self.counts.new_blocks += outgoing.len() as u64;
+        device.begin_together();
         self.write_blocks(&outgoing, device);
+        device.end_together();
         // What was written says what it is, or is in memory that survives a crash.
         device.commit();
         if self.setting.recovery == CrashRecovery::Scan
@@ -418,5 +426,17 @@ impl<D: BlockDevice> BlockDevice for WatchedHead<'_, D> {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         self.device.transfer(transfer, contents);
         self.head = transfer.slot + transfer.blocks;
+    }
+
+    fn begin_together(&mut self) {
+        self.device.begin_together();
+    }
+
+    fn end_together(&mut self) {
+        self.device.end_together();
+    }
+
+    fn wait(&mut self) {
+        self.device.wait();
     }
 }

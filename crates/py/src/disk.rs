@@ -311,5 +311,6 @@ fn describe_mechanical(mechanical: &MechanicalParameters) -> Value {
         "head_switch_ms": mechanical.head_switch_ns as f64 / 1e6,
         "buffer_kib": f64::from(mechanical.buffer.segments)
             * mechanical.buffer.segment_sectors as f64 * bytes / 1024.0,
+        "queue_depth": mechanical.queue_depth,
     })
 }

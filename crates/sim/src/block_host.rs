@@ -16,6 +16,7 @@ mod prepared;
 mod read_ahead;
 mod run;
 mod series;
+mod together;
 mod workload;
 mod zones;
 

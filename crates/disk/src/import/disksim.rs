@@ -73,6 +73,8 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
         overhead: read_overhead(disk)?,
         bus: read_bus(disk, &mut notes)?,
         buffer: read_buffer(disk)?,
+        // DiskSim's drives have a queue and a scheduler of their own, which are not imported.
+        queue_depth: 1,
     };
     let stem =
         path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());

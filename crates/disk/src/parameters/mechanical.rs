@@ -123,6 +123,9 @@ pub struct MechanicalParameters {
     pub bus: BusParameters,
     /// Buffer.
     pub buffer: BufferParameters,
+    /// Commands that it holds at once and serves in an order of its own; 1 for a drive that takes one
+    /// after another.
+    pub queue_depth: u32,
 }
 
 impl MechanicalParameters {
@@ -169,6 +172,7 @@ impl MechanicalParameters {
             overhead: read_overhead(reader)?,
             bus: read_bus(reader, sector_bytes)?,
             buffer: BufferParameters::read(reader)?,
+            queue_depth: reader.optional_whole("queue_depth", 1, 65_536)?.unwrap_or(1) as u32,
         })
     }
 }

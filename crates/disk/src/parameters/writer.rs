@@ -100,6 +100,9 @@ fn write_mechanical_keys(out: &mut Lines, mechanical: &MechanicalParameters) {
     out.number("sector_bytes", mechanical.sector_bytes);
     out.number("capacity_sectors", mechanical.capacity);
     out.number("rotation_period_ms", ms(mechanical.rotation_period_ps as i64, 9));
+    if mechanical.queue_depth != 1 {
+        out.number("queue_depth", mechanical.queue_depth);
+    }
 }
 
 fn write_zoned(out: &mut Lines, device: &DeviceParameters, zoned: &ZonedParameters) {

@@ -49,7 +49,10 @@ impl Metadata {
             }
         } else {
             self.forget(first, units);
+            // Its place in the order of all writes is what a check of the disk relies on.
+            device.wait();
             device.transfer(&Transfer::of_blocks(Purpose::MetadataWrite, first, units), &[]);
+            device.wait();
         }
     }
 
@@ -66,6 +69,7 @@ impl Metadata {
     pub(super) fn send(&mut self, device: &mut impl BlockDevice) {
         let mut next = self.dirty.at_or_after(0);
         let mut is_any = false;
+        device.begin_together();
         while let Some(first) = next {
             let mut units = 0;
             while self.dirty.is_free(first + units) {
@@ -76,6 +80,7 @@ impl Metadata {
             is_any = true;
             next = self.dirty.at_or_after(first + units);
         }
+        device.end_together();
         if is_any {
             device.commit();
         }
@@ -92,12 +97,14 @@ impl Metadata {
         wanted.transfers.retain(|transfer| self.is_missing(transfer));
     }
 
-    /// Reads what is missing.
+    /// Reads what is missing, one after another: an inode says where the block is that says where
+    /// the data are.
     pub(super) fn read(&mut self, wanted: WantedReads, device: &mut impl BlockDevice) {
         let mut transfers = wanted.transfers;
         for transfer in transfers.drain(..) {
             let (first, units) = self.units(&transfer);
             device.transfer(&Transfer::of_blocks(Purpose::MetadataRead, first, units), &[]);
+            device.wait();
         }
         self.wanted = transfers;
     }
@@ -111,6 +118,7 @@ impl Metadata {
         if self.is_missing(transfer) {
             let (first, units) = self.units(transfer);
             device.transfer(&Transfer::of_blocks(Purpose::MetadataRead, first, units), &[]);
+            device.wait();
         }
     }
 }

@@ -173,7 +173,10 @@ impl<P: Placement> Log<P> {
         batch: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
+        // Victims that are read before anything is written are read together.
+        device.begin_together();
         let cleaned = self.clean_batch(batch, device);
+        device.end_together();
         if cleaned.is_err() {
             self.abandon_collection();
         }
@@ -386,6 +389,7 @@ impl<P: Placement> Log<P> {
             slot = live + 1;
         }
         let mut filled = std::mem::take(&mut self.filled);
+        device.begin_together();
         while filled.len() < moves.len() {
             // Holes were counted over all zones, so this finds one.
             let found = self.index.fullest_with_hole(0..self.table.shape.zones());
@@ -394,6 +398,7 @@ impl<P: Placement> Log<P> {
             let blocks = rest.iter().map(|moved| moved.0);
             self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);
         }
+        device.end_together();
         device.commit();
         for ((block, from), slot) in moves.iter().zip(&filled) {
             self.moved(*block, *from, *slot);
@@ -438,6 +443,7 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) {
         let mut further = false;
+        device.begin_together();
         let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };
             let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
@@ -455,5 +461,6 @@ impl<P: Placement> Log<P> {
         if self.setting.header == Header::Segment {
             send(Purpose::HeaderWrite, slots[0], 0, HEADER_BYTES);
         }
+        device.end_together();
     }
 }

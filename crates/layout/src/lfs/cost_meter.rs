@@ -77,7 +77,7 @@ impl BlockDevice for CostMeter {
         self.add(transfer, time_ns);
     }
 
-    fn spent_ns(&self) -> Option<u64> {
+    fn spent_ns(&mut self) -> Option<u64> {
         Some(self.total_ns())
     }
 }

@@ -151,6 +151,7 @@ impl<P: Placement> Log<P> {
         self.counts.regroup_read_blocks += slots.len() as u64;
         let segment_of = |slot: u32| self.table.shape.segment_of(slot);
         let mut segment = NONE;
+        device.begin_together();
         for run in
             slots.chunk_by(|one, next| one + 1 == *next && segment_of(*one) == segment_of(*next))
         {
@@ -159,6 +160,7 @@ impl<P: Placement> Log<P> {
             let read = Transfer::of_blocks(Purpose::RegroupRead, run[0], run.len() as u32);
             device.transfer(&Transfer { further, ..read }, &[]);
         }
+        device.end_together();
         self.reorganisation.slots = slots;
     }
 
@@ -282,6 +284,7 @@ impl<P: Placement> Log<P> {
         let mut slots = std::mem::take(&mut self.reorganisation.slots);
         patches.sort_unstable();
         let shape = &self.table.shape;
+        device.begin_together();
         for in_segment in
             patches.chunk_by(|one, next| shape.segment_of(one.0) == shape.segment_of(next.0))
         {
@@ -289,6 +292,7 @@ impl<P: Placement> Log<P> {
             slots.extend(in_segment.iter().map(|patch| patch.0));
             self.transfer_filled(&slots, Purpose::Patch, device);
         }
+        device.end_together();
         device.commit();
         self.counts.patched_blocks += patches.len() as u64;
         for (slot, block) in patches.drain(..) {

@@ -195,6 +195,10 @@ impl Journal {
     pub(super) fn commit(&mut self, device: &mut impl BlockDevice) {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.retain(|(place, _)| *place != NONE);
+        if self.has_sent_data {
+            // Metadata must not name data that is not there yet.
+            device.wait();
+        }
         let mut rest = &gathered[..];
         while !rest.is_empty() {
             let (transaction, later) = rest.split_at(self.transaction_records(rest));
@@ -289,6 +293,7 @@ impl Journal {
         }
         let mut contents = std::mem::take(&mut self.contents);
         let mut from = 0;
+        device.begin_together();
         while let Some((slot, end)) = self.next_run(from) {
             contents.clear();
             contents.extend_from_slice(&self.block_at[slot as usize..end as usize]);
@@ -297,6 +302,7 @@ impl Journal {
             self.moved_places += u64::from(end - slot);
             from = end;
         }
+        device.end_together();
         self.contents = contents;
         while let Some(place) = self.waiting.at_or_after(0) {
             self.waiting.take(place);
@@ -335,11 +341,13 @@ impl Journal {
             read(1, self.next - 1);
         }
         let mut from = 0;
+        device.begin_together();
         while let Some((slot, end)) = self.next_run(from) {
             let run = Transfer::of_blocks(Purpose::RecoveryWrite, slot, end - slot);
             self.pass(&run, &[], device);
             from = end;
         }
+        device.end_together();
     }
 
     /// # Panics

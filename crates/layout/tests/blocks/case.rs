@@ -93,6 +93,8 @@ pub(crate) struct Ran {
     pub(crate) refused: u32,
     /// Writes that were done after one had been refused.
     pub(crate) done_after_refusal: u32,
+    /// Transfers that were issued together with others.
+    pub(crate) together: u64,
 }
 
 /// What a layout promises beyond what all do.
@@ -131,7 +133,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             },
             stream: RandomStreams::new(case.seed).stream("operations"),
             units: (BLOCK_BYTES / layout.unit_bytes(BLOCK_BYTES)) as u32,
-            ran: Ran { taken: Vec::new(), refused: 0, done_after_refusal: 0 },
+            ran: Ran { taken: Vec::new(), refused: 0, done_after_refusal: 0, together: 0 },
             layout,
         };
         run.layout.ensure_blocks(blocks);
@@ -150,6 +152,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
         for step in 0..self.case.steps {
             self.shadow.allow(20_000);
             self.step();
+            self.shadow.check_settled();
             assert_eq!(self.layout.live_blocks(), self.shadow.live_blocks(), "live blocks");
             if step % 16 == 0 {
                 self.check();
@@ -171,6 +174,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             matches!(taken.0.purpose, Purpose::RecoveryRead | Purpose::RecoveryWrite)
         };
         assert!(recovery.all(is_recovery), "only recovery happens after a crash");
+        self.ran.together = self.shadow.transfers_together();
         self.ran.taken = self.shadow.taken;
         self.ran
     }

@@ -58,3 +58,13 @@ fn every_layout_goes_on_after_it_was_full() {
         assert!(done > 100, "{}: {done} done, {refused} refused", kinds::name(kind));
     }
 }
+
+/// What is asked for in one call and lies in pieces is issued together, by every layout.
+#[test]
+fn every_layout_issues_what_lies_in_pieces_together() {
+    for kind in 0..KINDS {
+        let ran = kinds::run(&Case { deletions: 20, ..plain(kind) });
+        let (together, all) = (ran.together, ran.taken.len());
+        assert!(together > 10, "{}: {together} of {all} transfers", kinds::name(kind));
+    }
+}

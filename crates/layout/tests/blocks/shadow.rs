@@ -6,8 +6,11 @@
 //! moves it later (collection, regrouping, propagation) moves that version. *Committed* is the
 //! version that has been sent before the last commit. A layout that is atomic never writes over the
 //! last copy of a committed version, not even with a newer one: the write may be interrupted.
+//!
+//! What is issued together may be done in any order, so that within a bracket, and between two waits,
+//! no place is touched twice unless both only read it, and a copy made there is no copy to rely on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 
@@ -36,6 +39,45 @@ pub(crate) struct Shadow {
     /// What reads for users have found.
     pub(crate) found: Vec<Version>,
     transfers_left: u64,
+    together: Together,
+}
+
+/// What is under way at once.
+#[derive(Debug, Default)]
+struct Together {
+    brackets: u32,
+    read: BTreeSet<u32>,
+    written: BTreeSet<u32>,
+    /// Copies that lie in places of `written`.
+    copies: BTreeMap<Version, u32>,
+    /// Transfers issued together with others so far.
+    transfers: u64,
+}
+
+impl Together {
+    fn settle(&mut self) {
+        self.read.clear();
+        self.written.clear();
+        self.copies.clear();
+    }
+
+    fn add(&mut self, transfer: &Transfer) {
+        if self.brackets == 0 {
+            return;
+        }
+        self.transfers += u64::from(!(self.read.is_empty() && self.written.is_empty()));
+        for place in transfer.slot..transfer.slot + transfer.blocks {
+            let is_written = self.written.contains(&place);
+            assert!(!is_written, "place {place} is touched together with a write of it");
+            if transfer.purpose.writes() {
+                let is_read = self.read.contains(&place);
+                assert!(!is_read, "place {place} is written together with a read of it");
+                self.written.insert(place);
+            } else {
+                self.read.insert(place);
+            }
+        }
+    }
 }
 
 impl Shadow {
@@ -54,7 +96,18 @@ impl Shadow {
             taken: Vec::new(),
             found: Vec::new(),
             transfers_left: 0,
+            together: Together::default(),
         }
+    }
+
+    /// Between two calls nothing is under way.
+    pub(crate) fn check_settled(&self) {
+        assert_eq!(self.together.brackets, 0, "a bracket was left open");
+    }
+
+    /// Transfers that were issued together with others.
+    pub(crate) fn transfers_together(&self) -> u64 {
+        self.together.transfers
     }
 
     /// A call may make this many transfers; more is taken for a loop without end.
@@ -134,6 +187,9 @@ impl Shadow {
         let old = std::mem::replace(&mut self.places[place as usize], version);
         if let Some(version) = version {
             *self.copies.entry(version).or_default() += 1;
+            if self.together.brackets > 0 {
+                *self.together.copies.entry(version).or_default() += 1;
+            }
         }
         if let Some(old) = old {
             let left = self.copies.get_mut(&old).expect("what lies there is counted");
@@ -143,7 +199,8 @@ impl Shadow {
             }
             // Where a block has several units the others go in the same transfer.
             let is_committed = self.committed[old.0 as usize] == old.1;
-            let is_lost = !self.copies.contains_key(&old);
+            let left = self.copies.get(&old).copied().unwrap_or(0);
+            let is_lost = left == self.together.copies.get(&old).copied().unwrap_or(0);
             assert!(
                 !(self.is_atomic && is_committed && is_lost && version != Some(old)),
                 "the last copy of {old:?}, which is committed, is written over at {place}"
@@ -199,6 +256,10 @@ impl BlockDevice for Shadow {
         self.transfers_left -= 1;
         assert!(transfer.blocks > 0, "a transfer of nothing: {transfer:?}");
         self.taken.push((*transfer, contents.to_vec()));
+        // What would be done after a crash is not done.
+        if !matches!(transfer.purpose, Purpose::RecoveryRead | Purpose::RecoveryWrite) {
+            self.together.add(transfer);
+        }
         if transfer.purpose.writes() {
             self.write(transfer, contents);
             return;
@@ -217,7 +278,24 @@ impl BlockDevice for Shadow {
         }
     }
 
+    fn begin_together(&mut self) {
+        self.together.brackets += 1;
+    }
+
+    fn end_together(&mut self) {
+        assert!(self.together.brackets > 0, "a bracket is closed that is not open");
+        self.together.brackets -= 1;
+        if self.together.brackets == 0 {
+            self.together.settle();
+        }
+    }
+
+    fn wait(&mut self) {
+        self.together.settle();
+    }
+
     fn commit(&mut self) {
+        self.together.settle();
         for block in std::mem::take(&mut self.uncommitted) {
             self.committed[block as usize] = self.sent[block as usize];
         }

@@ -48,7 +48,7 @@ impl BlockDevice for HeadDisk {
         self.spent_ns[transfer.purpose as usize] += time_ns;
     }
 
-    fn spent_ns(&self) -> Option<u64> {
+    fn spent_ns(&mut self) -> Option<u64> {
         Some(self.total_ns())
     }
 }

@@ -1,7 +1,9 @@
 //! The disk under a layout: transfers priced by a cost model, or timed on a mechanical model.
 //!
 //! The disk does one thing after another, and the host waits for it: foreground work, as in
-//! Matthews 1999, §5.2.2. Its clock is the simulated time of everything in the run.
+//! Matthews 1999, §5.2.2. Its clock is the simulated time of everything in the run. What a layout
+//! issues together is issued together to a drive that holds several commands (`together.rs`); one that
+//! takes a command at a time is asked one transfer after another.
 
 use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
@@ -14,24 +16,28 @@ use agewell_layout::lfs::{CostMeter, LogShape};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
 use super::config::SimpleDisk;
+use super::together::Together;
 use super::zones::Zones;
 
 /// A disk with a clock and accounts.
 #[derive(Clone)]
 pub(crate) struct TimedDisk {
-    meter: CostMeter,
+    pub(super) meter: CostMeter,
     addresses: Addresses,
     /// Sectors of a place.
     unit_sectors: u64,
     zones: Zones,
     /// The requests so far, if they are taken down.
-    recorded: Option<Box<BlockBatch>>,
+    pub(super) recorded: Option<Box<BlockBatch>>,
     /// Host time that each place read for a user costs, ns.
-    read_overhead_ns: u64,
+    pub(super) read_overhead_ns: u64,
     now_ns: u64,
     /// When the last transfer ended.
     idle_since_ns: u64,
-    timing: Timing,
+    /// When the last transfer for a user had come in and been looked at.
+    answered_ns: u64,
+    pub(super) timing: Timing,
+    pub(super) together: Together,
     /// A second disk, equal to the first.
     second: Option<SecondDisk>,
 }
@@ -45,7 +51,7 @@ struct SecondDisk {
 }
 
 #[derive(Clone)]
-enum Timing {
+pub(super) enum Timing {
     Simple { read: CostModel, write: CostModel },
     Mechanical(Box<DeviceModel>),
 }
@@ -103,6 +109,11 @@ impl TimedDisk {
             read_overhead_ns: 0,
             now_ns: 0,
             idle_since_ns: 0,
+            answered_ns: 0,
+            together: Together::new(match &timing {
+                Timing::Simple { .. } => 1,
+                Timing::Mechanical(device) => device.queue_depth(),
+            }),
             timing,
             second: None,
         }
@@ -163,7 +174,18 @@ impl TimedDisk {
         self.idle_since_ns
     }
 
-    fn pass(&mut self, busy_ns: u64) {
+    /// When users had what they last read from the disk.
+    pub(crate) fn answered_ns(&self) -> u64 {
+        self.answered_ns
+    }
+
+    /// Users have what they read at `ns`; the host does nothing else before that.
+    pub(super) fn answer(&mut self, ns: u64) {
+        self.answered_ns = ns;
+        self.now_ns = self.now_ns.max(ns);
+    }
+
+    pub(super) fn pass(&mut self, busy_ns: u64) {
         self.now_ns += busy_ns;
         self.idle_since_ns = self.now_ns;
     }
@@ -181,13 +203,14 @@ impl TimedDisk {
 
 impl BlockDevice for TimedDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
-        let sectors = u64::from(transfer.blocks) * self.unit_sectors + headers;
+        if self.together.is_gathering() && self.gather(transfer) {
+            return;
+        }
+        let sectors = self.sectors(transfer);
         let writes = transfer.purpose.writes();
         let operation = if writes { Operation::Write } else { Operation::Read };
-        let second = self.second.as_ref().map(|second| second.first_place);
-        if let Some(first_place) = second.filter(|first_place| transfer.slot >= *first_place) {
-            let sector = u64::from(transfer.slot - first_place) * self.unit_sectors;
+        if let Some(place) = self.second_place(transfer.slot) {
+            let sector = u64::from(place) * self.unit_sectors;
             // The arm is where it was left (Matthews 1999, §3.4).
             let transfer = Transfer { further: true, ..*transfer };
             let time_ns = self.serve(1, (sector, sectors), operation, &transfer, 0);
@@ -207,16 +230,64 @@ impl BlockDevice for TimedDisk {
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
         if transfer.purpose == Purpose::Read {
-            self.host_busy(self.read_overhead_ns * u64::from(transfer.blocks));
+            self.answer(self.now_ns + self.read_overhead_ns * u64::from(transfer.blocks));
         }
     }
 
-    fn spent_ns(&self) -> Option<u64> {
+    fn begin_together(&mut self) {
+        self.together.begin();
+    }
+
+    fn end_together(&mut self) {
+        if self.together.end() {
+            self.settle();
+        }
+    }
+
+    fn wait(&mut self) {
+        self.settle();
+    }
+
+    fn commit(&mut self) {
+        self.settle();
+    }
+
+    fn spent_ns(&mut self) -> Option<u64> {
+        self.settle();
         Some(self.meter.total_ns())
     }
 }
 
 impl TimedDisk {
+    /// Sectors that `transfer` moves, with its headers.
+    fn sectors(&self, transfer: &Transfer) -> u64 {
+        let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
+        u64::from(transfer.blocks) * self.unit_sectors + headers
+    }
+
+    /// First sector and sectors of `transfer` on the first disk. Headers have no place of their own:
+    /// they are taken to lie beside the blocks, and at the very end of the disk before them.
+    pub(super) fn sectors_of(&self, transfer: &Transfer) -> (u64, u64) {
+        let sectors = self.sectors(transfer);
+        let sector = self.zones.base_sector + self.addresses.of(transfer.slot) * self.unit_sectors;
+        match &self.timing {
+            Timing::Simple { .. } => (sector, sectors),
+            Timing::Mechanical(device) => (sector.min(device.capacity().0 - sectors), sectors),
+        }
+    }
+
+    /// Which place of the second disk `slot` is, if it is one.
+    fn second_place(&self, slot: u32) -> Option<u32> {
+        self.second.as_ref().and_then(|second| slot.checked_sub(second.first_place))
+    }
+
+    /// Whether a transfer is one by itself: on the second disk, or a write to a zone that may have
+    /// to be emptied first.
+    pub(super) fn goes_apart(&self, transfer: &Transfer) -> bool {
+        let is_to_zone = transfer.purpose.writes() && self.zones.zone_sectors > 0;
+        is_to_zone || self.second_place(transfer.slot).is_some()
+    }
+
     /// Has disk `number` serve one request of `transfer`, `after_ns` from now; how long it takes.
     fn serve(
         &mut self,

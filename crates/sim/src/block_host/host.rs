@@ -5,7 +5,7 @@
 //! stays in both caches. Deleted blocks leave them. Every request waits for the one before it.
 
 use agewell_core::{FileAction, FileRequest};
-use agewell_layout::block_device::{Purpose, Unpriced};
+use agewell_layout::block_device::{BlockDevice, Purpose, Unpriced};
 use agewell_layout::block_layout::{BlockLayout, FileBlock, LayoutError, Place};
 use agewell_trace::workload::InitialFile;
 
@@ -151,9 +151,10 @@ impl<L: BlockLayout> HostRun<L> {
         self.rest_until(request.time.0)?;
         let rested_ns = self.disk.idle_since_ns();
         self.flush_by_time(request.time.0)?;
+        let mut answered_ns = None;
         match request.action {
             FileAction::Write => self.write(request, directory_of)?,
-            FileAction::Read => self.read(request),
+            FileAction::Read => answered_ns = self.read(request),
             FileAction::Delete => {
                 self.cut(request.file, 0);
                 if self.files.is_removed_by(request.file) {
@@ -170,14 +171,14 @@ impl<L: BlockLayout> HostRun<L> {
             self.counts.hidden_ns -= self.collecting_until_ns.saturating_sub(request.time.0);
             self.collecting_until_ns = 0;
         }
-        let response_ns = self.disk.now_ns() - asked_ns;
-        self.answered_ns[request.client as usize] = self.disk.now_ns();
+        let is_read_ahead = answered_ns.is_some();
+        let answered_ns = answered_ns.unwrap_or(self.disk.now_ns());
+        let response_ns = answered_ns - asked_ns;
+        self.answered_ns[request.client as usize] = answered_ns;
         self.responses.record(response_ns);
         self.response_total_ns += u128::from(response_ns);
-        if request.action == FileAction::Read && self.setting.prefetch != Prefetch::None {
-            let missed = std::mem::take(&mut self.missed);
-            self.read_ahead(request, &missed);
-            self.missed = missed;
+        if request.action == FileAction::Read && !is_read_ahead {
+            self.read_ahead_of(request);
         }
         Ok(())
     }
@@ -275,15 +276,33 @@ impl<L: BlockLayout> HostRun<L> {
         }
     }
 
-    fn read(&mut self, request: &FileRequest) {
+    /// Reads what no cache has. A drive that holds several commands is sent what is worth reading
+    /// ahead with it; then, when the user was answered.
+    fn read(&mut self, request: &FileRequest) -> Option<u64> {
         let mut missed = std::mem::take(&mut self.missed);
         missed.clear();
         for block in request.block..request.block + request.blocks {
             self.counts.read_blocks += 1;
             missed.extend(self.missed_block(request.client, request.file, block));
         }
+        self.disk.begin_together();
         self.layout.read(&missed, Purpose::Read, &mut self.disk);
         self.missed = missed;
+        let is_under_way = self.disk.has_gathered();
+        let read_ns = self.disk.now_ns();
+        if is_under_way {
+            self.read_ahead_of(request);
+        }
+        self.disk.end_together();
+        is_under_way.then(|| self.disk.answered_ns().max(read_ns))
+    }
+
+    fn read_ahead_of(&mut self, request: &FileRequest) {
+        if self.setting.prefetch != Prefetch::None {
+            let missed = std::mem::take(&mut self.missed);
+            self.read_ahead(request, &missed);
+            self.missed = missed;
+        }
     }
 
     /// The block of the layout that `block` of `file` is, if the disk must be asked for it.

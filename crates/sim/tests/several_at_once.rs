@@ -1,0 +1,99 @@
+//! A host that asks for several transfers at once, of drives that hold several commands and of drives
+//! that do not.
+
+use std::path::Path;
+
+use agewell_sim::{AnyExperiment, Places, run};
+use serde_json::{Value, json};
+
+/// A file of 64 MiB whose blocks lie in no order on the disk, read in order in pieces of 16 blocks.
+fn scattered(device: &str, prefetch: Option<u32>) -> Value {
+    let mut host = json!({ "client_cache": "0 MB", "server_cache": "4 MiB", "prefetch": "none" });
+    if let Some(blocks) = prefetch {
+        host["prefetch"] = json!("sequential");
+        host["prefetch_blocks"] = json!(blocks);
+    }
+    let value = json!({
+        "workload": { "kind": "microbenchmark", "blocks": 8192, "write": "random",
+            "read": "sequential", "utilization": 0.5 },
+        "host": host,
+        "layout": { "kind": "lfs", "collect": "clean" },
+        "device": { "model": device },
+        "run": { "lower_bound": false },
+    });
+    let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
+    let places = Places { base: Path::new("."), catalogue };
+    let experiment = AnyExperiment::from_value(value).expect("the experiment is well formed");
+    let outcome = run(&experiment, places, &mut |_| true).expect("the run ends");
+    outcome.document["metrics"].clone()
+}
+
+fn reading_s(metrics: &Value) -> f64 {
+    let seconds = |name: &str| metrics[name].as_f64().unwrap_or(0.0);
+    seconds("read_seconds") + seconds("prefetch_seconds")
+}
+
+#[test]
+fn reading_ahead_what_is_scattered_pays_where_the_drive_does_it_at_once() {
+    let [plain, ahead] = [None, Some(16)].map(|blocks| scattered("samsung-970-pro", blocks));
+    // A block at a time costs an access each; sixteen dies sense sixteen blocks in little more.
+    assert!(reading_s(&ahead) < 0.4 * reading_s(&plain), "{ahead:#} {plain:#}");
+    assert!(ahead["elapsed_seconds"].as_f64() < plain["elapsed_seconds"].as_f64());
+    let response_ms = |metrics: &Value| metrics["mean_response_ms"].as_f64().expect("a number");
+    assert!(response_ms(&ahead) < 0.7 * response_ms(&plain), "{ahead:#} {plain:#}");
+}
+
+#[test]
+fn reading_ahead_what_is_scattered_saves_nothing_where_one_command_is_held() {
+    // A drive of 1994 does one after another: what was read ahead is only read earlier.
+    let [plain, ahead] = [None, Some(16)].map(|blocks| scattered("hp-c3323a", blocks));
+    let ratio = reading_s(&ahead) / reading_s(&plain);
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn an_arm_with_a_queue_is_between_the_two() {
+    let [plain, ahead] = [None, Some(16)].map(|blocks| scattered("hgst-hus728t8tale6l4", blocks));
+    let ratio = reading_s(&ahead) / reading_s(&plain);
+    assert!((0.3..0.9).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn the_documentation_says_what_reading_ahead_saves() {
+    let mut table = String::from(
+        "| drive | commands held | reading, s | reading ahead, s | response, ms | reading ahead, ms |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for (device, held) in [
+        ("hp-c3323a", 1),
+        ("hgst-hus728t8tale6l4", 32),
+        ("flash-sata-tlc", 32),
+        ("samsung-970-pro", 128),
+    ] {
+        let [plain, ahead] = [None, Some(16)].map(|blocks| scattered(device, blocks));
+        let [[plain_s, plain_ms], [ahead_s, ahead_ms]] = [&plain, &ahead].map(|metrics| {
+            [reading_s(metrics), metrics["mean_response_ms"].as_f64().expect("a number")]
+        });
+        let line = format!(
+            "| `{device}` | {held} | {plain_s:.2} | {ahead_s:.2} | {plain_ms:.3} | {ahead_ms:.3} |\n"
+        );
+        table.push_str(&line);
+    }
+    documented("docs/concepts/drives-of-today.md", "several", &table);
+}
+
+/// Compares `table` with what `page` has between the marks called `name`, or writes it there if
+/// the environment has `AGEWELL_UPDATE_DOCS`.
+fn documented(page: &str, name: &str, table: &str) {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(page);
+    let text = std::fs::read_to_string(&path).expect("a page of the documentation");
+    let from = text.find(&begin).expect("the begin mark") + begin.len();
+    let to = text.find(&end).expect("the end mark");
+    if std::env::var_os("AGEWELL_UPDATE_DOCS").is_some() {
+        let updated = format!("{}{table}{}", &text[..from], &text[to..]);
+        std::fs::write(&path, updated).expect("a page that is writable");
+        return;
+    }
+    assert_eq!(&text[from..to], table, "run this test with AGEWELL_UPDATE_DOCS=1 to rewrite it");
+}
