@@ -156,6 +156,16 @@ pub trait BlockLayout {
     /// If no room can be made for it.
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError>;
 
+    /// Sends what the disk needs so that everything sent before can be found on it: a journal around
+    /// the layout asks for it before each commit, which is to be all that a crash may leave. Nothing
+    /// where every transfer leaves the disk like that.
+    fn settle(&mut self, _device: &mut impl BlockDevice) {}
+
+    /// Places that [`Self::settle`] would send now; about, and not too few.
+    fn unsettled_places(&self) -> u64 {
+        0
+    }
+
     /// Where the newest version of `block` is.
     fn place_of(&self, block: u32) -> Place;
 

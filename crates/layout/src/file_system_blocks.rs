@@ -69,6 +69,8 @@ struct BlockState {
     exists: bool,
     /// It waits because the file system has moved it, not because a user wrote it.
     is_resent: bool,
+    /// A version of it has been sent.
+    is_sent: bool,
 }
 
 /// A file system behind the seam. See the module.
@@ -90,6 +92,8 @@ pub struct FileSystemBlocks<F> {
     live_blocks: u64,
     /// The file, and the blocks that it is to be cut to.
     cut_due: Option<(u32, u32)>,
+    /// Of each client, whether a block waits that had been sent to another place, which is free now.
+    has_displaced: Vec<bool>,
     outgoing: Vec<u32>,
     /// Unit, and the block whose piece is there.
     sorted: Vec<(u32, u32)>,
@@ -120,6 +124,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             counts: BlockCounts::default(),
             live_blocks: 0,
             cut_due: None,
+            has_displaced: vec![false; setting.clients.max(1) as usize],
             outgoing: Vec::new(),
             sorted: Vec::new(),
             contents: Vec::new(),
@@ -239,10 +244,15 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             }
             if let Some(client) = client
                 && moved
-                && index != name.block
-                && self.buffers.push(client, block)
             {
-                self.states[block as usize].is_resent = true;
+                // The block that is being written comes to wait in any case.
+                if index != name.block && self.buffers.push(client, block) {
+                    self.states[block as usize].is_resent = true;
+                }
+                if self.states[block as usize].is_sent {
+                    let waits_for = self.buffers.client_of(block).unwrap_or(client);
+                    self.has_displaced[waits_for as usize] = true;
+                }
             }
         }
     }
@@ -251,10 +261,12 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     fn send_data(&mut self, client: u32, device: &mut impl BlockDevice) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         self.buffers.take(client, &mut outgoing);
+        self.has_displaced[client as usize] = false;
         let mut sorted = std::mem::take(&mut self.sorted);
         sorted.clear();
         for block in &outgoing {
             let state = &mut self.states[*block as usize];
+            state.is_sent = true;
             if std::mem::take(&mut state.is_resent) {
                 self.counts.moved_blocks += 1;
             } else {
@@ -321,7 +333,8 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
     fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError> {
         self.number_of(name.file, 0, &mut Unpriced)?;
         self.write_through::<Unpriced>(block, name, None, None)?;
-        self.states[block as usize].exists = true;
+        let state = &mut self.states[block as usize];
+        (state.exists, state.is_sent) = (true, true);
         self.live_blocks += 1;
         Ok(())
     }
@@ -447,6 +460,29 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         self.system.sync(&mut listener)?;
         self.metadata.send(device);
         Ok(())
+    }
+
+    /// Where metadata is transferred, it names blocks of all clients: they go with it. Where it is not,
+    /// blocks that have left their places go before those are used again.
+    fn settle(&mut self, device: &mut impl BlockDevice) {
+        let has_metadata = self.setting.metadata;
+        if has_metadata {
+            self.settle_cut(device);
+        }
+        for client in 0..self.buffers.clients() {
+            if has_metadata || self.has_displaced[client as usize] {
+                self.send_data(client, device);
+            }
+        }
+        self.metadata.send(device);
+    }
+
+    fn unsettled_places(&self) -> u64 {
+        if !self.setting.metadata && !self.has_displaced.contains(&true) {
+            return 0;
+        }
+        let block_places = u64::from(self.pieces) * u64::from(self.units_per_piece);
+        u64::from(self.buffers.waiting_blocks()) * block_places + self.metadata.waiting_units()
     }
 
     fn place_of(&self, block: u32) -> Place {

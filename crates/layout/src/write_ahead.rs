@@ -110,8 +110,12 @@ impl<L: BlockLayout> WriteAhead<L> {
     ) -> R {
         let Self { inner, journal, .. } = self;
         let done = act(inner, &mut Capture { journal, device });
-        if self.journal.is_due(is_sync) {
-            self.journal.commit(device);
+        let is_full = journal.takes_data();
+        if journal.is_due(is_sync) || (is_full && journal.is_crowded(inner.unsettled_places())) {
+            if is_full {
+                inner.settle(&mut Capture { journal, device });
+            }
+            journal.commit(device);
         }
         done
     }
@@ -204,7 +208,7 @@ impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        self.journal.forget_block(block);
+        self.journal.disown_block(block);
         self.within(false, device, |inner, captured| inner.delete(block, captured));
     }
 

@@ -17,6 +17,7 @@ pub struct WriteBuffers {
     clients: Vec<Vec<u32>>,
     /// Where each block waits: client and entry, `NONE` if it does not.
     waiting: Vec<(u32, u32)>,
+    waiting_blocks: u32,
 }
 
 impl WriteBuffers {
@@ -27,6 +28,7 @@ impl WriteBuffers {
             capacity_blocks: capacity_blocks.max(1),
             clients: vec![Vec::new(); clients.max(1) as usize],
             waiting: Vec::new(),
+            waiting_blocks: 0,
         }
     }
 
@@ -49,6 +51,19 @@ impl WriteBuffers {
         self.waiting.get(block as usize).is_some_and(|place| place.0 != NONE)
     }
 
+    /// The client in whose buffer `block` waits.
+    #[must_use]
+    pub fn client_of(&self, block: u32) -> Option<u32> {
+        let (client, _) = *self.waiting.get(block as usize)?;
+        (client != NONE).then_some(client)
+    }
+
+    /// Blocks that wait for all clients.
+    #[must_use]
+    pub fn waiting_blocks(&self) -> u32 {
+        self.waiting_blocks
+    }
+
     /// `client` has written `block`; false if it waited already and replaced itself.
     pub fn push(&mut self, client: u32, block: u32) -> bool {
         if self.is_waiting(block) {
@@ -57,6 +72,7 @@ impl WriteBuffers {
         let entries = &mut self.clients[client as usize];
         self.waiting[block as usize] = (client, entries.len() as u32);
         entries.push(block);
+        self.waiting_blocks += 1;
         true
     }
 
@@ -73,6 +89,7 @@ impl WriteBuffers {
         }
         let (client, entry) = std::mem::replace(&mut self.waiting[block as usize], (NONE, NONE));
         self.clients[client as usize][entry as usize] = NONE;
+        self.waiting_blocks -= 1;
         true
     }
 
@@ -83,6 +100,7 @@ impl WriteBuffers {
             self.waiting[block as usize] = (NONE, NONE);
             blocks.push(block);
         }
+        self.waiting_blocks -= blocks.len() as u32;
     }
 }
 
@@ -96,9 +114,12 @@ mod tests {
         buffers.ensure_blocks(10);
         assert!(buffers.push(0, 4) && buffers.push(0, 5) && !buffers.push(1, 4));
         assert!(buffers.push(0, 6) && buffers.is_full(0) && !buffers.is_full(1));
+        assert_eq!((buffers.client_of(6), buffers.client_of(7)), (Some(0), None));
         assert!(buffers.forget(5) && !buffers.forget(5) && buffers.is_waiting(6));
+        assert_eq!(buffers.waiting_blocks(), 2);
         let mut sent = Vec::new();
         buffers.take(0, &mut sent);
+        assert_eq!(buffers.waiting_blocks(), 0);
         assert_eq!(sent, [4, 6]);
         assert!(!buffers.is_waiting(4) && !buffers.is_full(0));
         assert!(buffers.push(1, 4));

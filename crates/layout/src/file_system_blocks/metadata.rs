@@ -86,6 +86,11 @@ impl Metadata {
         }
     }
 
+    /// Units that wait to be sent.
+    pub(super) fn waiting_units(&self) -> u64 {
+        u64::from(self.dirty.free())
+    }
+
     /// A device that collects what is read.
     pub(super) fn collect_reads(&mut self) -> WantedReads {
         let transfers = std::mem::take(&mut self.wanted);

@@ -40,6 +40,9 @@ pub(super) struct Journal {
     /// Of each block, one of the places where it waits; of each such place, the next.
     waiting_at: Vec<u32>,
     next_of_block: Vec<u32>,
+    /// Places whose blocks have been deleted: they need not be propagated from the next commit on,
+    /// which says so.
+    disowned: Vec<u32>,
     /// The transaction that each block was in last.
     transaction_of: Vec<u32>,
     transactions: u32,
@@ -69,6 +72,7 @@ impl Journal {
             block_at: vec![NONE; places as usize],
             waiting_at: Vec::new(),
             next_of_block: vec![NONE; places as usize],
+            disowned: Vec::new(),
             transaction_of: Vec::new(),
             transactions: 0,
             has_sent_data: false,
@@ -161,16 +165,32 @@ impl Journal {
         }
     }
 
-    /// What waits of `block` need not be propagated.
-    pub(super) fn forget_block(&mut self, block: u32) {
+    /// What waits of `block` need not be propagated: the transaction being written says where it is.
+    fn forget_block(&mut self, block: u32) {
+        self.disown_block(block);
+        self.drop_disowned();
+    }
+
+    /// `block` has been deleted. A crash before the next commit finds it undeleted, so that until
+    /// then what waits of it still belongs to its places.
+    pub(super) fn disown_block(&mut self, block: u32) {
         let mut place = std::mem::replace(&mut self.waiting_at[block as usize], NONE);
         while place != NONE {
             // Another block may have come to wait for the place since.
             if self.block_at[place as usize] == block && self.waiting.is_free(place) {
-                self.waiting.take(place);
                 self.block_at[place as usize] = NONE;
+                self.disowned.push(place);
             }
             place = self.next_of_block[place as usize];
+        }
+    }
+
+    fn drop_disowned(&mut self) {
+        for place in self.disowned.drain(..) {
+            // A checkpoint may have come first.
+            if self.waiting.is_free(place) {
+                self.waiting.take(place);
+            }
         }
     }
 
@@ -179,6 +199,12 @@ impl Journal {
         self.has_sent_data
             || is_sync && !self.gathered.is_empty()
             || self.gathered.len() >= self.setting.group_places as usize
+    }
+
+    /// Whether what is gathered and `unsettled` places beside it fill half of the largest transaction,
+    /// so that with what one more operation adds they still go in one.
+    pub(super) fn is_crowded(&self, unsettled: u64) -> bool {
+        (self.gathered.len() as u64 + unsettled) * 2 > u64::from(self.records_max())
     }
 
     fn header_bytes(records: u32) -> u64 {
@@ -195,6 +221,7 @@ impl Journal {
     pub(super) fn commit(&mut self, device: &mut impl BlockDevice) {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.retain(|(place, _)| *place != NONE);
+        self.drop_disowned();
         if self.has_sent_data {
             // Metadata must not name data that is not there yet.
             device.wait();

@@ -1,0 +1,492 @@
+//! A full journal around the Fast File System, stopped after every disk write and within it.
+//!
+//! The disk of this test holds contents. Replaying what the ring holds over what the places hold must
+//! give, at any time, what users had at the last commit: every block of it, read through the inodes
+//! and indirect blocks that are found, in its version of then, and nothing else. Where the file
+//! system transfers no metadata, the map is that of the last commit.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use agewell_core::{RandomStreams, Stream, uniform_below};
+use proptest::prelude::*;
+
+use super::spied::{BlockName, Content, Description, Heard, Spied, State, inode_place};
+use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::block_layout::{BlockLayout, FileBlock, Place};
+use crate::ffs::{FastFileSystem, Parameters, Policies};
+use crate::file_system_blocks::{ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting};
+use crate::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
+
+/// Blocks of users' data that fit.
+const CAPACITY: u32 = 160;
+const BLOCK_BYTES: u64 = 8192;
+const PLACE_BYTES: u64 = 1024;
+/// Places of a block.
+const UNITS: u32 = 8;
+
+/// No block.
+const NONE: u32 = u32::MAX;
+
+/// A transaction that has been written, whatever has become of it since.
+struct Transaction {
+    position: u32,
+    places: u32,
+    records: Vec<(u32, Content)>,
+    state: State,
+}
+
+/// A disk with a journal that can be looked at as after a crash.
+struct CrashDisk {
+    setting: WriteAheadSetting,
+    has_metadata: bool,
+    /// Where each inode is.
+    inode_places: Vec<u32>,
+    heard: Rc<RefCell<Heard>>,
+    /// What everything held at the beginning.
+    initial: Rc<Description>,
+    places: Vec<Option<Content>>,
+    /// The transaction at each place of the ring.
+    ring: Vec<Option<usize>>,
+    /// Where the first place of the ring says that the journal begins, and the number of the
+    /// transaction there.
+    start: (u32, usize),
+    transactions: Vec<Transaction>,
+    /// Those that are completely on the disk.
+    completed: usize,
+    /// What the journal has had last for each place.
+    committed: BTreeMap<u32, Content>,
+    crashes: u32,
+    checkpoints: u32,
+}
+
+impl CrashDisk {
+    fn new(setting: WriteAheadSetting, has_metadata: bool, spied: &Spied) -> Self {
+        let system = spied.inner.system();
+        let inodes = system.usage().inodes;
+        Self {
+            setting,
+            has_metadata,
+            inode_places: (0..inodes).map(|number| inode_place(system, number)).collect(),
+            initial: spied.heard.borrow().description(),
+            heard: Rc::clone(&spied.heard),
+            places: vec![None; setting.inner_places as usize],
+            ring: vec![None; setting.journal_places as usize],
+            start: (1, 0),
+            transactions: Vec::new(),
+            completed: 0,
+            committed: BTreeMap::new(),
+            crashes: 0,
+            checkpoints: 0,
+        }
+    }
+
+    fn ring_first(&self) -> u32 {
+        match self.setting.place {
+            JournalPlace::Start => 0,
+            JournalPlace::Middle => self.setting.inner_places / 2,
+            JournalPlace::OwnDisk => self.setting.inner_places,
+        }
+    }
+
+    /// The layout's place of one of the disk.
+    fn inner_place(&self, place: u32) -> u32 {
+        let (first, places) = (self.ring_first(), self.setting.journal_places);
+        assert!(place < first || place >= first + places, "{place} is of the journal");
+        if place < first { place } else { place - places }
+    }
+
+    /// What was committed last, with places as replaying the ring leaves them.
+    fn replay(&self) -> (usize, BTreeMap<u32, &Content>) {
+        let (mut position, mut number) = self.start;
+        let mut replayed = BTreeMap::new();
+        while let Some(transaction) = self.transactions.get(number) {
+            let (at, end) = (transaction.position, transaction.position + transaction.places);
+            let is_whole = (at..end).all(|position| self.ring[position as usize] == Some(number));
+            if !is_whole {
+                break;
+            }
+            assert!(at == position || at == 1, "transaction {number} cannot be found");
+            replayed.extend(transaction.records.iter().map(|(place, content)| (*place, content)));
+            (position, number) = (end, number + 1);
+        }
+        (number, replayed)
+    }
+
+    /// A crash now finds all that was committed.
+    fn crash(&mut self) {
+        self.crashes += 1;
+        let (number, replayed) = self.replay();
+        assert_eq!(number, self.completed, "committed transactions are found");
+        let nothing = State::default();
+        let last = number.checked_sub(1).map(|last| &self.transactions[last]);
+        let state = last.map_or(&nothing, |last| &last.state);
+        let at = |place: u32| {
+            let replayed = replayed.get(&place).copied();
+            replayed.or(self.places[place as usize].as_ref())
+        };
+        if self.has_metadata {
+            self.check_described(state, at);
+        } else {
+            for (name, (place, version)) in &state.placed {
+                check_block(*name, *version, *place, at);
+            }
+        }
+    }
+
+    /// Every block is found through inodes and indirect blocks.
+    fn check_described<'a>(&'a self, state: &State, at: impl Fn(u32) -> Option<&'a Content>) {
+        let description_at = |place: u32| match at(place) {
+            Some(Content::Metadata(description)) => description,
+            Some(Content::Data(name, _)) => panic!("{name:?} where metadata is, at {place}"),
+            None => &self.initial,
+        };
+        let mut found = 0;
+        let mut check = |name: BlockName, place: u32| {
+            if let Some(version) = state.versions.get(&name) {
+                check_block(name, *version, place, &at);
+                found += 1;
+            } else {
+                assert!(state.holes.contains(&name), "{name:?} has been deleted");
+            }
+        };
+        for (number, place) in (0..).zip(&self.inode_places) {
+            let Some(inode) = description_at(*place).inodes.get(&number) else { continue };
+            for (block, place) in &inode.direct {
+                check((inode.file, *block), *place);
+            }
+            let Some(indirect) = inode.indirect else { continue };
+            let named = description_at(indirect).indirect.get(&indirect);
+            for unit in indirect..indirect + UNITS {
+                let unit_says = description_at(unit).indirect.get(&indirect);
+                assert_eq!(unit_says, named, "an indirect block in two versions");
+            }
+            for (block, place) in named.expect("what an inode names is an indirect block") {
+                check((inode.file, *block), *place);
+            }
+        }
+        assert_eq!(found, state.versions.len(), "blocks are lost");
+    }
+
+    fn write_transaction(&mut self, transfer: &Transfer, contents: &[u32]) {
+        let header = u64::from(transfer.header_bytes).div_ceil(PLACE_BYTES) as u32;
+        let position = transfer.slot - self.ring_first();
+        let places = transfer.blocks + header;
+        assert!(position + places <= self.setting.journal_places, "beyond the ring's end");
+        let heard = Rc::clone(&self.heard);
+        let mut heard = heard.borrow_mut();
+        let records = heard.take_sent(transfer.blocks);
+        for ((place, content), block) in records.iter().zip(contents) {
+            let is_data = matches!(content, Content::Data(..));
+            assert_eq!(is_data, *block != NONE, "what was sent to {place}");
+        }
+        assert!(!heard.has_sent(), "a group is one transaction");
+        let number = self.transactions.len();
+        let state = heard.state();
+        self.transactions.push(Transaction { position, places, records, state });
+        for place in 0..places {
+            if place == places / 2 {
+                self.crash();
+            }
+            self.ring[(position + place) as usize] = Some(number);
+        }
+        self.completed += 1;
+        let records = &self.transactions[number].records;
+        self.committed.extend(records.iter().map(|(place, content)| (*place, content.clone())));
+    }
+
+    fn propagate(&mut self, transfer: &Transfer) {
+        for unit in 0..transfer.blocks {
+            if unit == transfer.blocks / 2 {
+                self.crash();
+            }
+            let place = self.inner_place(transfer.slot + unit);
+            let content = self.committed.get(&place).expect("the journal has had it");
+            self.places[place as usize] = Some(content.clone());
+        }
+    }
+
+    /// Versions of what the last commit found, and whether they are where blocks were sent last.
+    fn versions(&self) -> BTreeMap<BlockName, u64> {
+        let Some(last) = self.transactions.last() else { return BTreeMap::new() };
+        if self.has_metadata {
+            return last.state.versions.clone();
+        }
+        last.state.placed.iter().map(|(name, (_, version))| (*name, *version)).collect()
+    }
+}
+
+fn check_block<'a>(
+    name: BlockName,
+    version: u64,
+    place: u32,
+    at: impl Fn(u32) -> Option<&'a Content>,
+) {
+    for unit in place..place + UNITS {
+        match at(unit) {
+            Some(Content::Data(found, of)) if (*found, *of) == (name, version) => {}
+            Some(Content::Data(found, of)) => {
+                panic!("{found:?} in version {of}, not {name:?} in version {version}, at {unit}")
+            }
+            Some(Content::Metadata(_)) => panic!("metadata, not {name:?}, at {unit}"),
+            None => panic!("{name:?} is named at {unit} and has never been there"),
+        }
+    }
+}
+
+impl BlockDevice for CrashDisk {
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
+        match transfer.purpose {
+            Purpose::Journal if transfer.slot == self.ring_first() => {
+                let last = self.transactions.last().expect("a checkpoint comes behind commits");
+                self.start = (last.position + last.places, self.transactions.len());
+                self.checkpoints += 1;
+            }
+            Purpose::Journal => self.write_transaction(transfer, contents),
+            Purpose::Propagate => self.propagate(transfer),
+            purpose => {
+                assert!(!purpose.writes(), "{purpose:?} goes past the journal");
+                return;
+            }
+        }
+        self.crash();
+    }
+}
+
+/// What is done.
+#[derive(Debug, Clone)]
+struct Case {
+    realloc: bool,
+    has_metadata: bool,
+    place: JournalPlace,
+    checkpoint_commits: u32,
+    group_places: u32,
+    clients: u32,
+    buffer_blocks: u32,
+    files: u32,
+    /// Blocks aimed at, of a hundred that fit.
+    fill_pct: u32,
+    /// Deletions of a hundred operations.
+    deletions: u32,
+    steps: u32,
+    seed: u64,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let places = vec![JournalPlace::Start, JournalPlace::Middle, JournalPlace::OwnDisk];
+    let journal = (prop::sample::select(places), 0_u32..4, 4_u32..300);
+    let sizes = (1_u32..4, 1_u32..14, 1_u32..8, 20_u32..130);
+    let load = (0_u32..40, 20_u32..200, any::<u64>());
+    (any::<bool>(), any::<bool>(), journal, sizes, load).prop_map(
+        |(realloc, has_metadata, journal, sizes, load)| Case {
+            realloc,
+            has_metadata,
+            place: journal.0,
+            checkpoint_commits: journal.1,
+            group_places: journal.2,
+            clients: sizes.0,
+            buffer_blocks: sizes.1,
+            files: sizes.2,
+            fill_pct: sizes.3,
+            deletions: load.0,
+            steps: load.1,
+            seed: load.2,
+        },
+    )
+}
+
+/// A file system of groups of some thirty blocks.
+fn file_system(realloc: bool) -> FastFileSystem {
+    let parameters = Parameters {
+        sectors_per_track: 32,
+        heads: 2,
+        cylinders_per_group: 12,
+        minfree_pct: 0,
+        bytes_per_inode: 16_384,
+        ..Parameters::smith_1996(if realloc { Policies::REALLOC } else { Policies::PLAIN })
+    };
+    let parameters = parameters.with_data_bytes(u64::from(CAPACITY) * BLOCK_BYTES).unwrap();
+    FastFileSystem::new(&parameters).unwrap()
+}
+
+struct Run {
+    layout: WriteAhead<Spied>,
+    disk: CrashDisk,
+    stream: Stream,
+    /// The block of the layout that is each block of a file.
+    blocks: BTreeMap<FileBlock, u32>,
+    free: Vec<u32>,
+}
+
+impl Run {
+    fn new(case: &Case) -> Self {
+        let system = file_system(case.realloc);
+        let inner_places = (system.total_sectors() / u64::from(system.unit_sectors())) as u32;
+        let setting = FileSystemBlocksSetting {
+            block_bytes: BLOCK_BYTES,
+            clients: case.clients,
+            buffer_blocks: case.buffer_blocks,
+            metadata: case.has_metadata,
+            metadata_cache_blocks: 4,
+            transfer_bytes_max: 56 << 10,
+        };
+        let heard = Rc::new(RefCell::new(Heard::default()));
+        let spied = Spied { inner: FileSystemBlocks::new(setting, system), heard };
+        // What all clients have waiting, and what one operation adds, fits in one transaction.
+        let group = case.clients * case.buffer_blocks * UNITS + 300;
+        let setting = WriteAheadSetting {
+            journaled: Journaled::Full,
+            place: case.place,
+            inner_places,
+            place_bytes: PLACE_BYTES,
+            block_places: UNITS,
+            journal_places: 8 * group,
+            group_places: case.group_places,
+            checkpoint_commits: case.checkpoint_commits,
+        };
+        let disk = CrashDisk::new(setting, case.has_metadata, &spied);
+        let mut layout = WriteAhead::new(setting, spied);
+        layout.ensure_blocks(4 * CAPACITY);
+        Self {
+            layout,
+            disk,
+            stream: RandomStreams::new(case.seed).stream("operations"),
+            blocks: BTreeMap::new(),
+            free: (0..4 * CAPACITY).rev().collect(),
+        }
+    }
+
+    fn draw(&mut self, below: u32) -> u32 {
+        uniform_below(&mut self.stream, u64::from(below.max(1))) as u32
+    }
+
+    fn step(&mut self, case: &Case) {
+        let kind = self.draw(100);
+        let (client, file) = (self.draw(case.clients), self.draw(case.files));
+        if kind < case.deletions {
+            self.delete(file);
+        } else if kind < 85 {
+            self.write_some(case, file, client);
+        } else if kind < 90 {
+            let blocks: Vec<u32> = self.of_file(file).map(|(_, block)| block).collect();
+            self.layout.read(&blocks, Purpose::Read, &mut self.disk);
+        } else if kind < 95 {
+            self.layout.sync(client, &mut self.disk).unwrap();
+            assert!(!self.disk.heard.borrow().waits_for(client), "what was synced waits");
+            self.check_synced();
+        } else if kind < 97 {
+            self.layout.sync_all(&mut self.disk).unwrap();
+            self.check_synced();
+            // Without metadata there may be nothing to commit for a deletion.
+            let heard = self.disk.heard.borrow();
+            let is_same = self.disk.versions() == heard.versions_sent();
+            assert!(is_same || !case.has_metadata, "what was deleted is there");
+        } else {
+            self.layout.work_ahead(0, &mut self.disk).unwrap();
+        }
+    }
+
+    /// What waits for nobody is committed.
+    fn check_synced(&self) {
+        let versions = self.disk.versions();
+        for (name, version) in self.disk.heard.borrow().versions_sent() {
+            assert_eq!(versions.get(&name), Some(&version), "{name:?} is synced");
+        }
+    }
+
+    fn of_file(&self, file: u32) -> impl Iterator<Item = (FileBlock, u32)> + '_ {
+        let names = FileBlock { file, block: 0 }..FileBlock { file: file + 1, block: 0 };
+        self.blocks.range(names).map(|(name, block)| (*name, *block))
+    }
+
+    fn write_some(&mut self, case: &Case, file: u32, client: u32) {
+        let file_blocks = (CAPACITY * case.fill_pct / 100 / case.files).max(1);
+        let first = self.draw(file_blocks);
+        let blocks = 1 + self.draw(12);
+        for block in first..(first + blocks).min(file_blocks) {
+            let name = FileBlock { file, block };
+            let known = self.blocks.get(&name).copied();
+            let number = known.or_else(|| self.free.pop()).expect("there are numbers enough");
+            let done = self.layout.write(number, name, client, &mut self.disk);
+            if done.is_ok() {
+                self.blocks.insert(name, number);
+            } else if self.layout.place_of(number) == Place::Nowhere {
+                assert!(known.is_none(), "an update has lost {name:?}");
+                self.free.push(number);
+                return;
+            }
+        }
+    }
+
+    /// The end of a file, all of it, or a block within.
+    fn delete(&mut self, file: u32) {
+        let blocks: Vec<_> = self.of_file(file).collect();
+        let count = blocks.len() as u32;
+        let chosen = match self.draw(3) {
+            0 => 0..count,
+            1 => self.draw(count)..count,
+            _ => {
+                let at = self.draw(count);
+                at..(at + 1).min(count)
+            }
+        };
+        for (name, block) in &blocks[chosen.start as usize..chosen.end as usize] {
+            self.layout.delete(*block, &mut self.disk);
+            self.blocks.remove(name);
+            self.free.push(*block);
+        }
+        if self.of_file(file).next().is_none() && self.draw(2) == 0 {
+            self.layout.remove(file, &mut self.disk);
+        }
+    }
+}
+
+fn run(case: &Case) -> (u32, u32, u64) {
+    let mut run = Run::new(case);
+    for step in 0..case.steps {
+        run.step(case);
+        if step % 16 == 0 {
+            run.layout.verify();
+        }
+    }
+    run.layout.verify();
+    (run.disk.crashes, run.disk.checkpoints, run.layout.counts().moved_blocks)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn a_crash_at_any_time_leaves_what_was_committed(case in cases()) {
+        run(&case);
+    }
+}
+
+/// The property above is about something: the journal goes round, and blocks are moved that had been
+/// committed elsewhere.
+#[test]
+fn a_long_run_with_moves_survives_every_crash() {
+    for has_metadata in [false, true] {
+        let case = Case {
+            realloc: true,
+            has_metadata,
+            place: JournalPlace::Start,
+            checkpoint_commits: 0,
+            group_places: 60,
+            clients: 2,
+            buffer_blocks: 3,
+            files: 5,
+            fill_pct: 95,
+            deletions: 12,
+            steps: 600,
+            seed: 1,
+        };
+        let (crashes, checkpoints, moved) = run(&case);
+        assert!(crashes > 2000 && checkpoints > 5 && moved > 100, "{crashes} {checkpoints} {moved}");
+    }
+}
