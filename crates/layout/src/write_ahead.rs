@@ -10,7 +10,10 @@
 //! * [`Journaled::Metadata`]: data goes to its place as soon as it is sent, and before the metadata
 //!   that names it is committed; only metadata is journaled. "Most write-ahead logging systems place
 //!   only meta-data operations in the log" (§3.4).
-//! * [`Journaled::Full`]: data is journaled, too; an interrupted write then loses nothing.
+//! * [`Journaled::Full`]: data is journaled, too. What a crash leaves is then what users had at the
+//!   last commit: a commit takes along what the layout inside needs for that
+//!   ([`BlockLayout::settle`]), such as metadata that waits and the data of all clients that it
+//!   names.
 //!
 //! A transaction is committed when a client syncs, when a write buffer has been sent, or when enough
 //! has gathered. Synchronous updates of metadata need not be synchronous any more: the order of
@@ -19,12 +22,16 @@
 //! for the log", §3.4).
 //!
 //! Invariants: a committed version is in the journal, in a record that is not written over, or in
-//! its place; a place is written only by versions that the journal has had (full journal).
+//! its place; a place is written only by versions that the journal has had (full journal). A test
+//! stops after every write and within it, and replays.
 //!
 //! Left open by the source, and decided here: a checkpoint begins at half of the journal and
 //! propagates everything; headers take 16 bytes a record, rounded up to sectors; where the journal
 //! begins is written, as one place at its front, after each checkpoint; a place that is given to
-//! data written in place is revoked.
+//! data written in place is revoked. A full journal commits before what is gathered and what waits
+//! inside fill half of the largest transaction, a quarter of the ring. More than that from a single
+//! operation goes in several transactions, none of which tears a block: the places of what it
+//! deletes and what it writes are then committed one after the other, not at once.
 //!
 //! Cost: a few words a place; a checkpoint looks at what waits alone.
 
@@ -101,7 +108,8 @@ impl<L: BlockLayout> WriteAhead<L> {
         Self { inner, journal: Journal::new(setting), asked: Vec::new() }
     }
 
-    /// Has the layout inside do something, and commits if that is due.
+    /// Has the layout inside do something, and commits if that is due: with a full journal only a state
+    /// that may be found after a crash.
     fn within<D: BlockDevice, R>(
         &mut self,
         is_sync: bool,

@@ -21,7 +21,7 @@ use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, Write
 use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
 
 /// What each kind is, by number.
-const NAMES: [&str; 22] = [
+const NAMES: [&str; 24] = [
     "sequential",
     "sequential as written",
     "log",
@@ -44,6 +44,8 @@ const NAMES: [&str; 22] = [
     "log that reorganises blocks at once",
     "log that reorganises files by gain, when idle",
     "log that reorganises whole files on eviction",
+    "full journal in front of ffs realloc",
+    "full journal in the middle of ffs realloc, no metadata",
 ];
 
 /// How many there are.
@@ -78,16 +80,18 @@ pub(crate) fn run(case: &Case) -> Ran {
         12 => run_one(case, blocks_of(case, false, early_unix(1024)), IN_PIECES),
         13 => journaled_sequential(case, JournalPlace::Start, 3),
         14 => journaled_sequential(case, JournalPlace::Middle, 0),
-        15 => journaled_ffs(case, Policies::PLAIN, Journaled::Full, JournalPlace::OwnDisk),
-        16 => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::Start),
-        17 => journaled_ffs(case, Policies::REALLOC, Journaled::Metadata, JournalPlace::Middle),
-        18 => journaled_ffs(case, Policies::PLAIN, Journaled::Metadata, JournalPlace::OwnDisk),
+        15 => fully_journaled_ffs(case, Policies::PLAIN, true, JournalPlace::OwnDisk),
+        16 => metadata_journaled_ffs(case, Policies::PLAIN, JournalPlace::Start),
+        17 => metadata_journaled_ffs(case, Policies::REALLOC, JournalPlace::Middle),
+        18 => metadata_journaled_ffs(case, Policies::PLAIN, JournalPlace::OwnDisk),
         19 => run_one(case, reorganising(case, ReorganiseSetting::matthews_1999(12)), ATOMIC),
         20 => {
             let (related, when) = (Related::Files, When::Idle);
             let setting = ReorganiseSetting { related, when, ..ReorganiseSetting::by_gain(12) };
             run_one(case, reorganising(case, setting), ATOMIC)
         }
+        22 => fully_journaled_ffs(case, Policies::REALLOC, true, JournalPlace::Start),
+        23 => fully_journaled_ffs(case, Policies::REALLOC, false, JournalPlace::Middle),
         _ => {
             let (related, when) = (Related::WholeFile, When::Eviction);
             let base = ReorganiseSetting::matthews_1999(12);
@@ -124,12 +128,29 @@ fn journaled_sequential(case: &Case, place: JournalPlace, checkpoint_commits: u3
     run_one(case, layout, ATOMIC)
 }
 
+fn metadata_journaled_ffs(case: &Case, policies: Policies, place: JournalPlace) -> Ran {
+    let layout = journaled_ffs(case, policies, true, (Journaled::Metadata, place, 300));
+    run_one(case, layout, IN_PLACE)
+}
+
+/// A quarter of the journal holds what all clients have waiting and what an operation adds to it.
+fn fully_journaled_ffs(
+    case: &Case,
+    policies: Policies,
+    metadata: bool,
+    place: JournalPlace,
+) -> Ran {
+    let journal_places = 4 * (8 * case.clients * case.buffer_blocks + 400);
+    let layout = journaled_ffs(case, policies, metadata, (Journaled::Full, place, journal_places));
+    run_one(case, layout, ATOMIC)
+}
+
 fn journaled_ffs(
     case: &Case,
     policies: Policies,
-    journaled: Journaled,
-    place: JournalPlace,
-) -> Ran {
+    metadata: bool,
+    (journaled, place, journal_places): (Journaled, JournalPlace, u32),
+) -> WriteAhead<FileSystemBlocks<FastFileSystem>> {
     let system = ffs(policies, 8192);
     let setting = WriteAheadSetting {
         journaled,
@@ -137,12 +158,11 @@ fn journaled_ffs(
         inner_places: (system.total_sectors() / u64::from(system.unit_sectors())) as u32,
         place_bytes: 1024,
         block_places: 8,
-        journal_places: 300,
+        journal_places,
         group_places: 60,
         checkpoint_commits: 0,
     };
-    let layout = WriteAhead::new(setting, blocks_of(case, true, system));
-    run_one(case, layout, if journaled == Journaled::Full { ATOMIC } else { IN_PLACE })
+    WriteAhead::new(setting, blocks_of(case, metadata, system))
 }
 
 fn log(case: &Case) -> AdaptiveLog<NoSeparation> {

@@ -24,6 +24,9 @@ const INODE_BYTES: u32 = 128;
 /// Blocks that an inode names itself.
 const DIRECT_BLOCKS: u32 = 12;
 
+/// The owner of what waits, if it is not known.
+const NO_CLIENT: u32 = u32::MAX;
+
 /// What an inode says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inode {
@@ -170,7 +173,7 @@ impl Heard {
         ((file, self.removals.get(&file).copied().unwrap_or(0)), block)
     }
 
-    /// Versions of the blocks that wait for no client, or none but `other_than`.
+    /// Versions of the blocks that do not wait.
     pub(super) fn versions_sent(&self) -> BTreeMap<BlockName, u64> {
         let mut versions = self.state.versions.clone();
         versions.retain(|name, _| !self.waiting.contains_key(name));
@@ -289,7 +292,9 @@ impl BlockLayout for Spied {
             heard.written += 1;
             let before = heard.state.versions.insert(named, heard.written);
             let waited = heard.waiting.contains_key(&named);
-            heard.waiting.entry(named).or_insert(client);
+            // What waits already, perhaps because it was moved, waits where it does.
+            let is_waiting = self.inner.place_of(block) == Place::Memory;
+            heard.waiting.entry(named).or_insert(if is_waiting { NO_CLIENT } else { client });
             (named, before, waited)
         };
         let file = Some(name.file);
