@@ -57,6 +57,9 @@ struct CrashDisk {
     completed: usize,
     /// What the journal has had last for each place.
     committed: BTreeMap<u32, Content>,
+    /// Brackets that are open, and what has been issued in them.
+    brackets: u32,
+    together: Vec<Transfer>,
     crashes: u32,
     checkpoints: u32,
 }
@@ -77,6 +80,8 @@ impl CrashDisk {
             transactions: Vec::new(),
             completed: 0,
             committed: BTreeMap::new(),
+            brackets: 0,
+            together: Vec::new(),
             crashes: 0,
             checkpoints: 0,
         }
@@ -238,19 +243,42 @@ fn check_block<'a>(
 impl BlockDevice for CrashDisk {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         match transfer.purpose {
-            Purpose::Journal if transfer.slot == self.ring_first() => {
-                let last = self.transactions.last().expect("a checkpoint comes behind commits");
-                self.start = (last.position + last.places, self.transactions.len());
-                self.checkpoints += 1;
+            Purpose::Propagate if self.brackets > 0 => {
+                self.together.push(*transfer);
+                return;
             }
-            Purpose::Journal => self.write_transaction(transfer, contents),
             Purpose::Propagate => self.propagate(transfer),
+            Purpose::Journal => {
+                assert_eq!(self.brackets, 0, "a commit goes by itself");
+                if transfer.slot == self.ring_first() {
+                    let last = self.transactions.last().expect("a checkpoint is behind a commit");
+                    self.start = (last.position + last.places, self.transactions.len());
+                    self.checkpoints += 1;
+                } else {
+                    self.write_transaction(transfer, contents);
+                }
+            }
             purpose => {
                 assert!(!purpose.writes(), "{purpose:?} goes past the journal");
                 return;
             }
         }
         self.crash();
+    }
+
+    fn begin_together(&mut self) {
+        self.brackets += 1;
+    }
+
+    /// What was issued together is done in another order than it was issued.
+    fn end_together(&mut self) {
+        self.brackets -= 1;
+        if self.brackets == 0 {
+            for transfer in std::mem::take(&mut self.together).iter().rev() {
+                self.propagate(transfer);
+                self.crash();
+            }
+        }
     }
 }
 

@@ -228,6 +228,18 @@ impl<D: BlockDevice> BlockDevice for Ear<'_, D> {
     fn commit(&mut self) {
         self.device.commit();
     }
+
+    fn begin_together(&mut self) {
+        self.device.begin_together();
+    }
+
+    fn end_together(&mut self) {
+        self.device.end_together();
+    }
+
+    fn wait(&mut self) {
+        self.device.wait();
+    }
 }
 
 /// The layout that is listened to.
