@@ -40,6 +40,12 @@ management = "host"
 conventional_zones = 3
 "#;
 
+/// The zoned drive with a cache of its own in front of its zones.
+fn drive_managed(cache: &str) -> String {
+    let cache = format!("cache = \"{cache}\"");
+    ZONED.replace("\"host\"", "\"drive\"").replace("conventional_zones = 3", &cache)
+}
+
 fn read(text: &str) -> DeviceParameters {
     DeviceParameters::from_toml("a.toml", text).expect("a good device file")
 }
@@ -57,9 +63,7 @@ fn refusal(text: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn what_a_file_says_is_read_back_from_what_is_written() {
-    let drive_managed = ZONED
-        .replace("\"host\"", "\"drive\"")
-        .replace("conventional_zones = 3", "cache = \"16 MiB\"");
+    let drive_managed = drive_managed("16 MiB");
     for text in [FLASH, ZONED, &drive_managed] {
         let read_once = read(text);
         assert_eq!(read(&read_once.to_toml()), read_once);
@@ -68,9 +72,7 @@ fn what_a_file_says_is_read_back_from_what_is_written() {
 
 #[test]
 fn capacities_leave_the_cache_out_and_defaults_are_what_the_format_says() {
-    let drive_managed = ZONED
-        .replace("\"host\"", "\"drive\"")
-        .replace("conventional_zones = 3", "cache = \"16 MiB\"");
+    let drive_managed = drive_managed("16 MiB");
     let parameters = read(&drive_managed);
     assert_eq!(parameters.capacity_sectors, 1_048_576 - 32_768);
     assert_eq!(DeviceModel::new(&parameters).capacity().0, parameters.capacity_sectors);
@@ -122,10 +124,9 @@ fn every_contradiction_is_named_with_its_key() {
     // A little less than whole blocks, so that a thousandth leaves nearly nothing.
     let tight = FLASH.replace("131072", "130816");
     assert!(refusal(&tight, "= 0.1", "= 0.001").contains("it needs an erase block of 64"));
-    let drive =
-        ZONED.replace("\"host\"", "\"drive\"").replace("conventional_zones = 3", "cache = \"C\"");
-    assert!(refusal(&drive, "\"C\"", "\"1536 KiB\"").contains("not a number of bands"));
-    assert!(refusal(&drive, "\"C\"", "\"1 GiB\"").contains("the drive has only"));
+    let drive = drive_managed("16 MiB");
+    assert!(refusal(&drive, "16 MiB", "1536 KiB").contains("not a number of bands"));
+    assert!(refusal(&drive, "16 MiB", "1 GiB").contains("the drive has only"));
 }
 
 #[test]

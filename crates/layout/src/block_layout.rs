@@ -266,6 +266,12 @@ pub fn even_chunks(
     })
 }
 
+/// The places of [`even_chunks`], one by one.
+pub fn even_places(capacity: u64, blocks: u64, chunk_blocks: u32) -> impl Iterator<Item = u64> {
+    let chunks = even_chunks(capacity, blocks, chunk_blocks);
+    chunks.flat_map(|(first, length)| first..first + u64::from(length))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

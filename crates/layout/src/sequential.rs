@@ -11,7 +11,7 @@
 //! their places if asked so ([`Order`]), neighbours by one transfer.
 
 use crate::block_device::{BlockDevice, Purpose, Transfer};
-use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_chunks};
+use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places};
 use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
 
@@ -107,16 +107,13 @@ impl BlockLayout for Sequential {
 
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         let capacity = u64::from(self.free.places());
-        let mut block = first;
-        for (place, length) in even_chunks(capacity, u64::from(blocks), chunk_blocks) {
-            for place in place..place + u64::from(length) {
-                if place >= capacity || !self.free.is_free(place as u32) {
-                    return Err(LayoutError::Full { live: u64::from(blocks), capacity });
-                }
-                self.free.take(place as u32);
-                self.map[block as usize] = place as u32;
-                block += 1;
+        let places = even_places(capacity, u64::from(blocks), chunk_blocks);
+        for (block, place) in (first..).zip(places) {
+            if place >= capacity || !self.free.is_free(place as u32) {
+                return Err(LayoutError::Full { live: u64::from(blocks), capacity });
             }
+            self.free.take(place as u32);
+            self.map[block as usize] = place as u32;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ mod tests;
 
 use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{
-    BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_chunks, read_in_runs,
+    BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places, read_in_runs,
 };
 use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
@@ -276,18 +276,15 @@ impl BlockLayout for WriteAnywhere {
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         let front = u64::from(self.disk_map.fixed_places());
         let capacity = u64::from(self.setting.capacity_blocks);
-        let mut block = first;
-        for (start, length) in even_chunks(capacity - front, u64::from(blocks), chunk_blocks) {
-            for place in front + start..front + start + u64::from(length) {
-                self.check_room()?;
-                if place >= capacity || !self.free.is_free(place as u32) {
-                    return Err(LayoutError::Full { live: u64::from(blocks), capacity });
-                }
-                self.take(place as u32);
-                self.map[block as usize] = place as u32;
-                self.live_blocks += 1;
-                block += 1;
+        let places = even_places(capacity - front, u64::from(blocks), chunk_blocks);
+        for (block, place) in (first..).zip(places.map(|place| front + place)) {
+            self.check_room()?;
+            if place >= capacity || !self.free.is_free(place as u32) {
+                return Err(LayoutError::Full { live: u64::from(blocks), capacity });
             }
+            self.take(place as u32);
+            self.map[block as usize] = place as u32;
+            self.live_blocks += 1;
         }
         Ok(())
     }

@@ -1,21 +1,11 @@
 //! Every layout of blocks under the same requests on the same disk, as a whole.
 
 mod layout_tables;
+mod simulated;
 
-use std::path::Path;
-
-use agewell_sim::{AnyExperiment, Places, RunError, run};
 use layout_tables::layouts;
 use serde_json::{Value, json};
-
-fn simulate(config: &Value) -> Result<Value, RunError> {
-    let experiment = AnyExperiment::from_value(config.clone())?;
-    let again = AnyExperiment::from_value(experiment.resolved())?;
-    assert_eq!(again, experiment, "the resolved configuration is the experiment");
-    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
-    let places = Places { base: Path::new("."), catalogue: &catalogue };
-    run(&experiment, places, &mut |_| true).map(|outcome| outcome.document)
-}
+use simulated::simulate;
 
 /// A small file, written, written again and read, on the drive of Matthews 1999, §6.2.2.
 fn microbenchmark(write: &str, preallocated: f64, layout: &Value) -> Value {

@@ -1,19 +1,10 @@
 //! Log-structured runs as a whole: against an independent simulation, against themselves, and
 //! refused where they cannot be.
 
-use std::path::Path;
+mod simulated;
 
-use agewell_sim::{AnyExperiment, Places, RunError, run};
 use serde_json::{Value, json};
-
-fn simulate(config: &Value) -> Result<Value, RunError> {
-    let experiment = AnyExperiment::from_value(config.clone())?;
-    let again = AnyExperiment::from_value(experiment.resolved())?;
-    assert_eq!(again, experiment, "the resolved configuration is the experiment");
-    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
-    let places = Places { base: Path::new("."), catalogue: &catalogue };
-    run(&experiment, places, &mut |_| true).map(|outcome| outcome.document)
-}
+use simulated::simulate;
 
 /// The live data is no whole number of segments: else flushes of four blocks stay in step with the
 /// segments until the first of them holds the same block twice, which is a matter of luck.

@@ -1,9 +1,9 @@
 //! Reading ahead: what it brings where it is right, and costs where it is wrong.
 
-use std::path::Path;
+mod simulated;
 
-use agewell_sim::{AnyExperiment, Places, run};
 use serde_json::{Value, json};
+use simulated::simulate;
 
 fn metrics(read: &str, host: &Value) -> Value {
     let value = json!({
@@ -14,11 +14,7 @@ fn metrics(read: &str, host: &Value) -> Value {
         "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
         "run": { "lower_bound": false },
     });
-    let experiment = AnyExperiment::from_value(value).unwrap();
-    let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
-    let places = Places { base: Path::new("."), catalogue };
-    let outcome = run(&experiment, places, &mut |_| true).unwrap();
-    outcome.document["metrics"].clone()
+    simulate(&value).unwrap()["metrics"].clone()
 }
 
 fn host(prefetch: &str) -> Value {
@@ -65,6 +61,6 @@ fn reading_ahead_needs_a_cache() {
         "layout": { "kind": "sequential" },
         "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
     });
-    let refused = AnyExperiment::from_value(value).unwrap_err().to_string();
+    let refused = simulate(&value).unwrap_err().to_string();
     assert!(refused.contains("prefetch") && refused.contains("server_cache"), "{refused}");
 }

@@ -1,11 +1,12 @@
 //! Every kind of generated workload, read from a configuration and run over a log.
 
-use std::path::Path;
+mod simulated;
 
-use agewell_sim::{AnyExperiment, Places, RunError, run};
+use agewell_sim::RunError;
 use serde_json::{Value, json};
+use simulated::simulate;
 
-fn simulate(workload: &Value) -> Result<Value, RunError> {
+fn finished(workload: &Value) -> Result<Value, RunError> {
     let config = json!({
         "workload": workload,
         "host": { "client_cache": "0 B", "server_cache": "1 MiB" },
@@ -13,12 +14,7 @@ fn simulate(workload: &Value) -> Result<Value, RunError> {
         "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
         "run": { "lower_bound": false },
     });
-    let experiment = AnyExperiment::from_value(config)?;
-    let again = AnyExperiment::from_value(experiment.resolved())?;
-    assert_eq!(again, experiment, "the resolved configuration is the experiment");
-    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
-    let places = Places { base: Path::new("."), catalogue: &catalogue };
-    run(&experiment, places, &mut |_| true).map(|outcome| outcome.document)
+    simulate(&config)
 }
 
 /// A small one of each family: its table, and clients and reads that it must have.
@@ -42,18 +38,18 @@ fn families() -> Vec<Value> {
 #[test]
 fn every_family_runs_and_reads_what_is_there() {
     for workload in families() {
-        let document = simulate(&workload).unwrap();
+        let document = finished(&workload).unwrap();
         let metrics = &document["metrics"];
         assert!(metrics["requests"].as_u64().unwrap() > 100, "{workload}");
         assert!(metrics["disk_reads"].as_u64().unwrap() > 100, "{workload}");
         assert!(metrics["new_blocks"].as_u64().unwrap() > 50, "{workload}");
-        assert_eq!(document, simulate(&workload).unwrap(), "the same again: {workload}");
+        assert_eq!(document, finished(&workload).unwrap(), "the same again: {workload}");
     }
 }
 
 #[test]
 fn what_is_wrong_with_a_family_is_one_line() {
-    let told = |workload: Value| simulate(&workload).unwrap_err().to_string();
+    let told = |workload: Value| finished(&workload).unwrap_err().to_string();
     let zero = told(json!({ "kind": "multimedia", "films": 0 }));
     assert_eq!(zero, "[workload]: workload multimedia: films is 0; it must be at least 1");
     let stranger = told(json!({ "kind": "long-term", "machine": 3 }));
