@@ -171,6 +171,13 @@ pub trait Device {
         }
     }
 
+    /// Data lay in `sectors` sectors from `first` on before anything is served: a device that keeps
+    /// book of what it holds enters it, in no time.
+    ///
+    /// # Panics
+    /// If it reaches beyond the capacity.
+    fn lay_down(&mut self, _first: Sector, _sectors: SectorCount) {}
+
     /// What a layout on this device does well to know, its rule for writes included.
     fn layout_advice(&self) -> LayoutAdvice {
         LayoutAdvice::default()

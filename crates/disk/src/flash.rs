@@ -448,6 +448,19 @@ impl Device for Flash {
         self.serve_batch(issue, requests, services);
     }
 
+    fn lay_down(&mut self, first: Sector, sectors: SectorCount) {
+        let end = (first + sectors).0;
+        assert!(end <= self.parameters.capacity_sectors, "data beyond the end of the device");
+        let units = first.0 / self.sectors_per_unit..end.div_ceil(self.sectors_per_unit);
+        for unit in units {
+            let die = self.space.replace(unit as u32);
+            while self.space.must_collect(die) {
+                self.space.collect(die);
+            }
+            self.space.append(die, unit as u32);
+        }
+    }
+
     fn layout_advice(&self) -> LayoutAdvice {
         let parameters = &self.parameters;
         let stripe = parameters.units_per_block() * u64::from(parameters.dies());

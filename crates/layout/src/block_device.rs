@@ -53,11 +53,13 @@ pub enum Purpose {
     RecoveryRead = 16,
     /// What a crash left is put right.
     RecoveryWrite = 17,
+    /// The device is told that data is dead; nothing is transferred.
+    Discard = 18,
 }
 
 impl Purpose {
     /// Every purpose, in the order of its number.
-    pub const ALL: [Purpose; 18] = [
+    pub const ALL: [Purpose; 19] = [
         Purpose::NewData,
         Purpose::Thread,
         Purpose::CollectRead,
@@ -76,6 +78,7 @@ impl Purpose {
         Purpose::MetadataWrite,
         Purpose::RecoveryRead,
         Purpose::RecoveryWrite,
+        Purpose::Discard,
     ];
 
     /// The name in tables.
@@ -100,6 +103,7 @@ impl Purpose {
             Purpose::MetadataWrite => "metadata_write",
             Purpose::RecoveryRead => "recovery_read",
             Purpose::RecoveryWrite => "recovery_write",
+            Purpose::Discard => "discard",
         }
     }
 
@@ -166,6 +170,11 @@ pub trait BlockDevice {
     /// Everything transferred before is now what the map on disk says; slots that this frees may be
     /// written from here on.
     fn commit(&mut self) {}
+
+    /// The data in `blocks` places from `slot` on is dead, and the map on disk does not name it: the
+    /// device may forget it. What came before is done before this, and this before what follows.
+    /// Layouts say so only after [`crate::block_layout::BlockLayout::tell_what_dies`].
+    fn discard(&mut self, _slot: u32, _blocks: u32) {}
 
     /// Transfers from here to [`BlockDevice::end_together`] are issued together: none depends on
     /// another, and any of them may be done when a crash stops the rest. Brackets may stand inside

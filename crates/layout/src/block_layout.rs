@@ -176,6 +176,10 @@ pub trait BlockLayout {
     /// The host has `block` in its cache, or has dropped it.
     fn set_resident(&mut self, _block: u32, _resident: bool) {}
 
+    /// From here on the device is told what dies ([`BlockDevice::discard`]), if the layout can; a
+    /// layout that cannot ignores it.
+    fn tell_what_dies(&mut self) {}
+
     /// Nobody asks for anything: one piece of work of the layout's own, if it has any. `free_wanted`
     /// is how many segments a log keeps free beyond its reserve.
     ///

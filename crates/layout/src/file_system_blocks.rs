@@ -98,6 +98,8 @@ pub struct FileSystemBlocks<F> {
     /// Unit, and the block whose piece is there.
     sorted: Vec<(u32, u32)>,
     contents: Vec<u32>,
+    /// First units of pieces that were moved away.
+    left: Vec<u32>,
 }
 
 impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
@@ -128,6 +130,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             outgoing: Vec::new(),
             sorted: Vec::new(),
             contents: Vec::new(),
+            left: Vec::new(),
             setting,
             system,
         }
@@ -236,7 +239,10 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
                 let unit = (sector / u64::from(self.unit_sectors)) as u32;
                 let home = &mut self.homes[(block * self.pieces + piece) as usize];
                 if *home != unit {
-                    moved |= *home != NONE;
+                    if *home != NONE {
+                        moved = true;
+                        self.left.push(*home);
+                    }
                     *home = unit;
                     // What was metadata there is none any more.
                     self.metadata.forget(unit, self.units_per_piece);
@@ -253,6 +259,26 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
                     let waits_for = self.buffers.client_of(block).unwrap_or(client);
                     self.has_displaced[waits_for as usize] = true;
                 }
+            }
+        }
+        self.bury_what_was_left(name, back);
+    }
+
+    /// What blocks around `name` have moved away from is dead, unless one of them has moved there.
+    fn bury_what_was_left(&mut self, name: FileBlock, back: u32) {
+        let Self { left, metadata, units_per_piece, .. } = self;
+        if left.is_empty() {
+            return;
+        }
+        for first in left.drain(..) {
+            (first..first + *units_per_piece).for_each(|unit| metadata.dead.died(unit));
+        }
+        for index in name.block.saturating_sub(back)..=name.block {
+            let Some(block) = self.files.block(name.file, index) else { continue };
+            let first = (block * self.pieces) as usize;
+            for home in &self.homes[first..first + self.pieces as usize] {
+                (*home..*home + self.units_per_piece)
+                    .for_each(|unit| self.metadata.dead.used(unit));
             }
         }
     }
@@ -295,6 +321,15 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             device.commit();
         }
         (self.outgoing, self.sorted) = (outgoing, sorted);
+    }
+
+    /// Sends the metadata that waits, and tells what has died if the copies that took its place have
+    /// been sent, too.
+    fn send_metadata(&mut self, device: &mut impl BlockDevice) {
+        self.metadata.send(device);
+        if self.buffers.waiting_blocks() == 0 {
+            self.metadata.tell_the_dead(device);
+        }
     }
 
     /// How many of the pieces at `homes` go in one transfer.
@@ -436,7 +471,12 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
             self.counts.absorbed_blocks += 1;
         }
         let first = (block * self.pieces) as usize;
-        self.homes[first..first + self.pieces as usize].fill(NONE);
+        for home in &mut self.homes[first..first + self.pieces as usize] {
+            let unit = std::mem::replace(home, NONE);
+            if unit != NONE && self.metadata.dead.is_wanted() {
+                (unit..unit + self.units_per_piece).for_each(|unit| self.metadata.dead.died(unit));
+            }
+        }
         let Some((file, kept)) = self.files.take(block) else { return };
         if self.cut_due.is_some_and(|(due, _)| due != file) {
             self.settle_cut(device);
@@ -449,7 +489,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         self.settle_cut(device);
         self.send_data(client, device);
-        self.metadata.send(device);
+        self.send_metadata(device);
         Ok(())
     }
 
@@ -458,7 +498,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         (0..self.buffers.clients()).for_each(|client| self.send_data(client, device));
         let mut listener = Listener::new(&mut self.metadata, device);
         self.system.sync(&mut listener)?;
-        self.metadata.send(device);
+        self.send_metadata(device);
         Ok(())
     }
 
@@ -493,6 +533,11 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         } else {
             Place::Disk(self.homes[(block * self.pieces) as usize])
         }
+    }
+
+    fn tell_what_dies(&mut self) {
+        let units = self.system.total_sectors().div_ceil(u64::from(self.unit_sectors));
+        self.metadata.dead.begin(units as u32);
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {

@@ -5,6 +5,7 @@
 
 pub mod block_device;
 pub mod block_layout;
+mod dead_places;
 pub mod early_unix;
 pub mod ffs;
 pub mod file_system;

@@ -12,6 +12,7 @@
 
 use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places};
+use crate::dead_places::DeadPlaces;
 use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
 
@@ -45,6 +46,7 @@ pub struct SequentialSetting {
 pub struct Sequential {
     setting: SequentialSetting,
     free: FreePlaces,
+    dead: DeadPlaces,
     /// Place of each block; it has one from its first write on, while it waits too.
     map: Vec<u32>,
     /// Place of the block put last, file by file.
@@ -62,6 +64,7 @@ impl Sequential {
         Self {
             setting,
             free: FreePlaces::all_free(setting.capacity_blocks),
+            dead: DeadPlaces::default(),
             map: Vec::new(),
             last_of_file: Vec::new(),
             last_placed: NONE,
@@ -86,6 +89,7 @@ impl Sequential {
             return Err(LayoutError::Full { live: self.live_blocks(), capacity });
         };
         self.free.take(place);
+        self.dead.used(place);
         self.map[block as usize] = place;
         self.last_of_file[file] = place;
         self.last_placed = place;
@@ -141,7 +145,9 @@ impl BlockLayout for Sequential {
         let Some(place) = self.map.get_mut(block as usize).filter(|place| **place != NONE) else {
             return;
         };
-        self.free.give_back(std::mem::replace(place, NONE));
+        let place = std::mem::replace(place, NONE);
+        self.free.give_back(place);
+        self.dead.died(place);
         if self.buffers.forget(block) {
             self.counts.absorbed_blocks += 1;
         }
@@ -169,6 +175,7 @@ impl BlockLayout for Sequential {
         }
         device.end_together();
         device.commit();
+        self.dead.tell(device);
         self.outgoing = outgoing;
         Ok(())
     }
@@ -183,6 +190,10 @@ impl BlockLayout for Sequential {
             Some(_) if self.buffers.is_waiting(block) => Place::Memory,
             Some(place) => Place::Disk(*place),
         }
+    }
+
+    fn tell_what_dies(&mut self) {
+        self.dead.begin(self.free.places());
     }
 
     /// Without a journal nothing is known about the disk: all of it is read (Matthews 1999, §3.2).

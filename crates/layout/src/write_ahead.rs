@@ -156,6 +156,11 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
     /// The transaction says when: see [`Journal::commit`].
     fn commit(&mut self) {}
 
+    /// What is not committed may yet come back: the transaction says when.
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        (slot..slot + blocks).for_each(|place| self.journal.dead.died(place));
+    }
+
     fn begin_together(&mut self) {
         self.device.begin_together();
     }
@@ -242,6 +247,11 @@ impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
 
     fn set_resident(&mut self, block: u32, resident: bool) {
         self.inner.set_resident(block, resident);
+    }
+
+    fn tell_what_dies(&mut self) {
+        self.inner.tell_what_dies();
+        self.journal.tell_what_dies();
     }
 
     /// A checkpoint, while nobody asks for anything.

@@ -31,6 +31,7 @@ use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{
     BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places, read_in_runs,
 };
+use crate::dead_places::DeadPlaces;
 use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
 use disk_map::DiskMap;
@@ -65,6 +66,7 @@ pub struct WriteAnywhereSetting {
 pub struct WriteAnywhere {
     setting: WriteAnywhereSetting,
     free: FreePlaces,
+    dead: DeadPlaces,
     /// Free places by stripe, where the search asks for it.
     stripes: Option<Stripes>,
     /// Place of the newest version that was sent of each block.
@@ -102,6 +104,7 @@ impl WriteAnywhere {
         let mut layout = Self {
             setting,
             free: FreePlaces::all_free(capacity),
+            dead: DeadPlaces::default(),
             stripes,
             map: Vec::new(),
             held: Vec::new(),
@@ -128,6 +131,7 @@ impl WriteAnywhere {
 
     fn take(&mut self, place: u32) {
         self.free.take(place);
+        self.dead.used(place);
         if let Some(stripes) = &mut self.stripes {
             stripes.take(place);
         }
@@ -135,6 +139,7 @@ impl WriteAnywhere {
 
     fn give_back(&mut self, place: u32) {
         self.free.give_back(place);
+        self.dead.died(place);
         if let Some(stripes) = &mut self.stripes {
             stripes.give_back(place);
         }
@@ -226,6 +231,7 @@ impl WriteAnywhere {
             self.give_back(place);
         }
         self.held = held;
+        self.dead.tell(device);
     }
 
     /// Writes the changed blocks of the map to free places and then the root, in its own place.
@@ -372,6 +378,10 @@ impl BlockLayout for WriteAnywhere {
         }
     }
 
+    fn tell_what_dies(&mut self) {
+        self.dead.begin(self.free.places());
+    }
+
     fn recover(&self, device: &mut impl BlockDevice) {
         match self.setting.recovery {
             // Loge reads the whole disk, each block of which says what it is.
@@ -423,6 +433,10 @@ impl<D: BlockDevice> BlockDevice for WatchedHead<'_, D> {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         self.device.transfer(transfer, contents);
         self.head = transfer.slot + transfer.blocks;
+    }
+
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        self.device.discard(slot, blocks);
     }
 
     fn begin_together(&mut self) {

@@ -272,6 +272,30 @@ fn part_of_a_mapping_unit_is_read_before_it_is_written() {
 }
 
 #[test]
+fn what_was_there_before_is_held_and_has_cost_nothing() {
+    let parameters = tiny(Placement::WriteOrder, 2);
+    let (mut laid_down, mut written) = (Driven::new(&parameters), Driven::new(&parameters));
+    let sectors = parameters.capacity_sectors;
+    laid_down.flash.lay_down(Sector(0), SectorCount(sectors));
+    written.serve(Operation::Write, 0, sectors);
+    assert_eq!(laid_down.flash.live_units(), written.flash.live_units());
+    assert_eq!(laid_down.flash.counts(), super::FlashCounts::default());
+    // From a full drive on both collect the same.
+    let before = written.flash.counts();
+    let mut stream = RandomStreams::new(1).stream("laid down");
+    for _ in 0..2000 {
+        let unit = uniform_below(&mut stream, sectors / UNIT_SECTORS);
+        for driven in [&mut laid_down, &mut written] {
+            driven.serve(Operation::Write, unit * UNIT_SECTORS, UNIT_SECTORS);
+        }
+    }
+    let after = written.flash.counts();
+    assert!(after.moved_units > before.moved_units, "something was collected");
+    let moved = laid_down.flash.counts().moved_units;
+    assert_eq!(moved, after.moved_units - before.moved_units);
+}
+
+#[test]
 fn discarded_addresses_cost_no_die_and_no_collection() {
     let mut driven = Driven::new(&dies_only());
     driven.write_pages(0, 64);

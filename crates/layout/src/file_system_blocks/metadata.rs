@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::dead_places::DeadPlaces;
 use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
 use crate::free_places::FreePlaces;
 
@@ -17,6 +18,8 @@ pub(super) struct Metadata {
     unit_sectors: u32,
     /// Units that have changed and wait.
     dirty: FreePlaces,
+    /// Units of data that nothing is in any longer.
+    pub(super) dead: DeadPlaces,
     cached: Recent,
     /// What is being asked for.
     wanted: Vec<FileTransfer>,
@@ -28,7 +31,8 @@ impl Metadata {
         let units = if is_transferred { units } else { 0 };
         let dirty = FreePlaces::none_free(units);
         let cached = Recent::new(cached as usize);
-        Self { is_transferred, unit_sectors, dirty, cached, wanted: Vec::new() }
+        let (dead, wanted) = (DeadPlaces::default(), Vec::new());
+        Self { is_transferred, unit_sectors, dirty, dead, cached, wanted }
     }
 
     fn units(&self, transfer: &FileTransfer) -> (u32, u32) {
@@ -43,6 +47,7 @@ impl Metadata {
         self.cached.use_now(first);
         if transfer.urgency == Urgency::Delayed {
             for unit in first..first + units {
+                self.dead.used(unit);
                 if !self.dirty.is_free(unit) {
                     self.dirty.give_back(unit);
                 }
@@ -56,9 +61,10 @@ impl Metadata {
         }
     }
 
-    /// Units that do not have to be written any longer.
+    /// Units that do not have to be written any longer because something else comes there.
     pub(super) fn forget(&mut self, first: u32, units: u32) {
         for unit in first..first + units {
+            self.dead.used(unit);
             if self.dirty.is_free(unit) {
                 self.dirty.take(unit);
             }
@@ -89,6 +95,12 @@ impl Metadata {
     /// Units that wait to be sent.
     pub(super) fn waiting_units(&self) -> u64 {
         u64::from(self.dirty.free())
+    }
+
+    /// Tells the device of dead units, once what described them is no longer on the disk.
+    pub(super) fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+        assert!(self.dirty.free() == 0, "metadata that names the dead waits");
+        self.dead.tell(device);
     }
 
     /// A device that collects what is read.

@@ -244,6 +244,17 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         self.log.regroup(blocks, is_cached, aim, device)
     }
 
+    /// From here on the device is told of free segments: see [`Log::tell_what_dies`].
+    pub fn tell_what_dies(&mut self) {
+        self.log.tell_what_dies();
+    }
+
+    /// Tells the device of segments that came free and are so still.
+    #[inline]
+    pub(super) fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+        self.log.tell_the_dead(device);
+    }
+
     /// The placement of the log itself, to change what is kept in the reorganisation log.
     pub fn placement_mut(&mut self) -> &mut P {
         self.log.placement_mut()

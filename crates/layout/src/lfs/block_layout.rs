@@ -58,19 +58,26 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError> {
-        Ok(AdaptiveLog::write(self, block, client, device)?)
+        let written = AdaptiveLog::write(self, block, client, device);
+        self.tell_the_dead(device);
+        Ok(written?)
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         AdaptiveLog::delete(self, block, device);
+        self.tell_the_dead(device);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        Ok(AdaptiveLog::sync(self, client, device)?)
+        let synced = AdaptiveLog::sync(self, client, device);
+        self.tell_the_dead(device);
+        Ok(synced?)
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        Ok(AdaptiveLog::sync_all(self, device)?)
+        let synced = AdaptiveLog::sync_all(self, device);
+        self.tell_the_dead(device);
+        Ok(synced?)
     }
 
     fn place_of(&self, block: u32) -> Place {
@@ -86,7 +93,13 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         free_wanted: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
-        Ok(self.collect_ahead(free_wanted, device)?)
+        let collected = self.collect_ahead(free_wanted, device);
+        self.tell_the_dead(device);
+        Ok(collected?)
+    }
+
+    fn tell_what_dies(&mut self) {
+        AdaptiveLog::tell_what_dies(self);
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {

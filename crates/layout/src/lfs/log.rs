@@ -35,6 +35,8 @@ use super::reorganisation::Reorganisation;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};
+use crate::dead_places::DeadPlaces;
+
 use super::{BlockDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
 
 /// Set in a block's place while it waits in a buffer; the rest is the entry's number.
@@ -251,6 +253,8 @@ pub struct Log<P> {
     pub(crate) sending: std::ops::Range<u32>,
     /// What the reorganisation log needs beside its open segment.
     pub(crate) reorganisation: Reorganisation,
+    /// Free segments that the device has not been told of.
+    dead_segments: DeadPlaces,
 }
 
 impl<P: Placement> Log<P> {
@@ -287,6 +291,7 @@ impl<P: Placement> Log<P> {
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
             reorganisation: Reorganisation::default(),
+            dead_segments: DeadPlaces::default(),
             setting,
         })
     }
@@ -575,6 +580,7 @@ impl<P: Placement> Log<P> {
     pub(crate) fn release(&mut self, segment: u32) {
         self.written_slots -= u64::from(self.table.shape.segment_blocks(segment));
         self.table.state[segment as usize] = State::Free;
+        self.dead_segments.died(segment);
         self.placement.freed(segment);
         self.free[self.table.shape.zone_of(segment)].push_back(segment);
     }
@@ -608,6 +614,25 @@ impl<P: Placement> Log<P> {
         self.index.time_of(table.opened[segment], table.sealed[segment], table.youngest[segment])
     }
 
+    /// From here on the device is told of segments that are free, after each call.
+    pub fn tell_what_dies(&mut self) {
+        self.dead_segments.begin(self.table.shape.segments());
+    }
+
+    /// Tells the device of segments that came free and are so still.
+    #[inline]
+    pub(crate) fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+        if self.dead_segments.is_wanted() {
+            let table = &self.table;
+            self.dead_segments.tell_as(device, |device, first, segments| {
+                for segment in first..first + segments {
+                    let (slot, end) = table.bounds(segment);
+                    device.discard(slot, end - slot);
+                }
+            });
+        }
+    }
+
     /// Zones that new data or collected data goes to.
     pub(crate) fn zones(&self, collected: bool) -> std::ops::Range<usize> {
         let zones = self.table.shape.zones();
@@ -637,6 +662,7 @@ impl<P: Placement> Log<P> {
         let (next, end) = self.table.bounds(segment);
         self.open[log] = Open { segment, next, end };
         self.table.state[segment as usize] = State::Open;
+        self.dead_segments.used(segment);
         self.table.log[segment as usize] = log as u8;
         self.table.opened[segment as usize] = self.clock;
         self.table.youngest[segment as usize] = 0;

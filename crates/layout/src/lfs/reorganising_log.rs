@@ -177,6 +177,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
             }
         }
         self.slots = slots;
+        self.log.tell_the_dead(device);
     }
 }
 
@@ -222,7 +223,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         if !keeps {
             self.log.placement_mut().set_kept(block, false);
         }
-        Ok(self.log.write(block, client, device)?)
+        BlockLayout::write(&mut self.log, block, name, client, device)
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
@@ -254,16 +255,16 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        self.log.delete(block, device);
+        BlockLayout::delete(&mut self.log, block, device);
         self.reorganiser.delete(block);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        Ok(self.log.sync(client, device)?)
+        BlockLayout::sync(&mut self.log, client, device)
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        Ok(self.log.sync_all(device)?)
+        BlockLayout::sync_all(&mut self.log, device)
     }
 
     fn place_of(&self, block: u32) -> Place {
@@ -284,7 +285,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         free_wanted: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
-        if self.log.collect_ahead(free_wanted, device)? {
+        if self.log.work_ahead(free_wanted, device)? {
             return Ok(true);
         }
         self.room.note(self.log.log());
@@ -292,8 +293,13 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         let chosen = self.reorganiser.rest(&view);
         if chosen {
             self.move_chosen(device);
+            self.log.tell_the_dead(device);
         }
         Ok(chosen)
+    }
+
+    fn tell_what_dies(&mut self) {
+        self.log.tell_what_dies();
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {

@@ -7,6 +7,7 @@
 
 use super::{JournalPlace, Journaled, WriteAheadSetting};
 use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::dead_places::DeadPlaces;
 use crate::free_places::FreePlaces;
 
 /// No block, no entry.
@@ -36,6 +37,8 @@ pub(super) struct Journal {
     entry_of: Vec<u32>,
     /// Places that wait to be propagated, and the block of each.
     waiting: FreePlaces,
+    /// Places that the layout inside has called dead since the last commit.
+    pub(super) dead: DeadPlaces,
     block_at: Vec<u32>,
     /// Of each block, one of the places where it waits; of each such place, the next.
     waiting_at: Vec<u32>,
@@ -69,6 +72,7 @@ impl Journal {
             gathered: Vec::new(),
             entry_of: vec![NONE; places as usize],
             waiting: FreePlaces::none_free(places),
+            dead: DeadPlaces::default(),
             block_at: vec![NONE; places as usize],
             waiting_at: Vec::new(),
             next_of_block: vec![NONE; places as usize],
@@ -141,6 +145,7 @@ impl Journal {
         self.has_sent_data |= !contents.is_empty();
         for (index, place) in (slot..slot + blocks).enumerate() {
             let block = contents.get(index).copied().unwrap_or(NONE);
+            self.dead.used(place);
             let entry = self.entry_of[place as usize];
             if entry == NONE {
                 self.entry_of[place as usize] = self.gathered.len() as u32;
@@ -155,6 +160,7 @@ impl Journal {
     pub(super) fn revoke(&mut self, slot: u32, blocks: u32) {
         self.has_sent_data = true;
         for place in slot..slot + blocks {
+            self.dead.used(place);
             let entry = std::mem::replace(&mut self.entry_of[place as usize], NONE);
             if entry != NONE {
                 self.gathered[entry as usize].0 = NONE;
@@ -245,6 +251,25 @@ impl Journal {
         self.has_sent_data = false;
         gathered.clear();
         self.gathered = gathered;
+        self.tell_the_dead(device);
+    }
+
+    pub(super) fn tell_what_dies(&mut self) {
+        self.dead.begin(self.setting.inner_places);
+    }
+
+    /// Tells the device of dead places; the ring may lie between two of them.
+    fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+        let (first, journal_places) = (self.first, self.setting.journal_places);
+        self.dead.tell_as(device, |device, slot, places| {
+            let before = first.saturating_sub(slot).min(places);
+            if before > 0 {
+                device.discard(slot, before);
+            }
+            if before < places {
+                device.discard(slot + before + journal_places, places - before);
+            }
+        });
     }
 
     /// How many of `records` make the next transaction: no block is torn unless it is larger than a

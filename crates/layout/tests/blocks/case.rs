@@ -33,13 +33,16 @@ pub(crate) struct Case {
     pub(crate) files: u32,
     pub(crate) steps: u32,
     pub(crate) seed: u64,
+    /// Whether the device is told what dies.
+    pub(crate) tells: bool,
 }
 
 pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let sizes = (1_u32..4, prop_oneof![Just(1_u32), 2_u32..40], 20_u32..140);
     let before = (prop_oneof![Just(0_u32), 1_u32..45], any::<bool>());
     let load = (0_u32..40, 1_u32..8, 20_u32..400, any::<u64>());
-    (0..KINDS, sizes, before, load).prop_map(|(kind, sizes, before, load)| Case {
+    let kinds = (0..KINDS, any::<bool>());
+    (kinds, sizes, before, load).prop_map(|((kind, tells), sizes, before, load)| Case {
         kind,
         clients: sizes.0,
         buffer_blocks: sizes.1,
@@ -50,6 +53,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         files: load.1,
         steps: load.2,
         seed: load.3,
+        tells,
     })
 }
 
@@ -95,6 +99,8 @@ pub(crate) struct Ran {
     pub(crate) done_after_refusal: u32,
     /// Transfers that were issued together with others.
     pub(crate) together: u64,
+    /// Places with dead data that the layout has said are dead.
+    pub(crate) discarded: u64,
 }
 
 /// What a layout promises beyond what all do.
@@ -133,7 +139,13 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             },
             stream: RandomStreams::new(case.seed).stream("operations"),
             units: (BLOCK_BYTES / layout.unit_bytes(BLOCK_BYTES)) as u32,
-            ran: Ran { taken: Vec::new(), refused: 0, done_after_refusal: 0, together: 0 },
+            ran: Ran {
+                taken: Vec::new(),
+                refused: 0,
+                done_after_refusal: 0,
+                together: 0,
+                discarded: 0,
+            },
             layout,
         };
         run.layout.ensure_blocks(blocks);
@@ -147,6 +159,9 @@ impl<'a, L: BlockLayout> Run<'a, L> {
     /// Runs the case to its end.
     pub(crate) fn run(mut self) -> Ran {
         self.lay_out();
+        if self.case.tells {
+            self.layout.tell_what_dies();
+        }
         // What a layout counts while it lays out is its own business.
         let laid_out = self.layout.counts();
         for step in 0..self.case.steps {
@@ -174,6 +189,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
             matches!(taken.0.purpose, Purpose::RecoveryRead | Purpose::RecoveryWrite)
         };
         assert!(recovery.all(is_recovery), "only recovery happens after a crash");
+        self.ran.discarded = self.shadow.discarded;
         self.ran.together = self.shadow.transfers_together();
         self.ran.taken = self.shadow.taken;
         self.ran
@@ -282,8 +298,9 @@ impl<'a, L: BlockLayout> Run<'a, L> {
         for block in first..end {
             let name = FileBlock { file, block };
             if let Some(number) = self.names.find(name) {
-                self.layout.delete(number, &mut self.shadow);
+                // From here on its last version may be forgotten.
                 self.shadow.deleted(number);
+                self.layout.delete(number, &mut self.shadow);
                 self.names.drop_block(name);
             }
         }

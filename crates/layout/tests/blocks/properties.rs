@@ -44,6 +44,7 @@ fn plain(kind: usize) -> Case {
         files: 3,
         steps: 300,
         seed: 1,
+        tells: false,
     }
 }
 
@@ -66,5 +67,16 @@ fn every_layout_issues_what_lies_in_pieces_together() {
         let ran = kinds::run(&Case { deletions: 20, ..plain(kind) });
         let (together, all) = (ran.together, ran.taken.len());
         assert!(together > 10, "{}: {together} of {all} transfers", kinds::name(kind));
+    }
+}
+
+/// Every layout says what has died, and only where somebody asks.
+#[test]
+fn every_layout_tells_what_dies() {
+    for kind in 0..KINDS {
+        let case = Case { deletions: 25, steps: 1000, ..plain(kind) };
+        assert_eq!(kinds::run(&case).discarded, 0, "{}", kinds::name(kind));
+        let told = kinds::run(&Case { tells: true, ..case });
+        assert!(told.discarded > 50, "{}: {}", kinds::name(kind), told.discarded);
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Shadow {
     /// What reads for users have found.
     pub(crate) found: Vec<Version>,
     transfers_left: u64,
+    /// Places with dead data that the layout has said are dead.
+    pub(crate) discarded: u64,
     together: Together,
 }
 
@@ -96,6 +98,7 @@ impl Shadow {
             taken: Vec::new(),
             found: Vec::new(),
             transfers_left: 0,
+            discarded: 0,
             together: Together::default(),
         }
     }
@@ -275,6 +278,30 @@ impl BlockDevice for Shadow {
                     self.found.extend(found);
                 }
             }
+        }
+    }
+
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        assert!(blocks > 0, "nothing is discarded");
+        self.together.settle();
+        self.grow(slot + blocks);
+        for place in slot..slot + blocks {
+            let Some(version) = self.places[place as usize].take() else { continue };
+            self.discarded += 1;
+            let left = self.copies.get_mut(&version).expect("what lies there is counted");
+            *left -= 1;
+            if *left > 0 {
+                continue;
+            }
+            self.copies.remove(&version);
+            let (block, number) = (version.0 as usize, version.1);
+            // In a layout in place a newer version may wait to come to another place.
+            let is_needed = if self.is_atomic {
+                self.committed[block] == number
+            } else {
+                self.newest[block] == number
+            };
+            assert!(!is_needed, "{version:?} is discarded at {place}");
         }
     }
 

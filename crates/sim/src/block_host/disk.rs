@@ -8,7 +8,7 @@
 use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
 };
-use agewell_disk::{Device, DeviceModel, WriteRule};
+use agewell_disk::{Device, DeviceModel, FlashCounts, WriteRule};
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::{CostMeter, LogShape};
@@ -36,6 +36,8 @@ pub(crate) struct TimedDisk {
     idle_since_ns: u64,
     /// When the last transfer for a user had come in and been looked at.
     answered_ns: u64,
+    /// Whether the drive is told what dies.
+    takes_discards: bool,
     pub(super) timing: Timing,
     pub(super) together: Together,
     /// A second disk, equal to the first.
@@ -110,6 +112,7 @@ impl TimedDisk {
             now_ns: 0,
             idle_since_ns: 0,
             answered_ns: 0,
+            takes_discards: false,
             together: Together::new(match &timing {
                 Timing::Simple { .. } => 1,
                 Timing::Mechanical(device) => device.queue_depth(),
@@ -136,6 +139,38 @@ impl TimedDisk {
     pub(crate) fn written_before(&mut self, slot: u32, blocks: u32) {
         if self.zones.zone_sectors > 0 {
             self.transfer(&Transfer::of_blocks(Purpose::NewData, slot, blocks), &[]);
+        }
+    }
+
+    /// A block of `bytes` lay in `place` and those behind it before the first request.
+    pub(crate) fn lay_down(&mut self, place: u32, bytes: u64) {
+        let sector = self.zones.base_sector + self.addresses.of(place) * self.unit_sectors;
+        if let Timing::Mechanical(device) = &mut self.timing {
+            let sectors = (bytes / SECTOR_BYTES).min(device.capacity().0 - sector);
+            device.lay_down(Sector(sector), SectorCount(sectors));
+        }
+    }
+
+    /// Has the drive told what dies, if that is of use to it; whether it is. A drive whose zones are
+    /// emptied before they are written again needs no other word.
+    pub(crate) fn take_discards(&mut self) -> bool {
+        self.takes_discards = match &self.timing {
+            Timing::Simple { .. } => false,
+            Timing::Mechanical(device) => {
+                device.layout_advice().wants_discards && self.zones.zone_sectors == 0
+            }
+        };
+        self.takes_discards
+    }
+
+    /// What a flash drive has done, if it is one.
+    pub(crate) fn flash_counts(&self) -> Option<FlashCounts> {
+        match &self.timing {
+            Timing::Mechanical(device) => match &**device {
+                DeviceModel::Flash(flash) => Some(flash.counts()),
+                _ => None,
+            },
+            Timing::Simple { .. } => None,
         }
     }
 
@@ -207,8 +242,8 @@ impl BlockDevice for TimedDisk {
             return;
         }
         let sectors = self.sectors(transfer);
-        let writes = transfer.purpose.writes();
-        let operation = if writes { Operation::Write } else { Operation::Read };
+        let operation = operation_of(transfer.purpose);
+        let writes = operation == Operation::Write;
         if let Some(place) = self.second_place(transfer.slot) {
             let sector = u64::from(place) * self.unit_sectors;
             // The arm is where it was left (Matthews 1999, §3.4).
@@ -234,6 +269,12 @@ impl BlockDevice for TimedDisk {
         }
     }
 
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        if self.takes_discards && self.second_place(slot).is_none() {
+            self.transfer(&Transfer::of_blocks(Purpose::Discard, slot, blocks), &[]);
+        }
+    }
+
     fn begin_together(&mut self) {
         self.together.begin();
     }
@@ -255,6 +296,15 @@ impl BlockDevice for TimedDisk {
     fn spent_ns(&mut self) -> Option<u64> {
         self.settle();
         Some(self.meter.total_ns())
+    }
+}
+
+/// What a drive is asked to do for `purpose`.
+pub(super) fn operation_of(purpose: Purpose) -> Operation {
+    match purpose {
+        Purpose::Discard => Operation::Discard,
+        purpose if purpose.writes() => Operation::Write,
+        _ => Operation::Read,
     }
 }
 

@@ -137,6 +137,16 @@ impl<L: BlockLayout> HostRun<L> {
         self.layout.fragment(first, blocks, chunk_blocks)
     }
 
+    /// Has the drive hold every block that the layout has on it. Where a block lies in pieces it is
+    /// taken to lie behind the first of them: enough for a drive that only counts what it holds.
+    pub(crate) fn lay_down(&mut self, block_bytes: u64) {
+        for block in 0..self.files.numbered() {
+            if let Place::Disk(place) = self.layout.place_of(block) {
+                self.disk.lay_down(place, block_bytes);
+            }
+        }
+    }
+
     /// Serves `request`; a file that it makes is made in `directory_of` it.
     ///
     /// # Errors

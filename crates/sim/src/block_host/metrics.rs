@@ -1,5 +1,6 @@
 //! The metrics of a run of file requests under their fixed names.
 
+use agewell_disk::FlashCounts;
 use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::BlockCounts;
 use agewell_layout::lfs::policy::cost::CostModel;
@@ -14,6 +15,8 @@ use crate::metrics::Distribution;
 pub(crate) struct Totals<'a> {
     pub(crate) counts: BlockCounts,
     pub(crate) meter: &'a CostMeter,
+    /// What the drive has done, if it is flash.
+    pub(crate) flash: Option<FlashCounts>,
     pub(crate) host: HostCounts,
     /// What reading ahead came to, if anything is read ahead.
     pub(crate) ahead: Option<PrefetchCounts>,
@@ -65,6 +68,9 @@ pub(crate) fn metrics(totals: &Totals) -> Map<String, Value> {
         let written = counts.new_blocks + counts.moved_blocks;
         json!(share(written, counts.new_blocks))
     });
+    if let Some(flash) = &totals.flash {
+        put("flash_write_amplification", json!(flash.write_amplification()));
+    }
     put("user_blocks", json!(counts.user_blocks));
     put("absorbed_blocks", json!(counts.absorbed_blocks));
     put("new_blocks", json!(counts.new_blocks));

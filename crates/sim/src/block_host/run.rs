@@ -173,6 +173,10 @@ impl<L: BlockLayout> Lane<L> {
         }
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
+        host.lay_down(block_bytes);
+        if experiment.host.discards && host.disk.take_discards() {
+            host.layout.tell_what_dies();
+        }
         host.disk.begin_measuring();
         let before = host.layout.counts();
         let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);
@@ -233,6 +237,7 @@ impl<L: BlockLayout> Lane<L> {
         metrics(&Totals {
             counts: self.host.layout.counts().since(&self.before),
             meter: self.host.disk.meter(),
+            flash: self.host.disk.flash_counts(),
             host: self.host.counts,
             ahead: self.prefetches.then_some(self.host.ahead.counts),
             responses: &self.host.responses,

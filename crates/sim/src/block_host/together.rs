@@ -8,12 +8,12 @@
 //!
 //! Cost: one sort of the completions a call; nothing is allocated once the lists have grown.
 
-use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
+use agewell_core::{BlockRequest, Sector, SectorCount, SimTime};
 use agewell_disk::{Device, Service};
 use agewell_layout::block_device::{Purpose, Transfer};
 use agewell_trace::record::{BlockRow, flag};
 
-use super::disk::{TimedDisk, Timing};
+use super::disk::{TimedDisk, Timing, operation_of};
 
 /// What has been gathered.
 #[derive(Clone)]
@@ -60,9 +60,8 @@ impl Together {
 impl TimedDisk {
     /// Keeps `transfer` for later; false, with nothing kept, if it has to be carried out by itself.
     pub(super) fn gather(&mut self, transfer: &Transfer) -> bool {
-        let writes = transfer.purpose.writes();
         let is_apart = self.goes_apart(transfer);
-        let operation = if writes { Operation::Write } else { Operation::Read };
+        let operation = operation_of(transfer.purpose);
         let gathered = self.together.requests.first().map(|request| request.operation);
         if is_apart || gathered.is_some_and(|gathered| gathered != operation) {
             self.settle();

@@ -33,6 +33,8 @@ pub struct Host {
     pub idle_cleaning: Option<IdleCleaning>,
     /// What is read before anybody asks.
     pub prefetch: Prefetch,
+    /// Whether a device that has use for it is told what dies.
+    pub discards: bool,
 }
 
 /// Size of a write buffer.
@@ -88,6 +90,7 @@ impl Host {
             write_overhead: table.duration("write_overhead")?.unwrap_or(SimDuration::ZERO),
             idle_cleaning: (idle == Idle::Clean).then_some(IdleCleaning { after, segments }),
             prefetch: Self::read_prefetch(&mut table)?,
+            discards: table.boolean("discards")?.unwrap_or(true),
         };
         table.finish()?;
         if host.prefetch != Prefetch::None && host.server_cache_bytes < block_bytes {
@@ -145,6 +148,7 @@ impl Host {
             "idle_cleaning": if self.idle_cleaning.is_some() { "clean" } else { "none" },
             "idle_after": duration(idle.after),
             "idle_segments": idle.segments,
+            "discards": self.discards,
         });
         match self.prefetch {
             Prefetch::None => table["prefetch"] = json!("none"),

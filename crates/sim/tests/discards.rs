@@ -1,0 +1,117 @@
+//! Layouts on a flash drive that they fill, with and without being told what is dead.
+
+use std::path::{Path, PathBuf};
+
+use agewell_sim::{AnyExperiment, Places, run};
+use serde_json::{Value, json};
+
+fn repository() -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned()
+}
+
+/// The metrics of an example with another layout, told or not.
+fn metrics(example: &str, layout: &Value, discards: bool) -> Value {
+    let base = repository().join("examples/discards");
+    let text = std::fs::read_to_string(base.join(example)).expect("an example");
+    let table: toml::Table = text.parse().expect("TOML");
+    let mut value = serde_json::to_value(table).expect("TOML is JSON");
+    value["host"]["discards"] = json!(discards);
+    value["layout"] = layout.clone();
+    value["run"] = json!({ "lower_bound": false });
+    let catalogue = repository().join("devices");
+    let places = Places { base: &base, catalogue: &catalogue };
+    let experiment = AnyExperiment::from_value(value).expect("the experiment is well formed");
+    let outcome = run(&experiment, places, &mut |_| true).expect("the run ends");
+    outcome.document["metrics"].clone()
+}
+
+fn amplification(metrics: &Value) -> f64 {
+    metrics["flash_write_amplification"].as_f64().expect("something was written")
+}
+
+fn disk_s(metrics: &Value) -> f64 {
+    metrics["disk_seconds"].as_f64().expect("a number")
+}
+
+fn log(segment: &str, reserve: u32) -> Value {
+    json!({ "kind": "lfs", "collect": "clean", "segment_size": segment,
+        "reserve_segments": reserve })
+}
+
+/// What is asked for, in words, and the layout.
+fn cases() -> Vec<(&'static str, &'static str, Value)> {
+    let plain = |kind: &str| json!({ "kind": kind });
+    vec![
+        ("update.toml", "log, segments of 64 KiB", log("64 KiB", 1)),
+        ("update.toml", "log, 512 KiB", log("512 KiB", 1)),
+        ("update.toml", "log, 512 KiB, a tenth kept free", log("512 KiB", 100)),
+        ("update.toml", "log, 8 MiB: an erase block of every die", log("8 MiB", 1)),
+        ("update.toml", "write-anywhere", plain("write-anywhere")),
+        ("update.toml", "in place", plain("sequential")),
+        ("develop.toml", "`ffs`", plain("ffs")),
+        ("develop.toml", "in place", plain("sequential")),
+        ("develop.toml", "write-anywhere", plain("write-anywhere")),
+        ("develop.toml", "log, adaptive", plain("lfs")),
+    ]
+}
+
+#[test]
+fn telling_what_is_dead_saves_the_drive_copying_it() {
+    let mut table = String::from(
+        "| load | layout | drive writes, untold | told | disk s, untold | told |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    for (example, what, layout) in cases() {
+        let [untold, told] = [false, true].map(|discards| metrics(example, &layout, discards));
+        let (without, with) = (amplification(&untold), amplification(&told));
+        assert!(with <= without * 1.005, "{what}: {without} untold, {with} told");
+        // When a die collects changes with everything it hears, and time with it by a few per cent
+        // either way; that is all that telling may cost.
+        assert!(disk_s(&told) < 1.08 * disk_s(&untold), "{what}");
+        assert!(untold["discard_seconds"].is_null(), "{what}");
+        let is_all_live = what == "in place" && example == "update.toml";
+        assert_eq!(told["discard_seconds"].is_null(), is_all_live, "{what}");
+        let line = format!(
+            "| `{}` | {what} | {without:.2} | {with:.2} | {:.1} | {:.1} |\n",
+            example.trim_end_matches(".toml"),
+            disk_s(&untold),
+            disk_s(&told)
+        );
+        table.push_str(&line);
+    }
+    documented("docs/concepts/drives-of-today.md", "discards", &table);
+}
+
+#[test]
+fn a_drive_with_an_arm_is_told_nothing() {
+    let experiment = |discards: bool| {
+        let value = json!({
+            "workload": { "kind": "random-update", "blocks": 2000, "updates_per_block": 3,
+                "utilization": 0.7 },
+            "host": { "discards": discards },
+            "layout": { "kind": "write-anywhere" },
+            "device": { "model": "hp-97560" },
+        });
+        let catalogue = repository().join("devices");
+        let places = Places { base: Path::new("."), catalogue: &catalogue };
+        let experiment = AnyExperiment::from_value(value).expect("well formed");
+        run(&experiment, places, &mut |_| true).expect("the run ends").document["metrics"].clone()
+    };
+    assert_eq!(experiment(true), experiment(false));
+}
+
+/// Compares `table` with what `page` has between the marks called `name`, or writes it there if
+/// the environment has `AGEWELL_UPDATE_DOCS`.
+fn documented(page: &str, name: &str, table: &str) {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let path = repository().join(page);
+    let text = std::fs::read_to_string(&path).expect("a page of the documentation");
+    let from = text.find(&begin).expect("the begin mark") + begin.len();
+    let to = text.find(&end).expect("the end mark");
+    if std::env::var_os("AGEWELL_UPDATE_DOCS").is_some() {
+        let updated = format!("{}{table}{}", &text[..from], &text[to..]);
+        std::fs::write(&path, updated).expect("a page that is writable");
+        return;
+    }
+    assert_eq!(&text[from..to], table, "run this test with AGEWELL_UPDATE_DOCS=1 to rewrite it");
+}
