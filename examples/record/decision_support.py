@@ -15,11 +15,10 @@ from __future__ import annotations
 import csv
 import itertools
 import shlex
-import shutil
 
 import harness
 from build import TRACED_CALLS
-from pgbench import Pgbench
+from postgres import PostgresWorkload
 from warehouse import INDICES, SCHEMA, Warehouse
 from warehouse_queries import QUERIES, REFRESH_SHARE
 from workload import Session
@@ -50,7 +49,7 @@ SETTINGS = {
 TABLESPACES = ("tables", "indices", "temporary")
 
 
-class DecisionSupport(Pgbench):
+class DecisionSupport(PostgresWorkload):
     """See the module."""
 
     name = "decision-support"
@@ -58,35 +57,16 @@ class DecisionSupport(Pgbench):
     size_bytes = 1228 << 20
     memory_limit_bytes = 192 << 20
     tools = ("postgres", "psql", "setpriv", "strace")
+    settings = SETTINGS
+    directories = TABLESPACES
 
     def versions(self) -> dict[str, str]:
         strace = harness.run(["strace", "--version"]).splitlines()[0].split()[-1]
         return {**super().versions(), "strace": strace}
 
     def prepare(self, session: Session) -> None:
-        data = session.mount / "data"
-        for directory in (data, session.scratch, *(session.mount / name for name in TABLESPACES)):
-            directory.mkdir(exist_ok=True)
-            shutil.chown(directory, self.account(), "nogroup")
-            directory.chmod(0o700)
+        self.set_up(session)
         (session.mount / "marks").mkdir()
-        harness.run(
-            self.command(
-                "initdb",
-                "-D",
-                str(data),
-                "-U",
-                "bench",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-            )
-        )
-        settings = {**SETTINGS, "unix_socket_directories": f"'{session.scratch}'"}
-        with (data / "postgresql.conf").open("a") as configuration:
-            configuration.writelines(f"{name} = {value}\n" for name, value in settings.items())
-        self.start(session)
-        harness.run(self.command("createdb", "-h", str(session.scratch), "-U", "bench", "bench"))
         self.load(session)
         self.note_relations(session)
         self.stop(session)

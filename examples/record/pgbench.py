@@ -7,14 +7,11 @@ not, and pauses.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
-from pathlib import Path
 
 import harness
-from harness import RecordError
-from workload import Session, Workload
+from postgres import PostgresWorkload
+from workload import Session
 
 SCALE = 50
 CLIENTS = 8
@@ -46,46 +43,15 @@ SETTINGS = {
 }
 
 
-class Pgbench(Workload):
+class Pgbench(PostgresWorkload):
     """See the module."""
 
     name = "pgbench"
     description = f"PostgreSQL pgbench, TPC-B-like, scale {SCALE}, {CLIENTS} clients, rate by phase"
     size_bytes = 1228 << 20
     memory_limit_bytes = 128 << 20
-    tools: tuple[str, ...] = ("postgres", "setpriv")
-
-    def __init__(self) -> None:
-        self.server_running = False
-
-    def versions(self) -> dict[str, str]:
-        return {
-            "PostgreSQL": harness.run([str(self.program("postgres")), "--version"])
-            .split(None, 2)[2]
-            .strip()
-        }
-
-    @staticmethod
-    def program(name: str) -> Path:
-        """A program of the server's installation, of which only `postgres` need be on the path."""
-        postgres = shutil.which("postgres")
-        if postgres is None:
-            raise RecordError("the program postgres is not installed, and this recording needs it")
-        found = Path(postgres).resolve().parent / name
-        if not found.exists():
-            raise RecordError(f"{found} is missing; install the package that holds {name}")
-        return found
-
-    @staticmethod
-    def account() -> str:
-        """The server refuses to run as root."""
-        passwd = Path("/etc/passwd").read_text()
-        return "postgres" if "\npostgres:" in passwd else "nobody"
-
-    def command(self, name: str, *arguments: str) -> list[str]:
-        """A program of the installation, run as the server's user."""
-        drop = ["setpriv", "--reuid", self.account(), "--regid", "nogroup", "--clear-groups"]
-        return [*drop, str(self.program(name)), *arguments]
+    tools = ("postgres", "setpriv")
+    settings = SETTINGS
 
     def client(self, session: Session, *arguments: str) -> list[str]:
         """pgbench against our server."""
@@ -94,53 +60,11 @@ class Pgbench(Workload):
         )
 
     def prepare(self, session: Session) -> None:
-        data = session.mount / "data"
-        for directory in (data, session.scratch):
-            directory.mkdir(exist_ok=True)
-            shutil.chown(directory, self.account(), "nogroup")
-        data.chmod(0o700)
-        harness.run(
-            self.command(
-                "initdb",
-                "-D",
-                str(data),
-                "-U",
-                "bench",
-                "--auth=trust",
-                "--encoding=UTF8",
-                "--locale=C",
-            )
-        )
-        settings = {**SETTINGS, "unix_socket_directories": f"'{session.scratch}'"}
-        with (data / "postgresql.conf").open("a") as configuration:
-            configuration.writelines(f"{name} = {value}\n" for name, value in settings.items())
-        self.start(session)
-        harness.run(self.command("createdb", "-h", str(session.scratch), "-U", "bench", "bench"))
+        self.set_up(session)
         harness.run(self.client(session, "-i", "-q", "-s", str(SCALE)))
+        # Recorded with a server that has just begun.
         self.stop(session)
         self.start(session)
-
-    def start(self, session: Session) -> None:
-        """Start the server inside the memory limit and wait until it answers."""
-        arguments = [
-            "-D",
-            str(session.mount / "data"),
-            "-l",
-            str(session.scratch / "server.log"),
-            "-w",
-            "start",
-        ]
-        with open(os.devnull, "wb") as nothing:
-            # pg_ctl leaves the server in a session of its own, so that it outlives this child.
-            harness.run_child(self.command("pg_ctl", *arguments), session.group, stdout=nothing)
-        self.server_running = True
-
-    def stop(self, session: Session) -> None:
-        """Stop the server and wait until it has."""
-        harness.run(
-            self.command("pg_ctl", "-D", str(session.mount / "data"), "-m", "fast", "-w", "stop")
-        )
-        self.server_running = False
 
     def run(self, session: Session) -> None:
         for number, (name, rate, seconds) in enumerate(PHASES):
@@ -164,12 +88,3 @@ class Pgbench(Workload):
             time.sleep(1)
         session.phase("checkpoint and stop")
         self.stop(session)
-
-    def finish(self, session: Session) -> None:
-        if self.server_running:
-            self.server_running = False
-            harness.run(
-                self.command(
-                    "pg_ctl", "-D", str(session.mount / "data"), "-m", "immediate", "-w", "stop"
-                )
-            )
