@@ -187,6 +187,23 @@ pub trait BlockDevice {
     /// What was transferred before is done before anything that follows.
     fn wait(&mut self) {}
 
+    /// Transfers from here to [`BlockDevice::end_behind`] go on while the layout does other things:
+    /// the disk that they are on does them in their order before whatever is asked of it later, and
+    /// another disk, where there is one, does not wait for them. Where there is none they are
+    /// transfers like others.
+    fn begin_behind(&mut self) {}
+
+    /// What follows is waited for again.
+    fn end_behind(&mut self) {}
+
+    /// Whether all that was to go on behind is done.
+    fn has_caught_up(&self) -> bool {
+        true
+    }
+
+    /// Waits for all that goes on behind.
+    fn catch_up(&mut self) {}
+
     /// What all its transfers have taken so far, ns, if it knows; it waits for them. A layout that
     /// moves data to where it is read faster must know what reads take; it may compare no more than
     /// that.

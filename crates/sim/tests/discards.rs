@@ -1,28 +1,26 @@
 //! Layouts on a flash drive that they fill, with and without being told what is dead.
 
-use std::path::{Path, PathBuf};
+mod documented;
+mod simulated;
 
-use agewell_sim::{AnyExperiment, Places, run};
+use std::path::Path;
+
+use documented::documented;
 use serde_json::{Value, json};
-
-fn repository() -> PathBuf {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).to_owned()
-}
+use simulated::simulate;
 
 /// The metrics of an example with another layout, told or not.
 fn metrics(example: &str, layout: &Value, discards: bool) -> Value {
-    let base = repository().join("examples/discards");
+    let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/discards"));
     let text = std::fs::read_to_string(base.join(example)).expect("an example");
     let table: toml::Table = text.parse().expect("TOML");
     let mut value = serde_json::to_value(table).expect("TOML is JSON");
     value["host"]["discards"] = json!(discards);
     value["layout"] = layout.clone();
     value["run"] = json!({ "lower_bound": false });
-    let catalogue = repository().join("devices");
-    let places = Places { base: &base, catalogue: &catalogue };
-    let experiment = AnyExperiment::from_value(value).expect("the experiment is well formed");
-    let outcome = run(&experiment, places, &mut |_| true).expect("the run ends");
-    outcome.document["metrics"].clone()
+    let device = value["device"]["model"].as_str().expect("a file beside it");
+    value["device"]["model"] = json!(base.join(device));
+    simulate(&value).expect("the run ends")["metrics"].clone()
 }
 
 fn amplification(metrics: &Value) -> f64 {
@@ -92,26 +90,7 @@ fn a_drive_with_an_arm_is_told_nothing() {
             "layout": { "kind": "write-anywhere" },
             "device": { "model": "hp-97560" },
         });
-        let catalogue = repository().join("devices");
-        let places = Places { base: Path::new("."), catalogue: &catalogue };
-        let experiment = AnyExperiment::from_value(value).expect("well formed");
-        run(&experiment, places, &mut |_| true).expect("the run ends").document["metrics"].clone()
+        simulate(&value).expect("the run ends")["metrics"].clone()
     };
     assert_eq!(experiment(true), experiment(false));
-}
-
-/// Compares `table` with what `page` has between the marks called `name`, or writes it there if
-/// the environment has `AGEWELL_UPDATE_DOCS`.
-fn documented(page: &str, name: &str, table: &str) {
-    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
-    let path = repository().join(page);
-    let text = std::fs::read_to_string(&path).expect("a page of the documentation");
-    let from = text.find(&begin).expect("the begin mark") + begin.len();
-    let to = text.find(&end).expect("the end mark");
-    if std::env::var_os("AGEWELL_UPDATE_DOCS").is_some() {
-        let updated = format!("{}{table}{}", &text[..from], &text[to..]);
-        std::fs::write(&path, updated).expect("a page that is writable");
-        return;
-    }
-    assert_eq!(&text[from..to], table, "run this test with AGEWELL_UPDATE_DOCS=1 to rewrite it");
 }

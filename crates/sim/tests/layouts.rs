@@ -101,7 +101,12 @@ fn the_disk_was_busy_for_as_long_as_its_requests_took() {
                 // Only where several commands are held does any of it overlap.
                 assert!(busy_ns <= taken_ns, "{case}");
                 assert!(busy_ns == taken_ns || device["model"] != "hp-c3323a", "{case}");
-                assert!(requests.start_ns.windows(2).all(|pair| pair[0] <= pair[1]), "{case}");
+                assert!(requests.enqueue_ns.windows(2).all(|pair| pair[0] <= pair[1]), "{case}");
+                let asked = requests.enqueue_ns.iter().zip(&requests.start_ns);
+                assert!(asked.clone().all(|(asked, start)| asked <= start), "{case}");
+                // Only a journal's own disk goes on while another is waited for.
+                let is_waited_for = asked.clone().all(|(asked, start)| asked == start);
+                assert!(is_waited_for || layout["journal_place"] == "own-disk", "{case}");
             }
         }
     }

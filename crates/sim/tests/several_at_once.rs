@@ -1,10 +1,12 @@
 //! A host that asks for several transfers at once, of drives that hold several commands and of drives
 //! that do not.
 
-use std::path::Path;
+mod documented;
+mod simulated;
 
-use agewell_sim::{AnyExperiment, Places, run};
+use documented::documented;
 use serde_json::{Value, json};
+use simulated::simulate;
 
 /// A file of 64 MiB whose blocks lie in no order on the disk, read in order in pieces of 16 blocks.
 fn scattered(device: &str, prefetch: Option<u32>) -> Value {
@@ -21,11 +23,7 @@ fn scattered(device: &str, prefetch: Option<u32>) -> Value {
         "device": { "model": device },
         "run": { "lower_bound": false },
     });
-    let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
-    let places = Places { base: Path::new("."), catalogue };
-    let experiment = AnyExperiment::from_value(value).expect("the experiment is well formed");
-    let outcome = run(&experiment, places, &mut |_| true).expect("the run ends");
-    outcome.document["metrics"].clone()
+    simulate(&value).expect("the run ends")["metrics"].clone()
 }
 
 fn reading_s(metrics: &Value) -> f64 {
@@ -80,20 +78,4 @@ fn the_documentation_says_what_reading_ahead_saves() {
         table.push_str(&line);
     }
     documented("docs/concepts/drives-of-today.md", "several", &table);
-}
-
-/// Compares `table` with what `page` has between the marks called `name`, or writes it there if
-/// the environment has `AGEWELL_UPDATE_DOCS`.
-fn documented(page: &str, name: &str, table: &str) {
-    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(page);
-    let text = std::fs::read_to_string(&path).expect("a page of the documentation");
-    let from = text.find(&begin).expect("the begin mark") + begin.len();
-    let to = text.find(&end).expect("the end mark");
-    if std::env::var_os("AGEWELL_UPDATE_DOCS").is_some() {
-        let updated = format!("{}{table}{}", &text[..from], &text[to..]);
-        std::fs::write(&path, updated).expect("a page that is writable");
-        return;
-    }
-    assert_eq!(&text[from..to], table, "run this test with AGEWELL_UPDATE_DOCS=1 to rewrite it");
 }

@@ -25,12 +25,15 @@ pub(super) struct Journal {
     setting: WriteAheadSetting,
     /// First outer place of the ring.
     first: u32,
-    /// Where the next transaction begins, and the oldest that is not propagated; from `first` on.
+    /// Where the next transaction begins, and the oldest that is not known to be propagated; from
+    /// `first` on.
     next: u32,
     oldest: u32,
-    /// Places written or left out since the last checkpoint.
+    /// Places written or left out from there on.
     used: u32,
     commits: u32,
+    /// A checkpoint that goes on while the journal does.
+    under_way: Option<UnderWay>,
     /// Places and their blocks for the next transaction; `NONE` where a place was revoked.
     gathered: Vec<(u32, u32)>,
     /// Entry of each place in `gathered`.
@@ -56,6 +59,17 @@ pub(super) struct Journal {
     contents: Vec<u32>,
 }
 
+/// What a checkpoint propagates.
+#[derive(Debug, Clone)]
+struct UnderWay {
+    /// Where the transaction behind it begins.
+    next: u32,
+    /// Places of the ring that it will free.
+    used: u32,
+    /// Places that it writes: first and end.
+    runs: Vec<(u32, u32)>,
+}
+
 impl Journal {
     pub(super) fn new(setting: WriteAheadSetting) -> Self {
         let places = setting.inner_places;
@@ -69,6 +83,7 @@ impl Journal {
             oldest: 1,
             used: 0,
             commits: 0,
+            under_way: None,
             gathered: Vec::new(),
             entry_of: vec![NONE; places as usize],
             waiting: FreePlaces::none_free(places),
@@ -235,11 +250,14 @@ impl Journal {
         let mut rest = &gathered[..];
         while !rest.is_empty() {
             let (transaction, later) = rest.split_at(self.transaction_records(rest));
+            if device.has_caught_up() || !self.has_room(transaction.len() as u32) {
+                self.end_checkpoint(device);
+            }
             self.write_transaction(transaction, device);
             device.commit();
             self.commits += 1;
             let commits = self.setting.checkpoint_commits;
-            let is_half_full = self.used >= self.setting.journal_places / 2;
+            let is_half_full = self.used_since() >= self.setting.journal_places / 2;
             if is_half_full || (commits > 0 && self.commits >= commits) {
                 self.checkpoint(device);
             }
@@ -294,6 +312,19 @@ impl Journal {
         quarter.saturating_sub(header).max(1)
     }
 
+    /// Places written or left out since the last checkpoint began.
+    fn used_since(&self) -> u32 {
+        self.used - self.under_way.as_ref().map_or(0, |under_way| under_way.used)
+    }
+
+    /// Whether a transaction of `records` writes over none that a crash needs.
+    fn has_room(&self, records: u32) -> bool {
+        let taken = self.places_of(records);
+        let rest = self.setting.journal_places - self.next;
+        let left_out = if taken > rest { rest } else { 0 };
+        self.used + left_out + taken < self.setting.journal_places
+    }
+
     fn write_transaction(&mut self, transaction: &[(u32, u32)], device: &mut impl BlockDevice) {
         let records = transaction.len() as u32;
         let taken = self.places_of(records);
@@ -338,15 +369,20 @@ impl Journal {
         }
     }
 
-    /// Writes what waits to its places; whether anything did.
+    /// Writes what waits to its places; whether anything did. A journal on a disk of its own goes on
+    /// meanwhile.
     pub(super) fn checkpoint(&mut self, device: &mut impl BlockDevice) -> bool {
-        if self.used == 0 {
+        if self.used_since() == 0 {
             return false;
         }
+        self.end_checkpoint(device);
         let mut contents = std::mem::take(&mut self.contents);
+        let mut runs = Vec::new();
         let mut from = 0;
+        device.begin_behind();
         device.begin_together();
-        while let Some((slot, end)) = self.next_run(from) {
+        while let Some((slot, end)) = next_run(&self.waiting, from) {
+            runs.push((slot, end));
             contents.clear();
             contents.extend_from_slice(&self.block_at[slot as usize..end as usize]);
             let run = Transfer::of_blocks(Purpose::Propagate, slot, end - slot);
@@ -355,29 +391,33 @@ impl Journal {
             from = end;
         }
         device.end_together();
+        device.end_behind();
         self.contents = contents;
         while let Some(place) = self.waiting.at_or_after(0) {
             self.waiting.take(place);
         }
-        // The records are dead once it is known that the journal begins behind them.
-        device.commit();
-        device.transfer(&Transfer::of_blocks(Purpose::Journal, self.first, 1), &[NONE]);
-        device.commit();
-        (self.oldest, self.used, self.commits) = (self.next, 0, 0);
+        self.under_way = Some(UnderWay { next: self.next, used: self.used, runs });
+        self.commits = 0;
+        if device.has_caught_up() {
+            self.end_checkpoint(device);
+        }
         true
     }
 
-    /// The next places side by side from `from` on that wait.
-    fn next_run(&self, from: u32) -> Option<(u32, u32)> {
-        let slot = self.waiting.at_or_after(from)?;
-        let mut end = slot + 1;
-        while self.waiting.is_free(end) {
-            end += 1;
-        }
-        Some((slot, end))
+    /// The checkpoint that is under way ends: its records are dead once it is known that the journal
+    /// begins behind them.
+    fn end_checkpoint(&mut self, device: &mut impl BlockDevice) {
+        let Some(UnderWay { next, used, .. }) = self.under_way.take() else { return };
+        device.catch_up();
+        device.commit();
+        device.transfer(&Transfer::of_blocks(Purpose::Journal, self.first, 1), &[NONE]);
+        device.commit();
+        self.oldest = next;
+        self.used -= used;
     }
 
-    /// Reads the ring from the oldest transaction on and propagates what it holds.
+    /// Reads the ring from the oldest transaction on and propagates what it holds; what a checkpoint
+    /// was at is done again.
     pub(super) fn recover(&self, device: &mut impl BlockDevice) {
         let mut read = |from: u32, places: u32| {
             if places > 0 {
@@ -392,12 +432,19 @@ impl Journal {
             read(self.oldest, self.setting.journal_places - self.oldest);
             read(1, self.next - 1);
         }
-        let mut from = 0;
+        let mut waiting = self.waiting.clone();
+        let under_way = self.under_way.iter().flat_map(|under_way| &under_way.runs);
+        for place in under_way.flat_map(|(slot, end)| *slot..*end) {
+            if !waiting.is_free(place) {
+                waiting.give_back(place);
+            }
+        }
+        let mut next = next_run(&waiting, 0);
         device.begin_together();
-        while let Some((slot, end)) = self.next_run(from) {
+        while let Some((slot, end)) = next {
             let run = Transfer::of_blocks(Purpose::RecoveryWrite, slot, end - slot);
             self.pass(&run, &[], device);
-            from = end;
+            next = next_run(&waiting, end);
         }
         device.end_together();
     }
@@ -413,6 +460,16 @@ impl Journal {
         let gathered = self.gathered.iter().filter(|(place, _)| *place != NONE).count();
         assert_eq!(entered, gathered, "count of gathered places");
         assert!(self.used < self.setting.journal_places && self.next >= 1, "the ring");
-        assert!(self.used > 0 || self.waiting.free() == 0, "what waits is in the ring");
+        assert!(self.used_since() > 0 || self.waiting.free() == 0, "what waits is in the ring");
     }
+}
+
+/// The next places of `waiting` side by side from `from` on.
+fn next_run(waiting: &FreePlaces, from: u32) -> Option<(u32, u32)> {
+    let slot = waiting.at_or_after(from)?;
+    let mut end = slot + 1;
+    while waiting.is_free(end) {
+        end += 1;
+    }
+    Some((slot, end))
 }

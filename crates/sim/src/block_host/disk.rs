@@ -42,10 +42,22 @@ pub(crate) struct TimedDisk {
     pub(super) together: Together,
     /// A second disk, equal to the first.
     second: Option<SecondDisk>,
+    behind: Behind,
 }
 
-/// A disk that holds the places of a layout from some place on. It works in turn with the first:
-/// the host waits for either.
+/// What the first disk does while the host goes on with the second.
+#[derive(Clone, Copy, Default)]
+struct Behind {
+    /// Whether what is issued now is to go on behind.
+    is_open: bool,
+    /// When the first disk has done all of it.
+    done_ns: u64,
+    /// When the host asked for what the first disk does now.
+    asked_ns: u64,
+}
+
+/// A disk that holds the places of a layout from some place on. The host waits for either disk, but
+/// not for what is to go on behind on the first.
 #[derive(Clone)]
 struct SecondDisk {
     first_place: u32,
@@ -119,6 +131,7 @@ impl TimedDisk {
             }),
             timing,
             second: None,
+            behind: Behind::default(),
         }
     }
 
@@ -253,6 +266,7 @@ impl BlockDevice for TimedDisk {
             self.pass(time_ns);
             return;
         }
+        self.turn_to_first();
         let place = self.addresses.of(transfer.slot) * self.unit_sectors;
         let sector = self.zones.base_sector + place;
         let mut time_ns = 0;
@@ -264,6 +278,7 @@ impl BlockDevice for TimedDisk {
         time_ns += self.serve(0, (sector, sectors), operation, transfer, time_ns);
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
+        self.turn_back();
         if transfer.purpose == Purpose::Read {
             self.answer(self.now_ns + self.read_overhead_ns * u64::from(transfer.blocks));
         }
@@ -293,6 +308,24 @@ impl BlockDevice for TimedDisk {
         self.settle();
     }
 
+    fn begin_behind(&mut self) {
+        self.settle();
+        self.behind.is_open = self.second.is_some();
+    }
+
+    fn end_behind(&mut self) {
+        self.settle();
+        self.behind.is_open = false;
+    }
+
+    fn has_caught_up(&self) -> bool {
+        self.behind.done_ns <= self.now_ns
+    }
+
+    fn catch_up(&mut self) {
+        self.wait_until(self.behind.done_ns);
+    }
+
     fn spent_ns(&mut self) -> Option<u64> {
         self.settle();
         Some(self.meter.total_ns())
@@ -309,6 +342,25 @@ pub(super) fn operation_of(purpose: Purpose) -> Operation {
 }
 
 impl TimedDisk {
+    /// The host turns to the first disk, which may be at something still.
+    pub(super) fn turn_to_first(&mut self) {
+        self.behind.asked_ns = self.now_ns;
+        self.wait_until(self.behind.done_ns);
+    }
+
+    /// The first disk has done what it was asked; the host did not wait if that goes on behind.
+    pub(super) fn turn_back(&mut self) {
+        if self.behind.is_open {
+            self.behind.done_ns = self.now_ns;
+            self.now_ns = self.behind.asked_ns;
+        }
+    }
+
+    /// When the host asked for what the first disk does now.
+    pub(super) fn asked_ns(&self) -> u64 {
+        self.behind.asked_ns
+    }
+
     /// Sectors that `transfer` moves, with its headers.
     fn sectors(&self, transfer: &Transfer) -> u64 {
         let headers = u64::from(transfer.header_bytes).div_ceil(SECTOR_BYTES);
@@ -348,6 +400,7 @@ impl TimedDisk {
         after_ns: u64,
     ) -> u64 {
         let now_ns = self.now_ns + after_ns;
+        let asked_ns = if number == 0 { self.behind.asked_ns + after_ns } else { now_ns };
         let timing = match &mut self.second {
             Some(second) if number == 1 => &mut second.timing,
             _ => &mut self.timing,
@@ -367,7 +420,7 @@ impl TimedDisk {
         };
         if let Some(recorded) = &mut self.recorded {
             recorded.push(BlockRow {
-                enqueue_ns: now_ns,
+                enqueue_ns: asked_ns,
                 start_ns: now_ns,
                 finish_ns: now_ns + time_ns,
                 device: number,

@@ -198,7 +198,9 @@ impl<L: BlockLayout> HostRun<L> {
     /// # Errors
     /// If the log finds no room.
     pub(crate) fn finish(&mut self) -> Result<(), LayoutError> {
-        self.layout.sync_all(&mut self.disk)
+        self.layout.sync_all(&mut self.disk)?;
+        self.disk.catch_up();
+        Ok(())
     }
 
     fn buffer_of(&self, client: u32) -> u32 {

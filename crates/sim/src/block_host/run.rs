@@ -1,6 +1,7 @@
 //! One experiment of file requests, from its configuration to its result document, whatever the
 //! layout.
 
+use agewell_layout::block_device::BlockDevice;
 use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
 use agewell_layout::file_system_blocks::ExaminedFileSystem;
 use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
@@ -227,6 +228,8 @@ impl<L: BlockLayout> Lane<L> {
     /// Disk time that a crash at this moment would cost before the disk could be used.
     fn recovery(&self) -> u64 {
         let mut crashed = self.host.disk.clone();
+        // The crash ends what goes on behind; a disk is not asked before it is at rest.
+        crashed.catch_up();
         let before_ns = crashed.now_ns();
         self.host.layout.recover(&mut crashed);
         crashed.now_ns() - before_ns

@@ -96,6 +96,7 @@ impl TimedDisk {
 
     fn settle_gathered(&mut self) {
         let mut together = std::mem::replace(&mut self.together, Together::new(0));
+        self.turn_to_first();
         let issue_ns = self.now_ns();
         together.services.clear();
         let Timing::Mechanical(device) = &mut self.timing else {
@@ -120,6 +121,7 @@ impl TimedDisk {
             self.take_down(issue_ns, service.finish.0, request);
         }
         self.pass(done_ns - issue_ns);
+        self.turn_back();
         if let Some(answered_ns) = answered_ns {
             // The host looks at what users asked for while the drive goes on with the rest.
             self.answer(answered_ns + self.read_overhead_ns * read_blocks);
@@ -130,9 +132,10 @@ impl TimedDisk {
     }
 
     fn take_down(&mut self, issue_ns: u64, finish_ns: u64, request: &BlockRequest) {
+        let asked_ns = self.asked_ns();
         if let Some(recorded) = &mut self.recorded {
             recorded.push(BlockRow {
-                enqueue_ns: issue_ns,
+                enqueue_ns: asked_ns,
                 start_ns: issue_ns,
                 finish_ns,
                 device: 0,

@@ -6,7 +6,7 @@
 //! system transfers no metadata, the map is that of the last commit.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
@@ -59,9 +59,16 @@ struct CrashDisk {
     committed: BTreeMap<u32, Content>,
     /// Brackets that are open, and what has been issued in them.
     brackets: u32,
-    together: Vec<Transfer>,
+    together: Vec<Vec<(u32, Content)>>,
+    /// Whether what is issued goes on behind, what is still to be done of that, and the transactions
+    /// that there were when it began.
+    is_behind: bool,
+    behind: VecDeque<Vec<(u32, Content)>>,
+    behind_from: usize,
     crashes: u32,
     checkpoints: u32,
+    /// Transactions written while something went on behind.
+    overtaking: u32,
 }
 
 impl CrashDisk {
@@ -82,8 +89,12 @@ impl CrashDisk {
             committed: BTreeMap::new(),
             brackets: 0,
             together: Vec::new(),
+            is_behind: false,
+            behind: VecDeque::new(),
+            behind_from: 0,
             crashes: 0,
             checkpoints: 0,
+            overtaking: 0,
         }
     }
 
@@ -201,14 +212,34 @@ impl CrashDisk {
         self.committed.extend(records.iter().map(|(place, content)| (*place, content.clone())));
     }
 
-    fn propagate(&mut self, transfer: &Transfer) {
-        for unit in 0..transfer.blocks {
-            if unit == transfer.blocks / 2 {
+    /// The places of a propagation and what goes there.
+    fn propagated(&self, transfer: &Transfer) -> Vec<(u32, Content)> {
+        let content_at = |place| self.committed.get(&place).expect("the journal has had it");
+        (transfer.slot..transfer.slot + transfer.blocks)
+            .map(|place| self.inner_place(place))
+            .map(|place| (place, content_at(place).clone()))
+            .collect()
+    }
+
+    fn propagate(&mut self, contents: Vec<(u32, Content)>) {
+        let half = contents.len() / 2;
+        for (unit, (place, content)) in contents.into_iter().enumerate() {
+            if unit == half {
                 self.crash();
             }
-            let place = self.inner_place(transfer.slot + unit);
-            let content = self.committed.get(&place).expect("the journal has had it");
-            self.places[place as usize] = Some(content.clone());
+            self.places[place as usize] = Some(content);
+        }
+        self.crash();
+    }
+
+    /// Does some of what goes on behind, from either end: it was issued together.
+    fn go_on(&mut self, transfers: usize) {
+        for number in 0..transfers {
+            let is_last = (self.transactions.len() + number).is_multiple_of(2);
+            let next = if is_last { self.behind.pop_back() } else { self.behind.pop_front() };
+            if let Some(next) = next {
+                self.propagate(next);
+            }
         }
     }
 
@@ -243,19 +274,27 @@ fn check_block<'a>(
 impl BlockDevice for CrashDisk {
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         match transfer.purpose {
-            Purpose::Propagate if self.brackets > 0 => {
-                self.together.push(*transfer);
+            Purpose::Propagate => {
+                let contents = self.propagated(transfer);
+                if self.is_behind {
+                    self.behind.push_back(contents);
+                } else {
+                    assert!(self.brackets > 0, "a checkpoint issues its writes together");
+                    self.together.push(contents);
+                }
                 return;
             }
-            Purpose::Propagate => self.propagate(transfer),
             Purpose::Journal => {
                 assert_eq!(self.brackets, 0, "a commit goes by itself");
                 if transfer.slot == self.ring_first() {
-                    let last = self.transactions.last().expect("a checkpoint is behind a commit");
-                    self.start = (last.position + last.places, self.transactions.len());
+                    let last = &self.transactions[self.behind_from - 1];
+                    self.start = (last.position + last.places, self.behind_from);
                     self.checkpoints += 1;
                 } else {
+                    self.overtaking += u32::from(!self.behind.is_empty());
                     self.write_transaction(transfer, contents);
+                    // From nothing to more than there is.
+                    self.go_on(self.transactions.len() % 5);
                 }
             }
             purpose => {
@@ -274,11 +313,29 @@ impl BlockDevice for CrashDisk {
     fn end_together(&mut self) {
         self.brackets -= 1;
         if self.brackets == 0 {
-            for transfer in std::mem::take(&mut self.together).iter().rev() {
-                self.propagate(transfer);
-                self.crash();
+            for contents in std::mem::take(&mut self.together).into_iter().rev() {
+                self.propagate(contents);
             }
         }
+    }
+
+    /// The ring has a disk of its own, or nothing goes on behind.
+    fn begin_behind(&mut self) {
+        assert!(self.behind.is_empty(), "one checkpoint at a time");
+        self.is_behind = self.setting.place == JournalPlace::OwnDisk;
+        self.behind_from = self.transactions.len();
+    }
+
+    fn end_behind(&mut self) {
+        self.is_behind = false;
+    }
+
+    fn has_caught_up(&self) -> bool {
+        self.behind.is_empty()
+    }
+
+    fn catch_up(&mut self) {
+        self.go_on(self.behind.len());
     }
 }
 
@@ -472,7 +529,8 @@ impl Run {
     }
 }
 
-fn run(case: &Case) -> (u32, u32, u64) {
+/// Crashes tried, checkpoints, blocks moved, and commits while a checkpoint went on.
+fn run(case: &Case) -> (u32, u32, u64, u32) {
     let mut run = Run::new(case);
     for step in 0..case.steps {
         run.step(case);
@@ -481,7 +539,8 @@ fn run(case: &Case) -> (u32, u32, u64) {
         }
     }
     run.layout.verify();
-    (run.disk.crashes, run.disk.checkpoints, run.layout.counts().moved_blocks)
+    run.disk.catch_up();
+    (run.disk.crashes, run.disk.checkpoints, run.layout.counts().moved_blocks, run.disk.overtaking)
 }
 
 proptest! {
@@ -501,11 +560,12 @@ proptest! {
 /// committed elsewhere.
 #[test]
 fn a_long_run_with_moves_survives_every_crash() {
-    for has_metadata in [false, true] {
+    let places = [JournalPlace::Start, JournalPlace::OwnDisk];
+    for (has_metadata, place) in places.iter().flat_map(|place| [(false, *place), (true, *place)]) {
         let case = Case {
             realloc: true,
             has_metadata,
-            place: JournalPlace::Start,
+            place,
             checkpoint_commits: 0,
             group_places: 60,
             clients: 2,
@@ -516,7 +576,9 @@ fn a_long_run_with_moves_survives_every_crash() {
             steps: 600,
             seed: 1,
         };
-        let (crashes, checkpoints, moved) = run(&case);
+        let (crashes, checkpoints, moved, overtaking) = run(&case);
+        // A journal on a disk of its own goes on while what it held is propagated.
+        assert_eq!(overtaking > 20, place == JournalPlace::OwnDisk, "{overtaking}");
         assert!(
             crashes > 2000 && checkpoints > 5 && moved > 100,
             "{crashes} {checkpoints} {moved}"
