@@ -108,8 +108,8 @@ impl<L: BlockLayout> WriteAhead<L> {
         Self { inner, journal: Journal::new(setting), asked: Vec::new() }
     }
 
-    /// Has the layout inside do something, and commits if that is due: with a full journal only a state
-    /// that may be found after a crash.
+    /// Has the layout inside do something, and commits if that is due: with a full journal only a
+    /// state that may be found after a crash.
     fn within<D: BlockDevice, R>(
         &mut self,
         is_sync: bool,

@@ -229,8 +229,8 @@ impl FastFileSystem {
         }
     }
 
-    /// Makes room for `block`, which an indirect block names. Where there is none, the maps that were
-    /// made for it are given back: 4.4BSD's `ffs_balloc` does the same.
+    /// Makes room for `block`, which an indirect block names. Where there is none, the maps that
+    /// were made for it are given back: 4.4BSD's `ffs_balloc` does the same.
     fn room_behind_indirect(
         &mut self,
         inode: u32,

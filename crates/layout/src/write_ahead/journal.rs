@@ -222,8 +222,8 @@ impl Journal {
             || self.gathered.len() >= self.setting.group_places as usize
     }
 
-    /// Whether what is gathered and `unsettled` places beside it fill half of the largest transaction,
-    /// so that with what one more operation adds they still go in one.
+    /// Whether what is gathered and `unsettled` places beside it fill half of the largest
+    /// transaction, so that with what one more operation adds they still go in one.
     pub(super) fn is_crowded(&self, unsettled: u64) -> bool {
         (self.gathered.len() as u64 + unsettled) * 2 > u64::from(self.records_max())
     }

@@ -313,8 +313,8 @@ proptest! {
     }
 }
 
-/// A block behind the twelfth needs an indirect block, too: with room for one of the two the write is
-/// refused, and the one is given back.
+/// A block behind the twelfth needs an indirect block, too: with room for one of the two the write
+/// is refused, and the one is given back.
 #[test]
 fn regression_a_write_is_refused_where_its_indirect_block_takes_the_last_room() {
     let steps = [
@@ -344,14 +344,14 @@ fn regression_a_write_is_refused_where_its_indirect_block_takes_the_last_room() 
     run.model.check(&run.system);
 }
 
-/// Where a file goes on behind a hole, cutting it back frees no map within the hole: each one made for
-/// a block that is refused is given back by itself.
+/// Where a file goes on behind a hole, cutting it back frees no map within the hole: each one made
+/// for a block that is refused is given back by itself.
 #[test]
 fn maps_made_within_a_hole_are_given_back_when_their_block_is_refused() {
     let parameters = small(Policies::PLAIN, 4096, 1, 0);
     let first_double = (12 + 1024) * 4096;
-    // Free blocks left, and where the refused block lies: behind the indirect block, behind the first
-    // one of the double indirect block, and, of a file that has no maps at all, the same.
+    // Free blocks left, and where the refused block lies: behind the indirect block, behind the
+    // first one of the double indirect block, and, of a file that has no maps at all, the same.
     for (left, is_long, at) in [
         (1, true, 12 * 4096),
         (1, true, first_double),

@@ -94,8 +94,8 @@ impl Model {
         missing.map_or(at, |block| at.max(block * self.block_bytes))
     }
 
-    /// What `file` is given before the byte `at` has room: blocks for maps, at most, and fragments that
-    /// make its last block whole.
+    /// What `file` is given before the byte `at` has room: blocks for maps, at most, and fragments
+    /// that make its last block whole.
     pub(crate) fn needs_before(&self, file: u32, at: u64) -> (u32, u32) {
         let file = &self.files[&file];
         let block = at / self.block_bytes;
