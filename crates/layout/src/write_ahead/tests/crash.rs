@@ -12,7 +12,7 @@ use std::rc::Rc;
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use proptest::prelude::*;
 
-use super::spied::{BlockName, Content, Description, Heard, Spied, State, inode_place};
+use super::spied::{BlockName, Content, Description, FileName, Heard, Spied, State, inode_place};
 use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockLayout, FileBlock, Place};
 use crate::ffs::{FastFileSystem, Parameters, Policies};
@@ -22,8 +22,7 @@ use crate::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting}
 /// Blocks of users' data that fit.
 const CAPACITY: u32 = 160;
 const BLOCK_BYTES: u64 = 8192;
-const PLACE_BYTES: u64 = 1024;
-/// Places of a block.
+/// Places of a block of the file system.
 const UNITS: u32 = 8;
 
 /// No block.
@@ -145,8 +144,11 @@ impl CrashDisk {
         if self.has_metadata {
             self.check_described(state, at);
         } else {
-            for (name, (place, version)) in &state.placed {
-                check_block(*name, *version, *place, at);
+            for (name, (version, places)) in &state.placed {
+                assert_eq!(places.len() as u32, self.setting.block_places, "{name:?}");
+                for place in places {
+                    check_place(*name, *version, *place, at);
+                }
             }
         }
     }
@@ -159,9 +161,13 @@ impl CrashDisk {
             None => &self.initial,
         };
         let mut found = 0;
-        let mut check = |name: BlockName, place: u32| {
+        let pieces = self.setting.block_places / UNITS;
+        let mut check = |file: FileName, block: u32, place: u32| {
+            let name = (file, block / pieces);
             if let Some(version) = state.versions.get(&name) {
-                check_block(name, *version, place, &at);
+                for unit in place..place + UNITS {
+                    check_place(name, *version, unit, &at);
+                }
                 found += 1;
             } else {
                 assert!(state.holes.contains(&name), "{name:?} has been deleted");
@@ -170,7 +176,7 @@ impl CrashDisk {
         for (number, place) in (0..).zip(&self.inode_places) {
             let Some(inode) = description_at(*place).inodes.get(&number) else { continue };
             for (block, place) in &inode.direct {
-                check((inode.file, *block), *place);
+                check(inode.file, *block, *place);
             }
             let Some(indirect) = inode.indirect else { continue };
             let named = description_at(indirect).indirect.get(&indirect);
@@ -179,14 +185,14 @@ impl CrashDisk {
                 assert_eq!(unit_says, named, "an indirect block in two versions");
             }
             for (block, place) in named.expect("what an inode names is an indirect block") {
-                check((inode.file, *block), *place);
+                check(inode.file, *block, *place);
             }
         }
-        assert_eq!(found, state.versions.len(), "blocks are lost");
+        assert_eq!(found, state.versions.len() as u32 * pieces, "blocks are lost");
     }
 
     fn write_transaction(&mut self, transfer: &Transfer, contents: &[u32]) {
-        let header = u64::from(transfer.header_bytes).div_ceil(PLACE_BYTES) as u32;
+        let header = u64::from(transfer.header_bytes).div_ceil(self.setting.place_bytes) as u32;
         let position = transfer.slot - self.ring_first();
         let places = transfer.blocks + header;
         assert!(position + places <= self.setting.journal_places, "beyond the ring's end");
@@ -249,25 +255,23 @@ impl CrashDisk {
         if self.has_metadata {
             return last.state.versions.clone();
         }
-        last.state.placed.iter().map(|(name, (_, version))| (*name, *version)).collect()
+        last.state.placed.iter().map(|(name, (version, _))| (*name, *version)).collect()
     }
 }
 
-fn check_block<'a>(
+fn check_place<'a>(
     name: BlockName,
     version: u64,
     place: u32,
     at: impl Fn(u32) -> Option<&'a Content>,
 ) {
-    for unit in place..place + UNITS {
-        match at(unit) {
-            Some(Content::Data(found, of)) if (*found, *of) == (name, version) => {}
-            Some(Content::Data(found, of)) => {
-                panic!("{found:?} in version {of}, not {name:?} in version {version}, at {unit}")
-            }
-            Some(Content::Metadata(_)) => panic!("metadata, not {name:?}, at {unit}"),
-            None => panic!("{name:?} is named at {unit} and has never been there"),
+    match at(place) {
+        Some(Content::Data(found, of)) if (*found, *of) == (name, version) => {}
+        Some(Content::Data(found, of)) => {
+            panic!("{found:?} in version {of}, not {name:?} in version {version}, at {place}")
         }
+        Some(Content::Metadata(_)) => panic!("metadata, not {name:?}, at {place}"),
+        None => panic!("{name:?} is named at {place} and has never been there"),
     }
 }
 
@@ -343,6 +347,8 @@ impl BlockDevice for CrashDisk {
 #[derive(Debug, Clone)]
 struct Case {
     realloc: bool,
+    /// Blocks of the file system in one of the layout.
+    pieces: u32,
     has_metadata: bool,
     place: JournalPlace,
     checkpoint_commits: u32,
@@ -363,9 +369,11 @@ fn cases() -> impl Strategy<Value = Case> {
     let journal = (prop::sample::select(places), 0_u32..4, 4_u32..300);
     let sizes = (1_u32..4, prop_oneof![1_u32..14, 14_u32..80], 1_u32..8, 20_u32..130);
     let load = (0_u32..40, 20_u32..200, any::<u64>());
-    (any::<bool>(), any::<bool>(), journal, sizes, load).prop_map(
-        |(realloc, has_metadata, journal, sizes, load)| Case {
+    let system = (any::<bool>(), 1_u32..3, any::<bool>());
+    (system, journal, sizes, load).prop_map(
+        |((realloc, pieces, has_metadata), journal, sizes, load)| Case {
             realloc,
+            pieces,
             has_metadata,
             place: journal.0,
             checkpoint_commits: journal.1,
@@ -382,14 +390,18 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 /// A file system of groups of some thirty blocks.
-fn file_system(realloc: bool) -> FastFileSystem {
+fn file_system(case: &Case) -> FastFileSystem {
+    let policies = if case.realloc { Policies::REALLOC } else { Policies::PLAIN };
+    let block_bytes = BLOCK_BYTES as u32 / case.pieces;
     let parameters = Parameters {
+        block_bytes,
+        fragment_bytes: block_bytes / UNITS,
         sectors_per_track: 32,
         heads: 2,
         cylinders_per_group: 12,
         minfree_pct: 0,
         bytes_per_inode: 16_384,
-        ..Parameters::smith_1996(if realloc { Policies::REALLOC } else { Policies::PLAIN })
+        ..Parameters::smith_1996(policies)
     };
     let parameters = parameters.with_data_bytes(u64::from(CAPACITY) * BLOCK_BYTES).unwrap();
     FastFileSystem::new(&parameters).unwrap()
@@ -406,7 +418,7 @@ struct Run {
 
 impl Run {
     fn new(case: &Case) -> Self {
-        let system = file_system(case.realloc);
+        let system = file_system(case);
         let inner_places = (system.total_sectors() / u64::from(system.unit_sectors())) as u32;
         let setting = FileSystemBlocksSetting {
             block_bytes: BLOCK_BYTES,
@@ -416,18 +428,19 @@ impl Run {
             metadata_cache_blocks: 4,
             transfer_bytes_max: 56 << 10,
         };
-        let heard = Rc::new(RefCell::new(Heard::default()));
+        let heard = Rc::new(RefCell::new(Heard::new(case.pieces)));
         let spied = Spied { inner: FileSystemBlocks::new(setting, system), heard };
         // Twice what one operation adds fits in one transaction; where there is nothing but data,
         // what all clients have waiting, too.
         let data_alone = if case.has_metadata { 0 } else { case.clients * case.buffer_blocks };
-        let group = 400 + data_alone * UNITS;
+        let block_places = UNITS * case.pieces;
+        let group = 400 * case.pieces + data_alone * block_places;
         let setting = WriteAheadSetting {
             journaled: Journaled::Full,
             place: case.place,
             inner_places,
-            place_bytes: PLACE_BYTES,
-            block_places: UNITS,
+            place_bytes: BLOCK_BYTES / u64::from(block_places),
+            block_places,
             journal_places: 4 * group,
             group_places: case.group_places,
             checkpoint_commits: case.checkpoint_commits,
@@ -545,7 +558,7 @@ fn run(case: &Case) -> (u32, u32, u64, u32) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 300,
+        cases: 200,
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
@@ -564,6 +577,7 @@ fn a_long_run_with_moves_survives_every_crash() {
     for (has_metadata, place) in places.iter().flat_map(|place| [(false, *place), (true, *place)]) {
         let case = Case {
             realloc: true,
+            pieces: 1,
             has_metadata,
             place,
             checkpoint_commits: 0,

@@ -69,12 +69,13 @@ impl Description {
         all
     }
 
-    fn block_names(&self) -> BTreeSet<BlockName> {
+    /// The blocks of the layout, each of `pieces` of the file system, that have a place.
+    fn block_names(&self, pieces: u32) -> BTreeSet<BlockName> {
         let mut names = BTreeSet::new();
         for inode in self.inodes.values() {
             let behind = inode.indirect.map(|place| &self.indirect[&place]);
             let blocks = inode.direct.iter().chain(behind.into_iter().flatten());
-            names.extend(blocks.map(|(block, _)| (inode.file, *block)));
+            names.extend(blocks.map(|(block, _)| (inode.file, *block / pieces)));
         }
         names
     }
@@ -95,13 +96,15 @@ pub(super) struct State {
     pub(super) versions: BTreeMap<BlockName, u64>,
     /// What they have deleted in the middle of a file, which has it still.
     pub(super) holes: BTreeSet<BlockName>,
-    /// Where each block was sent last, and in which version.
-    pub(super) placed: BTreeMap<BlockName, (u32, u64)>,
+    /// In which version each block was sent last, and to which places.
+    pub(super) placed: BTreeMap<BlockName, (u64, Vec<u32>)>,
 }
 
 /// What users have written and what has been sent of it.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
+    /// Blocks of the file system in one of the layout.
+    pieces: u32,
     state: State,
     description: Rc<Description>,
     /// Of each block of the layout.
@@ -116,9 +119,15 @@ pub(super) struct Heard {
     /// call that is being made.
     sent: Vec<(u32, Option<Content>)>,
     sent_at: BTreeMap<u32, usize>,
+    /// Blocks that have been sent in the call that is being made.
+    sent_in_call: BTreeSet<BlockName>,
 }
 
 impl Heard {
+    pub(super) fn new(pieces: u32) -> Self {
+        Self { pieces, ..Self::default() }
+    }
+
     fn send(&mut self, place: u32, content: Option<Content>) {
         if let Some(index) = self.sent_at.get(&place) {
             self.sent[*index].1 = content;
@@ -129,7 +138,6 @@ impl Heard {
     }
 
     fn hear(&mut self, transfer: &Transfer, contents: &[u32]) {
-        let mut before = None;
         for (index, place) in (transfer.slot..transfer.slot + transfer.blocks).enumerate() {
             let Some(block) = contents.get(index) else {
                 self.send(place, None);
@@ -137,10 +145,11 @@ impl Heard {
             };
             let name = self.names[*block as usize].expect("what is sent has a name");
             let version = self.state.versions[&name];
-            if before.replace(*block) != Some(*block) {
-                self.state.placed.insert(name, (place, version));
+            if self.sent_in_call.insert(name) {
+                self.state.placed.insert(name, (version, Vec::new()));
                 self.waiting.remove(&name);
             }
+            self.state.placed.entry(name).or_default().1.push(place);
             self.send(place, Some(Content::Data(name, version)));
         }
     }
@@ -164,7 +173,7 @@ impl Heard {
     /// What a crash must find if it comes behind a commit now.
     pub(super) fn state(&self) -> State {
         let mut state = self.state.clone();
-        state.holes = self.description.block_names();
+        state.holes = self.description.block_names(self.pieces);
         state.holes.retain(|name| !state.versions.contains_key(name));
         state
     }
@@ -200,6 +209,7 @@ impl Heard {
             *content = Some(Content::Metadata(Rc::clone(&description)));
         }
         self.description = description;
+        self.sent_in_call.clear();
     }
 }
 
