@@ -4,12 +4,14 @@
 //! over them and writes at the pointers of sixteen zones in turn), one request after another. What
 //! bounds them: flash, a chunk of the map and a block's owners a unit, out of cache; zones, the
 //! mechanical drive below; the cache on the medium, its ordered map of extents, and rewriting bands.
+//! The same in calls of 64 that are issued together: an arm's queue, which estimates the positioning of
+//! all requests that it holds for each that it serves; flash, a heap of events.
 
 use std::hint::black_box;
 use std::path::Path;
 
 use agewell_core::{BlockRequest, Operation, RandomStreams, Sector, SectorCount, SimTime};
-use agewell_disk::{Device, DeviceModel, DeviceParameters, WriteRule};
+use agewell_disk::{Device, DeviceModel, DeviceParameters, Service, WriteRule};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand_core::Rng;
 
@@ -51,6 +53,21 @@ fn run(device: &mut DeviceModel, mut now: SimTime, requests: &[BlockRequest]) ->
     now
 }
 
+/// The same, 64 issued together.
+fn run_together(
+    device: &mut DeviceModel,
+    mut now: SimTime,
+    requests: &[BlockRequest],
+    services: &mut Vec<Service>,
+) -> SimTime {
+    for call in requests.chunks(64) {
+        services.clear();
+        device.serve_together(now, call, services);
+        now = services.iter().map(|service| service.finish).max().unwrap_or(now);
+    }
+    now
+}
+
 fn models(criterion: &mut Criterion) {
     let catalogue = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
     let mut group = criterion.benchmark_group("models");
@@ -81,6 +98,14 @@ fn models(criterion: &mut Criterion) {
             bencher.iter_batched_ref(
                 || model.clone(),
                 |device| black_box(run(device, began, &requests)),
+                criterion::BatchSize::LargeInput,
+            );
+        });
+        let mut services = Vec::new();
+        group.bench_function(format!("{name}, together"), |bencher| {
+            bencher.iter_batched_ref(
+                || model.clone(),
+                |device| black_box(run_together(device, began, &requests, &mut services)),
                 criterion::BatchSize::LargeInput,
             );
         });

@@ -55,11 +55,13 @@ pub enum Purpose {
     RecoveryWrite = 17,
     /// The device is told that data is dead; nothing is transferred.
     Discard = 18,
+    /// The device is told to put on the medium what it has reported as written.
+    Flush = 19,
 }
 
 impl Purpose {
     /// Every purpose, in the order of its number.
-    pub const ALL: [Purpose; 19] = [
+    pub const ALL: [Purpose; 20] = [
         Purpose::NewData,
         Purpose::Thread,
         Purpose::CollectRead,
@@ -79,6 +81,7 @@ impl Purpose {
         Purpose::RecoveryRead,
         Purpose::RecoveryWrite,
         Purpose::Discard,
+        Purpose::Flush,
     ];
 
     /// The name in tables.
@@ -104,6 +107,7 @@ impl Purpose {
             Purpose::RecoveryRead => "recovery_read",
             Purpose::RecoveryWrite => "recovery_write",
             Purpose::Discard => "discard",
+            Purpose::Flush => "flush",
         }
     }
 

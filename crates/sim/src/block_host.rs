@@ -5,6 +5,7 @@ pub mod config;
 mod disk;
 mod file_blocks;
 mod file_trace;
+mod flushes;
 mod host;
 mod in_place_setup;
 mod log_run;

@@ -133,6 +133,7 @@ def _show(name: str, directory: Path, as_json: bool) -> None:
             ),
             ("head switch", f"{device['head_switch_ms']:.3f} ms"),
             ("buffer", f"{device['buffer_kib']:.0f} KiB"),
+            ("queue depth", str(device["queue_depth"])),
         ]
     else:
         rows += [

@@ -16,6 +16,7 @@ use agewell_layout::lfs::{CostMeter, LogShape};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
 use super::config::SimpleDisk;
+use super::flushes::Flushes;
 use super::together::Together;
 use super::zones::Zones;
 
@@ -43,6 +44,7 @@ pub(crate) struct TimedDisk {
     /// A second disk, equal to the first.
     second: Option<SecondDisk>,
     behind: Behind,
+    pub(super) flushes: Flushes,
 }
 
 /// What the first disk does while the host goes on with the second.
@@ -132,6 +134,7 @@ impl TimedDisk {
             timing,
             second: None,
             behind: Behind::default(),
+            flushes: Flushes::default(),
         }
     }
 
@@ -264,6 +267,9 @@ impl BlockDevice for TimedDisk {
             let time_ns = self.serve(1, (sector, sectors), operation, &transfer, 0);
             self.meter.add(&transfer, time_ns);
             self.pass(time_ns);
+            if writes {
+                self.flushes.note(1, false);
+            }
             return;
         }
         self.turn_to_first();
@@ -279,6 +285,9 @@ impl BlockDevice for TimedDisk {
         self.meter.add(transfer, time_ns);
         self.pass(time_ns);
         self.turn_back();
+        if writes {
+            self.flushes.note(0, self.behind.is_open);
+        }
         if transfer.purpose == Purpose::Read {
             self.answer(self.now_ns + self.read_overhead_ns * u64::from(transfer.blocks));
         }
@@ -306,6 +315,7 @@ impl BlockDevice for TimedDisk {
 
     fn commit(&mut self) {
         self.settle();
+        self.flush_written();
     }
 
     fn begin_behind(&mut self) {
@@ -324,6 +334,7 @@ impl BlockDevice for TimedDisk {
 
     fn catch_up(&mut self) {
         self.wait_until(self.behind.done_ns);
+        self.flushes.caught_up();
     }
 
     fn spent_ns(&mut self) -> Option<u64> {
@@ -354,6 +365,19 @@ impl TimedDisk {
             self.behind.done_ns = self.now_ns;
             self.now_ns = self.behind.asked_ns;
         }
+    }
+
+    /// What times disk `number`, 0 or 1, if there is one.
+    pub(super) fn timing_of(&mut self, number: usize) -> Option<&mut Timing> {
+        match number {
+            0 => Some(&mut self.timing),
+            _ => self.second.as_mut().map(|second| &mut second.timing),
+        }
+    }
+
+    /// Whether what is issued goes on behind.
+    pub(super) fn is_behind(&self) -> bool {
+        self.behind.is_open
     }
 
     /// When the host asked for what the first disk does now.

@@ -178,6 +178,9 @@ impl<L: BlockLayout> Lane<L> {
         if experiment.host.discards && host.disk.take_discards() {
             host.layout.tell_what_dies();
         }
+        if experiment.host.flushes {
+            host.disk.begin_flushing();
+        }
         host.disk.begin_measuring();
         let before = host.layout.counts();
         let throughput = ThroughputSeries::new(prepared.survey.peak_live_blocks, block_bytes);

@@ -8,7 +8,7 @@
 //!
 //! Cost: one sort of the completions a call; nothing is allocated once the lists have grown.
 
-use agewell_core::{BlockRequest, Sector, SectorCount, SimTime};
+use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device, Service};
 use agewell_layout::block_device::{Purpose, Transfer};
 use agewell_trace::record::{BlockRow, flag};
@@ -118,10 +118,13 @@ impl TimedDisk {
             }
         }
         for (request, service) in together.requests.iter().zip(&together.services) {
-            self.take_down(issue_ns, service.finish.0, request);
+            self.take_down(0, issue_ns, service.finish.0, request);
         }
         self.pass(done_ns - issue_ns);
         self.turn_back();
+        if together.requests[0].operation == Operation::Write {
+            self.flushes.note(0, self.is_behind());
+        }
         if let Some(answered_ns) = answered_ns {
             // The host looks at what users asked for while the drive goes on with the rest.
             self.answer(answered_ns + self.read_overhead_ns * read_blocks);
@@ -131,14 +134,21 @@ impl TimedDisk {
         self.together = together;
     }
 
-    fn take_down(&mut self, issue_ns: u64, finish_ns: u64, request: &BlockRequest) {
-        let asked_ns = self.asked_ns();
+    /// Takes down a request that disk `number` began at `issue_ns`, if requests are.
+    pub(super) fn take_down(
+        &mut self,
+        number: u32,
+        issue_ns: u64,
+        finish_ns: u64,
+        request: &BlockRequest,
+    ) {
+        let asked_ns = if number == 0 { self.asked_ns() } else { issue_ns };
         if let Some(recorded) = &mut self.recorded {
             recorded.push(BlockRow {
                 enqueue_ns: asked_ns,
                 start_ns: issue_ns,
                 finish_ns,
-                device: 0,
+                device: number,
                 sector: request.sector.0,
                 sectors: request.sectors.0 as u32,
                 operation: request.operation as u8,

@@ -35,6 +35,8 @@ pub struct Host {
     pub prefetch: Prefetch,
     /// Whether a device that has use for it is told what dies.
     pub discards: bool,
+    /// Whether a drive is told to finish its writes whenever a layout relies on them.
+    pub flushes: bool,
 }
 
 /// Size of a write buffer.
@@ -91,6 +93,7 @@ impl Host {
             idle_cleaning: (idle == Idle::Clean).then_some(IdleCleaning { after, segments }),
             prefetch: Self::read_prefetch(&mut table)?,
             discards: table.boolean("discards")?.unwrap_or(true),
+            flushes: table.boolean("flushes")?.unwrap_or(false),
         };
         table.finish()?;
         if host.prefetch != Prefetch::None && host.server_cache_bytes < block_bytes {
@@ -149,6 +152,7 @@ impl Host {
             "idle_after": duration(idle.after),
             "idle_segments": idle.segments,
             "discards": self.discards,
+            "flushes": self.flushes,
         });
         match self.prefetch {
             Prefetch::None => table["prefetch"] = json!("none"),
