@@ -94,6 +94,8 @@ pub struct FileSystemBlocks<F> {
     cut_due: Option<(u32, u32)>,
     /// Of each client, whether a block waits that had been sent to another place, which is free now.
     has_displaced: Vec<bool>,
+    /// Clients of which that is so.
+    displaced_clients: u32,
     outgoing: Vec<u32>,
     /// Unit, and the block whose piece is there.
     sorted: Vec<(u32, u32)>,
@@ -127,6 +129,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             live_blocks: 0,
             cut_due: None,
             has_displaced: vec![false; setting.clients.max(1) as usize],
+            displaced_clients: 0,
             outgoing: Vec::new(),
             sorted: Vec::new(),
             contents: Vec::new(),
@@ -257,7 +260,8 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
                 }
                 if self.states[block as usize].is_sent {
                     let waits_for = self.buffers.client_of(block).unwrap_or(client);
-                    self.has_displaced[waits_for as usize] = true;
+                    let had = std::mem::replace(&mut self.has_displaced[waits_for as usize], true);
+                    self.displaced_clients += u32::from(!had);
                 }
             }
         }
@@ -287,7 +291,8 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     fn send_data(&mut self, client: u32, device: &mut impl BlockDevice) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         self.buffers.take(client, &mut outgoing);
-        self.has_displaced[client as usize] = false;
+        let had_displaced = std::mem::take(&mut self.has_displaced[client as usize]);
+        self.displaced_clients -= u32::from(had_displaced);
         let mut sorted = std::mem::take(&mut self.sorted);
         sorted.clear();
         for block in &outgoing {
@@ -518,7 +523,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
     }
 
     fn unsettled_places(&self) -> u64 {
-        if !self.setting.metadata && !self.has_displaced.contains(&true) {
+        if !self.setting.metadata && self.displaced_clients == 0 {
             return 0;
         }
         let block_places = u64::from(self.pieces) * u64::from(self.units_per_piece);
@@ -586,6 +591,8 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
             }
         }
         assert_eq!(live, self.live_blocks, "count of live blocks");
+        let displaced = self.has_displaced.iter().filter(|has| **has).count();
+        assert_eq!(displaced, self.displaced_clients as usize, "clients with displaced blocks");
     }
 }
 
