@@ -10,6 +10,10 @@
 //! copy spent least ([`rehearsal`]). That prices a change exactly, because every copy begins with
 //! the log as it is, and sees where each mechanism leads to. It is wrong as far as the forecast is.
 //!
+//! What is learnt from is what replaces something: writes over blocks that there are, and blocks
+//! created where others were deleted. A fill that makes the live data larger than it ever was tells
+//! nothing about what comes after it.
+//!
 //! The moments are spaced geometrically, by writes, because what is known doubles with the past,
 //! and what a wrong choice costs grows with it. So all rehearsals together are a small multiple of
 //! the log's own work.
@@ -48,6 +52,9 @@ const LIFE_PASSES: u64 = 10;
 /// one, and the next moment comes no later than [`MOMENT_PASSES_MAX`].
 const AHEAD_PASSES_MAX: u64 = 8;
 
+/// Writes at the second moment at least, chosen by us: fewer tell nothing.
+const MOMENT_WRITES_MIN: u64 = 128;
+
 /// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
 /// us.
 const MOMENT_PASSES_MAX: u64 = 8;
@@ -76,6 +83,8 @@ struct Watch<P> {
     chosen: Option<Mechanism>,
     /// Writes before the next moment to look ahead.
     next_writes: u64,
+    /// As large as the live data ever was, blocks.
+    peak_blocks: u64,
     /// Syncs of each client that were not passed on to the sample yet.
     held_syncs: Vec<u32>,
 }
@@ -116,6 +125,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
             began: false,
             chosen: None,
             next_writes: 0,
+            peak_blocks: 0,
             held_syncs: vec![0; setting.clients as usize],
         };
         let placement = placement(setting.blocks);
@@ -297,10 +307,22 @@ impl<P: Placement + Clone> Watch<P> {
         if self.history.writes() >= self.next_writes && !self.lost {
             self.look_ahead(log);
         }
-        self.history.write(block, client);
+        if !self.grows_with(block, log) {
+            self.history.write(block, client);
+        }
         if let Some(follower) = &mut self.follower {
             self.lost = self.lost || follower.write(block, client, &mut Unpriced).is_err();
         }
+    }
+
+    /// Whether the live data becomes larger than it ever was when `block` is written.
+    #[inline]
+    fn grows_with(&mut self, block: u32, log: &Log<P>) -> bool {
+        let subject = self.follower.as_ref().unwrap_or(log);
+        self.peak_blocks = self.peak_blocks.max(subject.live_blocks());
+        let grows = subject.live_blocks() == self.peak_blocks && !subject.holds(block);
+        self.peak_blocks += u64::from(grows);
+        grows
     }
 
     fn sync(&mut self, client: u32, log: &Log<P>) {
@@ -331,10 +353,13 @@ impl<P: Placement + Clone> Watch<P> {
         }
         let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
         let latest = writes + pass_writes * MOMENT_PASSES_MAX;
-        self.next_writes = (writes * MOMENT_RATIO).clamp(writes + 1, latest);
+        self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
         let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
         let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
         let forecast = forecast(&self.history, subject, ahead);
+        if forecast.is_empty() {
+            return;
+        }
         let chosen = rehearse(subject, &self.mechanisms, self.chosen, &forecast);
         self.chosen = Some(chosen);
         log.set_collect(Collect::Always(chosen));

@@ -2,9 +2,9 @@
 //!
 //! Where the order of the recent writes tells nothing, blocks are drawn by their rates ([`rates`]),
 //! and syncs come where they came. Where it does tell something the past is repeated
-//! ([`repetition`]).
+//! ([`repetition`]); if what it tells is that blocks come round in turn, to the end of a round.
 //!
-//! Both know overwrites of live blocks only: what is created or deleted is taken to leave the live
+//! All know overwrites of live blocks only: what is created or deleted is taken to leave the live
 //! data as large as it is.
 //!
 //! Memory: 8 bytes for each write and sync of the forecast, 21 MB at most. Draws are hashes of
@@ -12,7 +12,7 @@
 
 use agewell_core::mix;
 
-use super::history::{Entry, History};
+use super::history::{Entry, History, Order};
 use super::rates::{COUNTS, Rates};
 use super::repetition::repeated;
 use crate::lfs::Log;
@@ -24,17 +24,37 @@ use crate::lfs::policy::placement::Placement;
 const REPEATED_PASSES: f64 = 0.5;
 
 /// What is expected after `history`: so many writes with their syncs if they are drawn, as many as
-/// are remembered or [`REPEATED_PASSES`] if they are repeated; nothing if there is nothing to go
-/// by. `log` says which blocks there are.
+/// are remembered or [`REPEATED_PASSES`] if they are repeated, what is left of the rounds if blocks
+/// come round in turn; nothing if there is nothing to go by. `log` says which blocks there are.
 pub(super) fn forecast<P: Placement>(history: &History, log: &Log<P>, writes: u64) -> Vec<Entry> {
     let counts = history.counts(log.blocks());
     let holds = |block| log.holds(block);
-    if history.is_ordered(&counts) {
-        let entries_min = (REPEATED_PASSES * log.live_blocks() as f64) as usize;
-        return repeated(history.to_vec(), log.blocks(), holds, entries_min);
+    match history.order(&counts, holds) {
+        Order::None => {
+            let draws = Draws::new(&counts, holds);
+            draws.map_or_else(Vec::new, |draws| draws.entries(history, writes))
+        }
+        Order::Rounds => {
+            let left = round_writes_left(history.writes(), log.live_blocks());
+            let entries = left as f64 * history.entries_per_write();
+            let mut next = repeated(history.to_vec(), log.blocks(), holds, entries as usize);
+            next.truncate(entries as usize);
+            next
+        }
+        Order::Other => {
+            let entries_min = (REPEATED_PASSES * log.live_blocks() as f64) as usize;
+            repeated(history.to_vec(), log.blocks(), holds, entries_min)
+        }
     }
-    let Some(draws) = Draws::new(&counts, holds) else { return Vec::new() };
-    draws.entries(history, writes)
+}
+
+/// Writes to come of a load that goes round so many blocks and has made `writes`: one that is in
+/// its first round is taken to end with it, another to go round as often again as it has.
+fn round_writes_left(writes: u64, blocks: u64) -> u64 {
+    let blocks = blocks.max(1);
+    let rounds = (writes / blocks * 2).max(1);
+    // More than there were: in the first round there is a rest, later the rounds are doubled.
+    rounds * blocks - writes
 }
 
 /// Blocks by how often they are expected to be written.
@@ -120,8 +140,18 @@ mod tests {
     use agewell_core::{RandomStreams, Stream, chance, uniform_below};
 
     use super::*;
+    use crate::lfs::policy::cost::CostModel;
+    use crate::lfs::policy::mechanism::{Collect, Mechanism};
+    use crate::lfs::policy::placement::NoSeparation;
+    use crate::lfs::{Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
 
     const BLOCKS: u32 = 20_000;
+    const DISK: CostModel = CostModel {
+        access_ns: 15_000_000,
+        further_ns: 15_000_000,
+        bandwidth_bytes_per_s: 5_000_000,
+        block_bytes: 8192,
+    };
 
     type Load = fn(&mut Stream) -> u32;
 
@@ -177,6 +207,63 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A log that holds `BLOCKS` blocks.
+    fn filled_log() -> Log<NoSeparation> {
+        let setting = LogSetting {
+            shape: LogShape::uniform(BLOCKS / 32 * 5 / 4, 32).unwrap(),
+            blocks: BLOCKS,
+            clients: 1,
+            buffer_blocks: 32,
+            victim: Victim::Greedy,
+            collect: Collect::Always(Mechanism::Clean),
+            trigger: Trigger::NoFreeSegment,
+            batch_segments: 0,
+            reserve_segments: 1,
+            eligible_garbage: 0.0,
+            header: Header::Block,
+            join_holes: true,
+            zone_use: ZoneUse::Any,
+            tracks_cache: false,
+            disk: DISK,
+            stream: RandomStreams::new(1).stream("victims"),
+        };
+        let mut log = Log::new(setting, NoSeparation).unwrap();
+        (0..BLOCKS).for_each(|block| log.preload(block, &mut Unpriced).unwrap());
+        log
+    }
+
+    #[test]
+    fn a_round_is_gone_through_to_its_end() {
+        let log = filled_log();
+        // 7,919 has no divisor in common with the blocks: a round in a scattered order.
+        let block = |write: u32| (u64::from(write) * 7_919 % u64::from(BLOCKS)) as u32;
+        for writes in [2_000, 9_000, 16_000] {
+            let mut history = History::new(BLOCKS, 1);
+            for write in 0..writes {
+                history.write(block(write), 0);
+                if write % 4 == 3 {
+                    history.sync(0);
+                }
+            }
+            let entries = forecast(&history, &log, 10 * u64::from(BLOCKS));
+            let written = entries.iter().filter(|entry| entry.is_write());
+            let mut found: Vec<u32> = written.map(|entry| entry.block).collect();
+            assert_eq!(found.len(), (BLOCKS - writes) as usize, "after {writes}");
+            let past: Vec<u32> = (0..writes).map(block).collect();
+            found.retain(|block| !past.contains(block));
+            // Of the last few some are not found in as many tries.
+            let share = distinct(&found) / f64::from(BLOCKS - writes);
+            assert!(share > 0.95, "{share} of what is left after {writes}");
+        }
+    }
+
+    #[test]
+    fn rounds_end_with_the_first_or_double() {
+        let left = [0, 3, 9, 10, 15, 20, 29].map(|writes| round_writes_left(writes, 10));
+        assert_eq!(left, [10, 7, 1, 10, 5, 20, 11]);
+        assert_eq!(round_writes_left(0, 0), 1);
     }
 
     #[test]

@@ -48,6 +48,17 @@ impl Entry {
     }
 }
 
+/// What the order of writes tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Nothing: any other order of the same writes would be as likely.
+    None,
+    /// That blocks come round in turn: none is written again before most others are.
+    Rounds,
+    /// Something else; also if there are too few writes to say.
+    Other,
+}
+
 /// The recent writes and syncs.
 #[derive(Debug, Clone)]
 pub(super) struct History {
@@ -124,21 +135,31 @@ impl History {
         counts
     }
 
-    /// Whether the order of the writes tells what comes next, `counts` being how often each block
-    /// was written; also if there are too few to say.
-    pub(super) fn is_ordered(&self, counts: &[u32]) -> bool {
+    /// Entries over the writes among them; 1 if there are none.
+    pub(super) fn entries_per_write(&self) -> f64 {
+        let writes = self.entries.iter().filter(|entry| entry.is_write()).count();
+        if writes == 0 { 1.0 } else { self.entries.len() as f64 / writes as f64 }
+    }
+
+    /// What the order of the writes tells, `counts` being how often each block was written; `holds`
+    /// says which blocks there are.
+    pub(super) fn order(&self, counts: &[u32], holds: impl Fn(u32) -> bool) -> Order {
         let writes = self.entries().filter(|entry| entry.is_write()).count();
         if writes < WRITES_MIN {
-            return true;
+            return Order::Other;
+        }
+        let held = (0..).zip(counts).filter(|(block, _)| holds(*block));
+        if is_in_turn(held.map(|(_, count)| f64::from(*count))) {
+            return Order::Rounds;
         }
         let tolerance = TOLERANCE + 2.0 / (writes as f64).sqrt();
         let differs = |found: usize, by_chance: f64, of: f64| {
             (found as f64 - by_chance).abs() > tolerance * of
         };
         let distinct = distinct_by_chance(counts);
-        differs(self.followed(), followed_by_chance(counts, writes), writes as f64)
-            || differs(self.distinct(counts.len(), writes), distinct, distinct)
-            || is_in_turn(counts, writes)
+        let ordered = differs(self.followed(), followed_by_chance(counts, writes), writes as f64)
+            || differs(self.distinct(counts.len(), writes), distinct, distinct);
+        if ordered { Order::Other } else { Order::None }
     }
 
     /// Writes of the block behind the one written before.
@@ -170,11 +191,12 @@ fn followed_by_chance(counts: &[u32], writes: usize) -> f64 {
 
 /// Whether blocks were written more evenly than if all had the same chance. Of Poisson draws with a
 /// mean of m, the mean of n (n - 1) is the square of m, with a variance of 4 m^3 + 2 m^2.
-fn is_in_turn(counts: &[u32], writes: usize) -> bool {
-    let (blocks, mean) = (counts.len() as f64, writes as f64 / counts.len() as f64);
-    let pairs = counts.iter().map(|count| f64::from(*count) * (f64::from(*count) - 1.0));
+fn is_in_turn(counts: impl Iterator<Item = f64> + Clone) -> bool {
+    let blocks = counts.clone().count().max(1) as f64;
+    let mean = counts.clone().sum::<f64>() / blocks;
+    let pairs: f64 = counts.map(|count| count * (count - 1.0)).sum();
     let error = ((4.0 * mean.powi(3) + 2.0 * mean * mean) / blocks).sqrt();
-    pairs.sum::<f64>() / blocks < mean * mean - ERRORS * error
+    pairs / blocks < mean * mean - ERRORS * error
 }
 
 /// Different blocks in each part, summed over the parts, if the order is chance: a block written so
@@ -202,7 +224,7 @@ mod tests {
             history.write(block, 0);
             history.sync(0);
         }
-        history.is_ordered(&history.counts(BLOCKS))
+        history.order(&history.counts(BLOCKS), |_| true) != Order::None
     }
 
     fn draw(stream: &mut Stream, bound: u32) -> u32 {
@@ -250,6 +272,33 @@ mod tests {
         let moving =
             (0..8_000).map(|write| (write / 1_000 * 400 + draw(&mut stream, 400)) % BLOCKS);
         assert!(ordered(moving));
+    }
+
+    /// In an order of its own each round: no two neighbours side by side, none twice.
+    fn scattered_round(write: u32) -> u32 {
+        mix_of((write % BLOCKS) * 7 + write / BLOCKS) % BLOCKS
+    }
+
+    #[test]
+    fn rounds_are_told_from_other_orders() {
+        let order = |written: &mut dyn Iterator<Item = u32>, held: u32| {
+            let mut history = History::new(BLOCKS, 1);
+            written.for_each(|block| history.write(block, 0));
+            history.order(&history.counts(BLOCKS), |block| block < held)
+        };
+        for writes in [500, 2_000, 4_500, 12_000] {
+            assert_eq!(order(&mut (0..writes).map(|w| w % BLOCKS), BLOCKS), Order::Rounds);
+            let mut scattered = (0..writes).map(scattered_round);
+            assert_eq!(order(&mut scattered, BLOCKS), Order::Rounds, "{writes}");
+            let mut stream = RandomStreams::new(1).stream("writes");
+            let mut uniform = (0..writes).map(|_| draw(&mut stream, BLOCKS));
+            assert_eq!(order(&mut uniform, BLOCKS), Order::None, "{writes}");
+            let mut moving = (0..writes).map(|w| (w / 3 + w % 3 * 7) % BLOCKS);
+            assert_eq!(order(&mut moving, BLOCKS), Order::Other, "{writes}");
+        }
+        // A round of the blocks that there are, though other numbers stand for none.
+        let half = BLOCKS / 2;
+        assert_eq!(order(&mut (0..half * 3).map(|write| write % half), half), Order::Rounds);
     }
 
     #[test]

@@ -32,9 +32,6 @@ pub(super) fn rehearse<P: Placement + Clone>(
     forecast: &[Entry],
 ) -> Mechanism {
     let first = chosen.unwrap_or(mechanisms[0]);
-    if forecast.is_empty() {
-        return first;
-    }
     let mut best = Rehearsed { mechanism: first, limit_ns: u64::MAX, spent_ns: Vec::new() };
     if let Some(spent_ns) = best.spent_by(first, log, forecast) {
         best.take(first, spent_ns);
