@@ -7,7 +7,7 @@
 //!
 //! Invariants: a block waits in at most one buffer; `old` is its place on disk, if it has one.
 
-use super::log::{Log, Open, WAITING};
+use super::log::{Log, Open, Trigger, WAITING};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
 use super::{BlockDevice, LogError, Purpose};
@@ -137,6 +137,9 @@ impl<P: Placement> Log<P> {
             return written;
         }
         self.buffers.empty(client);
+        if let Trigger::FreeShare(share) = self.setting.trigger {
+            self.keep_free(share, device);
+        }
         Ok(())
     }
 

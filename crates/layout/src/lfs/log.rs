@@ -53,6 +53,11 @@ pub enum Trigger {
     /// After each write, while more than this share of the blocks on disk are dead in full segments
     /// (the rule of the SepBIT simulator); one segment a collection.
     GarbageShare(f64),
+    /// When no segment beyond the reserve is free, and besides after each write and sync, while less
+    /// than this share of the dead and never written blocks lies in free segments (the cleaner of
+    /// 4.4BSD-Lite, libexec/lfs_cleanerd/clean.h: `BUSY_LIM` 0.5, `NUM_TO_CLEAN` 1); one segment a
+    /// collection.
+    FreeShare(f64),
 }
 
 /// Where the information about the blocks of a segment is kept, which filling a hole must update
@@ -384,8 +389,10 @@ impl<P: Placement> Log<P> {
         } else {
             self.write_buffered(block, client, device)?;
         }
-        if let Trigger::GarbageShare(share) = self.setting.trigger {
-            self.collect_garbage(share, device)?;
+        match self.setting.trigger {
+            Trigger::NoFreeSegment => {}
+            Trigger::GarbageShare(share) => self.collect_garbage(share, device)?,
+            Trigger::FreeShare(share) => self.keep_free(share, device),
         }
         Ok(())
     }
@@ -405,6 +412,23 @@ impl<P: Placement> Log<P> {
             }
         }
         Ok(())
+    }
+
+    /// Cleans until `share` of the room there is lies in free segments, or a round of all segments
+    /// has not brought it about. What cannot be cleaned now is left to when room is needed.
+    #[inline(never)]
+    pub(super) fn keep_free(&mut self, share: f64, device: &mut impl BlockDevice) {
+        for _ in 0..self.table.shape.segments() {
+            let shape = &self.table.shape;
+            let of_zone = |zone: usize| {
+                self.free[zone].len() as u64 * u64::from(shape.zone(zone).segment_blocks)
+            };
+            let free: u64 = (0..shape.zones()).map(of_zone).sum();
+            let room = shape.capacity_blocks().saturating_sub(self.live_blocks);
+            if free as f64 >= share * room as f64 || self.clean(1, device) != Ok(true) {
+                break;
+            }
+        }
     }
 
     /// Straight to the disk: the fast path of everything that has no buffers.

@@ -137,6 +137,25 @@ fn uniform_updates_cost_what_the_closed_form_says() {
 }
 
 #[test]
+fn room_kept_free_costs_what_a_fuller_disk_costs() {
+    for (utilization, share) in [(0.48, 0.5), (0.6, 0.3), (0.75, 0.5)] {
+        let trigger = Trigger::FreeShare(share);
+        let setting = LogSetting { trigger, ..setting(Victim::Fifo, utilization, 256, 1) };
+        let segments = f64::from(setting.shape.segments());
+        let capacity = 256.0 * segments;
+        let kept = share * (capacity - f64::from(BLOCKS));
+        let found = steady(setting.clone(), NoSeparation, uniform).write_amplification().unwrap();
+        // When a segment is cleaned, less than one is missing of what is kept.
+        let closed = |kept| 1.0 / (1.0 - fifo_victim(f64::from(BLOCKS) / (capacity - kept)));
+        let (least, most) = (closed(kept - 2.0 * 256.0), closed(kept + 256.0));
+        assert!((least * 0.99..most * 1.01).contains(&found), "{found}, not {least} to {most}");
+        let waits = LogSetting { trigger: Trigger::NoFreeSegment, ..setting };
+        let waiting = steady(waits, NoSeparation, uniform).write_amplification().unwrap();
+        assert!(waiting < 0.9 * found, "{waiting} of {found}");
+    }
+}
+
+#[test]
 fn greedy_cleaning_costs_what_others_have_found() {
     // Xiang & Kurkoski 2011 (arXiv:1110.4245): 30 % of spare room over the live data gives 2.36 by
     // their formula and 2.35 by their simulation.

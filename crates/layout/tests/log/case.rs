@@ -432,6 +432,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         prop_oneof![
             3 => Just(Trigger::NoFreeSegment),
             1 => (0.1_f64..0.5).prop_map(Trigger::GarbageShare),
+            1 => (0.1_f64..0.95).prop_map(Trigger::FreeShare),
         ],
         0_u32..4,
         0_u32..3,

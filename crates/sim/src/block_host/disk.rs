@@ -30,6 +30,8 @@ pub(crate) struct TimedDisk {
     zones: Zones,
     /// The requests so far, if they are taken down.
     pub(super) recorded: Option<Box<BlockBatch>>,
+    /// Blocks that collections moved, if somebody wants to know them.
+    moved: Option<Vec<u32>>,
     /// Host time that each place read for a user costs, ns.
     pub(super) read_overhead_ns: u64,
     now_ns: u64,
@@ -122,6 +124,7 @@ impl TimedDisk {
             unit_sectors: unit_bytes / SECTOR_BYTES,
             zones: Zones::default(),
             recorded: None,
+            moved: None,
             read_overhead_ns: 0,
             now_ns: 0,
             idle_since_ns: 0,
@@ -195,6 +198,16 @@ impl TimedDisk {
         self.recorded = Some(Box::default());
     }
 
+    /// Notes from here on which blocks collections move.
+    pub(crate) fn note_moves(&mut self) {
+        self.moved = Some(Vec::new());
+    }
+
+    /// What has been moved since this was last asked.
+    pub(crate) fn take_moved(&mut self) -> Vec<u32> {
+        self.moved.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The requests taken down, if they were.
     pub(crate) fn into_recorded(self) -> Option<Box<BlockBatch>> {
         self.recorded
@@ -253,7 +266,12 @@ impl TimedDisk {
 }
 
 impl BlockDevice for TimedDisk {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
+        if let Some(moved) = &mut self.moved
+            && matches!(transfer.purpose, Purpose::CollectWrite | Purpose::Plug)
+        {
+            moved.extend_from_slice(contents);
+        }
         if self.together.is_gathering() && self.gather(transfer) {
             return;
         }

@@ -15,9 +15,21 @@ pub(crate) struct FileBlocks {
     created: Vec<bool>,
     free: Vec<u32>,
     numbered: u32,
+    /// The names by number, if they are kept.
+    names: Option<Vec<Option<FileBlock>>>,
 }
 
 impl FileBlocks {
+    /// Names can be asked for by number from here on.
+    pub(crate) fn keep_names(&mut self) {
+        self.names = Some(Vec::new());
+    }
+
+    /// What `number`, which names have been kept of, is in its file.
+    pub(crate) fn name_of(&self, number: u32) -> Option<FileBlock> {
+        self.names.as_ref()?.get(number as usize).copied().flatten()
+    }
+
     /// The block of the layout behind `block` of `file`, if it exists.
     pub(crate) fn find(&self, file: u32, block: u32) -> Option<u32> {
         let number = *self.files.get(file as usize)?.get(block as usize)?;
@@ -26,6 +38,7 @@ impl FileBlocks {
 
     /// The same, made if it does not exist.
     pub(crate) fn make(&mut self, file: u32, block: u32) -> u32 {
+        let name = FileBlock { file, block };
         let (file, block) = (file as usize, block as usize);
         if file >= self.files.len() {
             self.files.resize(file + 1, Vec::new());
@@ -39,6 +52,11 @@ impl FileBlocks {
                 self.numbered += 1;
                 self.numbered - 1
             });
+            if let Some(names) = &mut self.names {
+                let number = blocks[block] as usize;
+                names.resize(names.len().max(number + 1), None);
+                names[number] = Some(name);
+            }
         }
         blocks[block]
     }
@@ -116,5 +134,20 @@ mod tests {
         assert_eq!(gone, [1, 2, 3]);
         assert_eq!(files.make(5, 0), 3);
         assert_eq!((files.find(3, 0), files.find(3, 1), files.numbered()), (Some(0), None, 5));
+    }
+
+    #[test]
+    fn a_number_has_the_name_it_was_given_last() {
+        let mut files = FileBlocks::default();
+        files.make(9, 9);
+        assert_eq!(files.name_of(0), None);
+        files.keep_names();
+        assert_eq!(files.number_apart(1), 1);
+        assert_eq!((files.make(2, 1), files.make(4, 0)), (2, 3));
+        files.cut(4, 0, |_| {});
+        assert_eq!(files.make(7, 3), 3);
+        let names = [1, 2, 3].map(|number| files.name_of(number));
+        let (first, last) = (FileBlock { file: 2, block: 1 }, FileBlock { file: 7, block: 3 });
+        assert_eq!(names, [None, Some(first), Some(last)]);
     }
 }

@@ -191,7 +191,9 @@ impl LogRun<'_> {
             LogTrigger::Garbage(share) => share,
             // Below a tenth of use nothing is ever collected, and a disk that large is not needed to
             // show it.
-            LogTrigger::NoFreeSegment => (1.0 - prepared.experiment.workload.utilization).min(0.9),
+            LogTrigger::NoFreeSegment | LogTrigger::FreeShare(_) => {
+                (1.0 - prepared.experiment.workload.utilization).min(0.9)
+            }
         };
         let log = lane.host.layout.log();
         let events = log.placement().events();

@@ -28,7 +28,7 @@ pub(crate) fn shape(
 ) -> Result<LogShape, RunError> {
     let live = survey.peak_live_blocks as f64;
     let capacity = match layout.trigger {
-        LogTrigger::NoFreeSegment => workload.capacity_blocks(survey),
+        LogTrigger::NoFreeSegment | LogTrigger::FreeShare(_) => workload.capacity_blocks(survey),
         // The disk of the garbage rule has no size: there is room for all that the rule lets lie,
         // and for the segments that logs keep open.
         LogTrigger::Garbage(share) => {
@@ -90,12 +90,13 @@ pub(crate) fn log_setting(
         trigger: match layout.trigger {
             LogTrigger::NoFreeSegment => Trigger::NoFreeSegment,
             LogTrigger::Garbage(share) => Trigger::GarbageShare(share),
+            LogTrigger::FreeShare(share) => Trigger::FreeShare(share),
         },
         batch_segments: layout.batch_segments,
         // Each log that collected blocks may go to needs a segment to open.
         reserve_segments: layout.reserve_segments.max(logs as u32),
         eligible_garbage: match layout.trigger {
-            LogTrigger::NoFreeSegment => 0.0,
+            LogTrigger::NoFreeSegment | LogTrigger::FreeShare(_) => 0.0,
             // As in the SepBIT simulator: a segment less dead than the average is no victim.
             LogTrigger::Garbage(share) => share,
         },

@@ -172,6 +172,9 @@ impl<L: BlockLayout> Lane<L> {
             let blocks = prepared.preallocated_blocks;
             host.fragment(blocks, preallocated.chunk_blocks).map_err(does_not_fit)?;
         }
+        if prepared.surveyed.wants_moves() {
+            host.files.keep_names();
+        }
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.lay_down(block_bytes);
@@ -207,12 +210,21 @@ impl<L: BlockLayout> Lane<L> {
             self.host.disk.record();
         }
         let mut source = open(prepared.experiment, prepared.places)?;
+        let wants_moves = source.wants_moves();
+        if wants_moves {
+            self.host.disk.note_moves();
+        }
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
             for request in &batch {
                 let directory_of = |file| source.directory_of(file);
                 self.host.serve(request, directory_of).map_err(does_not_fit)?;
                 self.throughput.note(&self.host.counts, &self.host.disk);
+            }
+            if wants_moves {
+                for block in self.host.disk.take_moved() {
+                    self.host.files.name_of(block).iter().for_each(|name| source.moved(*name));
+                }
             }
             after_batch(&self.host);
             if !progress(self.host.counts.requests) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
+use agewell_layout::block_layout::FileBlock;
 use agewell_trace::record::BlockBatch;
 use agewell_trace::workload::{
     AuspexLike, Behaviour, BlockChoice, ClientWorkload, DecisionSupport, FileWorkload, HotCold,
@@ -168,6 +169,18 @@ impl WorkloadSource {
             WorkloadSource::Tpcb(workload) => workload.directory_of(file),
             WorkloadSource::Blocks(_) => 0,
             WorkloadSource::Files(trace) => trace.directory_of(file),
+        }
+    }
+
+    /// Whether the workload depends on which blocks the layout moves; see [`Self::moved`].
+    pub(crate) fn wants_moves(&self) -> bool {
+        matches!(self, WorkloadSource::Tpcb(workload) if workload.gathers())
+    }
+
+    /// A collection has given the block of this name another address.
+    pub(crate) fn moved(&mut self, name: FileBlock) {
+        if let WorkloadSource::Tpcb(workload) = self {
+            workload.moved(name.file, name.block);
         }
     }
 

@@ -9,13 +9,17 @@
 //!
 //! With `metadata`, every write of a block is followed by writes of the blocks that hold its
 //! address: the indirect block, the double indirect block where it hangs below one, and the block
-//! of inodes, all of one metadata file. A log's buffer absorbs the repeats.
+//! of inodes, all of one metadata file. A log's buffer absorbs the repeats. With `dirty_blocks`,
+//! which is how 4.4BSD has it, metadata is written once for so many dirty buffers, and a sync
+//! behind it sends everything; what the log moves ([`Tpcb::moved`]) makes metadata dirty as well
+//! ([`Gathering`]).
 //!
 //! Source: Seltzer 1995, §3 and table 2 (237 MB in 4 KB blocks; read as 10^6 bytes the account file
 //! has exactly the 58 indirect blocks of the text). Differences: records are spread evenly over
 //! the whole account file, as if it had no internal pages (they would be under 1 % of it); the
 //! text takes all 58 indirect blocks for dirty after 115 writes, where 115 uniform writes dirty
-//! about 50 of them. Chosen by us: the cache starts full of dirty blocks, as it is after a while,
+//! about 50 of them. The double indirect block and the block of inodes count as no dirty buffers
+//! when something below them was moved. Chosen by us: the cache starts full of dirty blocks, as it is after a while,
 //! and the history starts empty.
 //!
 //! Invariants: a request asks for one block; the cache holds as many blocks as it may.
@@ -28,9 +32,11 @@ use agewell_core::{
 use super::error::require;
 use super::{FileWorkload, InitialFile, Survey, WorkloadError};
 
+mod gathering;
 mod indirect;
 mod recency_list;
 
+use gathering::Gathering;
 use indirect::{IndirectPath, POINTERS_PER_BLOCK, indirect_blocks, indirect_path};
 use recency_list::RecencyList;
 
@@ -65,6 +71,9 @@ pub struct TpcbParameters {
     pub history_record_bytes: u32,
     /// Whether writes of indirect blocks and inodes are part of the stream; they are unless told.
     pub metadata: bool,
+    /// Dirty buffers that are written together, with the metadata behind them and a sync; 0 unless
+    /// told: metadata follows each block, and the log's buffer decides. Seltzer 1995, §3: 115.
+    pub dirty_blocks: u32,
     /// Time from one transaction to the next; zero unless told: as fast as the host can.
     pub interval: SimDuration,
 }
@@ -80,6 +89,7 @@ impl Default for TpcbParameters {
             cache_blocks: 1_024,
             history_record_bytes: 50,
             metadata: true,
+            dirty_blocks: 0,
             interval: SimDuration::ZERO,
         }
     }
@@ -101,6 +111,9 @@ impl TpcbParameters {
         let need = "so few that the history stays below 1,049,612 blocks";
         let short = bytes / u128::from(BLOCK_BYTES) < u128::from(FILE_BLOCKS_MAX);
         require(short, NAME, "transactions", self.transactions, need)?;
+        let need = "0 without metadata";
+        let fits = self.metadata || self.dirty_blocks == 0;
+        require(fits, NAME, "dirty_blocks", self.dirty_blocks, need)?;
         let last_ns = u128::from(self.transactions) * u128::from(self.interval.0);
         let interval = format!("{} ns", self.interval.0);
         let need = "short enough that the last transaction comes within 2^63 ns (292 years)";
@@ -113,10 +126,6 @@ impl TpcbParameters {
     }
 }
 
-/// Requests that one transaction can make: a read, and two data writes with up to three of
-/// metadata each.
-const REQUESTS_MAX: usize = 9;
-
 /// The TPC-B workload.
 #[derive(Debug, Clone)]
 pub struct Tpcb {
@@ -125,9 +134,9 @@ pub struct Tpcb {
     cache: RecencyList,
     started: u64,
     history_bytes: u64,
+    gathering: Gathering,
     /// Requests of the current transaction; those before `next` have been handed out.
-    pending: [FileRequest; REQUESTS_MAX],
-    pending_count: usize,
+    pending: Vec<FileRequest>,
     next: usize,
 }
 
@@ -141,22 +150,14 @@ impl Tpcb {
         streams: &RandomStreams,
     ) -> Result<Self, WorkloadError> {
         parameters.validate()?;
-        let nothing = FileRequest {
-            time: SimTime::ZERO,
-            client: 0,
-            file: 0,
-            block: 0,
-            blocks: 0,
-            action: FileAction::Sync,
-        };
         let mut workload = Self {
             parameters: *parameters,
             stream: streams.stream("workload/tpcb"),
             cache: RecencyList::new(parameters.account_blocks, parameters.cache_blocks),
             started: 0,
             history_bytes: 0,
-            pending: [nothing; REQUESTS_MAX],
-            pending_count: 0,
+            gathering: Gathering::default(),
+            pending: Vec::new(),
             next: 0,
         };
         while !workload.cache.is_full() {
@@ -169,10 +170,30 @@ impl Tpcb {
     /// Transactions whose requests have all been handed out.
     #[must_use]
     pub fn transactions(&self) -> u64 {
-        self.started - u64::from(self.next < self.pending_count)
+        self.started - u64::from(self.next < self.pending.len())
     }
 
-    /// What is live before the stream, and its sizes. The number of requests is counted on a copy,
+    /// Whether dirty buffers gather, so that the stream depends on what the log moves.
+    #[must_use]
+    pub fn gathers(&self) -> bool {
+        self.parameters.dirty_blocks > 0
+    }
+
+    /// The log has moved `block` of `file`, so that the metadata with its address is dirty.
+    pub fn moved(&mut self, file: u32, block: u32) {
+        let first = match file {
+            ACCOUNT => 0,
+            HISTORY => self.inode_block() + 1,
+            _ => return,
+        };
+        if self.gathers()
+            && let Some(leaf) = indirect_path(block).leaf
+        {
+            self.gathering.holds_moved(first + leaf);
+        }
+    }
+
+    /// What is live before the stream, and its sizes, if nothing is moved. The number of requests is counted on a copy,
     /// which takes the time of the stream; the rest is known by construction.
     #[must_use]
     pub fn survey(&self) -> Survey {
@@ -217,9 +238,8 @@ impl Tpcb {
 
     fn push(&mut self, action: FileAction, file: u32, block: u32) {
         let time = SimTime((self.started - 1) * self.parameters.interval.0);
-        self.pending[self.pending_count] =
-            FileRequest { time, client: 0, file, block, blocks: 1, action };
-        self.pending_count += 1;
+        let blocks = u32::from(action != FileAction::Sync);
+        self.pending.push(FileRequest { time, client: 0, file, block, blocks, action });
     }
 
     /// A write of a block of data and of the metadata that says where it is; `first` is where the
@@ -231,15 +251,32 @@ impl Tpcb {
         }
         let IndirectPath { root, leaf } = indirect_path(block);
         // The root was made before its leaves, so the metadata file grows block by block.
-        for indirect in [root, leaf].into_iter().flatten() {
-            self.push(FileAction::Write, METADATA, first + indirect);
+        let indirect = [root, leaf].into_iter().flatten().map(|indirect| first + indirect);
+        let gathers = self.gathers();
+        for block in indirect.chain([self.inode_block()]) {
+            if gathers {
+                self.gathering.holds_written(block);
+            } else {
+                self.push(FileAction::Write, METADATA, block);
+            }
         }
-        self.push(FileAction::Write, METADATA, self.inode_block());
+        if gathers {
+            self.gathering.data();
+        }
+    }
+
+    /// Writes the metadata of all that has gathered, and sends everything.
+    fn push_gathered(&mut self) {
+        let mut gathering = std::mem::take(&mut self.gathering);
+        gathering.send(|block| self.push(FileAction::Write, METADATA, block));
+        self.gathering = gathering;
+        self.push(FileAction::Sync, METADATA, 0);
     }
 
     fn transact(&mut self) {
         self.started += 1;
-        (self.pending_count, self.next) = (0, 0);
+        self.pending.clear();
+        self.next = 0;
         let block = self.random_account_block();
         if let Some(evicted) = self.cache.touch(block) {
             self.push(FileAction::Read, ACCOUNT, block);
@@ -250,12 +287,15 @@ impl Tpcb {
         if self.history_bytes / BLOCK_BYTES > block {
             self.push_write(HISTORY, block as u32, self.inode_block() + 1);
         }
+        if self.gathers() && self.gathering.buffers() >= self.parameters.dirty_blocks {
+            self.push_gathered();
+        }
     }
 }
 
 impl FileWorkload for Tpcb {
     fn next_request(&mut self) -> Option<FileRequest> {
-        while self.next == self.pending_count {
+        while self.next == self.pending.len() {
             if self.started == self.parameters.transactions {
                 return None;
             }
@@ -263,6 +303,19 @@ impl FileWorkload for Tpcb {
         }
         self.next += 1;
         Some(self.pending[self.next - 1])
+    }
+
+    /// A batch ends with the sync of what has gathered, so that the moves that follow from it are
+    /// known to the next.
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
+        batch.clear();
+        while batch.len() < requests_max {
+            let Some(request) = self.next_request() else { break };
+            batch.push(request);
+            if request.action == FileAction::Sync {
+                break;
+            }
+        }
     }
 }
 

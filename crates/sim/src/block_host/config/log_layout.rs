@@ -67,6 +67,8 @@ pub enum LogTrigger {
     NoFreeSegment,
     /// While more than this share of the written blocks is dead; the disk is as large as it takes.
     Garbage(f64),
+    /// Besides, while less than this share of the room there is lies in free segments.
+    FreeShare(f64),
 }
 
 /// A placement by name.
@@ -244,9 +246,12 @@ impl LogLayout {
 
     fn read_trigger(table: &mut Table) -> Result<LogTrigger, ConfigError> {
         let share = table.number("garbage", 0.001, 0.999)?.unwrap_or(0.15);
+        // The cleaner of 4.4BSD-Lite: libexec/lfs_cleanerd/clean.h, BUSY_LIM.
+        let free_share = table.number("free_share", 0.0, 0.95)?.unwrap_or(0.5);
         let triggers = [
             ("no-free-segment", LogTrigger::NoFreeSegment),
             ("garbage", LogTrigger::Garbage(share)),
+            ("free-share", LogTrigger::FreeShare(free_share)),
         ];
         table.choice("trigger", &triggers, Some(LogTrigger::NoFreeSegment))
     }
@@ -334,6 +339,10 @@ impl LogLayout {
             LogTrigger::Garbage(share) => {
                 table["trigger"] = json!("garbage");
                 table["garbage"] = json!(share);
+            }
+            LogTrigger::FreeShare(share) => {
+                table["trigger"] = json!("free-share");
+                table["free_share"] = json!(share);
             }
         }
         if let Some(sizes) = self.two_sizes {

@@ -233,6 +233,7 @@ impl WorkloadTable {
                 "account_blocks": tpcb.account_blocks,
                 "cache_blocks": tpcb.cache_blocks,
                 "metadata": tpcb.metadata,
+                "dirty_blocks": tpcb.dirty_blocks,
                 "interval": format!("{} ns", tpcb.interval.0),
             }),
             FileWorkloadKind::AuspexLike(auspex) => json!({
@@ -312,6 +313,7 @@ fn read_tpcb(table: &mut Table) -> Result<TpcbParameters, ConfigError> {
         account_blocks: positive(table, "account_blocks", default.account_blocks)?,
         cache_blocks: small(table, "cache_blocks", default.cache_blocks)?,
         metadata: table.boolean("metadata")?.unwrap_or(default.metadata),
+        dirty_blocks: small(table, "dirty_blocks", default.dirty_blocks)?,
         interval: table.duration("interval")?.unwrap_or(default.interval),
         ..default
     })

@@ -119,6 +119,64 @@ fn the_survey_by_construction_is_the_one_inferred_of_what_is_touched() {
 }
 
 #[test]
+fn gathered_metadata_is_written_once_and_synced() {
+    let parameters =
+        TpcbParameters { transactions: 50_000, dirty_blocks: 115, ..TpcbParameters::default() };
+    let requests = collect(&mut tpcb(parameters));
+    let plain = collect(&mut tpcb(TpcbParameters { dirty_blocks: 0, ..parameters }));
+    let data = |requests: &[FileRequest]| -> Vec<FileRequest> {
+        let is_data = |one: &&FileRequest| one.file != METADATA;
+        requests.iter().filter(is_data).copied().collect()
+    };
+    assert_eq!(data(&requests), data(&plain));
+    let mut segments = requests.split(|request| request.action == FileAction::Sync).peekable();
+    while let Some(segment) = segments.next() {
+        let written = segment.iter().filter(|one| one.action == FileAction::Write);
+        let (metadata, data): (Vec<&FileRequest>, Vec<_>) =
+            written.partition(|one| one.file == METADATA);
+        if segments.peek().is_none() {
+            assert!(data.len() < 115 && metadata.is_empty());
+            break;
+        }
+        // A transaction can write a block of history besides.
+        assert!((115..=116).contains(&data.len()), "{} blocks", data.len());
+        let mut expected = BTreeSet::from([58]);
+        for one in &data {
+            let first = if one.file == ACCOUNT { 0 } else { 59 };
+            let IndirectPath { root, leaf } = indirect_path(one.block);
+            expected.extend([root, leaf].into_iter().flatten().map(|block| first + block));
+        }
+        assert!(metadata.iter().map(|one| one.block).eq(expected), "{metadata:?}");
+    }
+}
+
+#[test]
+fn what_is_moved_brings_the_next_write_forward() {
+    let parameters = TpcbParameters { dirty_blocks: 20, ..TpcbParameters::default() };
+    let blocks_until_sync = |moved: &[(u32, u32)]| {
+        let mut workload = tpcb(parameters);
+        for (file, block) in moved {
+            workload.moved(*file, *block);
+        }
+        let mut batch = Vec::new();
+        workload.next_batch(&mut batch, 10_000);
+        assert_eq!(batch.last().map(|one| one.action), Some(FileAction::Sync));
+        let written = batch.iter().filter(|one| one.action == FileAction::Write);
+        let (metadata, data): (Vec<&FileRequest>, Vec<_>) =
+            written.partition(|one| one.file == METADATA);
+        (data.len(), metadata.iter().map(|one| one.block).collect::<BTreeSet<u32>>())
+    };
+    assert_eq!(blocks_until_sync(&[]).0, 20);
+    // Two leaves of the account file, one of them twice; direct blocks and inodes are no buffers.
+    let leaf = |number: u32| 1036 + 1024 * number;
+    let moved = [(ACCOUNT, leaf(3)), (ACCOUNT, leaf(3) + 1), (ACCOUNT, leaf(40)), (ACCOUNT, 5)];
+    let (data, metadata) = blocks_until_sync(&[&moved[..], &[(METADATA, 4)]].concat());
+    assert_eq!(data, 18);
+    assert!(metadata.contains(&5) && metadata.contains(&42));
+    assert_eq!(blocks_until_sync(&[(HISTORY, 12)]).0, 19);
+}
+
+#[test]
 fn transactions_count_once_their_requests_are_out() {
     let mut workload = tpcb(TpcbParameters {
         transactions: 500,
@@ -145,6 +203,8 @@ fn parameters_out_of_range_are_refused() {
     assert_eq!(refused(TpcbParameters { account_blocks: 1024, ..fine }), "account_blocks");
     assert_eq!(refused(TpcbParameters { accounts: 57_860, ..fine }), "accounts");
     assert_eq!(refused(TpcbParameters { transactions: u64::MAX, ..fine }), "transactions");
+    let without = TpcbParameters { metadata: false, dirty_blocks: 1, ..fine };
+    assert_eq!(refused(without), "dirty_blocks");
     let interval = SimDuration(u64::MAX);
     assert_eq!(refused(TpcbParameters { interval, ..fine }), "interval");
     let history_record_bytes = 4097;
