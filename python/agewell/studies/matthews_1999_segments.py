@@ -19,9 +19,6 @@ from agewell.studies.running import Label
 
 SIZES_KIB = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
-_NAMED_KIB = 1024
-"""The largest segment size that the paper names; the axes of its figures cannot be read."""
-
 _PLACES = tuple(range(len(SIZES_KIB)))
 _NAMES = tuple(str(size) for size in SIZES_KIB)
 """Sizes double, so that even steps are the paper's logarithmic axis."""
@@ -105,9 +102,7 @@ def _sizes_values(workload: str, found: Mapping[Label, Metrics]) -> dict[str, fl
         excess.append(run["overall_write_cost"] / product)
     sizes, overall = column(found, workload)
     values[key(workload, "best_kib")] = sizes[overall.index(min(overall))]
-    named = [(size, cost) for size, cost in zip(sizes, overall, strict=True) if size <= _NAMED_KIB]
-    values[key(workload, "best_kib_to", _NAMED_KIB)] = min(named, key=lambda pair: pair[1])[0]
-    values[key(workload, "least_of_larger_to", _NAMED_KIB)] = min(cost for _, cost in named[1:])
+    values[key(workload, "least_of_larger")] = min(overall[1:])
     values[key(workload, "least_excess")] = min(excess)
     return values
 

@@ -13,6 +13,7 @@
 //! | sizes of files (Irlam 1993) | drawn from that survey |
 //! | most new data dies within minutes, most live data is old (Matthews 1999, §4.2.7) | lifetimes |
 //! | files are used in sequence and as a whole (Baker et al. 1991, as quoted ibid.) | all jobs |
+//! | behind the cache twice as many writes as reads (Roselli 1998, as quoted in §3.4) | reads |
 //!
 //! The third row leaves little freedom. Of 1,000,000 blocks written, 146,484 are live at the end;
 //! growth and the replacement of deleted files take about 65,000 of those, so about 80,000 blocks
@@ -29,17 +30,22 @@
 //! Rewrites walk through the history of writes of groups. With probability `locality`, the one
 //! knob, a rewrite takes the group written right after the one it took before: what was written
 //! together is overwritten together, as when a build, a simulation or a mail run is repeated.
-//! Otherwise it starts anew at the d-th last write with probability falling as 1/d, up to 8,191
-//! writes back; what has sunk below is not written again. The more locality, the more of the log
-//! dies in one piece.
+//! Otherwise it starts anew at the d-th last write with probability falling as 1/d, up to 131,071
+//! writes back, most of the week. The more locality, the more of the log dies in one
+//! piece.
+//!
+//! Reads beyond the first one of each old group follow what was used of late by the same law: a
+//! quarter of them what was written, the others what was read, the latter up to 4,095 reads back.
+//! Behind a cache of 128 MB (§5.2.2) the disk then sees half as many reads as writes; a reach of a
+//! quarter changes that by 2 %, one of four times by 15 %. (First reads alone are 0.35 of the
+//! writes.) Roselli's desktop machines were another file system of the same department.
 //!
 //! Chosen by us: groups of four files in the mean; eight neighbouring groups belong to one client,
 //! who creates, first overwrites or removes them in one session; half of the rewrites and of the
 //! repeated reads take one file of the group; temporary files live from 1 s to 36 h, each doubling
 //! equally likely (median 6 minutes), cut at the end of the week; 5 % of the deletes are of old
-//! files; a quarter of the repeated reads follow recent writes, the others Zipf's law over the old
-//! groups with exponent 0.8; three quarters of the reads are made by the group's owner. Jobs of
-//! different clients never interleave: at 8 requests a second in the mean they seldom would.
+//! files; three quarters of the reads are made by the group's owner. Jobs of different clients
+//! never interleave: at 8 requests a second in the mean they seldom would.
 //!
 //! Invariants: budgets are never overdrawn and all are zero at the end, so the counts hold for
 //! every seed. Cost: O(1) a request, but for the logarithm of the temporary files alive at their
@@ -52,13 +58,15 @@ use agewell_core::{
     FileAction, FileRequest, RandomStreams, SimTime, Stream, chance, uniform_below,
 };
 
-use super::{AliasTable, FileWorkload, InitialFile, Survey, WorkloadError, survey};
+use super::{FileWorkload, InitialFile, Survey, WorkloadError, survey};
 use catalogue::Catalogue;
+use history::History;
 use plan::{JobKind, Plan};
 pub(super) use rhythm::Rhythm;
 
 mod catalogue;
 mod file_sizes;
+mod history;
 mod parameters;
 mod plan;
 mod rhythm;
@@ -67,11 +75,10 @@ pub use parameters::AuspexParameters;
 
 /// Time between the requests of a job: 8,192 bytes on an Ethernet of 10 Mbit/s.
 const REQUEST_NS: u64 = 6_553_600;
-/// Exponent of the popularity of old groups.
-const READ_ALPHA: f64 = 0.8;
-/// A rewrite looks back over 2^13 - 1 writes of groups at most.
-const HISTORY_DOUBLINGS: u64 = 13;
-const HISTORY_SLOTS: usize = 1 << HISTORY_DOUBLINGS;
+/// A rewrite looks back over 2^17 - 1 writes of groups at most.
+const WRITE_DOUBLINGS: u64 = 17;
+/// A repeated read looks back over 2^12 - 1 reads of groups at most; see above.
+const READ_DOUBLINGS: u64 = 12;
 /// The longest lifetime of a temporary file is 2^17 s.
 const LIFETIME_DOUBLINGS: u64 = 17;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -99,11 +106,10 @@ pub struct AuspexLike {
     catalogue: Catalogue,
     plan: Plan,
     rhythm: Rhythm,
-    popularity: AliasTable,
     initial_files: u32,
-    /// Groups in the order of their writes, the last ones in a ring.
-    history: Vec<u32>,
-    history_writes: u64,
+    /// Groups in the order of their writes, and in that of their reads.
+    writes: History,
+    reads: History,
     /// Place in the history of the group rewritten last.
     rewritten: u64,
     /// The kind of the session, its jobs still to come, and who creates in it.
@@ -150,11 +156,6 @@ impl AuspexLike {
         }
         let mut order = streams.stream("workload/auspex-like/order");
         let plan = Plan::new(parameters, catalogue.groups(), &mut order);
-        let groups = catalogue.groups().len() as u32;
-        let mut weights = vec![0; groups as usize];
-        for (rank, group) in (1..).zip(super::zipf::permutation(groups, &mut order)) {
-            weights[group as usize] = super::zipf::rank_weight(rank, READ_ALPHA);
-        }
         let accesses = parameters.accesses();
         Ok(Self {
             parameters: *parameters,
@@ -163,9 +164,8 @@ impl AuspexLike {
             catalogue,
             plan,
             rhythm: Rhythm::new(parameters.duration.0, accesses),
-            popularity: AliasTable::new(&weights),
-            history: vec![0; HISTORY_SLOTS],
-            history_writes: 0,
+            writes: History::reaching(WRITE_DOUBLINGS),
+            reads: History::reaching(READ_DOUBLINGS),
             rewritten: 0,
             session: JobKind::Read,
             session_left: 0,
@@ -224,8 +224,8 @@ impl AuspexLike {
                 let write = self.whole_group(FileAction::Write, group, blocks);
                 // A group cut to the budget must not be rewritten: that would write all of it.
                 let whole = blocks == u64::from(self.catalogue.group(group).blocks);
-                if whole || self.history_writes == 0 {
-                    self.remember(group);
+                if whole || self.writes.is_empty() {
+                    self.writes.push(group);
                 }
                 self.after_first_read(group, write);
             }
@@ -248,7 +248,7 @@ impl AuspexLike {
             self.session_left -= 1;
             return Some(self.session);
         }
-        let kind = self.plan.furthest_behind(self.history_writes > 0)?;
+        let kind = self.plan.furthest_behind(!self.writes.is_empty())?;
         self.session = kind;
         self.session_left = 0;
         if matches!(kind, JobKind::Create | JobKind::Overwrite | JobKind::Remove) {
@@ -282,15 +282,10 @@ impl AuspexLike {
         Job { action, client: whole.client, file, block: 0, requests_left }
     }
 
-    fn remember(&mut self, group: u32) {
-        self.history[(self.history_writes % HISTORY_SLOTS as u64) as usize] = group;
-        self.history_writes += 1;
-    }
-
     fn begin_write(&mut self, group: u32) {
         let blocks = u64::from(self.catalogue.group(group).blocks);
         self.job = Some(self.whole_group(FileAction::Write, group, blocks));
-        self.remember(group);
+        self.writes.push(group);
     }
 
     /// Reads an old group that nobody has read yet, then does `job`.
@@ -300,43 +295,31 @@ impl AuspexLike {
             self.plan.take(JobKind::Read, blocks);
             self.job = Some(self.whole_group(FileAction::Read, group, blocks));
             self.job_after = Some(job);
+            self.reads.push(group);
         } else {
             self.job = Some(job);
         }
     }
 
-    /// A place in the history of writes: the d-th last with probability about 1/d.
-    fn recent_write(&mut self) -> u64 {
-        let doubling = uniform_below(&mut self.stream, HISTORY_DOUBLINGS);
-        let distance = (1 << doubling) + uniform_below(&mut self.stream, 1 << doubling);
-        // Before the history is that long, what it has.
-        let distance = (distance - 1) % self.history_writes + 1;
-        self.history_writes - distance
-    }
-
-    fn written_at(&self, place: u64) -> u32 {
-        self.history[(place % HISTORY_SLOTS as u64) as usize]
-    }
-
     /// The place in the history that is rewritten next: the one behind the last, or any recent one.
     fn next_rewritten(&mut self) -> u64 {
-        let following = self.rewritten + 1;
-        let kept = following < self.history_writes
-            && self.history_writes - following < HISTORY_SLOTS as u64;
-        if chance(&mut self.stream, self.parameters.locality) && kept {
+        let following = self.writes.following(self.rewritten);
+        if chance(&mut self.stream, self.parameters.locality)
+            && let Some(following) = following
+        {
             following
         } else {
-            self.recent_write()
+            self.writes.recent(&mut self.stream)
         }
     }
 
     fn begin_rewrite(&mut self) {
         self.rewritten = self.next_rewritten();
-        let group = self.written_at(self.rewritten);
+        let group = self.writes.at(self.rewritten);
         let blocks_max = self.plan.left(JobKind::Rewrite);
         let job = self.part_of_group(FileAction::Write, group, blocks_max);
         self.plan.take(JobKind::Rewrite, job.requests_left);
-        self.remember(group);
+        self.writes.push(group);
         self.job = Some(job);
     }
 
@@ -359,15 +342,14 @@ impl AuspexLike {
         let repeated_max = self.plan.repeated_reads_left();
         let group = if repeated_max == 0 {
             self.plan.next_unread()
-        } else if self.history_writes > 0 && chance(&mut self.stream, 0.25) {
-            let place = self.recent_write();
-            Some(self.written_at(place))
-        } else if self.plan.first_reads_behind() {
+        } else if !self.writes.is_empty() && chance(&mut self.stream, 0.25) {
+            Some(self.writes.at(self.writes.recent(&mut self.stream)))
+        } else if self.plan.first_reads_behind() || self.reads.is_empty() {
             self.plan.next_unread()
         } else {
-            let popular = self.popularity.draw(&mut self.stream);
+            let read = self.reads.at(self.reads.recent(&mut self.stream));
             // What is gone is not read; an unread group takes its place.
-            if self.plan.is_removed(popular) { self.plan.next_unread() } else { Some(popular) }
+            if self.plan.is_removed(read) { self.plan.next_unread() } else { Some(read) }
         };
         let group = group.unwrap_or(Plan::GROUP_KEPT);
         let mut job = if self.plan.read_first(group) {
@@ -380,6 +362,7 @@ impl AuspexLike {
             job.client = uniform_below(&mut self.stream, self.dirty.len() as u64) as u32;
         }
         self.plan.take(JobKind::Read, job.requests_left);
+        self.reads.push(group);
         self.job = Some(job);
     }
 

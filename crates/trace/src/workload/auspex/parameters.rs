@@ -33,8 +33,7 @@ pub struct AuspexParameters {
     pub sync_interval: SimDuration,
     /// The knob, 0 to 1: how likely a rewrite is followed by the rewrite of the group of files that
     /// was written next the last time; else the next one starts anew at a recent write. Not
-    /// published; 0.8 unless told (chosen by us: then an eighth of the blocks are written again
-    /// while they wait in a write buffer of 256 KB, flushed when full and by every sync).
+    /// published; 0.6 unless told (chosen by us; experiments/matthews-1999/figure-5-7/README.md).
     pub locality: f64,
 }
 
@@ -50,7 +49,7 @@ impl Default for AuspexParameters {
             final_blocks: 384_521,
             written_live_blocks: 146_484,
             sync_interval: SimDuration(30_000_000_000),
-            locality: 0.8,
+            locality: 0.6,
         }
     }
 }

@@ -207,9 +207,9 @@ impl Plan {
         group
     }
 
-    /// Whether an old group was removed.
+    /// Whether a group was removed; new ones never are.
     pub(super) fn is_removed(&self, group: u32) -> bool {
-        self.is_removed[group as usize]
+        self.is_removed.get(group as usize).copied().unwrap_or(false)
     }
 }
 
