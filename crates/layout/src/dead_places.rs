@@ -47,6 +47,14 @@ impl DeadPlaces {
         }
     }
 
+    /// The same for `places` from `first` on.
+    #[inline]
+    pub(crate) fn used_run(&mut self, first: u32, places: u32) {
+        if self.marked.is_some() {
+            (first..first + places).for_each(|place| self.used(place));
+        }
+    }
+
     /// Tells `device` of the marked places, all together, and forgets them.
     pub(crate) fn tell(&mut self, device: &mut impl BlockDevice) {
         self.tell_as(device, BlockDevice::discard);

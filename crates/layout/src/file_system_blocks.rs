@@ -271,7 +271,8 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     /// What blocks around `name` have moved away from is dead, unless one of them has moved there.
     fn bury_what_was_left(&mut self, name: FileBlock, back: u32) {
         let Self { left, metadata, units_per_piece, .. } = self;
-        if left.is_empty() {
+        if left.is_empty() || !metadata.dead.is_wanted() {
+            left.clear();
             return;
         }
         for first in left.drain(..) {
@@ -281,8 +282,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             let Some(block) = self.files.block(name.file, index) else { continue };
             let first = (block * self.pieces) as usize;
             for home in &self.homes[first..first + self.pieces as usize] {
-                (*home..*home + self.units_per_piece)
-                    .for_each(|unit| self.metadata.dead.used(unit));
+                self.metadata.dead.used_run(*home, self.units_per_piece);
             }
         }
     }

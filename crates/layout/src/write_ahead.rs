@@ -19,7 +19,8 @@
 //! has gathered. Synchronous updates of metadata need not be synchronous any more: the order of
 //! transactions is what keeps the metadata consistent. The journal is a ring at the front or in the
 //! middle of the same disk, or a disk of its own ("many database systems invest in a separate disk
-//! for the log", §3.4).
+//! for the log", §3.4). There a checkpoint goes on behind: commits need not wait for it until the
+//! ring comes round to the records that it frees, or the next one begins.
 //!
 //! Invariants: a committed version is in the journal, in a record that is not written over, or in
 //! its place; a place is written only by versions that the journal has had (full journal). A test

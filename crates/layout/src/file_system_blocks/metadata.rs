@@ -46,8 +46,8 @@ impl Metadata {
         let (first, units) = self.units(transfer);
         self.cached.use_now(first);
         if transfer.urgency == Urgency::Delayed {
+            self.dead.used_run(first, units);
             for unit in first..first + units {
-                self.dead.used(unit);
                 if !self.dirty.is_free(unit) {
                     self.dirty.give_back(unit);
                 }
@@ -63,8 +63,8 @@ impl Metadata {
 
     /// Units that do not have to be written any longer because something else comes there.
     pub(super) fn forget(&mut self, first: u32, units: u32) {
+        self.dead.used_run(first, units);
         for unit in first..first + units {
-            self.dead.used(unit);
             if self.dirty.is_free(unit) {
                 self.dirty.take(unit);
             }

@@ -66,8 +66,11 @@ struct CrashDisk {
     behind_from: usize,
     crashes: u32,
     checkpoints: u32,
-    /// Transactions written while something went on behind.
+    /// Transactions written while something went on behind, and how often that was waited for.
     overtaking: u32,
+    waited: u32,
+    /// Nothing is done behind until it is waited for.
+    is_slow: bool,
 }
 
 impl CrashDisk {
@@ -94,6 +97,8 @@ impl CrashDisk {
             crashes: 0,
             checkpoints: 0,
             overtaking: 0,
+            waited: 0,
+            is_slow: false,
         }
     }
 
@@ -298,7 +303,7 @@ impl BlockDevice for CrashDisk {
                     self.overtaking += u32::from(!self.behind.is_empty());
                     self.write_transaction(transfer, contents);
                     // From nothing to more than there is.
-                    self.go_on(self.transactions.len() % 5);
+                    self.go_on(if self.is_slow { 0 } else { self.transactions.len() % 5 });
                 }
             }
             purpose => {
@@ -339,6 +344,7 @@ impl BlockDevice for CrashDisk {
     }
 
     fn catch_up(&mut self) {
+        self.waited += u32::from(!self.behind.is_empty());
         self.go_on(self.behind.len());
     }
 }
@@ -361,6 +367,8 @@ struct Case {
     /// Deletions of a hundred operations.
     deletions: u32,
     steps: u32,
+    /// What goes on behind does only when it is waited for.
+    is_slow: bool,
     seed: u64,
 }
 
@@ -368,7 +376,7 @@ fn cases() -> impl Strategy<Value = Case> {
     let places = vec![JournalPlace::Start, JournalPlace::Middle, JournalPlace::OwnDisk];
     let journal = (prop::sample::select(places), 0_u32..4, 4_u32..300);
     let sizes = (1_u32..4, prop_oneof![1_u32..14, 14_u32..80], 1_u32..8, 20_u32..130);
-    let load = (0_u32..40, 20_u32..200, any::<u64>());
+    let load = (0_u32..40, 20_u32..200, any::<bool>(), any::<u64>());
     let system = (any::<bool>(), 1_u32..3, any::<bool>());
     (system, journal, sizes, load).prop_map(
         |((realloc, pieces, has_metadata), journal, sizes, load)| Case {
@@ -384,7 +392,8 @@ fn cases() -> impl Strategy<Value = Case> {
             fill_pct: sizes.3,
             deletions: load.0,
             steps: load.1,
-            seed: load.2,
+            is_slow: load.2,
+            seed: load.3,
         },
     )
 }
@@ -445,7 +454,8 @@ impl Run {
             group_places: case.group_places,
             checkpoint_commits: case.checkpoint_commits,
         };
-        let disk = CrashDisk::new(setting, case.has_metadata, &spied);
+        let mut disk = CrashDisk::new(setting, case.has_metadata, &spied);
+        disk.is_slow = case.is_slow;
         let mut layout = WriteAhead::new(setting, spied);
         layout.ensure_blocks(4 * CAPACITY);
         Self {
@@ -588,6 +598,7 @@ fn a_long_run_with_moves_survives_every_crash() {
             fill_pct: 95,
             deletions: 12,
             steps: 600,
+            is_slow: false,
             seed: 1,
         };
         let (crashes, checkpoints, moved, overtaking) = run(&case);
@@ -598,4 +609,29 @@ fn a_long_run_with_moves_survives_every_crash() {
             "{crashes} {checkpoints} {moved}"
         );
     }
+}
+
+/// A ring that comes round to records of a checkpoint under way waits for it.
+#[test]
+fn no_record_is_written_over_before_its_place_is_written() {
+    let case = Case {
+        realloc: false,
+        pieces: 1,
+        has_metadata: false,
+        place: JournalPlace::OwnDisk,
+        checkpoint_commits: 0,
+        group_places: 1000,
+        clients: 1,
+        buffer_blocks: 24,
+        files: 5,
+        fill_pct: 95,
+        deletions: 2,
+        steps: 2000,
+        is_slow: true,
+        seed: 1,
+    };
+    let mut run = Run::new(&case);
+    (0..case.steps).for_each(|_| run.step(&case));
+    // Every checkpoint is waited for by the next one at the latest; some must have been earlier.
+    assert!(run.disk.waited > 20, "{}", run.disk.waited);
 }
