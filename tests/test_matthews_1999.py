@@ -129,11 +129,9 @@ def test_random_update_comes_out_as_published(context: Context) -> None:
 def test_random_update_agrees_with_an_independent_simulation(context: Context) -> None:
     rows = by_key(context, "figure-5-6", STUDY.run("figure-5-6", context))
     # At 50 % plugging is 4.8 % below the other simulation at full size: no room to be smaller. From
-    # 95 % on two open segments and the two in reserve are too much of what so small a disk has spare.
+    # 95 % on two open segments and two in reserve are too much of the room of so small a disk.
     sized = {"random/plain_plug_50", *(f"random/plain_clean_{at}" for at in (95, 98, 99))}
-    held = [
-        row for (name, test), row in rows.items() if test == "within 5 %" and name not in sized
-    ]
+    held = [row for (name, test), row in rows.items() if test == "within 5 %" and name not in sized]
     assert len(held) >= 15
     assert [row for row in held if row.verdict is not Verdict.HOLDS] == []
 
