@@ -33,5 +33,4 @@ pub use decision::{Proposal, RoomMade, patch_pays, room_ns};
 pub use partitions::Partitions;
 pub use related::RelatedBlocks;
 pub use reorganiser::{PlaceView, ReorganisationCounts, Reorganiser};
-pub use savings::step_ns;
 pub use setting::{Decide, Related, ReorganiseSetting, When};

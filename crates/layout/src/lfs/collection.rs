@@ -253,7 +253,12 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         let block = self.table.owner[slot as usize];
-        let log = self.placement.place_collected(block, segment, self.clock) as usize;
+        let mut log = self.placement.place_collected(block, segment, self.clock) as usize;
+        if self.placement.regroups_to() == Some(log as u8)
+            && !self.has_room_for_kept(log, device)?
+        {
+            log -= 1;
+        }
         let staged = &mut self.staged[log];
         staged.push((block, slot));
         let blocks = staged.len() as u32;
@@ -290,7 +295,11 @@ impl<P: Placement> Log<P> {
     }
 
     #[inline(never)]
-    fn write_staged(&mut self, log: usize, device: &mut impl BlockDevice) -> Result<(), LogError> {
+    pub(super) fn write_staged(
+        &mut self,
+        log: usize,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
         let mut staged = std::mem::take(&mut self.staged[log]);
         let mut done = 0;
         while done < staged.len() {
@@ -298,7 +307,10 @@ impl<P: Placement> Log<P> {
                 && !self.open_segment(log, self.zones(true))
                 && !self.open_segment(log, 0..self.table.shape.zones())
             {
-                return Err(self.full());
+                if !self.write_staged_kept(log, device)? {
+                    return Err(self.full());
+                }
+                continue;
             }
             let room = (self.open[log].end - self.open[log].next) as usize;
             let now = &staged[done..staged.len().min(done + room)];

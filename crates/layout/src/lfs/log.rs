@@ -713,11 +713,20 @@ impl<P: Placement> Log<P> {
                 self.open_segment(log, zones);
                 return Ok(true);
             }
+            if !has_rest && self.take_over_regrouping(log, &zones) {
+                continue;
+            }
             if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
                 return Ok(false);
             }
             self.make_room(device)?;
         }
+    }
+
+    /// Bytes that its map and its slots take; what a placement keeps comes on top.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.map.capacity() * size_of::<u32>() + self.table.memory_bytes()
     }
 
     /// The host has `block` in its cache, or has dropped it.

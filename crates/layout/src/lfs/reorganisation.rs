@@ -203,6 +203,61 @@ impl<P: Placement> Log<P> {
         }
     }
 
+    /// Gives `log` what is left of the open segment of the reorganisation log, if that lies in
+    /// `zones`; false if there is nothing left.
+    pub(super) fn take_over_regrouping(
+        &mut self,
+        log: usize,
+        zones: &std::ops::Range<usize>,
+    ) -> bool {
+        let Some(regrouping) = self.placement.regroups_to().map(usize::from) else { return false };
+        let open = self.open[regrouping];
+        if open.next == open.end || !zones.contains(&self.table.shape.zone_of(open.segment)) {
+            return false;
+        }
+        self.open.swap(log, regrouping);
+        true
+    }
+
+    /// Whether one more block of the reorganisation log `log` that is being collected finds room
+    /// there without taking the reserve from what the others need.
+    pub(super) fn has_room_for_kept(
+        &mut self,
+        log: usize,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LogError> {
+        let has_room = |log_: &Self| {
+            let open = log_.open[log];
+            (log_.staged[log].len() as u32) < open.end - open.next
+        };
+        if has_room(self) {
+            return Ok(true);
+        }
+        self.write_staged(log, device)?;
+        let zones = self.zones(true);
+        let free = self.free_segments(zones.clone());
+        if free > self.setting.reserve_segments {
+            self.open_segment(log, zones);
+        }
+        Ok(has_room(self))
+    }
+
+    /// Writes what is staged for the reorganisation log, so that its sources are let go; false if
+    /// there is nothing, or `log` is that.
+    pub(super) fn write_staged_kept(
+        &mut self,
+        log: usize,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LogError> {
+        match self.placement.regroups_to().map(usize::from) {
+            Some(regrouping) if regrouping != log && !self.staged[regrouping].is_empty() => {
+                self.write_staged(regrouping, device)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
     fn make_room_for_regrouping(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
         let collect = self.setting.collect;
         if collect == Collect::Always(Mechanism::Thread) {

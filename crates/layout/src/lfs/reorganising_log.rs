@@ -10,12 +10,17 @@
 //! Differences from Matthews 1999, §6.4: see [`crate::reorganise`] and its modules. Reads ahead of
 //! time teach nothing until a user asks for what they brought.
 
+mod twin;
+
+use twin::Twin;
+
 use super::policy::placement::{Placement, Regrouping};
-use super::{AdaptiveLog, Counts, Log};
+use super::{AdaptiveLog, Counts, Log, Unpriced};
 use crate::block_device::{BlockDevice, Purpose};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, read_in_runs};
 use crate::reorganise::{
-    PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade, room_ns,
+    Decide, PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade,
+    room_ns,
 };
 
 /// The cost of room is measured over this share of the disk's blocks written, and the one before;
@@ -26,10 +31,27 @@ const ROOM_WINDOW_SHARE: u64 = 16;
 #[derive(Debug, Clone)]
 pub struct ReorganisingLog<P> {
     log: AdaptiveLog<Regrouping<P>>,
+    twin: Twin<P>,
     reorganiser: Reorganiser,
     room: RoomCost,
     /// Where the blocks lay that are being read.
     slots: Vec<(u32, u32)>,
+    latest: Latest,
+}
+
+/// What users read last and was read ahead with it. How long that took is asked when they read next:
+/// a drive may hold it together with other commands until then.
+#[derive(Debug, Clone, Copy, Default)]
+struct Latest {
+    /// What the device had spent before it, ns.
+    spent_ns: u64,
+    /// What the log had spent on all else before it, by the model, ns.
+    writing_ns: u64,
+    blocks: u32,
+    /// Of those, how many did not lie right behind the one before.
+    jumps: u32,
+    /// If they lie in one row, blocks between them and what was read before, if that is known.
+    step_blocks: Option<i64>,
 }
 
 /// What a block written cost in making room for it, lately.
@@ -66,11 +88,12 @@ impl RoomCost {
 
 /// A log as the policy sees it.
 struct View<'a, P> {
-    log: &'a Log<P>,
+    log: &'a Log<Regrouping<P>>,
+    twin: &'a Twin<P>,
     made: RoomMade,
 }
 
-impl<P: Placement> PlaceView for View<'_, P> {
+impl<P: Placement + Clone> PlaceView for View<'_, P> {
     #[inline]
     fn slot_of(&self, block: u32) -> Option<u32> {
         self.log.slot_of(block)
@@ -87,9 +110,10 @@ impl<P: Placement> PlaceView for View<'_, P> {
         segment + 1 == behind && shape.address_blocks(slot) + 1 == shape.address_blocks(next)
     }
 
-    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64> {
+    #[inline]
+    fn step_blocks(&self, slot: u32, next: u32) -> i64 {
         let address = |slot| self.log.shape().address_blocks(slot);
-        address(next).checked_sub(address(slot) + 1)
+        (address(next) as i64) - (address(slot) as i64) - 1
     }
 
     fn block_before(&self, slot: u32) -> Option<u32> {
@@ -113,6 +137,15 @@ impl<P: Placement> PlaceView for View<'_, P> {
         let segment_blocks = self.log.shape().segment_blocks_max();
         room_ns(&self.log.setting.disk, segment_blocks, &self.made, moved)
     }
+
+    #[inline]
+    fn home_of(&self, block: u32, slot: u32) -> u32 {
+        self.twin.slot_of(block).unwrap_or(slot)
+    }
+
+    fn moving_ns(&self) -> f64 {
+        self.twin.beyond_ns()
+    }
 }
 
 impl<P: Placement + Clone> ReorganisingLog<P> {
@@ -121,7 +154,15 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     pub fn new(log: AdaptiveLog<Regrouping<P>>, setting: ReorganiseSetting) -> Self {
         let (blocks, disk) = (log.log().blocks(), log.log().setting.disk);
         let reorganiser = Reorganiser::new(setting, blocks, disk);
-        Self { log, reorganiser, room: RoomCost::default(), slots: Vec::new() }
+        let twin = Twin::of(&log, setting.decide == Decide::Gain);
+        Self {
+            log,
+            twin,
+            reorganiser,
+            room: RoomCost::default(),
+            slots: Vec::new(),
+            latest: Latest::default(),
+        }
     }
 
     /// The log itself.
@@ -145,25 +186,61 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// Bytes that the reorganisation's knowledge takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.reorganiser.memory_bytes()
+        self.reorganiser.memory_bytes() + self.twin.memory_bytes()
     }
 
     /// Moves what was chosen.
     fn move_chosen(&mut self, device: &mut impl BlockDevice) {
-        let Self { log, reorganiser, .. } = self;
+        let Self { log, twin, reorganiser, .. } = self;
         let segments = log.log().shape().segments();
         let by_frequency = reorganiser.setting().related == Related::Frequency;
         let aim = by_frequency.then_some(segments / 2);
         let in_memory = |block: u32| reorganiser.is_in_memory(block);
-        let (before, before_ns) = (log.counts().regrouped_blocks, device.spent_ns());
-        let moved = log.regroup(reorganiser.chosen(), in_memory, aim, device);
+        let before = log.counts().regrouped_blocks;
+        let moved =
+            twin.watch(device, |device| log.regroup(reorganiser.chosen(), in_memory, aim, device));
         let blocks = log.counts().regrouped_blocks - before;
         // A log without room goes on as it is: what was moved before it was full stays moved.
         for block in reorganiser.chosen() {
             log.placement_mut().set_kept(*block, true);
         }
-        let taken_ns = device.spent_ns().zip(before_ns).map(|(after, before)| after - before);
-        reorganiser.settle(moved.is_ok(), blocks, taken_ns);
+        reorganiser.settle(moved.is_ok(), blocks);
+    }
+
+    /// Takes notice of what the device has done since users read last, now that it is done.
+    fn note_times(&mut self, device: &mut impl BlockDevice) {
+        let writing_ns = self.twin.writing_ns();
+        let latest =
+            std::mem::replace(&mut self.latest, Latest { writing_ns, ..Latest::default() });
+        if latest.writing_ns != writing_ns {
+            // The arm has been elsewhere.
+            self.reorganiser.interrupted();
+        }
+        let Some(spent_ns) = device.spent_ns() else { return };
+        // The device may have begun to count anew.
+        let taken_ns = spent_ns.checked_sub(latest.spent_ns).unwrap_or(spent_ns);
+        if latest.writing_ns == writing_ns {
+            self.reorganiser.took(latest.jumps, latest.blocks, taken_ns, latest.step_blocks);
+        } else {
+            let read_ns = self.reorganiser.expected_ns(latest.jumps, latest.blocks);
+            self.twin.took(taken_ns.saturating_sub(read_ns));
+        }
+        self.latest.spent_ns = spent_ns;
+    }
+
+    /// Takes down what is being read, until it is known how long that takes. What is read ahead
+    /// belongs to the read before it.
+    fn note_read(&mut self, purpose: Purpose) {
+        let view = View { log: self.log.log(), twin: &self.twin, made: RoomMade::default() };
+        let Some((_, first)) = self.slots.first() else { return };
+        let jumps = |one: u32, next: u32| u32::from(!view.follows(one, next));
+        let within: u32 = self.slots.windows(2).map(|pair| jumps(pair[0].1, pair[1].1)).sum();
+        let before = self.reorganiser.last_slot().filter(|_| purpose == Purpose::Read);
+        let is_first = self.latest.blocks == 0 && within == 0;
+        self.latest.step_blocks =
+            before.filter(|_| is_first).map(|before| view.step_blocks(before, *first));
+        self.latest.jumps += within + before.map_or(1, |before| jumps(before, *first));
+        self.latest.blocks += self.slots.len() as u32;
     }
 
     /// Takes notice of blocks that were read for users, and moves what that makes worth it.
@@ -171,7 +248,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         self.room.note(self.log.log());
         let slots = std::mem::take(&mut self.slots);
         for (block, slot) in &slots {
-            let view = View { log: self.log.log(), made: self.room.made };
+            let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
             if self.reorganiser.read(*block, *slot, &view) {
                 self.move_chosen(device);
             }
@@ -184,17 +261,25 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
 impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn ensure_blocks(&mut self, blocks: u32) {
         self.log.ensure_blocks(blocks);
+        self.twin.follow(|twin, _| {
+            twin.ensure_blocks(blocks);
+            Ok(())
+        });
         self.reorganiser.ensure_blocks(blocks);
     }
 
     fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError> {
         BlockLayout::preload(&mut self.log, block, name)?;
+        self.twin.follow(|twin, _| twin.preload(block, &mut Unpriced));
         self.reorganiser.call(block, name);
         Ok(())
     }
 
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
-        BlockLayout::fragment(&mut self.log, first, blocks, chunk_blocks)
+        BlockLayout::fragment(&mut self.log, first, blocks, chunk_blocks)?;
+        let blocks: Vec<u32> = (first..first + blocks).collect();
+        self.twin.follow(|twin, _| twin.fragment(&blocks, chunk_blocks));
+        Ok(())
     }
 
     fn create(
@@ -223,29 +308,23 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         if !keeps {
             self.log.placement_mut().set_kept(block, false);
         }
-        BlockLayout::write(&mut self.log, block, name, client, device)
+        let Self { log, twin, .. } = self;
+        twin.follow(|twin, meter| twin.write(block, client, meter));
+        twin.watch(device, |device| BlockLayout::write(log, block, name, client, device))
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
-        let before_ns = device.spent_ns();
-        read_in_runs(blocks, purpose, |block| self.place_of(block), device);
-        if purpose != Purpose::Read {
-            return;
+        if purpose == Purpose::Read {
+            self.note_times(device);
         }
-        let taken_ns = device.spent_ns().zip(before_ns).map(|(after, before)| after - before);
+        read_in_runs(blocks, purpose, |block| self.place_of(block), device);
         let log = self.log.log();
         self.slots.clear();
         self.slots.extend(blocks.iter().filter_map(|block| Some((*block, log.slot_of(*block)?))));
-        if let Some(taken_ns) = taken_ns {
-            let view = View { log, made: RoomMade::default() };
-            let (mut jumps, mut last) = (0, self.reorganiser.last_slot());
-            for (_, slot) in &self.slots {
-                jumps += u32::from(last.is_none_or(|last| !view.follows(last, *slot)));
-                last = Some(*slot);
-            }
-            self.reorganiser.took(jumps, self.slots.len() as u32, taken_ns);
+        self.note_read(purpose);
+        if purpose == Purpose::Read {
+            self.learn(device);
         }
-        self.learn(device);
     }
 
     fn foreseen(&mut self, block: u32, device: &mut impl BlockDevice) {
@@ -255,16 +334,25 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        BlockLayout::delete(&mut self.log, block, device);
+        let Self { log, twin, .. } = self;
+        twin.watch(device, |device| BlockLayout::delete(log, block, device));
+        twin.follow(|twin, meter| {
+            twin.delete(block, meter);
+            Ok(())
+        });
         self.reorganiser.delete(block);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        BlockLayout::sync(&mut self.log, client, device)
+        let Self { log, twin, .. } = self;
+        twin.follow(|twin, meter| twin.sync(client, meter));
+        twin.watch(device, |device| BlockLayout::sync(log, client, device))
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        BlockLayout::sync_all(&mut self.log, device)
+        let Self { log, twin, .. } = self;
+        twin.follow(AdaptiveLog::sync_all);
+        twin.watch(device, |device| BlockLayout::sync_all(log, device))
     }
 
     fn place_of(&self, block: u32) -> Place {
@@ -272,12 +360,16 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn cluster_of(&self, block: u32, cluster: &mut Vec<u32>) {
-        let view = View { log: self.log.log(), made: self.room.made };
+        let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
         self.reorganiser.cluster_of(block, &view, cluster);
     }
 
     fn set_resident(&mut self, block: u32, resident: bool) {
         self.log.set_resident(block, resident);
+        self.twin.follow(|twin, _| {
+            twin.set_resident(block, resident);
+            Ok(())
+        });
     }
 
     fn work_ahead(
@@ -285,11 +377,13 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         free_wanted: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
-        if self.log.work_ahead(free_wanted, device)? {
+        let Self { log, twin, .. } = self;
+        twin.follow(|twin, meter| twin.collect_ahead(free_wanted, meter).map(|_| ()));
+        if twin.watch(device, |device| log.work_ahead(free_wanted, device))? {
             return Ok(true);
         }
         self.room.note(self.log.log());
-        let view = View { log: self.log.log(), made: self.room.made };
+        let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
         let chosen = self.reorganiser.rest(&view);
         if chosen {
             self.move_chosen(device);
@@ -320,6 +414,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
 
     fn verify(&self) {
         self.log.verify();
+        self.twin.verify();
         self.reorganiser.verify();
     }
 }

@@ -61,6 +61,13 @@ impl SegmentTable {
         }
     }
 
+    /// Bytes that slots and segments take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let slots = self.owner.capacity() * 4 + self.live_bits.capacity() * 8;
+        // Live blocks, state, log and three clocks.
+        slots + self.live.capacity() * (4 + 1 + 1 + 3 * 8)
+    }
+
     /// Whether the block in `slot` is live.
     #[inline]
     pub(crate) fn is_live(&self, slot: u32) -> bool {

@@ -16,14 +16,12 @@ use super::access_graph::NONE;
 struct Known {
     /// The touch, counted from 1, at which it was last read or written.
     touched: u64,
-    /// Where it lay before it was first moved since it was last written.
-    home: u32,
     reads: u16,
     moves: u8,
     trial: u8,
 }
 
-const UNKNOWN: Known = Known { touched: 0, home: NONE, reads: 0, moves: 0, trial: 0 };
+const UNKNOWN: Known = Known { touched: 0, reads: 0, moves: 0, trial: 0 };
 
 /// What is known of all blocks.
 #[derive(Debug, Clone)]
@@ -73,7 +71,7 @@ impl History {
     #[inline]
     pub(crate) fn write(&mut self, block: u32, keeps: bool) -> Option<u32> {
         let known = &mut self.known[block as usize];
-        (known.reads, known.moves, known.home) = (0, 0, NONE);
+        (known.reads, known.moves) = (0, 0);
         known.trial = if keeps { known.trial } else { 0 };
         self.touch(block)
     }
@@ -88,21 +86,6 @@ impl History {
         let known = &mut self.known[block as usize];
         known.moves = known.moves.saturating_add(1);
         known.trial = trial;
-    }
-
-    /// `block`, which lies in `slot`, is about to be moved.
-    pub(crate) fn leaves(&mut self, block: u32, slot: u32) {
-        let known = &mut self.known[block as usize];
-        if known.home == NONE {
-            known.home = slot;
-        }
-    }
-
-    /// Where `block`, which lies in `slot`, would lie if it had not been moved.
-    #[inline]
-    pub(crate) fn home(&self, block: u32, slot: u32) -> u32 {
-        let home = self.known[block as usize].home;
-        if home == NONE { slot } else { home }
     }
 
     /// Whether `block` is in memory.

@@ -3,7 +3,9 @@
 //! The cost model knows an average seek and half a rotation. Data that is used lies closer together
 //! than that, and a drive reads ahead, so that a jump costs less, or, where reads in sequence miss
 //! a turn, gains less. Where the device says what its transfers took, the mean of what reads that
-//! jumped took beyond streaming, less that of reads that did not, replaces the model's access time.
+//! jumped took beyond streaming, less that of reads that did not, replaces the model's access time;
+//! and what a step takes is learnt for each distance by itself, in powers of two. Reads before which
+//! the arm was elsewhere say nothing of distances.
 //!
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
@@ -37,35 +39,90 @@ impl Mean {
     }
 }
 
+/// Reads over a distance before which the mean of all distances is believed; chosen by us.
+const OVER_MIN: f64 = 16.0;
+
+/// Distances that are told apart: powers of two of blocks, forward and back.
+const DISTANCES: usize = 2 * (u32::BITS as usize + 1);
+
 /// Observed reads.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct ReadTimes {
+    disk: CostModel,
     jumping: Mean,
     streaming: Mean,
+    over: [Mean; DISTANCES],
 }
 
 impl ReadTimes {
+    /// Nothing was observed of `disk` yet.
+    pub(crate) fn new(disk: CostModel) -> Self {
+        let none = Mean::default();
+        Self { disk, jumping: none, streaming: none, over: [none; DISTANCES] }
+    }
+
     /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
-    /// `time_ns`.
-    pub(crate) fn note(&mut self, disk: &CostModel, jumps: u32, blocks: u32, time_ns: u64) {
-        let streaming_ns = disk.streaming_ns(u64::from(blocks) * disk.block_bytes);
+    /// `time_ns`. If they lay in one row, `step_blocks` lay between them and what was read before.
+    pub(crate) fn note(&mut self, jumps: u32, blocks: u32, time_ns: u64, step_blocks: Option<i64>) {
+        let streaming_ns = self.disk.streaming_ns(u64::from(blocks) * self.disk.block_bytes);
         let beyond_ns = time_ns as f64 - streaming_ns as f64;
         if jumps > 0 {
             self.jumping.add(beyond_ns, f64::from(jumps));
         } else {
             self.streaming.add(beyond_ns, 1.0);
         }
+        if let Some(step_blocks) = step_blocks.filter(|step_blocks| *step_blocks != 0) {
+            self.over[distance(step_blocks)].add(beyond_ns, 1.0);
+        }
     }
 
-    /// `disk` with the access time that was observed, if enough was.
-    pub(crate) fn observed(&self, disk: &CostModel) -> CostModel {
+    /// The disk with the access time that was observed, if enough was.
+    pub(crate) fn observed(&self) -> CostModel {
         if self.jumping.count < JUMPS_MIN {
-            return *disk;
+            return self.disk;
         }
-        let streaming_ns = self.streaming.value().unwrap_or(0.0);
-        let access_ns = self.jumping.value().map_or(0.0, |jump_ns| jump_ns - streaming_ns);
-        CostModel { access_ns: access_ns.max(0.0) as u64, ..*disk }
+        let access_ns = self.jumping.value().map_or(0.0, |jump_ns| self.beyond_streaming(jump_ns));
+        CostModel { access_ns: access_ns as u64, ..self.disk }
     }
+
+    fn beyond_streaming(&self, time_ns: f64) -> f64 {
+        (time_ns - self.streaming.value().unwrap_or(0.0)).max(0.0)
+    }
+
+    /// What it takes, beyond streaming it, to read a block with so many blocks between it and the
+    /// last, which are counted from -1 if it lies before that; ns.
+    #[inline]
+    pub(crate) fn step_ns(&self, step_blocks: i64) -> f64 {
+        if step_blocks == 0 {
+            return 0.0;
+        }
+        let over = self.over[distance(step_blocks)];
+        if over.count >= OVER_MIN {
+            return self.beyond_streaming(over.sum_ns / over.count);
+        }
+        self.mean_step_ns(step_blocks)
+    }
+
+    /// The same by the mean over all distances.
+    pub(crate) fn mean_step_ns(&self, step_blocks: i64) -> f64 {
+        if step_blocks == 0 {
+            return 0.0;
+        }
+        let access_ns = self.observed().access_ns;
+        let step_ns = u64::try_from(step_blocks).map_or(access_ns, |gap_blocks| {
+            let gap_bytes = gap_blocks.saturating_mul(self.disk.block_bytes);
+            access_ns.min(self.disk.streaming_ns(gap_bytes))
+        });
+        step_ns as f64
+    }
+}
+
+/// The number of a distance.
+#[inline]
+fn distance(step_blocks: i64) -> usize {
+    let magnitude = u32::try_from(step_blocks.unsigned_abs()).unwrap_or(u32::MAX);
+    let power = (u32::BITS - magnitude.leading_zeros()) as usize;
+    if step_blocks < 0 { DISTANCES / 2 + power } else { power }
 }
 
 #[cfg(test)]
@@ -81,25 +138,46 @@ mod tests {
 
     #[test]
     fn the_model_is_believed_until_enough_was_seen() {
-        let mut times = ReadTimes::default();
+        let mut times = ReadTimes::new(DISK);
         for _ in 0..63 {
-            times.note(&DISK, 1, 1, 5_000_000);
-            assert_eq!(times.observed(&DISK), DISK);
+            times.note(1, 1, 5_000_000, None);
+            assert_eq!(times.observed(), DISK);
         }
-        times.note(&DISK, 1, 1, 5_000_000);
+        times.note(1, 1, 5_000_000, None);
         // A block streams in 1 ms.
-        assert_eq!(times.observed(&DISK).access_ns, 4_000_000);
+        assert_eq!(times.observed().access_ns, 4_000_000);
         // Reads in sequence take 3 ms more than they stream, so that a jump takes 1 ms more.
-        (0..100).for_each(|_| times.note(&DISK, 0, 2, 5_000_000));
-        assert_eq!(times.observed(&DISK).access_ns, 1_000_000);
+        (0..100).for_each(|_| times.note(0, 2, 5_000_000, Some(0)));
+        assert_eq!(times.observed().access_ns, 1_000_000);
     }
 
     #[test]
     fn a_load_that_changes_is_followed() {
-        let mut times = ReadTimes::default();
-        (0..20_000).for_each(|_| times.note(&DISK, 1, 1, 21_000_000));
-        assert_eq!(times.observed(&DISK).access_ns, 20_000_000);
-        (0..60_000).for_each(|_| times.note(&DISK, 1, 1, 3_000_000));
-        assert!(times.observed(&DISK).access_ns < 2_100_000);
+        let mut times = ReadTimes::new(DISK);
+        (0..20_000).for_each(|_| times.note(1, 1, 21_000_000, None));
+        assert_eq!(times.observed().access_ns, 20_000_000);
+        (0..60_000).for_each(|_| times.note(1, 1, 3_000_000, None));
+        assert!(times.observed().access_ns < 2_100_000);
+    }
+
+    #[test]
+    fn a_short_gap_is_streamed_over_and_a_long_one_sought() {
+        let times = ReadTimes::new(DISK);
+        let steps =
+            [(0, 0.0), (4, 4e6), (40, 15e6), (-1, 15e6), (i64::MAX, 15e6), (i64::MIN, 15e6)];
+        for (step_blocks, step_ns) in steps {
+            assert!((times.step_ns(step_blocks) - step_ns).abs() < 1e-9, "{step_blocks}");
+        }
+    }
+
+    #[test]
+    fn steps_cost_what_steps_over_their_distance_took() {
+        let mut times = ReadTimes::new(DISK);
+        (0..100).for_each(|_| times.note(1, 1, 3_000_000, Some(-3)));
+        (0..100).for_each(|_| times.note(1, 2, 12_000_000, Some(1000)));
+        let steps = [(-2, 2e6), (-3, 2e6), (1000, 10e6), (600, 10e6), (4, 4e6), (-4, 6e6)];
+        for (step_blocks, step_ns) in steps {
+            assert!((times.step_ns(step_blocks) - step_ns).abs() < 1e-9, "{step_blocks}");
+        }
     }
 }

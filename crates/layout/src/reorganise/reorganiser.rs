@@ -15,7 +15,7 @@ use super::decision::{Proposal, patch_pays};
 use super::groups::{Group, Groups};
 use super::history::History;
 use super::read_times::ReadTimes;
-use super::savings::{savings_ns, step_ns};
+use super::savings::savings_ns;
 use super::setting::{Decide, Related, ReorganiseSetting, When};
 use super::trust::Trust;
 use crate::block_layout::FileBlock;
@@ -35,8 +35,8 @@ pub trait PlaceView {
     /// Whether `next` lies right behind `slot` on the disk.
     fn follows(&self, slot: u32, next: u32) -> bool;
 
-    /// Blocks between `slot` and `next`, if that comes behind it on the disk.
-    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64>;
+    /// Blocks between `slot` and `next` on the disk; from -1 on down if that comes before it.
+    fn step_blocks(&self, slot: u32, next: u32) -> i64;
 
     /// The block that lies right before `slot`, if there is one.
     fn block_before(&self, slot: u32) -> Option<u32>;
@@ -52,6 +52,13 @@ pub trait PlaceView {
 
     /// What making room for a block costs now, ns, if the share `moved` of all will be moved.
     fn room_ns(&self, moved: f64) -> f64;
+
+    /// Where `block`, which lies in `slot`, would lie if nothing had been moved.
+    fn home_of(&self, block: u32, slot: u32) -> u32;
+
+    /// What moving has cost so far, ns: all disk time but that of reads, less what it would have been
+    /// if nothing had been moved.
+    fn moving_ns(&self) -> f64;
 }
 
 /// What a reorganisation has done so far.
@@ -96,7 +103,6 @@ pub struct Reorganiser {
     waiting: VecDeque<Group>,
     /// The group chosen and its blocks, in the order to lay them out.
     chosen: Option<Group>,
-    chosen_cost_ns: f64,
     order: Vec<u32>,
     /// Slots at work.
     slots: Vec<u32>,
@@ -105,8 +111,6 @@ pub struct Reorganiser {
     /// Time to read a block right behind another, and elsewhere, ns.
     stream_ns: u64,
     jump_ns: u64,
-    /// What an access takes, as observed, ns.
-    access_ns: f64,
 }
 
 impl Reorganiser {
@@ -119,21 +123,19 @@ impl Reorganiser {
             groups: Groups::new(setting.related, blocks, setting.partition_blocks),
             history: History::new(blocks, setting.memory_blocks),
             trust: Trust::new(),
-            times: ReadTimes::default(),
+            times: ReadTimes::new(disk),
             previous: None,
             previous_home: None,
             current: None,
             current_jumped: false,
             waiting: VecDeque::new(),
             chosen: None,
-            chosen_cost_ns: 0.0,
             order: Vec::new(),
             slots: Vec::new(),
             counts: ReorganisationCounts::default(),
             disk_reads: 0,
             stream_ns: disk.streaming_ns(disk.block_bytes),
             jump_ns: disk.blocks_ns(1),
-            access_ns: disk.access_ns as f64,
         }
     }
 
@@ -172,10 +174,22 @@ impl Reorganiser {
     }
 
     /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
-    /// `time_ns`.
-    pub fn took(&mut self, jumps: u32, blocks: u32, time_ns: u64) {
-        self.times.note(&self.disk, jumps, blocks, time_ns);
-        self.access_ns = self.times.observed(&self.disk).access_ns as f64;
+    /// `time_ns`. If they lay in one row, `step_blocks` lay between them and what was read before.
+    pub fn took(&mut self, jumps: u32, blocks: u32, time_ns: u64, step_blocks: Option<i64>) {
+        self.times.note(jumps, blocks, time_ns, step_blocks);
+    }
+
+    /// What reading `blocks` blocks with so many jumps is expected to take, ns.
+    #[must_use]
+    pub fn expected_ns(&self, jumps: u32, blocks: u32) -> u64 {
+        let disk = self.times.observed();
+        u64::from(jumps) * disk.access_ns + disk.streaming_ns(u64::from(blocks) * disk.block_bytes)
+    }
+
+    /// The arm has been elsewhere since the last read.
+    pub fn interrupted(&mut self) {
+        self.previous = None;
+        self.previous_home = None;
     }
 
     /// Where the block lay that was read last.
@@ -193,11 +207,11 @@ impl Reorganiser {
         let trial = if jumped { 0 } else { self.history.trial(block) };
         // An access is saved where the arm would have jumped had nothing been moved, and lost where
         // it would not.
-        let home = self.history.home(block, slot);
+        let home = view.home_of(block, slot);
         let earlier = self.previous_home.replace(home);
-        let would_jump = earlier.is_none_or(|earlier| !view.follows(earlier, home));
-        if would_jump != jumped {
-            self.trust.credit(if jumped { -self.access_ns } else { self.access_ns });
+        if let (Some(earlier), Some(previous)) = (earlier, previous) {
+            let would_ns = self.step_ns(earlier, home, view);
+            self.trust.credit(would_ns - self.step_ns(previous, slot, view));
         }
         self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
         let was_read = self.history.reads(block) > 0;
@@ -214,6 +228,12 @@ impl Reorganiser {
             (When::AtOnce, Decide::Gain) => self.leave(block, jumped, view),
             _ => jumped && self.is_worth_of(block, view),
         }
+    }
+
+    /// What the arm takes to get from `previous` to `slot`, ns.
+    #[inline]
+    fn step_ns(&self, previous: u32, slot: u32, view: &impl PlaceView) -> f64 {
+        self.times.step_ns(view.step_blocks(previous, slot))
     }
 
     /// Whether the group that the read of `block` leaves, if it does, is to be moved. By then all that
@@ -275,10 +295,9 @@ impl Reorganiser {
     }
 
     /// What was chosen has been moved; `complete` unless there was no room for all, and `blocks`
-    /// before it ran out. It took `taken_ns`, if that is known.
-    pub fn settle(&mut self, complete: bool, blocks: u64, taken_ns: Option<u64>) {
+    /// before it ran out.
+    pub fn settle(&mut self, complete: bool, blocks: u64) {
         let Some(group) = self.chosen.take() else { return };
-        self.trust.debit(taken_ns.map_or(self.chosen_cost_ns, |taken_ns| taken_ns as f64));
         self.look_again_after(group, 2 * self.groups.len(group));
         self.counts.moved_blocks += blocks;
         self.counts.refused += u64::from(!complete);
@@ -292,7 +311,7 @@ impl Reorganiser {
         // All but the first of a group are read right behind another.
         let members = self.order.len().max(1) as f64;
         if complete {
-            self.trust.moved(expected as f64 * (members - 1.0) / members);
+            self.trust.moved(blocks, expected as f64 * (members - 1.0) / members);
         }
     }
 
@@ -363,15 +382,10 @@ impl Reorganiser {
             (&mut self.counts.put_off, u64::from(proposal.uncached_blocks))
         } else if self.is_bounded() {
             (&mut self.counts.bounded, pass)
-        } else if self.setting.decide == Decide::Gain && !self.pays(group, &proposal) {
+        } else if self.setting.decide == Decide::Gain && !self.pays(group, &proposal, view) {
             (&mut self.counts.declined, pass / 8)
         } else {
             self.chosen = Some(group);
-            for block in &self.order {
-                if let Some(slot) = view.slot_of(*block) {
-                    self.history.leaves(*block, slot);
-                }
-            }
             return true;
         };
         *count += 1;
@@ -380,8 +394,8 @@ impl Reorganiser {
     }
 
     /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
-    fn pays(&mut self, group: Group, proposal: &Proposal) -> bool {
-        let disk = self.times.observed(&self.disk);
+    fn pays(&mut self, group: Group, proposal: &Proposal, view: &impl PlaceView) -> bool {
+        let disk = self.times.observed();
         let share = if self.groups.records_blocks() {
             // Each step counts at both of its ends.
             let ends = self.groups.weight(group) as f64 / self.groups.len(group).max(1) as f64;
@@ -389,27 +403,26 @@ impl Reorganiser {
         } else {
             self.trust.share()
         };
-        let cost_ns = proposal.cost_ns(&disk);
-        self.chosen_cost_ns = cost_ns;
-        (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns))
-            || (proposal.pays(&disk, 1.0) && self.trust.try_out(cost_ns))
+        let (cost_ns, at_stake_ns) = (proposal.cost_ns(&disk), disk.access_ns as f64);
+        let moving_ns = view.moving_ns();
+        (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns, moving_ns, at_stake_ns))
+            || (proposal.pays(&disk, 1.0) && self.trust.try_out(cost_ns, moving_ns, at_stake_ns))
     }
 
     /// What the reads on record would have taken less if `order` had lain in one piece, ns.
     fn saved_ns(&self, order: &[u32], view: &impl PlaceView) -> f64 {
-        let disk = self.times.observed(&self.disk);
         if self.groups.records_blocks() {
-            return savings_ns(&self.groups, order, &disk, view);
+            return savings_ns(&self.groups, order, &self.times, view);
         }
         // Where no steps are on record, blocks are taken to be read in their order, each time.
         let slots = order.iter().map(|block| view.slot_of(*block));
         let steps = slots.clone().zip(slots.skip(1));
         let step = |(one, next): (Option<u32>, Option<u32>)| {
-            one.zip(next).map_or(0, |(one, next)| step_ns(&disk, view.gap_blocks(one, next)))
+            one.zip(next).map_or(0.0, |(one, next)| self.step_ns(one, next, view))
         };
-        let pass_ns: u64 = steps.map(step).sum();
+        let pass_ns: f64 = steps.map(step).sum();
         let reads: u64 = order.iter().map(|block| u64::from(self.history.reads(*block))).sum();
-        pass_ns as f64 * reads as f64 / order.len().max(1) as f64
+        pass_ns * reads as f64 / order.len().max(1) as f64
     }
 
     /// Whether the chosen blocks may not be moved for a bound that was set.

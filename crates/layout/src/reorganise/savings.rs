@@ -9,27 +9,19 @@
 //! Neighbours on the disk that came into being one after the other are taken to have been read so
 //! once, even if they were not yet.
 //!
-//! A step forward over a short gap costs no more than streaming over it.
+//! A step costs what such steps took ([`ReadTimes`]); forward over a short gap, until that is known,
+//! no more than streaming over it.
 
 use super::groups::Groups;
+use super::read_times::ReadTimes;
 use super::reorganiser::PlaceView;
-use crate::lfs::policy::cost::CostModel;
-
-/// Disk time of a step from one block to another, with so many blocks between them, ns; `None`
-/// where the arm must go back.
-#[must_use]
-pub fn step_ns(disk: &CostModel, gap_blocks: Option<u64>) -> u64 {
-    gap_blocks.map_or(disk.access_ns, |gap| {
-        disk.access_ns.min(disk.streaming_ns(gap.saturating_mul(disk.block_bytes)))
-    })
-}
 
 /// Disk time that the steps on record would take less if `order` were laid out in one row, ns; less
 /// than nothing if they would take more.
 pub(super) fn savings_ns(
     groups: &Groups,
     order: &[u32],
-    disk: &CostModel,
+    reads: &ReadTimes,
     view: &impl PlaceView,
 ) -> f64 {
     let mut places: Vec<(u32, u32)> =
@@ -39,17 +31,17 @@ pub(super) fn savings_ns(
         let found = places.binary_search_by_key(&block, |member| member.0);
         found.ok().map(|found| places[found].1)
     };
+    let access_ns = reads.observed().access_ns as f64;
     let mut saved_ns = 0.0;
     for (block, place) in order.iter().zip(0_u32..) {
         let Some(slot) = view.slot_of(*block) else { continue };
         for (target, weight) in groups.steps_from(*block) {
             let Some(other) = view.slot_of(target) else { continue };
-            let now_ns = step_ns(disk, view.gap_blocks(slot, other));
-            let then_ns = match place_of(target) {
-                Some(next) => step_ns(disk, next.checked_sub(place + 1).map(u64::from)),
-                None => disk.access_ns,
-            };
-            saved_ns += f64::from(weight) * (now_ns as f64 - then_ns as f64);
+            let now_ns = reads.mean_step_ns(view.step_blocks(slot, other));
+            let then_ns = place_of(target).map_or(access_ns, |next| {
+                reads.mean_step_ns(i64::from(next) - i64::from(place) - 1)
+            });
+            saved_ns += f64::from(weight) * (now_ns - then_ns);
         }
         let is_at = |other: u32, wanted: Option<u32>| wanted.is_some() && place_of(other) == wanted;
         if let Some(before) = view.block_before(slot)
@@ -59,12 +51,12 @@ pub(super) fn savings_ns(
             // Within the group what is on record has been counted from where it begins.
             let counted =
                 if place_of(before).is_some() { times(groups, before, *block) } else { 0 };
-            saved_ns -= f64::from(weight - counted) * disk.access_ns as f64;
+            saved_ns -= f64::from(weight - counted) * access_ns;
         }
         if let Some(after) = view.block_after(slot).filter(|after| place_of(*after).is_none()) {
             let known = times(groups, *block, after);
             let unread = unread_times(*block, after).saturating_sub(known);
-            saved_ns -= f64::from(unread) * disk.access_ns as f64;
+            saved_ns -= f64::from(unread) * access_ns;
         }
     }
     saved_ns
@@ -80,23 +72,4 @@ fn times(groups: &Groups, from: u32, to: u32) -> u16 {
 /// in sequence is likely to be read so, and moving part of it would make that dear.
 fn unread_times(from: u32, to: u32) -> u16 {
     u16::from(from + 1 == to)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_short_gap_is_streamed_over_and_a_long_one_sought() {
-        let disk = CostModel {
-            access_ns: 15_000_000,
-            further_ns: 15_000_000,
-            bandwidth_bytes_per_s: 8_192_000,
-            block_bytes: 8192,
-        };
-        assert_eq!(step_ns(&disk, Some(0)), 0);
-        assert_eq!(step_ns(&disk, Some(4)), 4_000_000);
-        assert_eq!(step_ns(&disk, Some(40)), 15_000_000);
-        assert_eq!(step_ns(&disk, None), 15_000_000);
-    }
 }

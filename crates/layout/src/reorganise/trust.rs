@@ -14,6 +14,13 @@
 //! Who believes nothing any more learns nothing. So groups that would be moved if expectations were
 //! met are moved on probation, as long as that takes no more than a small share of the disk time.
 //!
+//! And there is a balance: what moving has really cost so far, the collections that it made dearer
+//! included, less what reads have really taken less, both against what would have been without.
+//! While it is worse than that small share of the disk time nothing is moved, unless nearly all
+//! steps are on record: a load that repeats itself pays back later, if reads have not become slower.
+//! Before the first trial was judged it is not known whether groups are torn out of rows in which
+//! they are read as well, so that an access more for each block that was moved is at stake, too.
+//!
 //! Source: ours.
 
 /// Reads of the first trial; chosen by us. Until it is judged all is believed, so that it is short:
@@ -23,6 +30,10 @@ const FIRST_READS: u64 = 512;
 /// Share of the disk time that may be spent on probation; chosen by us as a fifth of what may be
 /// lost to a log that does not reorganise: what a move takes is known badly where room is scarce.
 const PROBATION_SHARE: f64 = 0.002;
+
+/// Share of what reads seem to have taken less that is counted against what moving has cost; chosen
+/// by us: both are known badly, and what was moved goes on costing room.
+const SAVED_SHARE: f64 = 0.5;
 
 /// Steps of the arm over which repetition is averaged; chosen by us.
 const STEPS: f64 = 512.0;
@@ -42,6 +53,7 @@ const TRIALS: usize = 60;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Trial {
+    blocks: u64,
     expected: f64,
     met: u64,
 }
@@ -62,8 +74,8 @@ pub(crate) struct Trust {
     /// Disk time of reads, and of moves on probation, ns.
     read_ns: f64,
     probation_ns: f64,
-    /// What moves took less what they saved so far, ns.
-    invested_ns: f64,
+    /// What reads took less because of what was moved, ns.
+    saved_ns: f64,
 }
 
 impl Trust {
@@ -78,7 +90,7 @@ impl Trust {
             reached: [[0; LEVELS.len()]; 3],
             read_ns: 0.0,
             probation_ns: 0.0,
-            invested_ns: 0.0,
+            saved_ns: 0.0,
         }
     }
 
@@ -125,31 +137,47 @@ impl Trust {
         self.repeated += (now - self.repeated) / STEPS;
     }
 
-    /// Blocks were moved that are expected to be read right behind another `expected` times in all.
-    pub(crate) fn moved(&mut self, expected: f64) {
-        self.trials[self.current].expected += expected;
+    /// `blocks` blocks were moved that are expected to be read right behind another `expected` times
+    /// in all.
+    pub(crate) fn moved(&mut self, blocks: u64, expected: f64) {
+        let trial = &mut self.trials[self.current];
+        trial.blocks += blocks;
+        trial.expected += expected;
     }
 
-    /// A move took `cost_ns`.
-    pub(crate) fn debit(&mut self, cost_ns: f64) {
-        self.invested_ns += cost_ns;
-    }
-
-    /// A block that was moved was read at `saved_ns` less than elsewhere.
+    /// A block was read at `saved_ns` less than if nothing had been moved.
     #[inline]
     pub(crate) fn credit(&mut self, saved_ns: f64) {
-        self.invested_ns -= saved_ns;
+        self.saved_ns += saved_ns;
     }
 
-    /// Whether a move that takes `cost_ns` keeps the balance where it must be.
-    pub(crate) fn may_invest(&self, cost_ns: f64) -> bool {
-        self.repeated >= REPEATED_MIN
-            || self.invested_ns + cost_ns <= PROBATION_SHARE * self.read_ns
+    /// Whether a move that takes `cost_ns` keeps the balance where it must be, if all moving so far
+    /// has cost `moving_ns`; with a block moved wrongly `at_stake_ns` may be lost.
+    pub(crate) fn may_invest(&self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
+        let repays = self.repeated >= REPEATED_MIN && self.allows(-self.saved_ns);
+        repays || self.allows(self.balance_ns(moving_ns, at_stake_ns) + cost_ns)
     }
 
-    /// Whether a move that takes `cost_ns` may be made on probation; if so, it is.
-    pub(crate) fn try_out(&mut self, cost_ns: f64) -> bool {
-        let allowed = self.probation_ns + cost_ns <= PROBATION_SHARE * self.read_ns;
+    /// What moving has cost beyond what counts of its savings, ns. Until anything was judged each
+    /// block that was moved may turn out to have been taken from its neighbours, and cost
+    /// `at_stake_ns` more.
+    fn balance_ns(&self, moving_ns: f64, at_stake_ns: f64) -> f64 {
+        let is_judged = self.judged().any(|trial| trial.expected > 0.0);
+        let blocks: u64 = self.trials.iter().map(|trial| trial.blocks).sum();
+        let at_stake = if is_judged { 0.0 } else { blocks as f64 * at_stake_ns };
+        moving_ns + at_stake - SAVED_SHARE * self.saved_ns
+    }
+
+    /// Whether so much may be lost.
+    fn allows(&self, loss_ns: f64) -> bool {
+        loss_ns <= PROBATION_SHARE * self.read_ns
+    }
+
+    /// Whether a move that takes `cost_ns` may be made on probation, if all moving so far has cost
+    /// `moving_ns`; if so, it is. With a block moved wrongly `at_stake_ns` may be lost.
+    pub(crate) fn try_out(&mut self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
+        let spent_ns = self.probation_ns.max(self.balance_ns(moving_ns, at_stake_ns));
+        let allowed = self.allows(spent_ns + cost_ns);
         if allowed {
             self.probation_ns += cost_ns;
         }
@@ -168,6 +196,12 @@ impl Trust {
         }
     }
 
+    /// Those that have been judged: the one before the one that goes on now has not had as many reads
+    /// again.
+    fn judged(&self) -> impl Iterator<Item = &Trial> + Clone {
+        self.trials[1..self.current.saturating_sub(1).max(1)].iter()
+    }
+
     #[cold]
     fn judge(&mut self) {
         if self.reads == self.end {
@@ -176,11 +210,10 @@ impl Trust {
             self.current = (self.current + 1).min(TRIALS);
             self.end = self.end.saturating_mul(2);
         }
-        // The trial before the one that goes on now has not had as many reads again.
-        let judged = &self.trials[1..self.current.saturating_sub(1).max(1)];
-        let expected: f64 = judged.iter().map(|trial| trial.expected).sum();
+        let judged = self.judged();
+        let expected: f64 = judged.clone().map(|trial| trial.expected).sum();
         if expected > 0.0 {
-            let met: f64 = judged.iter().map(|trial| trial.expected.min(trial.met as f64)).sum();
+            let met: f64 = judged.map(|trial| trial.expected.min(trial.met as f64)).sum();
             self.believed = met / expected;
         }
     }
@@ -223,7 +256,7 @@ mod tests {
     fn a_trial_is_judged_when_as_many_reads_have_gone_by_again() {
         let mut trust = repeating();
         let trial = trust.current();
-        trust.moved(1000.0);
+        trust.moved(1000, 1000.0);
         (0..FIRST_READS).for_each(|_| trust.read(0, 1));
         assert_ne!(trust.current(), trial);
         assert!((trust.share() - 1.0).abs() < 1e-12);
@@ -234,18 +267,52 @@ mod tests {
     #[test]
     fn who_believes_nothing_tries_for_a_small_share_of_the_time() {
         let mut trust = repeating();
-        trust.moved(10.0);
+        trust.moved(10, 10.0);
         (0..4 * FIRST_READS).for_each(|_| trust.read(0, 1_000_000));
         assert!(trust.share().abs() < 1e-12);
         // 2048 ms were read: 4.096 ms may be tried.
-        let tries = (0..100).filter(|_| trust.try_out(1e6)).count();
+        let tries = (0..100).filter(|_| trust.try_out(1e6, 0.0, 0.0)).count();
         assert_eq!(tries, 4);
+    }
+
+    #[test]
+    fn nothing_is_moved_while_the_balance_is_bad() {
+        let mut trust = Trust::new();
+        (0..1000).for_each(|_| trust.read(0, 1_000_000));
+        // Two of 1000 ms may be lost.
+        assert!(trust.may_invest(1e6, 0.9e6, 0.0));
+        assert!(!trust.may_invest(1e6, 1.1e6, 0.0));
+        assert!(!trust.try_out(1e6, 1.1e6, 0.0));
+        // Half of what was saved counts.
+        trust.credit(20e6);
+        assert!(trust.may_invest(1e6, 10.9e6, 0.0));
+        assert!(!trust.may_invest(1e6, 11.1e6, 0.0));
+        assert!(trust.try_out(1e6, 10.9e6, 0.0));
+        // Less was spent than without.
+        assert!(trust.may_invest(1e6, -1e6, 0.0));
+        (0..40_000).for_each(|_| trust.step(true));
+        assert!(trust.may_invest(1e6, 1e9, 0.0));
+        trust.credit(-23e6);
+        assert!(!trust.may_invest(1e6, 1e9, 0.0));
+    }
+
+    #[test]
+    fn little_is_at_stake_until_something_was_judged() {
+        let mut trust = Trust::new();
+        (0..FIRST_READS).for_each(|_| trust.read(0, 10_000_000));
+        // Ten of 5120 ms may be lost.
+        assert!(trust.may_invest(1e6, 0.0, 5e6));
+        trust.moved(2, 2.0);
+        assert!(!trust.may_invest(1e6, 0.0, 5e6));
+        assert!(!trust.try_out(1e6, 0.0, 5e6));
+        (0..4 * FIRST_READS).for_each(|_| trust.read(0, 0));
+        assert!(trust.may_invest(1e6, 0.0, 5e6));
     }
 
     #[test]
     fn more_than_was_expected_is_no_more_than_certain() {
         let mut trust = repeating();
-        trust.moved(1.0);
+        trust.moved(1, 1.0);
         (0..2 * FIRST_READS).for_each(|_| trust.read(1, 1));
         assert!((trust.share() - 1.0).abs() < 1e-12);
     }

@@ -74,7 +74,8 @@ fn build<P: Placement + Clone>(case: &Case, within: P) -> ReorganisingLog<P> {
         collect: case.collect,
         trigger: Trigger::NoFreeSegment,
         batch_segments: 0,
-        reserve_segments: logs,
+        // Of which the reorganisation log needs none.
+        reserve_segments: logs - 1,
         eligible_garbage: 0.0,
         header: case.header,
         join_holes: true,

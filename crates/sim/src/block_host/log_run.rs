@@ -99,7 +99,8 @@ impl LogRun<'_> {
         make: impl Fn(u32) -> P,
     ) -> Result<AdaptiveLog<P>, RunError> {
         let first = make(blocks);
-        let setting = log_setting(self.prepared, self.layout, first.logs())?;
+        let logs = first.regroups_to().map_or(first.logs(), usize::from);
+        let setting = log_setting(self.prepared, self.layout, logs)?;
         let log = match &self.layout.collect {
             Collecting::Fixed(_) => AdaptiveLog::fixed(setting, first),
             Collecting::Adaptive(mechanisms) => AdaptiveLog::among(mechanisms, setting, make),

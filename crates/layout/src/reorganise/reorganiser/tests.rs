@@ -40,8 +40,8 @@ impl PlaceView for Places {
         slot + 1 == next
     }
 
-    fn gap_blocks(&self, slot: u32, next: u32) -> Option<u64> {
-        next.checked_sub(slot + 1).map(u64::from)
+    fn step_blocks(&self, slot: u32, next: u32) -> i64 {
+        i64::from(next) - i64::from(slot) - 1
     }
 
     fn block_before(&self, slot: u32) -> Option<u32> {
@@ -63,6 +63,14 @@ impl PlaceView for Places {
     }
 
     fn room_ns(&self, _moved: f64) -> f64 {
+        0.0
+    }
+
+    fn home_of(&self, _block: u32, slot: u32) -> u32 {
+        slot
+    }
+
+    fn moving_ns(&self) -> f64 {
         0.0
     }
 }
@@ -98,7 +106,7 @@ impl Subject {
     fn take(&mut self) {
         let blocks = self.reorganiser.chosen().to_vec();
         self.places.move_together(&blocks);
-        self.reorganiser.settle(true, blocks.len() as u64, None);
+        self.reorganiser.settle(true, blocks.len() as u64);
         self.chosen.push(blocks);
     }
 
