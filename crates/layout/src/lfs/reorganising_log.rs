@@ -41,7 +41,7 @@ pub struct ReorganisingLog<P> {
 
 /// What users read last and was read ahead with it. How long that took is asked when they read next:
 /// a drive may hold it together with other commands until then.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Latest {
     /// What the device had spent before it, ns.
     spent_ns: u64,
@@ -50,8 +50,10 @@ struct Latest {
     blocks: u32,
     /// Of those, how many did not lie right behind the one before.
     jumps: u32,
-    /// If they lie in one row, blocks between them and what was read before, if that is known.
+    /// Blocks between them and what was read before, if that is known and nothing was read ahead.
     step_blocks: Option<i64>,
+    /// Blocks between those of one call that do not follow each other.
+    within: Vec<i64>,
 }
 
 /// What a block written cost in making room for it, lately.
@@ -210,22 +212,27 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// Takes notice of what the device has done since users read last, now that it is done.
     fn note_times(&mut self, device: &mut impl BlockDevice) {
         let writing_ns = self.twin.writing_ns();
-        let latest =
+        let mut latest =
             std::mem::replace(&mut self.latest, Latest { writing_ns, ..Latest::default() });
         if latest.writing_ns != writing_ns {
             // The arm has been elsewhere.
             self.reorganiser.interrupted();
         }
-        let Some(spent_ns) = device.spent_ns() else { return };
-        // The device may have begun to count anew.
-        let taken_ns = spent_ns.checked_sub(latest.spent_ns).unwrap_or(spent_ns);
-        if latest.writing_ns == writing_ns {
-            self.reorganiser.took(latest.jumps, latest.blocks, taken_ns, latest.step_blocks);
-        } else {
-            let read_ns = self.reorganiser.expected_ns(latest.jumps, latest.blocks);
-            self.twin.took(taken_ns.saturating_sub(read_ns));
+        if let Some(spent_ns) = device.spent_ns() {
+            // The device may have begun to count anew.
+            let taken_ns = spent_ns.checked_sub(latest.spent_ns).unwrap_or(spent_ns);
+            let Latest { jumps, blocks, step_blocks, .. } = latest;
+            if latest.writing_ns == writing_ns {
+                self.reorganiser.took((jumps, blocks), taken_ns, step_blocks, &latest.within);
+            } else {
+                let read_ns = self.reorganiser.expected_ns(jumps, blocks);
+                self.twin.took(taken_ns.saturating_sub(read_ns));
+            }
+            latest.spent_ns = spent_ns;
         }
-        self.latest.spent_ns = spent_ns;
+        latest.within.clear();
+        let Latest { spent_ns, within, .. } = latest;
+        self.latest = Latest { spent_ns, writing_ns, within, ..Latest::default() };
     }
 
     /// Takes down what is being read, until it is known how long that takes. What is read ahead
@@ -233,13 +240,14 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     fn note_read(&mut self, purpose: Purpose) {
         let view = View { log: self.log.log(), twin: &self.twin, made: RoomMade::default() };
         let Some((_, first)) = self.slots.first() else { return };
-        let jumps = |one: u32, next: u32| u32::from(!view.follows(one, next));
-        let within: u32 = self.slots.windows(2).map(|pair| jumps(pair[0].1, pair[1].1)).sum();
         let before = self.reorganiser.last_slot().filter(|_| purpose == Purpose::Read);
-        let is_first = self.latest.blocks == 0 && within == 0;
-        self.latest.step_blocks =
-            before.filter(|_| is_first).map(|before| view.step_blocks(before, *first));
-        self.latest.jumps += within + before.map_or(1, |before| jumps(before, *first));
+        let step = before.map(|before| view.step_blocks(before, *first));
+        let steps = self.slots.windows(2).map(|pair| view.step_blocks(pair[0].1, pair[1].1));
+        let latest = &mut self.latest;
+        let known = latest.within.len();
+        latest.within.extend(steps.filter(|step| *step != 0));
+        latest.jumps += (latest.within.len() - known) as u32 + u32::from(step != Some(0));
+        latest.step_blocks = step.filter(|_| latest.blocks == 0);
         self.latest.blocks += self.slots.len() as u32;
     }
 
@@ -247,9 +255,9 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     fn learn(&mut self, device: &mut impl BlockDevice) {
         self.room.note(self.log.log());
         let slots = std::mem::take(&mut self.slots);
-        for (block, slot) in &slots {
+        for (number, (block, slot)) in slots.iter().enumerate() {
             let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
-            if self.reorganiser.read(*block, *slot, &view) {
+            if self.reorganiser.read(*block, *slot, number > 0, &view) {
                 self.move_chosen(device);
             }
         }

@@ -5,7 +5,9 @@
 //! a turn, gains less. Where the device says what its transfers took, the mean of what reads that
 //! jumped took beyond streaming, less that of reads that did not, replaces the model's access time;
 //! and what a step takes is learnt for each distance by itself, in powers of two. Reads before which
-//! the arm was elsewhere say nothing of distances.
+//! the arm was elsewhere say nothing of distances. Within one call a drive that holds several commands
+//! goes from place to place in its own order, so that steps within calls are learnt apart, all of a
+//! call alike.
 //!
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
@@ -51,19 +53,36 @@ pub(crate) struct ReadTimes {
     disk: CostModel,
     jumping: Mean,
     streaming: Mean,
-    over: [Mean; DISTANCES],
+    /// From the end of one call to the beginning of the next.
+    between: [Mean; DISTANCES],
+    /// Within a call.
+    within: [Mean; DISTANCES],
 }
 
 impl ReadTimes {
     /// Nothing was observed of `disk` yet.
     pub(crate) fn new(disk: CostModel) -> Self {
         let none = Mean::default();
-        Self { disk, jumping: none, streaming: none, over: [none; DISTANCES] }
+        Self {
+            disk,
+            jumping: none,
+            streaming: none,
+            between: [none; DISTANCES],
+            within: [none; DISTANCES],
+        }
     }
 
     /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
-    /// `time_ns`. If they lay in one row, `step_blocks` lay between them and what was read before.
-    pub(crate) fn note(&mut self, jumps: u32, blocks: u32, time_ns: u64, step_blocks: Option<i64>) {
+    /// `time_ns`. `step_blocks` lay between them and what was read before, if that is known, and
+    /// `within` between those that did not follow each other.
+    pub(crate) fn note(
+        &mut self,
+        jumps: u32,
+        blocks: u32,
+        time_ns: u64,
+        step_blocks: Option<i64>,
+        within: &[i64],
+    ) {
         let streaming_ns = self.disk.streaming_ns(u64::from(blocks) * self.disk.block_bytes);
         let beyond_ns = time_ns as f64 - streaming_ns as f64;
         if jumps > 0 {
@@ -71,8 +90,18 @@ impl ReadTimes {
         } else {
             self.streaming.add(beyond_ns, 1.0);
         }
-        if let Some(step_blocks) = step_blocks.filter(|step_blocks| *step_blocks != 0) {
-            self.over[distance(step_blocks)].add(beyond_ns, 1.0);
+        match step_blocks {
+            Some(step_blocks) if within.is_empty() && step_blocks != 0 => {
+                self.between[distance(step_blocks)].add(beyond_ns, 1.0);
+            }
+            Some(step_blocks) if !within.is_empty() => {
+                let rest_ns = (beyond_ns - self.step_ns(step_blocks, false)).max(0.0);
+                let each_ns = rest_ns / within.len() as f64;
+                for step in within {
+                    self.within[distance(*step)].add(each_ns, 1.0);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -90,13 +119,19 @@ impl ReadTimes {
     }
 
     /// What it takes, beyond streaming it, to read a block with so many blocks between it and the
-    /// last, which are counted from -1 if it lies before that; ns.
+    /// last, which are counted from -1 if it lies before that; `within` a call or from one to the
+    /// next; ns.
     #[inline]
-    pub(crate) fn step_ns(&self, step_blocks: i64) -> f64 {
+    pub(crate) fn step_ns(&self, step_blocks: i64, within: bool) -> f64 {
         if step_blocks == 0 {
             return 0.0;
         }
-        let over = self.over[distance(step_blocks)];
+        let over = self.within[distance(step_blocks)];
+        if within && over.count >= OVER_MIN {
+            // What calls take that do not jump was taken off with the step to where they begin.
+            return over.sum_ns / over.count;
+        }
+        let over = self.between[distance(step_blocks)];
         if over.count >= OVER_MIN {
             return self.beyond_streaming(over.sum_ns / over.count);
         }
@@ -140,23 +175,23 @@ mod tests {
     fn the_model_is_believed_until_enough_was_seen() {
         let mut times = ReadTimes::new(DISK);
         for _ in 0..63 {
-            times.note(1, 1, 5_000_000, None);
+            times.note(1, 1, 5_000_000, None, &[]);
             assert_eq!(times.observed(), DISK);
         }
-        times.note(1, 1, 5_000_000, None);
+        times.note(1, 1, 5_000_000, None, &[]);
         // A block streams in 1 ms.
         assert_eq!(times.observed().access_ns, 4_000_000);
         // Reads in sequence take 3 ms more than they stream, so that a jump takes 1 ms more.
-        (0..100).for_each(|_| times.note(0, 2, 5_000_000, Some(0)));
+        (0..100).for_each(|_| times.note(0, 2, 5_000_000, Some(0), &[]));
         assert_eq!(times.observed().access_ns, 1_000_000);
     }
 
     #[test]
     fn a_load_that_changes_is_followed() {
         let mut times = ReadTimes::new(DISK);
-        (0..20_000).for_each(|_| times.note(1, 1, 21_000_000, None));
+        (0..20_000).for_each(|_| times.note(1, 1, 21_000_000, None, &[]));
         assert_eq!(times.observed().access_ns, 20_000_000);
-        (0..60_000).for_each(|_| times.note(1, 1, 3_000_000, None));
+        (0..60_000).for_each(|_| times.note(1, 1, 3_000_000, None, &[]));
         assert!(times.observed().access_ns < 2_100_000);
     }
 
@@ -166,18 +201,30 @@ mod tests {
         let steps =
             [(0, 0.0), (4, 4e6), (40, 15e6), (-1, 15e6), (i64::MAX, 15e6), (i64::MIN, 15e6)];
         for (step_blocks, step_ns) in steps {
-            assert!((times.step_ns(step_blocks) - step_ns).abs() < 1e-9, "{step_blocks}");
+            assert!((times.step_ns(step_blocks, false) - step_ns).abs() < 1e-9, "{step_blocks}");
         }
     }
 
     #[test]
     fn steps_cost_what_steps_over_their_distance_took() {
         let mut times = ReadTimes::new(DISK);
-        (0..100).for_each(|_| times.note(1, 1, 3_000_000, Some(-3)));
-        (0..100).for_each(|_| times.note(1, 2, 12_000_000, Some(1000)));
+        (0..100).for_each(|_| times.note(1, 1, 3_000_000, Some(-3), &[]));
+        (0..100).for_each(|_| times.note(1, 2, 12_000_000, Some(1000), &[]));
         let steps = [(-2, 2e6), (-3, 2e6), (1000, 10e6), (600, 10e6), (4, 4e6), (-4, 6e6)];
         for (step_blocks, step_ns) in steps {
-            assert!((times.step_ns(step_blocks) - step_ns).abs() < 1e-9, "{step_blocks}");
+            assert!((times.step_ns(step_blocks, false) - step_ns).abs() < 1e-9, "{step_blocks}");
         }
+    }
+
+    #[test]
+    fn steps_within_a_call_are_learnt_apart() {
+        let mut times = ReadTimes::new(DISK);
+        (0..100).for_each(|_| times.note(1, 1, 12_000_000, Some(1000), &[]));
+        // Three blocks, to the first of which it takes 11 ms; the two jumps take 3 ms each.
+        (0..100).for_each(|_| times.note(3, 3, 20_000_000, Some(1000), &[500, -500]));
+        assert!((times.step_ns(1000, false) - 11e6).abs() < 1e-6);
+        assert!((times.step_ns(500, true) - 3e6).abs() < 1e-6);
+        assert!((times.step_ns(-500, true) - 3e6).abs() < 1e-6);
+        assert!((times.step_ns(1000, true) - 11e6).abs() < 1e-6);
     }
 }

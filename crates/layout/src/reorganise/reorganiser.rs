@@ -174,9 +174,16 @@ impl Reorganiser {
     }
 
     /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
-    /// `time_ns`. If they lay in one row, `step_blocks` lay between them and what was read before.
-    pub fn took(&mut self, jumps: u32, blocks: u32, time_ns: u64, step_blocks: Option<i64>) {
-        self.times.note(jumps, blocks, time_ns, step_blocks);
+    /// `time_ns`. `step_blocks` lay between them and what was read before, if that is known, and
+    /// `within` between those that did not follow each other.
+    pub fn took(
+        &mut self,
+        (jumps, blocks): (u32, u32),
+        time_ns: u64,
+        step_blocks: Option<i64>,
+        within: &[i64],
+    ) {
+        self.times.note(jumps, blocks, time_ns, step_blocks, within);
     }
 
     /// What reading `blocks` blocks with so many jumps is expected to take, ns.
@@ -198,9 +205,10 @@ impl Reorganiser {
         self.previous
     }
 
-    /// `block` was read from `slot`; whether a group is to be moved now, which [`Self::chosen`] names.
+    /// `block` was read from `slot`, `within` a call or as its first; whether a group is to be moved
+    /// now, which [`Self::chosen`] names.
     #[inline]
-    pub fn read(&mut self, block: u32, slot: u32, view: &impl PlaceView) -> bool {
+    pub fn read(&mut self, block: u32, slot: u32, within: bool, view: &impl PlaceView) -> bool {
         self.disk_reads += 1;
         let previous = self.previous.replace(slot);
         let jumped = previous.is_none_or(|previous| !view.follows(previous, slot));
@@ -210,8 +218,8 @@ impl Reorganiser {
         let home = view.home_of(block, slot);
         let earlier = self.previous_home.replace(home);
         if let (Some(earlier), Some(previous)) = (earlier, previous) {
-            let would_ns = self.step_ns(earlier, home, view);
-            self.trust.credit(would_ns - self.step_ns(previous, slot, view));
+            let step_ns = |one, next| self.times.step_ns(view.step_blocks(one, next), within);
+            self.trust.credit(step_ns(earlier, home) - step_ns(previous, slot));
         }
         self.trust.read(trial, if jumped { self.jump_ns } else { self.stream_ns });
         let was_read = self.history.reads(block) > 0;
@@ -228,12 +236,6 @@ impl Reorganiser {
             (When::AtOnce, Decide::Gain) => self.leave(block, jumped, view),
             _ => jumped && self.is_worth_of(block, view),
         }
-    }
-
-    /// What the arm takes to get from `previous` to `slot`, ns.
-    #[inline]
-    fn step_ns(&self, previous: u32, slot: u32, view: &impl PlaceView) -> f64 {
-        self.times.step_ns(view.step_blocks(previous, slot))
     }
 
     /// Whether the group that the read of `block` leaves, if it does, is to be moved. By then all that
@@ -418,7 +420,8 @@ impl Reorganiser {
         let slots = order.iter().map(|block| view.slot_of(*block));
         let steps = slots.clone().zip(slots.skip(1));
         let step = |(one, next): (Option<u32>, Option<u32>)| {
-            one.zip(next).map_or(0.0, |(one, next)| self.step_ns(one, next, view))
+            one.zip(next)
+                .map_or(0.0, |(one, next)| self.times.mean_step_ns(view.step_blocks(one, next)))
         };
         let pass_ns: f64 = steps.map(step).sum();
         let reads: u64 = order.iter().map(|block| u64::from(self.history.reads(*block))).sum();

@@ -113,7 +113,7 @@ impl Subject {
     fn read(&mut self, blocks: impl IntoIterator<Item = u32>) {
         for block in blocks {
             let slot = self.places.slots[block as usize];
-            if self.reorganiser.read(block, slot, &self.places) {
+            if self.reorganiser.read(block, slot, false, &self.places) {
                 self.take();
             }
         }
