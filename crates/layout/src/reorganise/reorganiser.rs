@@ -104,6 +104,8 @@ pub struct Reorganiser {
     /// The group chosen and its blocks, in the order to lay them out.
     chosen: Option<Group>,
     order: Vec<u32>,
+    /// Its blocks that lie in rows with blocks that would not be moved.
+    torn: u64,
     /// Slots at work.
     slots: Vec<u32>,
     counts: ReorganisationCounts,
@@ -131,6 +133,7 @@ impl Reorganiser {
             waiting: VecDeque::new(),
             chosen: None,
             order: Vec::new(),
+            torn: 0,
             slots: Vec::new(),
             counts: ReorganisationCounts::default(),
             disk_reads: 0,
@@ -313,7 +316,7 @@ impl Reorganiser {
         // All but the first of a group are read right behind another.
         let members = self.order.len().max(1) as f64;
         if complete {
-            self.trust.moved(blocks, expected as f64 * (members - 1.0) / members);
+            self.trust.moved(self.torn, expected as f64 * (members - 1.0) / members);
         }
     }
 
@@ -388,6 +391,7 @@ impl Reorganiser {
             (&mut self.counts.declined, pass / 8)
         } else {
             self.chosen = Some(group);
+            self.torn = self.torn_blocks(view);
             return true;
         };
         *count += 1;
@@ -409,6 +413,20 @@ impl Reorganiser {
         let moving_ns = view.moving_ns();
         (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns, moving_ns, at_stake_ns))
             || (proposal.pays(&disk, 1.0) && self.trust.try_out(cost_ns, moving_ns, at_stake_ns))
+    }
+
+    /// Blocks to be moved that lie beside others that came into being right before or behind them
+    /// and will not be moved. If they are read in that order as well, that will take longer.
+    fn torn_blocks(&self, view: &impl PlaceView) -> u64 {
+        let stays = |block: u32| !self.order.contains(&block);
+        let is_torn = |block: &&u32| {
+            let slot = view.slot_of(**block);
+            let before = slot.and_then(|slot| view.block_before(slot));
+            let after = slot.and_then(|slot| view.block_after(slot));
+            before.is_some_and(|before| before + 1 == **block && stays(before))
+                || after.is_some_and(|after| **block + 1 == after && stays(after))
+        };
+        self.order.iter().filter(is_torn).count() as u64
     }
 
     /// What the reads on record would have taken less if `order` had lain in one piece, ns.

@@ -18,8 +18,9 @@
 //! included, less what reads have really taken less, both against what would have been without.
 //! While it is worse than that small share of the disk time nothing is moved, unless nearly all
 //! steps are on record: a load that repeats itself pays back later, if reads have not become slower.
-//! Before the first trial was judged it is not known whether groups are torn out of rows in which
-//! they are read as well, so that an access more for each block that was moved is at stake, too.
+//! Before the first trial was judged it is not known whether blocks that are taken out of rows, in
+//! which they came into being, are read there as well, so that an access more for some
+//! of them is at stake, too.
 //!
 //! Source: ours.
 
@@ -34,6 +35,10 @@ const PROBATION_SHARE: f64 = 0.002;
 /// Share of what reads seem to have taken less that is counted against what moving has cost; chosen
 /// by us: both are known badly, and what was moved goes on costing room.
 const SAVED_SHARE: f64 = 0.5;
+
+/// Share of the blocks taken out of rows that are feared to be missed there, until that is known;
+/// chosen by us: who fears for all of them tries out nothing.
+const MISSED_SHARE: f64 = 0.2;
 
 /// Steps of the arm over which repetition is averaged; chosen by us.
 const STEPS: f64 = 512.0;
@@ -53,7 +58,7 @@ const TRIALS: usize = 60;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Trial {
-    blocks: u64,
+    torn: u64,
     expected: f64,
     met: u64,
 }
@@ -137,11 +142,11 @@ impl Trust {
         self.repeated += (now - self.repeated) / STEPS;
     }
 
-    /// `blocks` blocks were moved that are expected to be read right behind another `expected` times
-    /// in all.
-    pub(crate) fn moved(&mut self, blocks: u64, expected: f64) {
+    /// Blocks were moved that are expected to be read right behind another `expected` times in all;
+    /// `torn` of them were taken out of rows.
+    pub(crate) fn moved(&mut self, torn: u64, expected: f64) {
         let trial = &mut self.trials[self.current];
-        trial.blocks += blocks;
+        trial.torn += torn;
         trial.expected += expected;
     }
 
@@ -159,12 +164,11 @@ impl Trust {
     }
 
     /// What moving has cost beyond what counts of its savings, ns. Until anything was judged each
-    /// block that was moved may turn out to have been taken from its neighbours, and cost
-    /// `at_stake_ns` more.
+    /// block that was taken out of a row may turn out to be missed there, and cost `at_stake_ns`.
     fn balance_ns(&self, moving_ns: f64, at_stake_ns: f64) -> f64 {
         let is_judged = self.judged().any(|trial| trial.expected > 0.0);
-        let blocks: u64 = self.trials.iter().map(|trial| trial.blocks).sum();
-        let at_stake = if is_judged { 0.0 } else { blocks as f64 * at_stake_ns };
+        let torn: u64 = self.trials.iter().map(|trial| trial.torn).sum();
+        let at_stake = if is_judged { 0.0 } else { MISSED_SHARE * torn as f64 * at_stake_ns };
         moving_ns + at_stake - SAVED_SHARE * self.saved_ns
     }
 
@@ -302,7 +306,7 @@ mod tests {
         (0..FIRST_READS).for_each(|_| trust.read(0, 10_000_000));
         // Ten of 5120 ms may be lost.
         assert!(trust.may_invest(1e6, 0.0, 5e6));
-        trust.moved(2, 2.0);
+        trust.moved(10, 2.0);
         assert!(!trust.may_invest(1e6, 0.0, 5e6));
         assert!(!trust.try_out(1e6, 0.0, 5e6));
         (0..4 * FIRST_READS).for_each(|_| trust.read(0, 0));
