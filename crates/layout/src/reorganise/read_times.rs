@@ -138,6 +138,12 @@ impl ReadTimes {
         self.mean_step_ns(step_blocks)
     }
 
+    /// What it takes to go where the drive has read nothing ahead, ns: what the model says, if that is
+    /// more than what was observed.
+    pub(crate) fn elsewhere_ns(&self) -> f64 {
+        self.observed().access_ns.max(self.disk.access_ns) as f64
+    }
+
     /// The same by the mean over all distances.
     pub(crate) fn mean_step_ns(&self, step_blocks: i64) -> f64 {
         if step_blocks == 0 {

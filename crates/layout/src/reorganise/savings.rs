@@ -9,8 +9,8 @@
 //! Neighbours on the disk that came into being one after the other are taken to have been read so
 //! once, even if they were not yet.
 //!
-//! A step costs what such steps took ([`ReadTimes`]); forward over a short gap, until that is known,
-//! no more than streaming over it.
+//! A step costs the mean of what steps took lately ([`ReadTimes`]), forward over a short gap no more
+//! than streaming over it; one that leaves the group no less than the model's access.
 
 use super::groups::Groups;
 use super::read_times::ReadTimes;
@@ -31,7 +31,7 @@ pub(super) fn savings_ns(
         let found = places.binary_search_by_key(&block, |member| member.0);
         found.ok().map(|found| places[found].1)
     };
-    let access_ns = reads.observed().access_ns as f64;
+    let access_ns = reads.elsewhere_ns();
     let mut saved_ns = 0.0;
     for (block, place) in order.iter().zip(0_u32..) {
         let Some(slot) = view.slot_of(*block) else { continue };
