@@ -73,7 +73,7 @@ def _synthetic(key: str, title: str, kind: str, **workload: float) -> Load:
 
 _RANDOM = _synthetic("random", "random update", "random-update")
 _HOT = _synthetic("hot", "hot-and-cold, 90 % to 10 %", "hot-cold")
-_AUSPEX = Load("auspex", "the Auspex-like load", {"kind": "auspex-like", "locality": 0.8}, _TIMED)
+_AUSPEX = Load("auspex", "the Auspex-like load", {"kind": "auspex-like"}, _TIMED)
 _NO_SHARED_SEEK: Settings = {"kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s"}
 """The disk of the paper's figures: every transfer pays the whole access time."""
 
