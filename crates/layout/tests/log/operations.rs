@@ -69,6 +69,26 @@ fn plain() -> Case {
     }
 }
 
+/// An adaptive log rehearsed on beyond the writes whose deaths its placement knew.
+#[test]
+fn regression_a_rehearsal_goes_on_beyond_the_writes_to_come() {
+    let case = Case {
+        segment_blocks: 64,
+        segments: 17,
+        second_blocks: 64,
+        means: Means::Adaptive,
+        placement: 8,
+        reorganises: true,
+        buffer_blocks: 1,
+        fill: 0.565_706_889_230_860_2,
+        hot: 1,
+        steps: 167,
+        seed: 12_059_238_285_452_074_412,
+        ..plain()
+    };
+    holds_what_was_written(&case, 5, false);
+}
+
 /// A block left the cache while its segment was open, and the segment's age was asked for.
 #[test]
 fn regression_a_block_of_an_open_segment_leaves_the_cache() {

@@ -77,7 +77,9 @@ impl Placement for Oracle {
 
     #[inline]
     fn place_new(&mut self, block: u32, _overwrites: bool, clock: u64) -> u8 {
-        self.death[block as usize] = self.deaths[clock as usize - 1];
+        // A rehearsal may go on beyond the writes to come.
+        let death = self.deaths.get(clock as usize - 1);
+        self.death[block as usize] = death.copied().unwrap_or(NEVER);
         self.log(block, clock)
     }
 
