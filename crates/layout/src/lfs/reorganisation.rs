@@ -16,6 +16,10 @@
 //! mechanisms, threading excepted: new data threaded into holes leaves no room for whole segments,
 //! so that a log that is threaded is cleaned for this.
 //!
+//! It takes no room from the others while free segments are short: what is left of its open segment
+//! goes to new data before anything is collected, it has no share in the reserve, and blocks collected
+//! from it go to the last of the users' logs if it could open no segment but with the reserve.
+//!
 //! Invariants: nothing waits to be patched between two calls; those of [`Log::verify`].
 //!
 //! Cost: a regrouping costs what its reads and writes cost, and time in proportion to its blocks;
@@ -226,9 +230,9 @@ impl<P: Placement> Log<P> {
         log: usize,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
-        let has_room = |log_: &Self| {
-            let open = log_.open[log];
-            (log_.staged[log].len() as u32) < open.end - open.next
+        let has_room = |this: &Self| {
+            let open = this.open[log];
+            (this.staged[log].len() as u32) < open.end - open.next
         };
         if has_room(self) {
             return Ok(true);
