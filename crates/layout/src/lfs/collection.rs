@@ -62,11 +62,16 @@ impl<P: Placement> Log<P> {
     /// Slots that can be written without another collection.
     fn room(&self) -> u64 {
         let open: u64 = self.open.iter().map(|open| u64::from(open.end - open.next)).sum();
+        open + self.free_slots()
+    }
+
+    /// Slots in free segments.
+    pub(super) fn free_slots(&self) -> u64 {
         let free = (0..self.table.shape.zones()).map(|zone| {
             let blocks = u64::from(self.table.shape.zone(zone).segment_blocks);
             self.free[zone].len() as u64 * blocks
         });
-        open + free.sum::<u64>()
+        free.sum()
     }
 
     fn full(&self) -> LogError {

@@ -419,12 +419,8 @@ impl<P: Placement> Log<P> {
     #[inline(never)]
     pub(super) fn keep_free(&mut self, share: f64, device: &mut impl BlockDevice) {
         for _ in 0..self.table.shape.segments() {
-            let shape = &self.table.shape;
-            let of_zone = |zone: usize| {
-                self.free[zone].len() as u64 * u64::from(shape.zone(zone).segment_blocks)
-            };
-            let free: u64 = (0..shape.zones()).map(of_zone).sum();
-            let room = shape.capacity_blocks().saturating_sub(self.live_blocks);
+            let free = self.free_slots();
+            let room = self.table.shape.capacity_blocks().saturating_sub(self.live_blocks);
             if free as f64 >= share * room as f64 || self.clean(1, device) != Ok(true) {
                 break;
             }

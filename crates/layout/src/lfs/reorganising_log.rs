@@ -212,8 +212,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// Takes notice of what the device has done since users read last, now that it is done.
     fn note_times(&mut self, device: &mut impl BlockDevice) {
         let writing_ns = self.twin.writing_ns();
-        let mut latest =
-            std::mem::replace(&mut self.latest, Latest { writing_ns, ..Latest::default() });
+        let mut latest = std::mem::take(&mut self.latest);
         if latest.writing_ns != writing_ns {
             // The arm has been elsewhere.
             self.reorganiser.interrupted();

@@ -12,7 +12,7 @@
 
 use super::access_graph::NONE;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Known {
     /// The touch, counted from 1, at which it was last read or written.
     touched: u64,
@@ -20,8 +20,6 @@ struct Known {
     moves: u8,
     trial: u8,
 }
-
-const UNKNOWN: Known = Known { touched: 0, reads: 0, moves: 0, trial: 0 };
 
 /// What is known of all blocks.
 #[derive(Debug, Clone)]
@@ -34,7 +32,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn new(blocks: u32, memory_blocks: u32) -> Self {
         Self {
-            known: vec![UNKNOWN; blocks as usize],
+            known: vec![Known::default(); blocks as usize],
             ring: vec![NONE; memory_blocks.max(1) as usize],
             touches: 0,
         }
@@ -42,7 +40,7 @@ impl History {
 
     pub(crate) fn ensure_blocks(&mut self, blocks: u32) {
         if blocks as usize > self.known.len() {
-            self.known.resize(blocks as usize, UNKNOWN);
+            self.known.resize(blocks as usize, Known::default());
         }
     }
 
@@ -78,7 +76,7 @@ impl History {
 
     /// `block` was deleted.
     pub(crate) fn delete(&mut self, block: u32) {
-        self.known[block as usize] = UNKNOWN;
+        self.known[block as usize] = Known::default();
     }
 
     /// `block` was moved as part of the trial `trial`.

@@ -418,7 +418,9 @@ impl Reorganiser {
     /// Blocks to be moved that lie beside others that came into being right before or behind them
     /// and will not be moved. If they are read in that order as well, that will take longer.
     fn torn_blocks(&self, view: &impl PlaceView) -> u64 {
-        let stays = |block: u32| !self.order.contains(&block);
+        let mut moving = self.order.clone();
+        moving.sort_unstable();
+        let stays = |block: u32| moving.binary_search(&block).is_err();
         let is_torn = |block: &&u32| {
             let slot = view.slot_of(**block);
             let before = slot.and_then(|slot| view.block_before(slot));
