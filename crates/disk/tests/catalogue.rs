@@ -1,5 +1,7 @@
 //! The device catalogue against its own rules and against published figures that its files do not hold.
 
+mod documented;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,6 +15,7 @@ use agewell_disk::{
     Device, DeviceKind, DeviceParameters, Flash, Mechanical, Medium, Service, Simple,
     catalogue_names,
 };
+use documented::documented;
 use rand_core::Rng;
 
 /// The devices every release carries.
@@ -585,22 +588,6 @@ fn both_explanations_of_fragmentation_can_be_told_apart() {
         }
     }
     documented("docs/concepts/drives-of-today.md", "fragmentation", &table);
-}
-
-/// Compares `table` with what `page` has between the marks called `name`, or writes it there if
-/// the environment has `AGEWELL_UPDATE_DOCS`.
-fn documented(page: &str, name: &str, table: &str) {
-    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
-    let path = repository().join(page);
-    let text = std::fs::read_to_string(&path).expect("a page of the documentation");
-    let from = text.find(&begin).expect("the begin mark") + begin.len();
-    let to = text.find(&end).expect("the end mark");
-    if std::env::var_os("AGEWELL_UPDATE_DOCS").is_some() {
-        let updated = format!("{}{table}{}", &text[..from], &text[to..]);
-        std::fs::write(&path, updated).expect("a page that is writable");
-        return;
-    }
-    assert_eq!(&text[from..to], table, "run this test with AGEWELL_UPDATE_DOCS=1 to rewrite it");
 }
 
 /// The catalogue as the table of docs/reference/devices.md.

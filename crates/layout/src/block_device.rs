@@ -216,6 +216,25 @@ pub trait BlockDevice {
     }
 }
 
+/// What a device that stands before another, its field `device`, does with brackets: it passes them
+/// on. Left out, they would be lost without a word, since a device may do nothing about them.
+macro_rules! pass_brackets_on {
+    () => {
+        fn begin_together(&mut self) {
+            self.device.begin_together();
+        }
+
+        fn end_together(&mut self) {
+            self.device.end_together();
+        }
+
+        fn wait(&mut self) {
+            self.device.wait();
+        }
+    };
+}
+pub(crate) use pass_brackets_on;
+
 /// A device that costs nothing, for counting blocks alone.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unpriced;

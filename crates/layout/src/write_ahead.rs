@@ -40,7 +40,7 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 use journal::Journal;
 
@@ -162,17 +162,7 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
         (slot..slot + blocks).for_each(|place| self.journal.dead.died(place));
     }
 
-    fn begin_together(&mut self) {
-        self.device.begin_together();
-    }
-
-    fn end_together(&mut self) {
-        self.device.end_together();
-    }
-
-    fn wait(&mut self) {
-        self.device.wait();
-    }
+    pass_brackets_on!();
 }
 
 impl<L: BlockLayout> BlockLayout for WriteAhead<L> {

@@ -27,7 +27,7 @@ mod stripes;
 #[cfg(test)]
 mod tests;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{
     BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places, read_in_runs,
 };
@@ -439,15 +439,5 @@ impl<D: BlockDevice> BlockDevice for WatchedHead<'_, D> {
         self.device.discard(slot, blocks);
     }
 
-    fn begin_together(&mut self) {
-        self.device.begin_together();
-    }
-
-    fn end_together(&mut self) {
-        self.device.end_together();
-    }
-
-    fn wait(&mut self) {
-        self.device.wait();
-    }
+    pass_brackets_on!();
 }

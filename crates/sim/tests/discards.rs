@@ -1,5 +1,6 @@
 //! Layouts on a flash drive that they fill, with and without being told what is dead.
 
+#[path = "../../disk/tests/documented/mod.rs"]
 mod documented;
 mod simulated;
 

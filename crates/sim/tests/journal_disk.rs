@@ -1,5 +1,6 @@
 //! A journal on a disk of its own: the two disks work side by side, and each has its account.
 
+#[path = "../../disk/tests/documented/mod.rs"]
 mod documented;
 mod simulated;
 

@@ -1,6 +1,7 @@
 //! A host that asks for several transfers at once, of drives that hold several commands and of drives
 //! that do not.
 
+#[path = "../../disk/tests/documented/mod.rs"]
 mod documented;
 mod simulated;
 

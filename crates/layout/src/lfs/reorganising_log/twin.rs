@@ -15,7 +15,7 @@
 //!
 //! Source: ours; a control beside the experiment.
 
-use crate::block_device::{BlockDevice, Transfer};
+use crate::block_device::{BlockDevice, Transfer, pass_brackets_on};
 use crate::lfs::policy::placement::{Placement, Regrouping};
 use crate::lfs::{AdaptiveLog, CostMeter, LogError};
 
@@ -67,17 +67,7 @@ impl<D: BlockDevice> BlockDevice for Metered<'_, D> {
         self.device.catch_up();
     }
 
-    fn begin_together(&mut self) {
-        self.device.begin_together();
-    }
-
-    fn end_together(&mut self) {
-        self.device.end_together();
-    }
-
-    fn wait(&mut self) {
-        self.device.wait();
-    }
+    pass_brackets_on!();
 
     fn spent_ns(&mut self) -> Option<u64> {
         self.device.spent_ns()

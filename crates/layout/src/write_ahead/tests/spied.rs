@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
+use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 use crate::ffs::{FastFileSystem, InodeKind};
 use crate::file_system_blocks::FileSystemBlocks;
@@ -239,17 +239,7 @@ impl<D: BlockDevice> BlockDevice for Ear<'_, D> {
         self.device.commit();
     }
 
-    fn begin_together(&mut self) {
-        self.device.begin_together();
-    }
-
-    fn end_together(&mut self) {
-        self.device.end_together();
-    }
-
-    fn wait(&mut self) {
-        self.device.wait();
-    }
+    pass_brackets_on!();
 }
 
 /// The layout that is listened to.
