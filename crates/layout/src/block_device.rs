@@ -10,6 +10,8 @@
 //! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
 //! [`BlockDevice::commit`], inside a bracket or not.
 
+use crate::lfs::TransferTimes;
+
 #[cfg(test)]
 pub(crate) mod taken;
 
@@ -212,6 +214,12 @@ pub trait BlockDevice {
     /// moves data to where it is read faster must know what reads take; it may compare no more than
     /// that.
     fn spent_ns(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// What its transfers took, for who rehearses what it might do; none if nothing but the
+    /// policies' cost model is known.
+    fn transfer_times(&self) -> Option<&TransferTimes> {
         None
     }
 }

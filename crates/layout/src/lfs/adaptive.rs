@@ -38,7 +38,9 @@ use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
-use super::{BlockDevice, Counts, Log, LogError, LogSetting, ShapeError, Unpriced};
+use super::{
+    BlockDevice, CostMeter, Counts, Log, LogError, LogSetting, ShapeError, TransferTimes, Unpriced,
+};
 
 /// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
 /// is known has doubled by then.
@@ -169,7 +171,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         if let Some(watch) = &mut self.watch
             && let Some(sampled) = watch.sample.number_of(block)
         {
-            watch.write(sampled, client, &mut self.log);
+            watch.write(sampled, client, &mut self.log, device);
         }
         self.log.write(block, client, device)
     }
@@ -303,9 +305,9 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
 impl<P: Placement + Clone> Watch<P> {
     /// `log` is about to be written to; `block` is the sample's number.
     #[inline]
-    fn write(&mut self, block: u32, client: u32, log: &mut Log<P>) {
+    fn write(&mut self, block: u32, client: u32, log: &mut Log<P>, device: &impl BlockDevice) {
         if self.history.writes() >= self.next_writes && !self.lost {
-            self.look_ahead(log);
+            self.look_ahead(log, device.transfer_times());
         }
         if !self.grows_with(block, log) {
             self.history.write(block, client);
@@ -343,7 +345,7 @@ impl<P: Placement + Clone> Watch<P> {
     /// Chooses the mechanism anew, if it matters yet.
     #[cold]
     #[inline(never)]
-    fn look_ahead(&mut self, log: &mut Log<P>) {
+    fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {
         let subject = self.follower.as_ref().unwrap_or(log);
         // Until the first collection all mechanisms do the same.
         let free = subject.free_segments(subject.zones(false));
@@ -360,7 +362,9 @@ impl<P: Placement + Clone> Watch<P> {
         if forecast.is_empty() {
             return;
         }
-        let chosen = rehearse(subject, &self.mechanisms, self.chosen, &forecast);
+        let spread = self.sample.spread(subject.shape().segment_blocks_max());
+        let meter = CostMeter::learnt(subject.setting.disk, times, spread);
+        let chosen = rehearse(subject, &self.mechanisms, self.chosen, &forecast, &meter);
         self.chosen = Some(chosen);
         log.set_collect(Collect::Always(chosen));
         if let Some(follower) = &mut self.follower {

@@ -1,7 +1,9 @@
-//! A device that prices every transfer by a cost model and keeps purposes apart.
+//! A device that prices every transfer, by a cost model or by what was learnt of a real one, and
+//! keeps purposes apart.
 
 use super::policy::cost::CostModel;
-use super::{BlockDevice, Purpose, Transfer};
+use super::transfer_times::{Pricing, Spread};
+use super::{BlockDevice, Purpose, Transfer, TransferTimes};
 
 /// What one purpose took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,13 +23,22 @@ pub struct Spent {
 pub struct CostMeter {
     model: CostModel,
     spent: [Spent; Purpose::ALL.len()],
+    /// What was learnt, if transfers are not priced by the model.
+    pricing: Option<Pricing>,
 }
 
 impl CostMeter {
     /// A meter at zero.
     #[must_use]
     pub fn new(model: CostModel) -> Self {
-        Self { model, spent: Default::default() }
+        Self { model, spent: Default::default(), pricing: None }
+    }
+
+    /// A meter at zero that prices as `times` say, if they say anything, and else by the model;
+    /// slots lie as far apart as `spread` says.
+    pub(super) fn learnt(model: CostModel, times: Option<&TransferTimes>, spread: Spread) -> Self {
+        let prices = times.and_then(TransferTimes::prices);
+        Self { pricing: prices.map(|prices| Pricing::new(prices, spread)), ..Self::new(model) }
     }
 
     /// The model it prices by.
@@ -64,10 +75,15 @@ impl CostMeter {
         spent.time_ns += time_ns;
     }
 
-    /// Time that the model gives `transfer`.
-    #[must_use]
-    pub fn price_ns(&self, transfer: &Transfer) -> u64 {
-        self.model.transfer_ns(transfer.further, transfer.bytes(self.model.block_bytes))
+    /// Time that `transfer` is priced at after those before it.
+    #[inline]
+    fn price_ns(&mut self, transfer: &Transfer) -> u64 {
+        match &mut self.pricing {
+            None => {
+                self.model.transfer_ns(transfer.further, transfer.bytes(self.model.block_bytes))
+            }
+            Some(pricing) => pricing.next_ns(transfer),
+        }
     }
 }
 

@@ -25,22 +25,24 @@ const TOO_FAR_BEHIND: f64 = 1.5;
 
 /// The mechanism that `log` goes on with in the least disk time, as it estimates that, if
 /// `forecast` comes true; `chosen`, if there is one, unless another takes [`LEAST_GAIN`] less.
+/// `meter` is at zero and prices what the copies do.
 pub(super) fn rehearse<P: Placement + Clone>(
     log: &Log<P>,
     mechanisms: &[Mechanism],
     chosen: Option<Mechanism>,
     forecast: &[Entry],
+    meter: &CostMeter,
 ) -> Mechanism {
     let first = chosen.unwrap_or(mechanisms[0]);
     let mut best = Rehearsed { mechanism: first, limit_ns: u64::MAX, spent_ns: Vec::new() };
-    if let Some(spent_ns) = best.spent_by(first, log, forecast) {
+    if let Some(spent_ns) = best.spent_by(first, log, forecast, meter.clone()) {
         best.take(first, spent_ns);
         if chosen.is_some() {
             best.limit_ns = (best.limit_ns as f64 * (1.0 - LEAST_GAIN)) as u64;
         }
     }
     for other in mechanisms.iter().filter(|other| **other != first) {
-        if let Some(spent_ns) = best.spent_by(*other, log, forecast) {
+        if let Some(spent_ns) = best.spent_by(*other, log, forecast, meter.clone()) {
             best.take(*other, spent_ns);
         }
     }
@@ -70,11 +72,11 @@ impl Rehearsed {
         mechanism: Mechanism,
         log: &Log<P>,
         forecast: &[Entry],
+        mut meter: CostMeter,
     ) -> Option<Vec<u64>> {
         let pass_looks = (log.live_blocks() as usize).div_ceil(ENTRIES_AT_ONCE);
         let mut log = log.clone();
         log.set_collect(Collect::Always(mechanism));
-        let mut meter = CostMeter::new(log.setting.disk);
         let mut spent_ns = Vec::with_capacity(forecast.len().div_ceil(ENTRIES_AT_ONCE));
         for entries in forecast.chunks(ENTRIES_AT_ONCE) {
             for entry in entries {

@@ -7,6 +7,7 @@
 use agewell_core::mix;
 
 use crate::lfs::policy::placement::Placement;
+use crate::lfs::transfer_times::Spread;
 use crate::lfs::{Log, LogSetting, LogShape, ShapeError, Trigger, Zone};
 
 /// Blocks in a sample at most; chosen by us: 4 GiB of 8 KiB blocks are still looked at whole, and a
@@ -72,6 +73,12 @@ impl Sample {
         });
         let shape = LogShape::zoned(&zones.collect::<Vec<_>>())?;
         Ok(Some(LogSetting { shape, blocks: self.blocks(setting.blocks), ..setting.clone() }))
+    }
+
+    /// How much farther apart than in a log of the sample, whose segments are as large, its segments
+    /// lie.
+    pub(super) fn spread(self, segment_blocks: u32) -> Spread {
+        Spread { near_blocks: segment_blocks, scale: self.scale }
     }
 
     /// Leaves as much of a log of the sample unused as gives it this utilization.

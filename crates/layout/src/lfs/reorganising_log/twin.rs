@@ -17,7 +17,7 @@
 
 use crate::block_device::{BlockDevice, Transfer, pass_brackets_on};
 use crate::lfs::policy::placement::{Placement, Regrouping};
-use crate::lfs::{AdaptiveLog, CostMeter, LogError};
+use crate::lfs::{AdaptiveLog, CostMeter, LogError, TransferTimes};
 
 /// A log that moves nothing, and the prices of what both did.
 #[derive(Debug, Clone)]
@@ -71,6 +71,10 @@ impl<D: BlockDevice> BlockDevice for Metered<'_, D> {
 
     fn spent_ns(&mut self) -> Option<u64> {
         self.device.spent_ns()
+    }
+
+    fn transfer_times(&self) -> Option<&TransferTimes> {
+        self.device.transfer_times()
     }
 }
 

@@ -1,0 +1,301 @@
+//! What transfers really take: the price of each kind of transfer, learnt from a device.
+//!
+//! The cost model knows an average access and a transfer rate. A drive knows more: a hole just
+//! passed costs a turn and one a little ahead next to nothing; a drive that reports a write before
+//! it is on the medium charges it to the request that comes next. So transfers are told apart by
+//! what they do (read or write, and what the one before did), by how far they begin from where the
+//! one before ended, and by their length; and of each kind is learnt what it takes beyond
+//! streaming its bytes.
+//!
+//! What a transfer takes is taken for the sum of two parts: one of its own kind, and one of the
+//! kind before it, which is what that left to be waited for. Both are fitted together to the mean
+//! times of all pairs of kinds that were seen. Kinds that were seen rarely are drawn towards the
+//! same step at other lengths, and those towards all steps in that direction.
+//!
+//! Reads of users are left out, because who rehearses writes does not know of them: where the arm
+//! has been since the last write is part of what the next one takes on average.
+//!
+//! Sums are halved when they are large, so that prices follow the device. Deterministic: pairs are
+//! kept in their order, times are those that the device says.
+//!
+//! Memory: 24 bytes for each pair of kinds that was seen, some hundreds; a table of prices 70 KB.
+//! Cost: a search among the pairs for each transfer noted, a few operations for each one priced.
+//!
+//! Source: ours.
+
+use std::collections::BTreeMap;
+
+use super::Transfer;
+use super::policy::cost::CostModel;
+
+/// Distances that are told apart: none; each one up to [`EXACT_BLOCKS`] ahead; two in each octave
+/// beyond; each octave back.
+const STEPS: usize = FIRST_BACK + u32::BITS as usize;
+
+/// Steps ahead up to which each distance counts by itself, and beyond which octaves are halved;
+/// chosen by us: within a track of an old drive each block more decides whether it is just missed.
+const EXACT_BLOCKS: i64 = 8;
+
+/// The first step of those back.
+const FIRST_BACK: usize = EXACT_BLOCKS as usize + 1 + 2 * (u32::BITS as usize - 3);
+
+/// Lengths that are told apart: none, and octaves up to 512 blocks.
+const LENGTHS: usize = 11;
+
+/// What a transfer and the one before do.
+const OPERATIONS: usize = 4;
+
+/// Kinds of transfers.
+const KINDS: usize = OPERATIONS * STEPS * LENGTHS;
+
+/// The kind of what came before the first transfer.
+const NOTHING: u16 = KINDS as u16;
+
+/// Transfers as many as which a coarser mean counts beside that of a kind; chosen by us.
+const COARSER_COUNT: f64 = 4.0;
+
+/// Transfers of a pair at which its sums are halved; chosen by us.
+const COUNT_MAX: f64 = 4096.0;
+
+/// Rounds of the fit; chosen by us: more change prices by less than a thousandth.
+const ROUNDS: usize = 32;
+
+/// Where a device is after a transfer, as far as the price of the next depends on it.
+#[derive(Debug, Clone, Copy)]
+struct After {
+    /// The slot behind the last; none before the first.
+    slot: Option<u32>,
+    kind: u16,
+    wrote: bool,
+}
+
+impl After {
+    const NOTHING: Self = Self { slot: None, kind: NOTHING, wrote: true };
+
+    /// Goes on to `transfer`, with distances beyond `near_blocks` `spread` times as far as slots
+    /// say; the kind of the one before, and its own.
+    #[inline]
+    fn turn_to(&mut self, transfer: &Transfer, spread: Spread) -> (u16, u16) {
+        let before = self.kind;
+        let writes = transfer.purpose.writes();
+        let step = match self.slot {
+            Some(slot) => step(spread.of(i64::from(transfer.slot) - i64::from(slot))),
+            None => STEPS - 1,
+        };
+        let length = (u32::BITS - transfer.blocks.leading_zeros()).min(LENGTHS as u32 - 1);
+        let operations = usize::from(self.wrote) * 2 + usize::from(writes);
+        let kind = (operations * STEPS + step) * LENGTHS + length as usize;
+        *self = Self {
+            slot: Some(transfer.slot.saturating_add(transfer.blocks)),
+            kind: kind as u16,
+            wrote: writes,
+        };
+        (before, self.kind)
+    }
+}
+
+/// How much farther than slots say things lie apart: a sample of a log has fewer segments than the
+/// log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spread {
+    /// Distances within which slots are as far apart as they say: a segment.
+    pub(crate) near_blocks: u32,
+    /// How many times as far apart those beyond are.
+    pub(crate) scale: u32,
+}
+
+impl Spread {
+    /// Slots are as far apart as they say.
+    pub(crate) const NONE: Self = Self { near_blocks: 0, scale: 1 };
+
+    #[inline]
+    fn of(self, blocks: i64) -> i64 {
+        if self.scale == 1 || blocks.unsigned_abs() <= u64::from(self.near_blocks) {
+            blocks
+        } else {
+            blocks * i64::from(self.scale)
+        }
+    }
+}
+
+/// The number of a distance, in blocks from the end of one transfer to the beginning of the next.
+#[inline]
+fn step(blocks: i64) -> usize {
+    if (0..=EXACT_BLOCKS).contains(&blocks) {
+        return blocks as usize;
+    }
+    let far = blocks.unsigned_abs().min(u64::from(u32::MAX)) as u32;
+    let octave = far.ilog2();
+    if blocks < 0 {
+        return FIRST_BACK + octave as usize;
+    }
+    let upper_half = (far >> (octave - 1)) & 1;
+    EXACT_BLOCKS as usize + 1 + 2 * (octave as usize - 3) + upper_half as usize
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64, count: f64) {
+        self.sum += value * count;
+        self.count += count;
+    }
+
+    /// The mean, with `coarser` counted as [`COARSER_COUNT`] more.
+    fn towards(self, coarser: f64) -> f64 {
+        (self.sum + coarser * COARSER_COUNT) / (self.count + COARSER_COUNT)
+    }
+}
+
+/// What the transfers of a device took.
+#[derive(Debug, Clone)]
+pub struct TransferTimes {
+    disk: CostModel,
+    after: After,
+    /// By the kind before times 2^16 and the kind.
+    pairs: BTreeMap<u32, Mean>,
+}
+
+impl TransferTimes {
+    /// Nothing was seen of `disk` yet.
+    #[must_use]
+    pub fn new(disk: CostModel) -> Self {
+        Self { disk, after: After::NOTHING, pairs: BTreeMap::new() }
+    }
+
+    /// `transfer` came after those noted before and took `time_ns`.
+    pub fn note(&mut self, transfer: &Transfer, time_ns: u64) {
+        if transfer.purpose.is_for_reading() {
+            return;
+        }
+        let (before, kind) = self.after.turn_to(transfer, Spread::NONE);
+        let streaming_ns = self.disk.streaming_ns(transfer.bytes(self.disk.block_bytes));
+        let beyond_ns = time_ns as f64 - streaming_ns as f64;
+        let pair = self.pairs.entry(u32::from(before) << 16 | u32::from(kind)).or_default();
+        pair.add(beyond_ns, 1.0);
+        if pair.count >= COUNT_MAX {
+            pair.sum /= 2.0;
+            pair.count /= 2.0;
+        }
+    }
+
+    /// What was seen so far counts as no more than `count` transfers of each pair of kinds from now
+    /// on, and the next transfer comes after none.
+    pub fn begin_anew(&mut self, count: f64) {
+        self.after = After::NOTHING;
+        for pair in self.pairs.values_mut().filter(|pair| pair.count > count) {
+            pair.sum *= count / pair.count;
+            pair.count = count;
+        }
+    }
+
+    /// The prices that what was seen leads to; none if nothing was.
+    #[must_use]
+    pub fn prices(&self) -> Option<TransferPrices> {
+        (!self.pairs.is_empty()).then(|| TransferPrices::fitted(self))
+    }
+}
+
+/// What each kind of transfer is expected to take beyond streaming its bytes.
+#[derive(Debug, Clone)]
+pub struct TransferPrices {
+    disk: CostModel,
+    /// Of its own kind, ns; one more for what came before the first.
+    own_ns: Vec<f64>,
+    /// Of the kind before, ns.
+    left_ns: Vec<f64>,
+}
+
+impl TransferPrices {
+    fn fitted(times: &TransferTimes) -> Self {
+        let mut prices =
+            Self { disk: times.disk, own_ns: vec![0.0; KINDS + 1], left_ns: vec![0.0; KINDS + 1] };
+        for _ in 0..ROUNDS {
+            prices.fit_own(&times.pairs);
+            prices.fit_left(&times.pairs);
+        }
+        prices
+    }
+
+    /// Fits what kinds take themselves, given what is left by those before them.
+    fn fit_own(&mut self, pairs: &BTreeMap<u32, Mean>) {
+        let mut kinds = vec![Mean::default(); KINDS];
+        let mut steps = vec![Mean::default(); OPERATIONS * STEPS];
+        let mut directions = [Mean::default(); OPERATIONS * DIRECTIONS];
+        let mut operations = [Mean::default(); OPERATIONS];
+        for (pair, mean) in pairs {
+            let (before, kind) = ((pair >> 16) as usize, (pair & 0xffff) as usize);
+            let own_ns = mean.sum / mean.count - self.left_ns[before];
+            let step = kind / LENGTHS;
+            let operation = step / STEPS;
+            kinds[kind].add(own_ns, mean.count);
+            steps[step].add(own_ns, mean.count);
+            directions[operation * DIRECTIONS + direction(step % STEPS)].add(own_ns, mean.count);
+            operations[operation].add(own_ns, mean.count);
+        }
+        for (operation, all) in operations.iter().enumerate() {
+            let of_operation = all.towards(self.disk.access_ns as f64);
+            for step in 0..STEPS {
+                let within = directions[operation * DIRECTIONS + direction(step)];
+                let number = operation * STEPS + step;
+                let of_step = steps[number].towards(within.towards(of_operation));
+                for kind in number * LENGTHS..(number + 1) * LENGTHS {
+                    self.own_ns[kind] = kinds[kind].towards(of_step);
+                }
+            }
+        }
+    }
+
+    /// Fits what kinds leave to be waited for, given what those after them take themselves.
+    fn fit_left(&mut self, pairs: &BTreeMap<u32, Mean>) {
+        let mut kinds = vec![Mean::default(); KINDS + 1];
+        for (pair, mean) in pairs {
+            let (before, kind) = ((pair >> 16) as usize, (pair & 0xffff) as usize);
+            kinds[before].add(mean.sum / mean.count - self.own_ns[kind], mean.count);
+        }
+        for (left_ns, mean) in self.left_ns.iter_mut().zip(&kinds) {
+            *left_ns = mean.towards(0.0);
+        }
+    }
+}
+
+/// Directions whose steps are drawn towards each other: none, ahead nearby, ahead, back.
+const DIRECTIONS: usize = 4;
+
+fn direction(step: usize) -> usize {
+    match step {
+        0 => 0,
+        step if step <= EXACT_BLOCKS as usize => 1,
+        step if step < FIRST_BACK => 2,
+        _ => 3,
+    }
+}
+
+/// Prices transfers that come one after another.
+#[derive(Debug, Clone)]
+pub(crate) struct Pricing {
+    prices: std::sync::Arc<TransferPrices>,
+    spread: Spread,
+    after: After,
+}
+
+impl Pricing {
+    /// By `prices`, with nothing before the first transfer.
+    pub(crate) fn new(prices: TransferPrices, spread: Spread) -> Self {
+        Self { prices: std::sync::Arc::new(prices), spread, after: After::NOTHING }
+    }
+
+    /// What `transfer` takes after those priced before, ns.
+    #[inline]
+    pub(crate) fn next_ns(&mut self, transfer: &Transfer) -> u64 {
+        let (before, kind) = self.after.turn_to(transfer, self.spread);
+        let prices = &self.prices;
+        let streaming_ns = prices.disk.streaming_ns(transfer.bytes(prices.disk.block_bytes));
+        let beyond_ns = prices.own_ns[usize::from(kind)] + prices.left_ns[usize::from(before)];
+        (streaming_ns as f64 + beyond_ns).max(0.0) as u64
+    }
+}
