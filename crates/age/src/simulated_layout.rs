@@ -8,7 +8,7 @@ use agewell_layout::ffs::{
 use agewell_layout::file_system::{FileDevice, FileExtent, FileSystem, FileSystemError};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
+use agewell_layout::lfs::{Ages, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
 use agewell_layout::log_file_system::{LogFileSystem, LogFileSystemSetting};
 use agewell_sim::config::{ConfigError, Table};
 use serde_json::{Value, json};
@@ -334,6 +334,7 @@ fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_layout::lfs::S
         reserve_segments: 1,
         eligible_garbage: 0.0,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

@@ -19,7 +19,7 @@ use agewell_layout::lfs::policy::placement::{
     Dac, Fadac, LifeTable, MultiLog, NoSeparation, Placement, SepBit, Sfs, UserCollected,
 };
 use agewell_layout::lfs::{
-    AdaptiveLog, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+    AdaptiveLog, Ages, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
 };
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -49,6 +49,7 @@ fn setting(utilization: f64, segment_blocks: u32, logs: u32) -> LogSetting {
         reserve_segments: logs,
         eligible_garbage: 0.0,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

@@ -9,6 +9,7 @@
 
 mod adaptive;
 mod age_order;
+mod ages;
 mod block_layout;
 mod buffer;
 mod collection;
@@ -29,6 +30,7 @@ mod victim_index;
 
 pub use crate::block_device::{BlockDevice, Purpose, Transfer, Unpriced};
 pub use adaptive::AdaptiveLog;
+pub use ages::{Ages, CollectedOrder, SegmentAge};
 pub use cost_meter::{CostMeter, Spent};
 pub use error::{LogError, ShapeError};
 pub use log::{Counts, Header, Log, LogSetting, Trigger, ZoneUse};

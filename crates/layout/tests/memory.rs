@@ -6,7 +6,9 @@ use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{LifeTable, Placement};
-use agewell_layout::lfs::{Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
+use agewell_layout::lfs::{
+    Ages, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+};
 
 const BLOCKS: u32 = 1 << 21;
 const SEGMENT_BLOCKS: u32 = 512;
@@ -39,6 +41,7 @@ fn bytes_per_block<P: Placement>(
         reserve_segments: LOGS as u32,
         eligible_garbage: 0.0,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

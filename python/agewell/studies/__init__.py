@@ -35,6 +35,7 @@ from agewell.errors import InputError
 from agewell.plot import Plot
 
 _MODULES = (
+    "agewell.studies.rosenblum_ousterhout_1992",
     "agewell.studies.ruemmler_wilkes_1991",
     "agewell.studies.matthews_1999",
     "agewell.studies.seltzer_1995",

@@ -213,6 +213,7 @@ impl<P: Placement> Log<P> {
         waiting.block = NONE;
         debug_assert_eq!(self.map[block as usize], WAITING | entry);
         self.map[block as usize] = slot;
+        self.block_times.written(block, self.clock);
         if old == NONE {
             return;
         }

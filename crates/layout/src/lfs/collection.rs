@@ -3,8 +3,10 @@
 //! Cleaning reads victims whole, copies their live blocks to the end of the logs that the placement
 //! names, and goes on until it has freed as much as a segment, or has read as many as the batch
 //! allows. Plugging reads one victim and copies its live blocks into the holes of the fullest
-//! segments. Both write first, commit, and only then let go of what was there before.
+//! segments. Where collected blocks are to be sorted by age, cleaning reads its whole batch before
+//! it writes any of it, or as much of it as surely fits into free segments. Both write first, commit, and only then let go of what was there before.
 
+use super::ages::{CollectedOrder, SegmentAge};
 use super::buffer::Waiting;
 use super::log::{HEADER_BYTES, Header, Log, Trigger, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
@@ -201,9 +203,15 @@ impl<P: Placement> Log<P> {
 
     fn clean_batch(&mut self, batch: u32, device: &mut impl BlockDevice) -> Result<bool, LogError> {
         let (mut freed, mut read) = (0, 0);
+        let sorts = self.setting.ages.order == CollectedOrder::Age;
+        // What is sorted is sorted the better the more there is of it.
+        let ends_with_a_segment = !sorts || batch == 0;
         while read == 0 || (batch == 0 || read < batch) {
             self.refresh_index();
             let Some(victim) = self.choose_victim() else { break };
+            if sorts && read > 0 && !self.has_room_to_stage(self.table.live[victim as usize]) {
+                break;
+            }
             let blocks = self.table.shape.segment_blocks(victim);
             freed += self.table.dead(victim);
             read += 1;
@@ -211,14 +219,32 @@ impl<P: Placement> Log<P> {
             self.counts.segments_cleaned += 1;
             // A policy that ignores utilization may meet full segments only; a round of all of them
             // that frees nothing shows that nothing can be freed.
-            if freed >= blocks || read > self.table.shape.segments() {
+            if (freed >= blocks && ends_with_a_segment) || read > self.table.shape.segments() {
                 break;
             }
         }
         for log in 0..self.staged.len() {
+            if sorts {
+                self.block_times.sort(&mut self.staged[log]);
+            }
             self.write_staged(log, device)?;
         }
         Ok(read > 0)
+    }
+
+    /// Whether `live` more blocks can be staged so that everything staged surely finds room in open
+    /// and free segments, whichever logs they go to.
+    fn has_room_to_stage(&self, live: u32) -> bool {
+        let zones = self.zones(true);
+        let least = zones.clone().map(|zone| self.table.shape.zone(zone).segment_blocks).min();
+        let segment_blocks = least.expect("a log has a zone for collected data");
+        let logs = self.staged.iter().zip(&self.open);
+        let segments = logs.map(|(staged, open)| {
+            (staged.len() as u32).saturating_sub(open.end - open.next).div_ceil(segment_blocks)
+        });
+        // Each log may need one more segment than its share of the blocks fills.
+        let more = live.div_ceil(segment_blocks) + self.staged.len() as u32 - 1;
+        segments.sum::<u32>() + more <= self.free_segments(zones)
     }
 
     /// Reads `victim` and stages its live blocks.
@@ -267,8 +293,9 @@ impl<P: Placement> Log<P> {
         let staged = &mut self.staged[log];
         staged.push((block, slot));
         let blocks = staged.len() as u32;
-        // A full segment's worth is written at once, so that its sources can be let go.
-        if blocks >= self.staged_room(log) {
+        // A full segment's worth is written at once, so that its sources can be let go, unless it is
+        // to be sorted with what is still to come.
+        if blocks >= self.staged_room(log) && self.setting.ages.order == CollectedOrder::Found {
             self.write_staged(log, device)?;
         }
         Ok(())
@@ -337,8 +364,13 @@ impl<P: Placement> Log<P> {
         self.table.fill_run(segment, first, blocks.iter().map(|staged| staged.0));
         let mut youngest = self.table.youngest[segment as usize];
         let mut source = NONE;
+        let by_block = self.setting.ages.segment == SegmentAge::Block;
         for (block, from) in blocks {
             self.placement.placed(*block, segment);
+            if by_block {
+                youngest = youngest.max(self.block_times.of(*block));
+                continue;
+            }
             let shape = &self.table.shape;
             if source != shape.segment_of(*from) {
                 source = shape.segment_of(*from);

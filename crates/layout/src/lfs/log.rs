@@ -27,6 +27,7 @@
 
 use agewell_core::Stream;
 
+use super::ages::{Ages, BlockTimes};
 use super::buffer::Buffers;
 use super::policy::cost::CostModel;
 use super::policy::mechanism::{Collect, Mechanism};
@@ -104,6 +105,8 @@ pub struct LogSetting {
     pub reserve_segments: u32,
     /// Share of a segment that must be dead for age-aware and greedy policies to choose it.
     pub eligible_garbage: f64,
+    /// What it goes by when it goes by ages.
+    pub ages: Ages,
     /// Headers.
     pub header: Header,
     /// Whether neighbouring holes are filled by one transfer.
@@ -239,6 +242,8 @@ pub struct Log<P> {
     pub(crate) told_below: u32,
     pub(crate) placement: P,
     pub(crate) counts: Counts,
+    /// When blocks were written, if that is asked for.
+    pub(crate) block_times: BlockTimes,
     /// New blocks placed so far.
     pub(crate) clock: u64,
     pub(crate) live_blocks: u64,
@@ -279,12 +284,13 @@ impl<P: Placement> Log<P> {
             free,
             open: vec![CLOSED; logs],
             buffers: Buffers::new(setting.clients, setting.buffer_blocks),
-            index: VictimIndex::new(setting.victim, &shape),
+            index: VictimIndex::new(setting.victim, setting.ages.segment, &shape),
             table: SegmentTable::new(shape),
             changed: Vec::new(),
             told_below: u32::MAX,
             placement,
             counts: Counts::default(),
+            block_times: BlockTimes::new(setting.ages.needs_block_times(), setting.blocks),
             clock: 0,
             live_blocks: 0,
             written_slots: 0,
@@ -366,6 +372,7 @@ impl<P: Placement> Log<P> {
         if blocks as usize > self.map.len() {
             self.map.resize(blocks as usize, NONE);
             self.placement.ensure_blocks(blocks as usize);
+            self.block_times.ensure_blocks(blocks);
             if self.setting.tracks_cache {
                 self.resident.resize((blocks as usize).div_ceil(64), 0);
             }
@@ -449,6 +456,7 @@ impl<P: Placement> Log<P> {
     #[inline]
     pub(super) fn lands(&mut self, block: u32, slot: u32, device: &mut impl BlockDevice) {
         let old = std::mem::replace(&mut self.map[block as usize], slot);
+        self.block_times.written(block, self.clock);
         if old == NONE {
             self.live_blocks += 1;
         } else if self.keeps_place(block, old) {
@@ -722,7 +730,8 @@ impl<P: Placement> Log<P> {
     /// Bytes that its map and its slots take; what a placement keeps comes on top.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.map.capacity() * size_of::<u32>() + self.table.memory_bytes()
+        let map = self.map.capacity() * size_of::<u32>();
+        map + self.table.memory_bytes() + self.block_times.memory_bytes()
     }
 
     /// The host has `block` in its cache, or has dropped it.

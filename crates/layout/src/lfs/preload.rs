@@ -75,6 +75,7 @@ impl<P: Placement> Log<P> {
                 self.table.fill(segment, slot, *block);
                 self.placement.placed(*block, segment);
                 self.map[*block as usize] = slot;
+                self.block_times.written(*block, self.clock);
                 self.live_blocks += 1;
             }
             self.written_slots += u64::from(end - first);

@@ -9,6 +9,7 @@ use agewell_core::{Stream, uniform_below};
 
 use super::LogShape;
 use super::age_order::AgeOrder;
+use super::ages::SegmentAge;
 use super::policy::placement::{CollectedSegment, Renewal};
 pub use super::policy::victim::Victim;
 use super::segment_table::NONE;
@@ -22,6 +23,7 @@ const EQUALS_MAX: usize = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct VictimIndex {
     victim: Victim,
+    segment_age: SegmentAge,
     /// By live blocks, one a zone.
     pub(crate) utilization: Vec<UtilizationOrder>,
     /// By age, zone by zone, cached ones last; nothing unless the policy looks at ages.
@@ -33,7 +35,7 @@ pub(crate) struct VictimIndex {
 }
 
 impl VictimIndex {
-    pub(crate) fn new(victim: Victim, shape: &LogShape) -> Self {
+    pub(crate) fn new(victim: Victim, segment_age: SegmentAge, shape: &LogShape) -> Self {
         let zones = 0..shape.zones();
         let by_zone = |zone| {
             UtilizationOrder::new(shape.segments_of_zone(zone), shape.zone(zone).segment_blocks)
@@ -44,6 +46,7 @@ impl VictimIndex {
         });
         Self {
             victim,
+            segment_age,
             utilization: zones.clone().map(by_zone).collect(),
             ages: ages.collect(),
             cached: vec![false; shape.segments() as usize],
@@ -92,6 +95,7 @@ impl VictimIndex {
             Victim::Renewal => Renewal::written_at(opened, sealed),
             // The SepBIT simulator counts a segment's age from when it was full.
             Victim::BenefitRootAge => sealed,
+            _ if self.segment_age == SegmentAge::Segment => sealed,
             _ => youngest,
         }
     }

@@ -7,7 +7,7 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use super::*;
 use crate::lfs::policy::cost::CostModel;
 use crate::lfs::policy::mechanism::{Collect, Mechanism};
-use crate::lfs::{Header, LogShape, Trigger, Victim, ZoneUse};
+use crate::lfs::{Ages, Header, LogShape, Trigger, Victim, ZoneUse};
 
 fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
     let disk = CostModel {
@@ -29,6 +29,7 @@ fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
             reserve_segments: 1,
             eligible_garbage: 0.0,
             header: Header::Free,
+            ages: Ages::default(),
             join_holes: true,
             zone_use: ZoneUse::Any,
             tracks_cache: false,

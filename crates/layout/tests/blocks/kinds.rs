@@ -11,7 +11,7 @@ use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Regrouping};
 use agewell_layout::lfs::{
-    AdaptiveLog, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
+    AdaptiveLog, Ages, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
 };
 use agewell_layout::reorganise::{Related, ReorganiseSetting, When};
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
@@ -190,6 +190,7 @@ fn log_setting(case: &Case, reserve_segments: u32) -> LogSetting {
         reserve_segments,
         eligible_garbage: 0.0,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

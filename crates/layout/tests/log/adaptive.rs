@@ -5,7 +5,7 @@ use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
 use agewell_layout::lfs::{
-    AdaptiveLog, CostMeter, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse,
+    AdaptiveLog, Ages, CostMeter, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse,
 };
 
 const BLOCKS: u32 = 12_000;
@@ -67,6 +67,7 @@ fn setting(utilization: f64, collect: Mechanism) -> LogSetting {
         reserve_segments: 1,
         eligible_garbage: 0.0,
         header: Header::Block,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

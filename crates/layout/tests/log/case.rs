@@ -8,7 +8,8 @@ use agewell_layout::lfs::policy::placement::{
     SepBit, Sfs, UserCollected,
 };
 use agewell_layout::lfs::{
-    AdaptiveLog, Header, LogError, LogSetting, LogShape, Trigger, Victim, Zone, ZoneUse,
+    AdaptiveLog, Ages, CollectedOrder, Header, LogError, LogSetting, LogShape, SegmentAge, Trigger,
+    Victim, Zone, ZoneUse,
 };
 use proptest::prelude::*;
 
@@ -127,6 +128,7 @@ pub(crate) struct Case {
     pub(crate) victim: Victim,
     pub(crate) means: Means,
     pub(crate) placement: u32,
+    pub(crate) ages: Ages,
     pub(crate) header: Header,
     pub(crate) join_holes: bool,
     pub(crate) zone_use: ZoneUse,
@@ -179,6 +181,7 @@ impl Case {
             reserve_segments,
             eligible_garbage: self.eligible_garbage,
             header: self.header,
+            ages: self.ages,
             join_holes: self.join_holes,
             zone_use: self.zone_use,
             tracks_cache: self.tracks_cache,
@@ -403,6 +406,17 @@ fn victims() -> impl Strategy<Value = Victim> {
     ]
 }
 
+fn ages() -> impl Strategy<Value = Ages> {
+    let segment = prop::sample::select(vec![
+        SegmentAge::Data,
+        SegmentAge::Data,
+        SegmentAge::Block,
+        SegmentAge::Segment,
+    ]);
+    let order = prop::sample::select(vec![CollectedOrder::Found, CollectedOrder::Age]);
+    (segment, order).prop_map(|(segment, order)| Ages { segment, order })
+}
+
 fn means() -> impl Strategy<Value = Means> {
     prop_oneof![
         2 => Just(Means::Fixed(Collect::Always(Mechanism::Clean))),
@@ -427,6 +441,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         any::<bool>(),
         1_u32..4,
         prop::sample::select(vec![1_u32, 1, 2, 5, 32, 65]),
+        ages(),
     );
     let room = (
         prop_oneof![
@@ -434,8 +449,8 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
             1 => (0.1_f64..0.5).prop_map(Trigger::GarbageShare),
             1 => (0.1_f64..0.95).prop_map(Trigger::FreeShare),
         ],
-        0_u32..4,
-        0_u32..3,
+        prop::sample::select(vec![0_u32, 1, 2, 3, 9]),
+        prop::sample::select(vec![0_u32, 1, 2, 6]),
         prop::sample::select(vec![0.0, 0.0, 0.0, 0.15]),
     );
     let load = (
@@ -460,6 +475,7 @@ pub(crate) fn cases() -> impl Strategy<Value = Case> {
         join_holes: transfers.1,
         clients: transfers.2,
         buffer_blocks: transfers.3,
+        ages: transfers.4,
         trigger: room.0,
         batch_segments: room.1,
         reserve_more: room.2,

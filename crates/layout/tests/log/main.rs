@@ -8,3 +8,4 @@ mod recorder;
 mod reference;
 mod reorganising;
 mod repetition;
+mod rosenblum;

@@ -1,7 +1,7 @@
 //! Any sequence of operations on any log, against the recorder.
 
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{Header, LogError, Trigger, Victim, ZoneUse};
+use agewell_layout::lfs::{Ages, Header, LogError, Trigger, Victim, ZoneUse};
 use proptest::prelude::*;
 
 use crate::case::{Case, Means, cases};
@@ -49,6 +49,7 @@ fn plain() -> Case {
         victim: Victim::Greedy,
         means: Means::Fixed(Collect::Always(Mechanism::Clean)),
         placement: 0,
+        ages: Ages::default(),
         header: Header::Free,
         join_holes: false,
         zone_use: ZoneUse::Any,

@@ -6,7 +6,9 @@
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Placement};
-use agewell_layout::lfs::{Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
+use agewell_layout::lfs::{
+    Ages, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+};
 use agewell_testkit::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 
 use crate::case::{AnyPlacement, DISK, PLACEMENTS, placement};
@@ -93,6 +95,7 @@ fn by_log(kind: u32, victim: Victim, writes: &[u32]) -> f64 {
         reserve_segments: 1,
         eligible_garbage: DEAD_SHARE,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

@@ -6,8 +6,8 @@ use agewell_layout::block_layout::{BlockLayout, FileBlock, Place};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping, UserCollected};
 use agewell_layout::lfs::{
-    AdaptiveLog, BlockDevice, Header, LogSetting, LogShape, Purpose, ReorganisingLog, Transfer,
-    Trigger, Victim, ZoneUse,
+    AdaptiveLog, Ages, BlockDevice, Header, LogSetting, LogShape, Purpose, ReorganisingLog,
+    Transfer, Trigger, Victim, ZoneUse,
 };
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 use proptest::prelude::*;
@@ -78,6 +78,7 @@ fn build<P: Placement + Clone>(case: &Case, within: P) -> ReorganisingLog<P> {
         reserve_segments: logs - 1,
         eligible_garbage: 0.0,
         header: case.header,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

@@ -4,8 +4,8 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::SepBit;
 use agewell_layout::lfs::{
-    AdaptiveLog, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Trigger, Victim,
-    ZoneUse,
+    AdaptiveLog, Ages, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Trigger,
+    Victim, ZoneUse,
 };
 
 use crate::case::DISK;
@@ -38,6 +38,7 @@ fn log(victim: Victim, collect: Option<Collect>) -> AdaptiveLog<SepBit> {
         reserve_segments: 6,
         eligible_garbage: 0.0,
         header: Header::Segment,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: true,

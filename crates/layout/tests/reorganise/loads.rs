@@ -6,7 +6,7 @@ use agewell_layout::block_layout::{BlockLayout, FileBlock};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping};
 use agewell_layout::lfs::{
-    AdaptiveLog, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
+    AdaptiveLog, Ages, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
 };
 use agewell_layout::reorganise::{Decide, Related, ReorganisationCounts, ReorganiseSetting, When};
 
@@ -40,6 +40,7 @@ fn setting(blocks: u32, utilization: f64, logs: u32, collect: Collect) -> LogSet
         reserve_segments: logs,
         eligible_garbage: 0.0,
         header: Header::Free,
+        ages: Ages::default(),
         join_holes: true,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

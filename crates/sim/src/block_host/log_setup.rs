@@ -101,6 +101,7 @@ pub(crate) fn log_setting(
             LogTrigger::Garbage(share) => share,
         },
         header: layout.header,
+        ages: layout.ages,
         join_holes: layout.join_holes,
         zone_use: if layout.two_sizes.is_some() {
             ZoneUse::NewFirstCollectedLast

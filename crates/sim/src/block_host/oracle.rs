@@ -11,7 +11,7 @@ use super::placement::AnyPlacement;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
 use agewell_layout::lfs::{
-    Counts, Header, Log, LogError, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+    Ages, Counts, Header, Log, LogError, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
 };
 
 /// Classes of lifetime: as many as a log may have.
@@ -85,6 +85,7 @@ pub(crate) fn replay(
         collect: Collect::Always(Mechanism::Clean),
         trigger: Trigger::GarbageShare(garbage),
         eligible_garbage: 0.0,
+        ages: Ages::default(),
         header: Header::Free,
         zone_use: ZoneUse::Any,
         tracks_cache: false,

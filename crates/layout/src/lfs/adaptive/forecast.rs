@@ -143,7 +143,7 @@ mod tests {
     use crate::lfs::policy::cost::CostModel;
     use crate::lfs::policy::mechanism::{Collect, Mechanism};
     use crate::lfs::policy::placement::NoSeparation;
-    use crate::lfs::{Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
+    use crate::lfs::{Ages, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
 
     const BLOCKS: u32 = 20_000;
     const DISK: CostModel = CostModel {
@@ -223,6 +223,7 @@ mod tests {
             reserve_segments: 1,
             eligible_garbage: 0.0,
             header: Header::Block,
+            ages: Ages::default(),
             join_holes: true,
             zone_use: ZoneUse::Any,
             tracks_cache: false,

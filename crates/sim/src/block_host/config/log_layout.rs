@@ -2,7 +2,7 @@
 
 use agewell_core::parse_bytes;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{Header, Victim};
+use agewell_layout::lfs::{Ages, CollectedOrder, Header, SegmentAge, Victim};
 use serde_json::{Value, json};
 
 use super::reorganise::Reorganise;
@@ -22,6 +22,8 @@ pub struct LogLayout {
     pub collect: Collecting,
     /// When.
     pub trigger: LogTrigger,
+    /// What it goes by when it goes by ages.
+    pub ages: Ages,
     /// What filling a hole moves beside the block.
     pub header: Header,
     /// Whether neighbouring holes are filled by one transfer.
@@ -118,10 +120,21 @@ const PLACEMENTS: &[(&str, PlacementChoice)] = &[
 const HEADERS: &[(&str, Header)] =
     &[("none", Header::Free), ("block", Header::Block), ("segment", Header::Segment)];
 
+const SEGMENT_AGES: &[(&str, SegmentAge)] =
+    &[("data", SegmentAge::Data), ("block", SegmentAge::Block), ("segment", SegmentAge::Segment)];
+
+const COLLECTED_ORDERS: &[(&str, CollectedOrder)] =
+    &[("found", CollectedOrder::Found), ("age", CollectedOrder::Age)];
+
+/// The name of `value` in its table of names.
+fn name_in<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
+    let found = names.iter().find(|(_, known)| known == value);
+    found.expect("every value stands in its table of names").0
+}
+
 impl PlacementChoice {
     fn name(self) -> &'static str {
-        let found = PLACEMENTS.iter().find(|(_, choice)| *choice == self);
-        found.expect("every placement stands in its table of names").0
+        name_in(PLACEMENTS, &self)
     }
 }
 
@@ -137,6 +150,14 @@ impl LogLayout {
             victim: Self::read_victim(&mut table)?,
             collect: Self::read_collect(&mut table)?,
             trigger: Self::read_trigger(&mut table)?,
+            ages: Ages {
+                segment: table.choice("segment_age", SEGMENT_AGES, Some(SegmentAge::Data))?,
+                order: table.choice(
+                    "collected_order",
+                    COLLECTED_ORDERS,
+                    Some(CollectedOrder::Found),
+                )?,
+            },
             header: table.choice("header", HEADERS, Some(Header::Free))?,
             join_holes: table.boolean("join_holes")?.unwrap_or(true),
             batch_segments: small(&mut table, "batch_segments", 0)?,
@@ -169,6 +190,12 @@ impl LogLayout {
             return Err(table.invalid(
                 "reorganise",
                 "goes neither with placement = \"oracle\" nor with segments of several sizes",
+            ));
+        }
+        if layout.reorganise.is_some() && layout.ages.order == CollectedOrder::Age {
+            return Err(table.invalid(
+                "collected_order",
+                "by age would take apart what reorganise puts together; use \"found\"",
             ));
         }
         if layout.two_sizes.is_some() && layout.placement != PlacementChoice::UserCollected {
@@ -307,14 +334,15 @@ impl LogLayout {
             Collecting::Fixed(Collect::Matthews1999) => ("matthews-1999", None),
             Collecting::Adaptive(mechanisms) => ("adaptive", Some(mechanisms)),
         };
-        let header = HEADERS.iter().find(|(_, header)| *header == self.header);
         let mut table = json!({
             "kind": "lfs",
             "segment_size": format!("{} B", self.segment_bytes),
             "block_size": format!("{} B", self.block_bytes),
             "victim": self.victim.name(),
             "collect": collect,
-            "header": header.expect("every header stands in its table of names").0,
+            "segment_age": name_in(SEGMENT_AGES, &self.ages.segment),
+            "collected_order": name_in(COLLECTED_ORDERS, &self.ages.order),
+            "header": name_in(HEADERS, &self.header),
             "join_holes": self.join_holes,
             "batch_segments": self.batch_segments,
             "reserve_segments": self.reserve_segments,
