@@ -198,13 +198,17 @@ impl Walk<'_> {
         ))
     }
 
-    /// Tells how far the walk has come until every thread has ended.
+    /// Tells how far the walk has come until every thread has ended, and once when they have: they
+    /// may have ended before this begins.
     fn tell(&self, shared: &Shared, progress: &mut Progress<'_>) -> Result<(), AgeError> {
         let mut result = Ok(());
         let mut queue = shared.lock();
-        while queue.running > 0 {
-            let waited = shared.ended.wait_timeout(queue, PROGRESS_INTERVAL);
-            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+        loop {
+            let running = queue.running > 0;
+            if running {
+                let waited = shared.ended.wait_timeout(queue, PROGRESS_INTERVAL);
+                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
             if result.is_ok() {
                 drop(queue);
                 let files = shared.files.load(Ordering::Relaxed);
@@ -214,8 +218,10 @@ impl Walk<'_> {
                 }
                 queue = shared.lock();
             }
+            if !running {
+                return result;
+            }
         }
-        result
     }
 }
 
