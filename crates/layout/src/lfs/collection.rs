@@ -51,7 +51,7 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         let wanted = self.setting.reserve_segments + free_wanted;
-        if self.free_segments(self.zones(false)) >= wanted {
+        if self.has_free(self.zones(false), wanted) {
             return Ok(false);
         }
         match self.choose_mechanism() {
@@ -64,16 +64,7 @@ impl<P: Placement> Log<P> {
     /// Slots that can be written without another collection.
     fn room(&self) -> u64 {
         let open: u64 = self.open.iter().map(|open| u64::from(open.end - open.next)).sum();
-        open + self.free_slots()
-    }
-
-    /// Slots in free segments.
-    pub(super) fn free_slots(&self) -> u64 {
-        let free = (0..self.table.shape.zones()).map(|zone| {
-            let blocks = u64::from(self.table.shape.zone(zone).segment_blocks);
-            self.free[zone].len() as u64 * blocks
-        });
-        free.sum()
+        open + self.free_slots(0..self.table.shape.zones())
     }
 
     fn full(&self) -> LogError {
@@ -164,13 +155,12 @@ impl<P: Placement> Log<P> {
     fn victim_zones(&self) -> std::ops::Range<usize> {
         let (new, collected) = (self.zones(false), self.zones(true));
         if matches!(self.setting.trigger, Trigger::GarbageShare(_))
-            && self.free_segments(new.clone()) > self.setting.reserve_segments
+            && self.has_free_beyond_reserve(new.clone())
         {
             // Not for want of room, so wherever the garbage is.
             return 0..self.table.shape.zones();
         }
-        let short = self.free_segments(collected.clone()) <= self.setting.reserve_segments;
-        if short { collected } else { new }
+        if self.has_free_beyond_reserve(collected.clone()) { new } else { collected }
     }
 
     /// Cleans until a segment's worth of blocks is freed, or `batch` segments (if not 0) have been

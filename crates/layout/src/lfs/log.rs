@@ -426,7 +426,7 @@ impl<P: Placement> Log<P> {
     #[inline(never)]
     pub(super) fn keep_free(&mut self, share: f64, device: &mut impl BlockDevice) {
         for _ in 0..self.table.shape.segments() {
-            let free = self.free_slots();
+            let free = self.free_slots(0..self.table.shape.zones());
             let room = self.table.shape.capacity_blocks().saturating_sub(self.live_blocks);
             if free as f64 >= share * room as f64 || self.clean(1, device) != Ok(true) {
                 break;
@@ -671,9 +671,26 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// Free segments of `zones`.
-    pub(crate) fn free_segments(&self, zones: std::ops::Range<usize>) -> u32 {
-        self.free[zones].iter().map(|free| free.len() as u32).sum()
+    /// Whether the free segments of `zones` hold as many slots as `segments` of their largest: what
+    /// a collection takes for granted, whose victim may be of any zone.
+    pub(crate) fn has_free(&self, zones: std::ops::Range<usize>, segments: u32) -> bool {
+        let blocks = |zone| self.table.shape.zone(zone).segment_blocks;
+        let largest = zones.clone().map(blocks).max().unwrap_or(0);
+        self.free_slots(zones) >= u64::from(segments) * u64::from(largest)
+    }
+
+    /// Whether a segment of `zones` may be opened and leaves the reserve whole.
+    pub(crate) fn has_free_beyond_reserve(&self, zones: std::ops::Range<usize>) -> bool {
+        self.has_free(zones, self.setting.reserve_segments + 1)
+    }
+
+    /// Slots in the free segments of `zones`.
+    pub(crate) fn free_slots(&self, zones: std::ops::Range<usize>) -> u64 {
+        let slots = |zone| {
+            let blocks = u64::from(self.table.shape.zone(zone).segment_blocks);
+            self.free[zone].len() as u64 * blocks
+        };
+        zones.map(slots).sum()
     }
 
     /// Opens a free segment of `zones` for `log`; false if there is none.
@@ -706,14 +723,13 @@ impl<P: Placement> Log<P> {
     ) -> Result<bool, LogError> {
         loop {
             let zones = self.zones(false);
-            let free = self.free_segments(zones.clone());
             // A collection may have left its last segment open on the same log. New data may have
             // the rest of it only when the reserve is whole again: the next collection needs both.
             let has_rest = self.open[log].next < self.open[log].end;
-            if has_rest && free >= self.setting.reserve_segments {
+            if has_rest && self.has_free(zones.clone(), self.setting.reserve_segments) {
                 return Ok(true);
             }
-            if !has_rest && free > self.setting.reserve_segments {
+            if !has_rest && self.has_free_beyond_reserve(zones.clone()) {
                 self.open_segment(log, zones);
                 return Ok(true);
             }

@@ -21,9 +21,8 @@ impl<P: Placement> Log<P> {
         self.clock += 1;
         let log = self.placement.place_new(block, false, self.clock) as usize;
         if self.open[log].next == self.open[log].end {
-            let roomy = |zones: &std::ops::Range<usize>| {
-                self.free_segments(zones.clone()) > self.setting.reserve_segments
-            };
+            let roomy =
+                |zones: &std::ops::Range<usize>| self.has_free_beyond_reserve(zones.clone());
             let zones = [self.zones(true), self.zones(false)].into_iter().find(roomy);
             let opened = zones.is_some_and(|zones| self.open_segment(log, zones));
             if !opened {

@@ -193,13 +193,12 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         loop {
             let zones = self.zones(false);
-            let free = self.free_segments(zones.clone());
             // As for new data: the reserve belongs to collections.
             let has_rest = self.open[log].next < self.open[log].end;
-            if has_rest && free >= self.setting.reserve_segments {
+            if has_rest && self.has_free(zones.clone(), self.setting.reserve_segments) {
                 return Ok(());
             }
-            if !has_rest && free > self.setting.reserve_segments {
+            if !has_rest && self.has_free_beyond_reserve(zones.clone()) {
                 self.open_segment(log, zones);
                 return Ok(());
             }
@@ -239,8 +238,7 @@ impl<P: Placement> Log<P> {
         }
         self.write_staged(log, device)?;
         let zones = self.zones(true);
-        let free = self.free_segments(zones.clone());
-        if free > self.setting.reserve_segments {
+        if self.has_free_beyond_reserve(zones.clone()) {
             self.open_segment(log, zones);
         }
         Ok(has_room(self))

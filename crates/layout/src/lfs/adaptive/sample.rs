@@ -90,7 +90,9 @@ impl Sample {
         let blocks = shape.segment_blocks_max();
         let used = (log.live_blocks() as f64 / utilization / f64::from(blocks)).ceil() as u32;
         let least = log.placement().logs() as u32;
-        let unused = shape.segments().saturating_sub(used);
-        log.setting.reserve_segments = unused.clamp(least, shape.segments() / 2);
+        // A reserve counts in largest segments.
+        let segments = (shape.capacity_blocks() / u64::from(blocks)) as u32;
+        let unused = segments.saturating_sub(used);
+        log.setting.reserve_segments = unused.clamp(least, segments / 2);
     }
 }
