@@ -348,7 +348,7 @@ impl<P: Placement + Clone> Watch<P> {
     fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {
         let subject = self.follower.as_ref().unwrap_or(log);
         // Until the first collection all mechanisms do the same.
-        self.began = self.began || !subject.has_free_beyond_reserve(subject.zones(false));
+        self.began = self.began || !subject.has_free_for_new_data();
         if !self.began {
             return;
         }

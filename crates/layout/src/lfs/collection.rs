@@ -8,7 +8,7 @@
 
 use super::ages::{CollectedOrder, SegmentAge};
 use super::buffer::Waiting;
-use super::log::{HEADER_BYTES, Header, Log, Trigger, WAITING};
+use super::log::{HEADER_BYTES, Header, Log, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
@@ -64,7 +64,7 @@ impl<P: Placement> Log<P> {
     /// Slots that can be written without another collection.
     fn room(&self) -> u64 {
         let open: u64 = self.open.iter().map(|open| u64::from(open.end - open.next)).sum();
-        open + self.free_slots(0..self.table.shape.zones())
+        open + self.free_slots(self.all_zones())
     }
 
     fn full(&self) -> LogError {
@@ -150,17 +150,14 @@ impl<P: Placement> Log<P> {
         self.index.emptiest(zones, live_max, |segment| table.opened[segment as usize])
     }
 
-    /// Zones whose segments are to be collected now: those of collected data if they are short of
-    /// free segments, else those of new data.
+    /// Zones whose segments are to be collected now: all, unless only the zones of new data are short
+    /// of free segments.
     fn victim_zones(&self) -> std::ops::Range<usize> {
-        let (new, collected) = (self.zones(false), self.zones(true));
-        if matches!(self.setting.trigger, Trigger::GarbageShare(_))
-            && self.has_free_beyond_reserve(new.clone())
-        {
-            // Not for want of room, so wherever the garbage is.
-            return 0..self.table.shape.zones();
+        if self.has_more_than_reserve() && !self.has_free(self.zones(false), 1) {
+            self.zones(false)
+        } else {
+            self.all_zones()
         }
-        if self.has_free_beyond_reserve(collected.clone()) { new } else { collected }
     }
 
     /// Cleans until a segment's worth of blocks is freed, or `batch` segments (if not 0) have been

@@ -426,7 +426,7 @@ impl<P: Placement> Log<P> {
     #[inline(never)]
     pub(super) fn keep_free(&mut self, share: f64, device: &mut impl BlockDevice) {
         for _ in 0..self.table.shape.segments() {
-            let free = self.free_slots(0..self.table.shape.zones());
+            let free = self.free_slots(self.all_zones());
             let room = self.table.shape.capacity_blocks().saturating_sub(self.live_blocks);
             if free as f64 >= share * room as f64 || self.clean(1, device) != Ok(true) {
                 break;
@@ -671,17 +671,31 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// Whether the free segments of `zones` hold as many slots as `segments` of their largest: what
-    /// a collection takes for granted, whose victim may be of any zone.
+    /// All zones.
+    pub(crate) fn all_zones(&self) -> std::ops::Range<usize> {
+        0..self.table.shape.zones()
+    }
+
+    /// Whether the free segments of `zones` hold as many slots as `segments` of their largest.
     pub(crate) fn has_free(&self, zones: std::ops::Range<usize>, segments: u32) -> bool {
         let blocks = |zone| self.table.shape.zone(zone).segment_blocks;
         let largest = zones.clone().map(blocks).max().unwrap_or(0);
         self.free_slots(zones) >= u64::from(segments) * u64::from(largest)
     }
 
-    /// Whether a segment of `zones` may be opened and leaves the reserve whole.
-    pub(crate) fn has_free_beyond_reserve(&self, zones: std::ops::Range<usize>) -> bool {
-        self.has_free(zones, self.setting.reserve_segments + 1)
+    /// Whether the reserve is whole: wherever it lies, a victim of any zone finds room in it.
+    pub(crate) fn has_reserve(&self) -> bool {
+        self.has_free(self.all_zones(), self.setting.reserve_segments)
+    }
+
+    /// Whether any segment may be opened and leaves the reserve whole.
+    pub(crate) fn has_more_than_reserve(&self) -> bool {
+        self.has_free(self.all_zones(), self.setting.reserve_segments + 1)
+    }
+
+    /// Whether a segment may be opened for new data, in its own zones, and leaves the reserve whole.
+    pub(crate) fn has_free_for_new_data(&self) -> bool {
+        self.has_more_than_reserve() && self.has_free(self.zones(false), 1)
     }
 
     /// Slots in the free segments of `zones`.
@@ -726,10 +740,10 @@ impl<P: Placement> Log<P> {
             // A collection may have left its last segment open on the same log. New data may have
             // the rest of it only when the reserve is whole again: the next collection needs both.
             let has_rest = self.open[log].next < self.open[log].end;
-            if has_rest && self.has_free(zones.clone(), self.setting.reserve_segments) {
+            if has_rest && self.has_reserve() {
                 return Ok(true);
             }
-            if !has_rest && self.has_free_beyond_reserve(zones.clone()) {
+            if !has_rest && self.has_free_for_new_data() {
                 self.open_segment(log, zones);
                 return Ok(true);
             }
@@ -739,7 +753,20 @@ impl<P: Placement> Log<P> {
             if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
                 return Ok(false);
             }
-            self.make_room(device)?;
+            if let Err(full) = self.make_room(device) {
+                return self.open_elsewhere(log).then_some(true).ok_or(full);
+            }
+        }
+    }
+
+    /// Gives `log` a segment with room although the zones of new data have neither a free one nor
+    /// garbage: one that collections have left open, or one of another zone; false if there is none.
+    #[cold]
+    pub(super) fn open_elsewhere(&mut self, log: usize) -> bool {
+        if self.open[log].next < self.open[log].end {
+            self.has_reserve()
+        } else {
+            self.has_more_than_reserve() && self.open_segment(log, self.all_zones())
         }
     }
 

@@ -21,10 +21,10 @@ impl<P: Placement> Log<P> {
         self.clock += 1;
         let log = self.placement.place_new(block, false, self.clock) as usize;
         if self.open[log].next == self.open[log].end {
-            let roomy =
-                |zones: &std::ops::Range<usize>| self.has_free_beyond_reserve(zones.clone());
-            let zones = [self.zones(true), self.zones(false)].into_iter().find(roomy);
-            let opened = zones.is_some_and(|zones| self.open_segment(log, zones));
+            let opened = self.has_more_than_reserve()
+                && [self.zones(true), self.zones(false), self.all_zones()]
+                    .into_iter()
+                    .any(|zones| self.open_segment(log, zones));
             if !opened {
                 let capacity = self.table.shape.capacity_blocks();
                 return Err(LogError::Full { live: self.live_blocks, capacity });

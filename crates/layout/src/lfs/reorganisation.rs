@@ -192,17 +192,18 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         loop {
-            let zones = self.zones(false);
             // As for new data: the reserve belongs to collections.
             let has_rest = self.open[log].next < self.open[log].end;
-            if has_rest && self.has_free(zones.clone(), self.setting.reserve_segments) {
+            if has_rest && self.has_reserve() {
                 return Ok(());
             }
-            if !has_rest && self.has_free_beyond_reserve(zones.clone()) {
-                self.open_segment(log, zones);
+            if !has_rest && self.has_free_for_new_data() {
+                self.open_segment(log, self.zones(false));
                 return Ok(());
             }
-            self.make_room_for_regrouping(device)?;
+            if let Err(full) = self.make_room_for_regrouping(device) {
+                return self.open_elsewhere(log).then_some(()).ok_or(full);
+            }
         }
     }
 
@@ -237,9 +238,8 @@ impl<P: Placement> Log<P> {
             return Ok(true);
         }
         self.write_staged(log, device)?;
-        let zones = self.zones(true);
-        if self.has_free_beyond_reserve(zones.clone()) {
-            self.open_segment(log, zones);
+        if self.has_more_than_reserve() {
+            self.open_segment(log, self.zones(true));
         }
         Ok(has_room(self))
     }

@@ -208,17 +208,14 @@ impl Case {
         .expect("it has room to work with")
     }
 
-    /// Whether the setting promises that this log never fills up: everything fits, no segment is
-    /// kept from collection, and any data may go anywhere.
+    /// Whether the setting promises that this log never fills up: everything fits, and no segment is
+    /// kept from collection.
     pub(crate) fn must_fit(&self) -> bool {
         let setting = self.setting();
         let logs = self.placed(1, 1).logs();
         let waiting = if setting.buffer_blocks > 1 { setting.buffer_blocks } else { 0 };
         let held = u64::from(setting.blocks) + u64::from(waiting) * u64::from(setting.clients);
-        let apart = self.second_blocks > 0 && self.zone_use == ZoneUse::NewFirstCollectedLast;
-        !apart
-            && self.eligible_garbage == 0.0
-            && setting.check_fits(held, logs).is_ok()
+        self.eligible_garbage == 0.0 && setting.check_fits(held, logs).is_ok()
     }
 
     /// Runs it, checking the log against the recorder, and again whenever it is full, from which it
