@@ -222,16 +222,16 @@ impl<P: Placement> Log<P> {
     /// Whether `live` more blocks can be staged so that everything staged surely finds room in open
     /// and free segments, whichever logs they go to.
     fn has_room_to_stage(&self, live: u32) -> bool {
-        let zones = self.zones(true);
-        let least = zones.clone().map(|zone| self.table.shape.zone(zone).segment_blocks).min();
-        let segment_blocks = least.expect("a log has a zone for collected data");
+        let least = self.all_zones().map(|zone| self.table.shape.zone(zone).segment_blocks).min();
+        let segment_blocks = least.expect("a log has a zone");
         let logs = self.staged.iter().zip(&self.open);
         let segments = logs.map(|(staged, open)| {
             (staged.len() as u32).saturating_sub(open.end - open.next).div_ceil(segment_blocks)
         });
         // Each log may need one more segment than its share of the blocks fills.
         let more = live.div_ceil(segment_blocks) + self.staged.len() as u32 - 1;
-        segments.sum::<u32>() + more <= self.free_segments(zones)
+        let free: usize = self.free.iter().map(std::collections::VecDeque::len).sum();
+        (segments.sum::<u32>() + more) as usize <= free
     }
 
     /// Reads `victim` and stages its live blocks.
@@ -324,7 +324,7 @@ impl<P: Placement> Log<P> {
         while done < staged.len() {
             if self.open[log].next == self.open[log].end
                 && !self.open_segment(log, self.zones(true))
-                && !self.open_segment(log, 0..self.table.shape.zones())
+                && !self.open_segment(log, self.all_zones())
             {
                 if !self.write_staged_kept(log, device)? {
                     return Err(self.full());

@@ -78,7 +78,8 @@ pub enum Header {
 pub enum ZoneUse {
     /// Any data to any zone; the zone with the largest free share is used first.
     Any,
-    /// New data to the first zone, collected data to the last.
+    /// New data to the first zone, collected data to the last; to any other where those have neither
+    /// a free segment nor garbage.
     NewFirstCollectedLast,
 }
 
@@ -101,7 +102,8 @@ pub struct LogSetting {
     pub trigger: Trigger,
     /// Most segments that one cleaning reads; 0 for as many as free one segment.
     pub batch_segments: u32,
-    /// Segments kept free for collected blocks to go to; at least one for each log they may go to.
+    /// Segments kept free for collected blocks to go to, in slots of the largest: at least one for
+    /// each log they may go to.
     pub reserve_segments: u32,
     /// Share of a segment that must be dead for age-aware and greedy policies to choose it.
     pub eligible_garbage: f64,
