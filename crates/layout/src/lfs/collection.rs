@@ -4,11 +4,18 @@
 //! names, and goes on until it has freed as much as a segment, or has read as many as the batch
 //! allows. Plugging reads one victim and copies its live blocks into the holes of the fullest
 //! segments. Where collected blocks are to be sorted by age, cleaning reads its whole batch before
-//! it writes any of it, or as much of it as surely fits into free segments. Both write first, commit, and only then let go of what was there before.
+//! it writes any of it, or as much of it as surely fits into free segments. Both write first,
+//! commit, and only then let go of what was there before.
+//!
+//! Collecting never needs more than the reserve, however blocks are divided among logs: what is
+//! staged for a log without an open segment has a free one, and what is collected before room is
+//! short leaves the reserve whole, because new data takes the rest of open segments unasked.
+
+use std::collections::VecDeque;
 
 use super::ages::{CollectedOrder, SegmentAge};
 use super::buffer::Waiting;
-use super::log::{HEADER_BYTES, Header, Log, WAITING};
+use super::log::{HEADER_BYTES, Header, Log, Open, WAITING};
 use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
@@ -57,8 +64,24 @@ impl<P: Placement> Log<P> {
         match self.choose_mechanism() {
             Mechanism::Plug if self.plug(device) => Ok(true),
             Mechanism::Thread => Ok(false),
-            _ => self.clean(self.setting.batch_segments, device),
+            _ => self.clean_ahead(self.setting.batch_segments, device),
         }
+    }
+
+    /// Cleans while no room is needed, and goes on until the reserve is whole again; false if there
+    /// was no victim.
+    pub(super) fn clean_ahead(
+        &mut self,
+        batch: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LogError> {
+        let cleaned = self.clean(batch, device)?;
+        for _ in 0..self.table.shape.segments() {
+            if self.has_reserve() || !self.clean(batch, device)? {
+                break;
+            }
+        }
+        Ok(cleaned)
     }
 
     /// Slots that can be written without another collection.
@@ -230,7 +253,7 @@ impl<P: Placement> Log<P> {
         });
         // Each log may need one more segment than its share of the blocks fills.
         let more = live.div_ceil(segment_blocks) + self.staged.len() as u32 - 1;
-        let free: usize = self.free.iter().map(std::collections::VecDeque::len).sum();
+        let free: usize = self.free.iter().map(VecDeque::len).sum();
         (segments.sum::<u32>() + more) as usize <= free
     }
 
@@ -277,6 +300,9 @@ impl<P: Placement> Log<P> {
         {
             log -= 1;
         }
+        if self.staged[log].is_empty() && self.open[log].next == self.open[log].end {
+            self.keep_free_for_staged(log, device)?;
+        }
         let staged = &mut self.staged[log];
         staged.push((block, slot));
         let blocks = staged.len() as u32;
@@ -284,6 +310,27 @@ impl<P: Placement> Log<P> {
         // to be sorted with what is still to come.
         if blocks >= self.staged_room(log) && self.setting.ages.order == CollectedOrder::Found {
             self.write_staged(log, device)?;
+        }
+        Ok(())
+    }
+
+    /// Sees to it that a segment is free for each log that has something staged and none open, and
+    /// for `log`, which is about to: else writes everything staged, so that its sources come free.
+    #[inline(never)]
+    fn keep_free_for_staged(
+        &mut self,
+        log: usize,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        let needs_segment =
+            |(staged, open): &(&Vec<_>, &Open)| !staged.is_empty() && open.next == open.end;
+        let needed = self.staged.iter().zip(&self.open).filter(needs_segment).count();
+        let free: usize = self.free.iter().map(VecDeque::len).sum();
+        if free > needed {
+            return Ok(());
+        }
+        for other in (0..self.staged.len()).filter(|other| *other != log) {
+            self.write_staged(other, device)?;
         }
         Ok(())
     }
@@ -347,7 +394,7 @@ impl<P: Placement> Log<P> {
         blocks: &[(u32, u32)],
         device: &mut impl BlockDevice,
     ) {
-        let super::log::Open { segment, next: first, .. } = self.open[log];
+        let Open { segment, next: first, .. } = self.open[log];
         self.table.fill_run(segment, first, blocks.iter().map(|staged| staged.0));
         let mut youngest = self.table.youngest[segment as usize];
         let mut source = NONE;

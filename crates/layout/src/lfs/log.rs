@@ -416,7 +416,7 @@ impl<P: Placement> Log<P> {
         let mut left = self.table.shape.segments();
         while self.dead_sealed as f64 > share * self.written_slots as f64 && left > 0 {
             left -= 1;
-            if !self.clean(1, device)? {
+            if !self.clean_ahead(1, device)? {
                 break;
             }
         }
@@ -430,7 +430,7 @@ impl<P: Placement> Log<P> {
         for _ in 0..self.table.shape.segments() {
             let free = self.free_slots(self.all_zones());
             let room = self.table.shape.capacity_blocks().saturating_sub(self.live_blocks);
-            if free as f64 >= share * room as f64 || self.clean(1, device) != Ok(true) {
+            if free as f64 >= share * room as f64 || self.clean_ahead(1, device) != Ok(true) {
                 break;
             }
         }

@@ -21,10 +21,14 @@ impl<P: Placement> Log<P> {
         self.clock += 1;
         let log = self.placement.place_new(block, false, self.clock) as usize;
         if self.open[log].next == self.open[log].end {
+            // Collected data keeps a reserve of its own, where it has zones of its own.
+            let reserved = self.setting.reserve_segments + 1;
             let opened = self.has_more_than_reserve()
-                && [self.zones(true), self.zones(false), self.all_zones()]
+                && [(self.zones(true), reserved), (self.zones(false), 1), (self.all_zones(), 1)]
                     .into_iter()
-                    .any(|zones| self.open_segment(log, zones));
+                    .any(|(zones, least)| {
+                        self.has_free(zones.clone(), least) && self.open_segment(log, zones)
+                    });
             if !opened {
                 let capacity = self.table.shape.capacity_blocks();
                 return Err(LogError::Full { live: self.live_blocks, capacity });
