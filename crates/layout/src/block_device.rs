@@ -210,6 +210,11 @@ pub trait BlockDevice {
     /// Waits for all that goes on behind.
     fn catch_up(&mut self) {}
 
+    /// What follows was asked for by another call of a user: the device may have rested since the
+    /// one before.
+    #[inline]
+    fn begin_call(&mut self) {}
+
     /// What all its transfers have taken so far, ns, if it knows; it waits for them. A layout that
     /// moves data to where it is read faster must know what reads take; it may compare no more than
     /// that.

@@ -18,6 +18,7 @@ mod read_ahead;
 mod run;
 mod series;
 mod together;
+mod trial;
 mod workload;
 mod zones;
 

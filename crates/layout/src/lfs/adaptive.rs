@@ -173,6 +173,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         {
             watch.write(sampled, client, &mut self.log, device);
         }
+        device.begin_call();
         self.log.write(block, client, device)
     }
 
@@ -219,6 +220,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         if let Some(watch) = &mut self.watch {
             watch.sync(client, &self.log);
         }
+        device.begin_call();
         self.log.sync(client, device)
     }
 

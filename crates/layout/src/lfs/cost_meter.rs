@@ -93,6 +93,11 @@ impl BlockDevice for CostMeter {
         self.add(transfer, time_ns);
     }
 
+    #[inline]
+    fn begin_call(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::begin_call);
+    }
+
     fn spent_ns(&mut self) -> Option<u64> {
         Some(self.total_ns())
     }

@@ -316,7 +316,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
             self.log.placement_mut().set_kept(block, false);
         }
         let Self { log, twin, .. } = self;
-        twin.follow(|twin, meter| twin.write(block, client, meter));
+        twin.write(block, client, device.transfer_times());
         twin.watch(device, |device| BlockLayout::write(log, block, name, client, device))
     }
 

@@ -12,8 +12,9 @@
 //! times of all pairs of kinds that were seen. Kinds that were seen rarely are drawn towards the
 //! same step at other lengths, and those towards all steps in that direction.
 //!
-//! Reads of users are left out, because who rehearses writes does not know of them: where the arm
-//! has been since the last write is part of what the next one takes on average.
+//! Who rehearses writes does not know when the device rests and when users read. So it is counted
+//! how many of the calls that write come after either, what transfers take then is learnt apart, and
+//! the first transfer of a call is priced at the mean.
 //!
 //! Sums are halved when they are large, so that prices follow the device. Deterministic: pairs are
 //! kept in their order, times are those that the device says.
@@ -24,13 +25,14 @@
 //! Source: ours.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::Transfer;
 use super::policy::cost::CostModel;
+use super::{Purpose, Transfer};
 
 /// Distances that are told apart: none; each one up to [`EXACT_BLOCKS`] ahead; two in each octave
 /// beyond; each octave back.
-const STEPS: usize = FIRST_BACK + u32::BITS as usize;
+const STEPS: usize = ELSEWHERE + 1;
 
 /// Steps ahead up to which each distance counts by itself, and beyond which octaves are halved;
 /// chosen by us: within a track of an old drive each block more decides whether it is just missed.
@@ -38,6 +40,9 @@ const EXACT_BLOCKS: i64 = 8;
 
 /// The first step of those back.
 const FIRST_BACK: usize = EXACT_BLOCKS as usize + 1 + 2 * (u32::BITS as usize - 3);
+
+/// The step from where nobody knows: slots number 31 bits, so that no step back is as long.
+const ELSEWHERE: usize = FIRST_BACK + u32::BITS as usize - 1;
 
 /// Lengths that are told apart: none, and octaves up to 512 blocks.
 const LENGTHS: usize = 11;
@@ -51,6 +56,15 @@ const KINDS: usize = OPERATIONS * STEPS * LENGTHS;
 /// The kind of what came before the first transfer.
 const NOTHING: u16 = KINDS as u16;
 
+/// The kind of a rest before a transfer.
+const REST: u16 = NOTHING + 1;
+
+/// The kind of reads of users before a transfer.
+const READS: u16 = NOTHING + 2;
+
+/// What may come before a transfer.
+const BEFORE: usize = KINDS + 3;
+
 /// Transfers as many as which a coarser mean counts beside that of a kind; chosen by us.
 const COARSER_COUNT: f64 = 4.0;
 
@@ -59,6 +73,14 @@ const COUNT_MAX: f64 = 4096.0;
 
 /// Rounds of the fit; chosen by us: more change prices by less than a thousandth.
 const ROUNDS: usize = 32;
+
+/// What a device did between two transfers that follow each other as far as writes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Between {
+    Nothing,
+    Rest,
+    Reads,
+}
 
 /// Where a device is after a transfer, as far as the price of the next depends on it.
 #[derive(Debug, Clone, Copy)]
@@ -72,25 +94,30 @@ struct After {
 impl After {
     const NOTHING: Self = Self { slot: None, kind: NOTHING, wrote: true };
 
-    /// Goes on to `transfer`, with distances beyond `near_blocks` `spread` times as far as slots
-    /// say; the kind of the one before, and its own.
+    /// The kind of what comes before `transfer`, and its own.
     #[inline]
-    fn turn_to(&mut self, transfer: &Transfer, spread: Spread) -> (u16, u16) {
-        let before = self.kind;
-        let writes = transfer.purpose.writes();
+    fn kinds_at(self, transfer: &Transfer, between: Between, spread: Spread) -> (u16, u16) {
+        let (before, wrote) = match between {
+            Between::Nothing => (self.kind, self.wrote),
+            Between::Rest => (REST, self.wrote),
+            Between::Reads => (READS, false),
+        };
         let step = match self.slot {
-            Some(slot) => step(spread.of(i64::from(transfer.slot) - i64::from(slot))),
-            None => STEPS - 1,
+            Some(slot) if between != Between::Reads => {
+                step(spread.of(i64::from(transfer.slot) - i64::from(slot)))
+            }
+            _ => ELSEWHERE,
         };
         let length = (u32::BITS - transfer.blocks.leading_zeros()).min(LENGTHS as u32 - 1);
-        let operations = usize::from(self.wrote) * 2 + usize::from(writes);
-        let kind = (operations * STEPS + step) * LENGTHS + length as usize;
-        *self = Self {
-            slot: Some(transfer.slot.saturating_add(transfer.blocks)),
-            kind: kind as u16,
-            wrote: writes,
-        };
-        (before, self.kind)
+        let operations = usize::from(wrote) * 2 + usize::from(transfer.purpose.writes());
+        (before, ((operations * STEPS + step) * LENGTHS + length as usize) as u16)
+    }
+
+    /// After `transfer`, which was of `kind`.
+    #[inline]
+    fn of(transfer: &Transfer, kind: u16) -> Self {
+        let slot = Some(transfer.slot.saturating_add(transfer.blocks));
+        Self { slot, kind, wrote: transfer.purpose.writes() }
     }
 }
 
@@ -158,28 +185,93 @@ pub struct TransferTimes {
     after: After,
     /// By the kind before times 2^16 and the kind.
     pairs: BTreeMap<u32, Mean>,
+    /// The pair noted last.
+    latest: Option<u32>,
+    /// Users have read since.
+    has_read: bool,
+    /// A call has begun since.
+    has_called: bool,
+    calls: Calls,
+}
+
+/// What comes before the first transfers of calls.
+#[derive(Debug, Clone, Copy, Default)]
+struct Calls {
+    count: f64,
+    after_rest: f64,
+    after_reads: f64,
+}
+
+impl Calls {
+    fn note(&mut self, between: Between) {
+        self.count += 1.0;
+        self.after_rest += f64::from(u8::from(between == Between::Rest));
+        self.after_reads += f64::from(u8::from(between == Between::Reads));
+        if self.count >= COUNT_MAX {
+            self.count /= 2.0;
+            self.after_rest /= 2.0;
+            self.after_reads /= 2.0;
+        }
+    }
 }
 
 impl TransferTimes {
     /// Nothing was seen of `disk` yet.
     #[must_use]
     pub fn new(disk: CostModel) -> Self {
-        Self { disk, after: After::NOTHING, pairs: BTreeMap::new() }
+        Self {
+            disk,
+            after: After::NOTHING,
+            pairs: BTreeMap::new(),
+            latest: None,
+            has_read: false,
+            has_called: false,
+            calls: Calls::default(),
+        }
     }
 
-    /// `transfer` came after those noted before and took `time_ns`.
-    pub fn note(&mut self, transfer: &Transfer, time_ns: u64) {
-        if transfer.purpose.is_for_reading() {
-            return;
+    /// What follows was asked for by another call of a user.
+    #[inline]
+    pub fn begin_call(&mut self) {
+        self.has_called = true;
+    }
+
+    /// `transfer` came after those noted before, and after a rest if the device `has_rested`, and
+    /// took `time_ns`.
+    pub fn note(&mut self, transfer: &Transfer, time_ns: u64, has_rested: bool) {
+        match transfer.purpose {
+            Purpose::Read | Purpose::Prefetch => {
+                self.has_read = true;
+                return;
+            }
+            Purpose::Flush | Purpose::Discard => return self.note_more(time_ns),
+            _ => {}
         }
-        let (before, kind) = self.after.turn_to(transfer, Spread::NONE);
+        let between = match (std::mem::take(&mut self.has_read), has_rested) {
+            (true, _) => Between::Reads,
+            (false, true) => Between::Rest,
+            (false, false) => Between::Nothing,
+        };
+        if std::mem::take(&mut self.has_called) {
+            self.calls.note(between);
+        }
+        let (before, kind) = self.after.kinds_at(transfer, between, Spread::NONE);
+        self.after = After::of(transfer, kind);
         let streaming_ns = self.disk.streaming_ns(transfer.bytes(self.disk.block_bytes));
-        let beyond_ns = time_ns as f64 - streaming_ns as f64;
-        let pair = self.pairs.entry(u32::from(before) << 16 | u32::from(kind)).or_default();
-        pair.add(beyond_ns, 1.0);
+        let latest = u32::from(before) << 16 | u32::from(kind);
+        self.latest = Some(latest);
+        let pair = self.pairs.entry(latest).or_default();
+        pair.add(time_ns as f64 - streaming_ns as f64, 1.0);
         if pair.count >= COUNT_MAX {
             pair.sum /= 2.0;
             pair.count /= 2.0;
+        }
+    }
+
+    /// The transfer noted last has made the device busy for `time_ns` more.
+    fn note_more(&mut self, time_ns: u64) {
+        if let Some(pair) = self.latest.and_then(|latest| self.pairs.get_mut(&latest)) {
+            pair.sum += time_ns as f64;
         }
     }
 
@@ -187,6 +279,7 @@ impl TransferTimes {
     /// on, and the next transfer comes after none.
     pub fn begin_anew(&mut self, count: f64) {
         self.after = After::NOTHING;
+        self.latest = None;
         for pair in self.pairs.values_mut().filter(|pair| pair.count > count) {
             pair.sum *= count / pair.count;
             pair.count = count;
@@ -204,16 +297,26 @@ impl TransferTimes {
 #[derive(Debug, Clone)]
 pub struct TransferPrices {
     disk: CostModel,
-    /// Of its own kind, ns; one more for what came before the first.
+    /// Of its own kind, ns.
     own_ns: Vec<f64>,
-    /// Of the kind before, ns.
+    /// Of what comes before, ns.
     left_ns: Vec<f64>,
+    /// Share of calls that begin after a rest.
+    after_rest: f64,
+    /// Share of calls that begin after reads of users.
+    after_reads: f64,
 }
 
 impl TransferPrices {
     fn fitted(times: &TransferTimes) -> Self {
-        let mut prices =
-            Self { disk: times.disk, own_ns: vec![0.0; KINDS + 1], left_ns: vec![0.0; KINDS + 1] };
+        let calls = times.calls.count.max(1.0);
+        let mut prices = Self {
+            disk: times.disk,
+            own_ns: vec![0.0; KINDS],
+            left_ns: vec![0.0; BEFORE],
+            after_rest: times.calls.after_rest / calls,
+            after_reads: times.calls.after_reads / calls,
+        };
         for _ in 0..ROUNDS {
             prices.fit_own(&times.pairs);
             prices.fit_left(&times.pairs);
@@ -252,7 +355,7 @@ impl TransferPrices {
 
     /// Fits what kinds leave to be waited for, given what those after them take themselves.
     fn fit_left(&mut self, pairs: &BTreeMap<u32, Mean>) {
-        let mut kinds = vec![Mean::default(); KINDS + 1];
+        let mut kinds = vec![Mean::default(); BEFORE];
         for (pair, mean) in pairs {
             let (before, kind) = ((pair >> 16) as usize, (pair & 0xffff) as usize);
             kinds[before].add(mean.sum / mean.count - self.own_ns[kind], mean.count);
@@ -278,24 +381,45 @@ fn direction(step: usize) -> usize {
 /// Prices transfers that come one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct Pricing {
-    prices: std::sync::Arc<TransferPrices>,
+    prices: Arc<TransferPrices>,
     spread: Spread,
     after: After,
+    /// A call has begun since.
+    has_called: bool,
 }
 
 impl Pricing {
     /// By `prices`, with nothing before the first transfer.
     pub(crate) fn new(prices: TransferPrices, spread: Spread) -> Self {
-        Self { prices: std::sync::Arc::new(prices), spread, after: After::NOTHING }
+        Self { prices: Arc::new(prices), spread, after: After::NOTHING, has_called: false }
+    }
+
+    /// What follows was asked for by another call of a user.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.has_called = true;
     }
 
     /// What `transfer` takes after those priced before, ns.
     #[inline]
     pub(crate) fn next_ns(&mut self, transfer: &Transfer) -> u64 {
-        let (before, kind) = self.after.turn_to(transfer, self.spread);
-        let prices = &self.prices;
+        let prices = &*self.prices;
+        let sum_ns = |(before, kind): (u16, u16)| {
+            prices.own_ns[usize::from(kind)] + prices.left_ns[usize::from(before)]
+        };
+        let (before, kind) = self.after.kinds_at(transfer, Between::Nothing, self.spread);
+        let mut beyond_ns = sum_ns((before, kind));
+        if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {
+            // What a device did between two calls is drawn; here it is its mean.
+            let after = |between| sum_ns(self.after.kinds_at(transfer, between, self.spread));
+            beyond_ns += (after(Between::Rest) - beyond_ns) * prices.after_rest
+                + (after(Between::Reads) - beyond_ns) * prices.after_reads;
+        }
+        self.after = After::of(transfer, kind);
         let streaming_ns = prices.disk.streaming_ns(transfer.bytes(prices.disk.block_bytes));
-        let beyond_ns = prices.own_ns[usize::from(kind)] + prices.left_ns[usize::from(before)];
         (streaming_ns as f64 + beyond_ns).max(0.0) as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

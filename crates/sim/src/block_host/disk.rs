@@ -11,7 +11,7 @@ use agewell_core::{
 use agewell_disk::{Device, DeviceModel, FlashCounts, WriteRule};
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{CostMeter, LogShape};
+use agewell_layout::lfs::{CostMeter, LogShape, TransferTimes};
 
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
@@ -24,6 +24,8 @@ use super::zones::Zones;
 #[derive(Clone)]
 pub(crate) struct TimedDisk {
     pub(super) meter: CostMeter,
+    /// What transfers take, if somebody wants to know.
+    pub(super) times: Option<Box<TransferTimes>>,
     addresses: Addresses,
     /// Sectors of a place.
     unit_sectors: u64,
@@ -120,6 +122,7 @@ impl TimedDisk {
     fn new(estimate: CostModel, addresses: Addresses, unit_bytes: u64, timing: Timing) -> Self {
         Self {
             meter: CostMeter::new(estimate),
+            times: None,
             addresses,
             unit_sectors: unit_bytes / SECTOR_BYTES,
             zones: Zones::default(),
@@ -182,6 +185,11 @@ impl TimedDisk {
         self.takes_discards
     }
 
+    /// Whether it is the model of a drive.
+    pub(crate) fn is_mechanical(&self) -> bool {
+        matches!(self.timing, Timing::Mechanical(_))
+    }
+
     /// What a flash drive has done, if it is one.
     pub(crate) fn flash_counts(&self) -> Option<FlashCounts> {
         match &self.timing {
@@ -191,6 +199,30 @@ impl TimedDisk {
             },
             Timing::Simple { .. } => None,
         }
+    }
+
+    /// Notes from here on what transfers take, beside what is noted in `times`.
+    pub(crate) fn begin_learning(&mut self, times: TransferTimes) {
+        self.times = Some(Box::new(times));
+    }
+
+    /// What was noted, if something was to be.
+    pub(crate) fn end_learning(&mut self) -> Option<TransferTimes> {
+        self.times.take().map(|times| *times)
+    }
+
+    /// `transfer` has taken `time_ns`, from now on.
+    pub(super) fn took(&mut self, transfer: &Transfer, time_ns: u64) {
+        self.meter.add(transfer, time_ns);
+        let has_rested = self.has_rested();
+        if let Some(times) = &mut self.times {
+            times.note(transfer, time_ns, has_rested);
+        }
+    }
+
+    /// Whether the disk has done nothing for as long as an access takes.
+    pub(super) fn has_rested(&self) -> bool {
+        self.now_ns - self.idle_since_ns >= self.meter.model().access_ns.max(1)
     }
 
     /// Takes down every request from here on.
@@ -300,7 +332,7 @@ impl BlockDevice for TimedDisk {
             time_ns += self.serve(0, zone, Operation::Discard, transfer, 0);
         }
         time_ns += self.serve(0, (sector, sectors), operation, transfer, time_ns);
-        self.meter.add(transfer, time_ns);
+        self.took(transfer, time_ns);
         self.pass(time_ns);
         self.turn_back();
         if writes {
@@ -358,6 +390,14 @@ impl BlockDevice for TimedDisk {
     fn spent_ns(&mut self) -> Option<u64> {
         self.settle();
         Some(self.meter.total_ns())
+    }
+
+    fn begin_call(&mut self) {
+        self.times.iter_mut().for_each(|times| times.begin_call());
+    }
+
+    fn transfer_times(&self) -> Option<&TransferTimes> {
+        self.times.as_deref()
     }
 }
 

@@ -70,7 +70,7 @@ impl TimedDisk {
             synchronous: true,
         };
         let finish_ns = device.serve(SimTime(issue_ns), &request).finish.0;
-        self.meter.add(&Transfer::of_blocks(Purpose::Flush, 0, 0), finish_ns - issue_ns);
+        self.took(&Transfer::of_blocks(Purpose::Flush, 0, 0), finish_ns - issue_ns);
         self.pass(finish_ns - issue_ns);
         let without_sectors = BlockRequest { sectors: SectorCount(0), ..request };
         self.take_down(number as u32, issue_ns, finish_ns, &without_sectors);

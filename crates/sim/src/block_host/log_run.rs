@@ -3,7 +3,7 @@
 use agewell_layout::block_layout::BlockLayout;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{Placement, Regrouping, death_clocks};
-use agewell_layout::lfs::{AdaptiveLog, Counts, Log, ReorganisingLog};
+use agewell_layout::lfs::{AdaptiveLog, Counts, Log, ReorganisingLog, TransferTimes};
 use serde_json::{Map, Value, json};
 
 use super::config::{Collecting, LogLayout, LogTrigger, PlacementChoice};
@@ -15,6 +15,7 @@ use super::placement::AnyPlacement;
 use super::prepared::Prepared;
 use super::run::{Lane, Progress};
 use super::series::LogSeries;
+use super::trial::try_out;
 use crate::error::RunError;
 use crate::run::Outcome;
 
@@ -116,7 +117,8 @@ impl LogRun<'_> {
         more: impl Fn(&L, &mut Map<String, Value>),
     ) -> Result<Outcome, RunError> {
         let Self { prepared, layout } = self;
-        let (lane, before, series) = self.drive(log, progress)?;
+        let times = self.trial()?;
+        let (lane, before, series) = self.drive(log, times, progress)?;
         let log = lane.host.layout.inner();
         let counts = log.counts().since(&before);
         let mut values = lane.values();
@@ -129,11 +131,25 @@ impl LogRun<'_> {
         prepared.outcome(lane, values, Some(series))
     }
 
-    /// `log` under the whole workload; with it what it had done before the first request, and how
+    /// What transfers take on the drive, tried before the first request, if the log chooses by it.
+    fn trial(&self) -> Result<Option<TransferTimes>, RunError> {
+        let Self { prepared, layout } = self;
+        let Collecting::Adaptive(mechanisms) = &layout.collect else { return Ok(None) };
+        let setting = log_setting(prepared, layout, 1)?;
+        let addresses = Addresses::Log(setting.shape.clone());
+        let disk = prepared.disk(addresses, layout.block_bytes);
+        let live = prepared.survey.peak_live_blocks + u64::from(prepared.preallocated_blocks);
+        let is_tried = disk.is_mechanical() && mechanisms.len() > 1;
+        let seed = prepared.experiment.seed;
+        Ok(is_tried.then(|| try_out(&disk, &setting, live, mechanisms, seed)))
+    }
+
+    /// `log` under the whole workload, noting beside `times` what transfers take if there are any; with it what it had done before the first request, and how
     /// it went on.
     fn drive<L: Logged>(
         &self,
         log: L,
+        times: Option<TransferTimes>,
         progress: Progress,
     ) -> Result<(Lane<L>, Counts, LogSeries), RunError> {
         let addresses = Addresses::Log(log.inner().shape().clone());
@@ -143,6 +159,9 @@ impl LogRun<'_> {
             lane.host.disk.written_before(slot, blocks);
         }
         lane.host.disk.begin_measuring();
+        if let Some(times) = times {
+            lane.host.disk.begin_learning(times);
+        }
         let before = *lane.host.layout.inner().counts();
         let mut series = LogSeries::new(self.prepared.survey.peak_live_blocks, &before);
         lane.run(self.prepared, progress, |host| {
@@ -174,7 +193,7 @@ impl LogRun<'_> {
         setting.collect = Collect::Always(Mechanism::Clean);
         let log = AdaptiveLog::fixed(setting, AnyPlacement::Recorder(Recorder::default()))
             .map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
-        let (lane, before, _) = self.drive(log, progress)?;
+        let (lane, before, _) = self.drive(log, None, progress)?;
         let measured = lane.host.layout.counts().since(&before);
         Ok((lane, measured))
     }

@@ -97,7 +97,7 @@ impl TimedDisk {
     fn settle_gathered(&mut self) {
         let mut together = std::mem::replace(&mut self.together, Together::new(0));
         self.turn_to_first();
-        let issue_ns = self.now_ns();
+        let (issue_ns, has_rested) = (self.now_ns(), self.has_rested());
         together.services.clear();
         let Timing::Mechanical(device) = &mut self.timing else {
             unreachable!("a disk without mechanics holds one command")
@@ -108,9 +108,13 @@ impl TimedDisk {
         together.order.extend(finishes.zip(0..));
         together.order.sort_unstable();
         let (mut done_ns, mut read_blocks, mut answered_ns) = (issue_ns, 0, None);
-        for (finish_ns, number) in &together.order {
+        for (done, (finish_ns, number)) in together.order.iter().enumerate() {
             let transfer = &together.transfers[*number as usize];
             self.meter.add(transfer, finish_ns - done_ns);
+            if let Some(times) = &mut self.times {
+                // In the order of the layout, whose first transfer stands for the first that is done.
+                times.note(&together.transfers[done], finish_ns - done_ns, has_rested && done == 0);
+            }
             done_ns = *finish_ns;
             if transfer.purpose == Purpose::Read {
                 read_blocks += u64::from(transfer.blocks);

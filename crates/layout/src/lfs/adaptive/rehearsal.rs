@@ -7,7 +7,7 @@
 use super::history::Entry;
 use crate::lfs::policy::mechanism::{Collect, Mechanism};
 use crate::lfs::policy::placement::Placement;
-use crate::lfs::{CostMeter, Log};
+use crate::lfs::{BlockDevice, CostMeter, Log};
 
 /// Writes and syncs between two looks at what was spent; chosen by us: too few to matter if they
 /// were in vain.
@@ -80,6 +80,7 @@ impl Rehearsed {
         let mut spent_ns = Vec::with_capacity(forecast.len().div_ceil(ENTRIES_AT_ONCE));
         for entries in forecast.chunks(ENTRIES_AT_ONCE) {
             for entry in entries {
+                meter.begin_call();
                 let done = if entry.is_write() {
                     log.write(entry.block, entry.client, &mut meter)
                 } else {

@@ -73,8 +73,35 @@ impl<D: BlockDevice> BlockDevice for Metered<'_, D> {
         self.device.spent_ns()
     }
 
+    fn begin_call(&mut self) {
+        self.device.begin_call();
+    }
+
     fn transfer_times(&self) -> Option<&TransferTimes> {
         self.device.transfer_times()
+    }
+}
+
+/// A meter beside a device whose transfers are known: who asks what they took is told of those.
+struct Informed<'a> {
+    device: &'a mut CostMeter,
+    times: Option<&'a TransferTimes>,
+}
+
+impl BlockDevice for Informed<'_> {
+    #[inline]
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
+        self.device.transfer(transfer, contents);
+    }
+
+    fn spent_ns(&mut self) -> Option<u64> {
+        self.device.spent_ns()
+    }
+
+    pass_brackets_on!();
+
+    fn transfer_times(&self) -> Option<&TransferTimes> {
+        self.times
     }
 }
 
@@ -120,6 +147,12 @@ impl<P: Placement + Clone> Twin<P> {
         if work(log, &mut self.spent).is_err() {
             self.log = None;
         }
+    }
+
+    /// Writes `block` to the twin, which rehearses by what transfers of the log's device took.
+    #[inline]
+    pub(super) fn write(&mut self, block: u32, client: u32, times: Option<&TransferTimes>) {
+        self.follow(|twin, device| twin.write(block, client, &mut Informed { device, times }));
     }
 
     /// Where `block` would lie if nothing had been moved, if that is known.
