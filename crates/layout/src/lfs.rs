@@ -36,5 +36,5 @@ pub use error::{LogError, ShapeError};
 pub use log::{Counts, Header, Log, LogSetting, Trigger, ZoneUse};
 pub use reorganising_log::ReorganisingLog;
 pub use shape::{LogShape, Zone};
-pub use transfer_times::{TransferPrices, TransferTimes};
+pub use transfer_times::{Spread, TransferPrices, TransferTimes};
 pub use victim_index::Victim;

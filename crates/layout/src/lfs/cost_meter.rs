@@ -36,7 +36,8 @@ impl CostMeter {
 
     /// A meter at zero that prices as `times` say, if they say anything, and else by the model;
     /// slots lie as far apart as `spread` says.
-    pub(super) fn learnt(model: CostModel, times: Option<&TransferTimes>, spread: Spread) -> Self {
+    #[must_use]
+    pub fn learnt(model: CostModel, times: Option<&TransferTimes>, spread: Spread) -> Self {
         let prices = times.and_then(TransferTimes::prices);
         Self { pricing: prices.map(|prices| Pricing::new(prices, spread)), ..Self::new(model) }
     }

@@ -124,16 +124,16 @@ impl After {
 /// How much farther than slots say things lie apart: a sample of a log has fewer segments than the
 /// log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// Distances within which slots are as far apart as they say: a segment.
-    pub(crate) near_blocks: u32,
+    pub near_blocks: u32,
     /// How many times as far apart those beyond are.
-    pub(crate) scale: u32,
+    pub scale: u32,
 }
 
 impl Spread {
     /// Slots are as far apart as they say.
-    pub(crate) const NONE: Self = Self { near_blocks: 0, scale: 1 };
+    pub const NONE: Self = Self { near_blocks: 0, scale: 1 };
 
     #[inline]
     fn of(self, blocks: i64) -> i64 {
@@ -340,15 +340,15 @@ impl TransferPrices {
             directions[operation * DIRECTIONS + direction(step % STEPS)].add(own_ns, mean.count);
             operations[operation].add(own_ns, mean.count);
         }
-        for (operation, all) in operations.iter().enumerate() {
-            let of_operation = all.towards(self.disk.access_ns as f64);
-            for step in 0..STEPS {
-                let within = directions[operation * DIRECTIONS + direction(step)];
-                let number = operation * STEPS + step;
-                let of_step = steps[number].towards(within.towards(of_operation));
-                for kind in number * LENGTHS..(number + 1) * LENGTHS {
-                    self.own_ns[kind] = kinds[kind].towards(of_step);
-                }
+        for (number, (own_ns, means)) in
+            self.own_ns.chunks_mut(LENGTHS).zip(kinds.chunks(LENGTHS)).enumerate()
+        {
+            let (operation, step) = (number / STEPS, number % STEPS);
+            let of_operation = operations[operation].towards(self.disk.access_ns as f64);
+            let within = directions[operation * DIRECTIONS + direction(step)].towards(of_operation);
+            let of_step = steps[number].towards(within);
+            for (own_ns, mean) in own_ns.iter_mut().zip(means) {
+                *own_ns = mean.towards(of_step);
             }
         }
     }
