@@ -573,9 +573,6 @@ impl FileSystem for LogFileSystem {
         }
         let mut free: Vec<(u64, u64)> = Vec::new();
         for slot in (0..shape.slots()).filter(|slot| !used[*slot as usize]) {
-            if shape.segment_of(slot) >= shape.segments() {
-                continue;
-            }
             let sector = shape.address_blocks(slot) * block_sectors;
             match free.last_mut() {
                 Some((first, sectors)) if *first + *sectors == sector => *sectors += block_sectors,

@@ -2,9 +2,12 @@
 //!
 //! A log has one zone of equal segments, or several with segments of their own size: zones of the
 //! disk of different bandwidth, or small segments for new and large ones for collected data
-//! (Matthews 1999, §5.3). A slot is the place of one block. Slots are numbered so that segment and
-//! slot follow from one another by a shift: a segment whose block count is not a power of two is
-//! followed by numbers that stand for no place.
+//! (Matthews 1999, §5.3). A slot is the place of one block; slots are numbered as they lie on the
+//! disk, so that every number is a place and no memory goes to others, whatever segments hold.
+//!
+//! Cost: the segment of a slot is asked for with every block that dies. It is a division by the
+//! blocks of a segment, which does not change: a multiplication and a shift (Granlund & Montgomery
+//! 1994, theorem 4.2).
 
 use super::ShapeError;
 
@@ -28,7 +31,6 @@ pub struct LogShape {
     first: PlacedZone,
     segments: u32,
     slots: u32,
-    capacity_blocks: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +38,32 @@ struct PlacedZone {
     zone: Zone,
     first_segment: u32,
     first_slot: u32,
-    first_block: u64,
+    /// Divides by the blocks of a segment.
+    divisor: Divisor,
+}
+
+/// Divides numbers below [`SLOTS_MAX`] by a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Divisor {
+    multiplier: u64,
     shift: u32,
+}
+
+impl Divisor {
+    /// Division by `divisor`, not zero.
+    ///
+    /// The multiplier is 2^shift over the divisor, rounded up, by less than one: the quotient of n is
+    /// too large by less than n / 2^shift, and that is below 1 / divisor.
+    fn new(divisor: u32) -> Self {
+        let shift = SLOTS_MAX.trailing_zeros() + divisor.next_power_of_two().trailing_zeros();
+        Self { multiplier: (1_u64 << shift).div_ceil(u64::from(divisor)), shift }
+    }
+
+    #[inline]
+    fn quotient(self, number: u32) -> u32 {
+        // The multiplier is below 2^32, since a divisor is more than half of its power of two.
+        ((u64::from(number) * self.multiplier) >> self.shift) as u32
+    }
 }
 
 impl LogShape {
@@ -54,38 +80,28 @@ impl LogShape {
     /// # Errors
     /// If there is nothing to divide, or more than slots can number.
     pub fn zoned(zones: &[Zone]) -> Result<Self, ShapeError> {
-        let (mut placed, mut segments, mut slots, mut blocks) = (Vec::new(), 0_u64, 0_u64, 0_u64);
+        let (mut placed, mut segments, mut slots) = (Vec::new(), 0_u64, 0_u64);
         for zone in zones {
             if zone.segment_blocks == 0 || zone.segments == 0 {
                 return Err(ShapeError::Empty);
             }
-            let shift = zone.segment_blocks.next_power_of_two().trailing_zeros();
-            // A zone begins at a multiple of its own segments, so that slots shift to segments.
-            slots = slots.next_multiple_of(1 << shift);
-            placed.push(PlacedZone {
+            let first = PlacedZone {
                 zone: *zone,
                 first_segment: segments as u32,
                 first_slot: slots as u32,
-                first_block: blocks,
-                shift,
-            });
+                divisor: Divisor::new(zone.segment_blocks),
+            };
             segments += u64::from(zone.segments);
-            slots += u64::from(zone.segments) << shift;
-            blocks += u64::from(zone.segments) * u64::from(zone.segment_blocks);
+            slots += u64::from(zone.segments) * u64::from(zone.segment_blocks);
             if slots > SLOTS_MAX {
                 return Err(ShapeError::TooManySlots { slots });
             }
+            placed.push(first);
         }
         let Some(first) = placed.first().copied().filter(|_| segments >= 2) else {
             return Err(ShapeError::Empty);
         };
-        Ok(Self {
-            zones: placed,
-            first,
-            segments: segments as u32,
-            slots: slots as u32,
-            capacity_blocks: blocks,
-        })
+        Ok(Self { zones: placed, first, segments: segments as u32, slots: slots as u32 })
     }
 
     /// Segments in all zones.
@@ -94,7 +110,7 @@ impl LogShape {
         self.segments
     }
 
-    /// Numbers of slots, padding included.
+    /// Numbers of slots.
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.slots
@@ -103,7 +119,7 @@ impl LogShape {
     /// Blocks that fit.
     #[must_use]
     pub fn capacity_blocks(&self) -> u64 {
-        self.capacity_blocks
+        u64::from(self.slots)
     }
 
     /// Zones.
@@ -129,11 +145,11 @@ impl LogShape {
     #[inline]
     pub fn segment_of(&self, slot: u32) -> u32 {
         if self.zones.len() == 1 {
-            return slot >> self.first.shift;
+            return self.first.divisor.quotient(slot);
         }
         let placed = self.zones.iter().rev().find(|placed| placed.first_slot <= slot);
         let placed = placed.unwrap_or(&self.first);
-        placed.first_segment + ((slot - placed.first_slot) >> placed.shift)
+        placed.first_segment + placed.divisor.quotient(slot - placed.first_slot)
     }
 
     /// The first slot of `segment`.
@@ -141,7 +157,7 @@ impl LogShape {
     #[inline]
     pub fn first_slot(&self, segment: u32) -> u32 {
         let placed = self.placed(segment);
-        placed.first_slot + ((segment - placed.first_segment) << placed.shift)
+        placed.first_slot + (segment - placed.first_segment) * placed.zone.segment_blocks
     }
 
     /// Blocks in `segment`.
@@ -168,15 +184,12 @@ impl LogShape {
         placed.first_segment..placed.first_segment + placed.zone.segments
     }
 
-    /// Address of `slot` on the disk, in blocks from the log's beginning: without the padding.
+    /// Address of `slot` on the disk, in blocks from the log's beginning.
     #[must_use]
+    #[inline]
     pub fn address_blocks(&self, slot: u32) -> u64 {
-        let segment = self.segment_of(slot);
-        let placed = self.placed(segment);
-        let offset = slot - self.first_slot(segment);
-        placed.first_block
-            + u64::from(segment - placed.first_segment) * u64::from(placed.zone.segment_blocks)
-            + u64::from(offset)
+        debug_assert!(slot < self.slots, "slot {slot} is beyond the disk");
+        u64::from(slot)
     }
 
     #[inline]
@@ -187,28 +200,44 @@ impl LogShape {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
-    fn slots_lead_to_their_segment_and_addresses_leave_no_gap() {
+    fn every_number_is_a_slot_of_its_segment() {
         let zones = [
             Zone { segments: 5, segment_blocks: 3 },
             Zone { segments: 2, segment_blocks: 32 },
             Zone { segments: 4, segment_blocks: 1 },
         ];
         let shape = LogShape::zoned(&zones).unwrap();
-        let mut address = 0;
+        let mut slot = 0;
         for segment in 0..shape.segments() {
-            for offset in 0..shape.segment_blocks(segment) {
-                let slot = shape.first_slot(segment) + offset;
+            assert_eq!(shape.first_slot(segment), slot);
+            for _ in 0..shape.segment_blocks(segment) {
                 assert_eq!(shape.segment_of(slot), segment);
-                assert_eq!(shape.address_blocks(slot), address);
-                address += 1;
+                slot += 1;
             }
         }
-        assert_eq!(address, shape.capacity_blocks());
-        assert_eq!(shape.capacity_blocks(), 5 * 3 + 2 * 32 + 4);
+        assert_eq!((shape.slots(), shape.capacity_blocks()), (slot, u64::from(slot)));
+        assert_eq!(slot, 5 * 3 + 2 * 32 + 4);
         assert_eq!(shape.segments_of_zone(1), 5..7);
+    }
+
+    proptest! {
+        #[test]
+        fn a_divisor_divides(
+            divisor in prop_oneof![1_u32..70, 1_u32..1 << 24, Just(1 << 24)],
+            number in 0_u32..1 << 31,
+        ) {
+            let by = Divisor::new(divisor);
+            // Beside multiples of the divisor, where an error would show first, and anywhere.
+            let multiple = number - number % divisor;
+            for number in [number, multiple, multiple.saturating_sub(1), (1 << 31) - 1] {
+                prop_assert_eq!(by.quotient(number), number / divisor);
+            }
+        }
     }
 
     #[test]
@@ -218,7 +247,7 @@ mod tests {
         assert_eq!(LogShape::zoned(&[]), Err(ShapeError::Empty));
         assert!(matches!(
             LogShape::uniform(1 << 22, 513),
-            Err(ShapeError::TooManySlots { slots }) if slots == 1 << 32
+            Err(ShapeError::TooManySlots { slots }) if slots == 513 << 22
         ));
     }
 }
