@@ -300,12 +300,12 @@ impl<P: Placement> Log<P> {
         {
             log -= 1;
         }
-        if self.staged[log].is_empty() && self.open[log].next == self.open[log].end {
-            self.keep_free_for_staged(log, device)?;
-        }
         let staged = &mut self.staged[log];
         staged.push((block, slot));
         let blocks = staged.len() as u32;
+        if blocks == 1 {
+            self.keep_free_for_staged(log, device)?;
+        }
         // A full segment's worth is written at once, so that its sources can be let go, unless it is
         // to be sorted with what is still to come.
         if blocks >= self.staged_room(log) && self.setting.ages.order == CollectedOrder::Found {
@@ -314,8 +314,9 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    /// Sees to it that a segment is free for each log that has something staged and none open, and
-    /// for `log`, which is about to: else writes everything staged, so that its sources come free.
+    /// Sees to it that a segment is free for each log that has something staged and none open, of
+    /// which `log` has become one: else writes what the others have staged, so that its sources come
+    /// free.
     #[inline(never)]
     fn keep_free_for_staged(
         &mut self,
@@ -326,7 +327,7 @@ impl<P: Placement> Log<P> {
             |(staged, open): &(&Vec<_>, &Open)| !staged.is_empty() && open.next == open.end;
         let needed = self.staged.iter().zip(&self.open).filter(needs_segment).count();
         let free: usize = self.free.iter().map(VecDeque::len).sum();
-        if free > needed {
+        if free >= needed {
             return Ok(());
         }
         for other in (0..self.staged.len()).filter(|other| *other != log) {

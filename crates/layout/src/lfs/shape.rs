@@ -145,8 +145,15 @@ impl LogShape {
     #[inline]
     pub fn segment_of(&self, slot: u32) -> u32 {
         if self.zones.len() == 1 {
-            return self.first.divisor.quotient(slot);
+            self.first.divisor.quotient(slot)
+        } else {
+            self.segment_of_several_zones(slot)
         }
+    }
+
+    /// The same, apart so that the rest is small enough to stand where it is asked for.
+    #[inline(never)]
+    fn segment_of_several_zones(&self, slot: u32) -> u32 {
         let placed = self.zones.iter().rev().find(|placed| placed.first_slot <= slot);
         let placed = placed.unwrap_or(&self.first);
         placed.first_segment + placed.divisor.quotient(slot - placed.first_slot)
