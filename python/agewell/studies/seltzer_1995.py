@@ -36,6 +36,12 @@ _RATE = "transactions_per_s"
 _NO_CLEANER = "no_cleaner"
 _WAITING = "waiting"
 """A cleaner that begins when no segment is free."""
+_SHRUNK = "shrunk"
+"""The database on a smaller disk, with nothing beside it."""
+_FULL_PCT = 80.0
+"""What the paper calls full: the utilization of its source [8]."""
+_ALL_BLOCKS = 1 << 20
+"""What lies on the disk besides lies in one piece."""
 _LARGE_DISK = 5.0
 """Per cent in use of a disk on which the log never comes round."""
 
@@ -57,10 +63,11 @@ def figure_04(context: Context) -> FigureResult:
     """Transactions per second over disk utilizations."""
     curves: dict[str, Settings] = {"lfs": {}, _WAITING: {"layout.trigger": "no-free-segment"}}
     cases: dict[Label, Settings] = {
-        (name, at): {**settings, "workload.utilization": utilization}
+        (name, at): {**settings, **_fuller_by_other_files(utilization)}
         for name, settings in curves.items()
         for at, utilization in UTILIZATIONS.items()
     }
+    cases[_SHRUNK, _FULL_PCT] = {"workload.utilization": _FULL_PCT / 100}
     cases[_NO_CLEANER, _LARGE_DISK] = {"workload.utilization": _LARGE_DISK / 100}
     found = run_cases(context, FIGURE, cases)
     alone = found[_NO_CLEANER, _LARGE_DISK]
@@ -71,7 +78,7 @@ def figure_04(context: Context) -> FigureResult:
         "tpcb/ffs": ffs,
         "tpcb/no_cleaner_over_ffs": fastest / ffs,
     }
-    for name in curves:
+    for name in (*curves, _SHRUNK):
         for at, rate in zip(*column(found, name, _RATE), strict=True):
             victim_pct = 100 * float(found[name, at]["victim_utilization"] or 0)
             values[key("tpcb", name, at)] = rate
@@ -93,6 +100,16 @@ def figure_04(context: Context) -> FigureResult:
         caption="Without cleaner: on a disk that the log does not fill, as the paper projects it.",
     )
     return result(context, FIGURE, values, [plot])
+
+
+def _fuller_by_other_files(utilization: float) -> Settings:
+    """The disk that the database fills to the least utilization, with more on it."""
+    others = round(utilization - min(UTILIZATIONS.values()), 6)
+    return {
+        "workload.utilization": utilization,
+        "workload.preallocated": others,
+        "workload.preallocated_chunk": _ALL_BLOCKS,
+    }
 
 
 def _collected(metrics: Mapping[str, Any]) -> int:

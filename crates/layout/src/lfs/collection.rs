@@ -16,7 +16,9 @@ use std::collections::VecDeque;
 use super::ages::{CollectedOrder, SegmentAge};
 use super::buffer::Waiting;
 use super::log::{HEADER_BYTES, Header, Log, Open, WAITING};
-use super::policy::mechanism::{Candidates, Collect, Mechanism, choose_matthews_1999};
+use super::policy::mechanism::{
+    Candidates, Collect, Mechanism, PlugCandidate, choose_matthews_1999,
+};
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
 use super::{BlockDevice, LogError, Purpose, Transfer, Victim};
@@ -125,9 +127,13 @@ impl<P: Placement> Log<P> {
     fn choose_mechanism(&mut self) -> Mechanism {
         match self.setting.collect {
             Collect::Always(mechanism) => mechanism,
-            Collect::Matthews1999 => {
+            Collect::Matthews1999(candidate) => {
                 self.refresh_index();
-                let (clean, plug) = (self.choose_victim(), self.choose_plug_victim());
+                let clean = self.choose_victim();
+                let plug = match candidate {
+                    PlugCandidate::LeastUtilized => self.emptiest_with_hole(self.victim_zones()),
+                    PlugCandidate::Policy => clean,
+                };
                 match (clean, plug) {
                     (Some(clean), Some(plug)) => choose_matthews_1999(
                         &self.candidate(clean),
@@ -162,7 +168,10 @@ impl<P: Placement> Log<P> {
         self.index.choose(zones, live_max, opened, self.clock, &mut self.setting.stream)
     }
 
-    fn choose_plug_victim(&self) -> Option<u32> {
+    fn choose_plug_victim(&mut self) -> Option<u32> {
+        if self.setting.collect == Collect::Matthews1999(PlugCandidate::Policy) {
+            return self.choose_victim();
+        }
         self.emptiest_with_hole(self.victim_zones())
     }
 
@@ -452,8 +461,8 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// Copies the live blocks of the least utilized segment into holes of the most utilized; false
-    /// if there are not enough holes.
+    /// Copies the live blocks of the least utilized segment, or of the policy's victim if the rule
+    /// says so, into holes of the most utilized; false if there are not enough holes.
     fn plug(&mut self, device: &mut impl BlockDevice) -> bool {
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
@@ -481,6 +490,7 @@ impl<P: Placement> Log<P> {
             let rest = &moves[filled.len()..];
             let blocks = rest.iter().map(|moved| moved.0);
             self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);
+            self.rejuvenate(segment, self.table.youngest[victim as usize]);
         }
         device.end_together();
         device.commit();
@@ -492,6 +502,17 @@ impl<P: Placement> Log<P> {
         moves.clear();
         self.staged[0] = moves;
         true
+    }
+
+    /// `segment` holds data now that was new at `time`.
+    fn rejuvenate(&mut self, segment: u32, time: u64) {
+        let youngest = &mut self.table.youngest[segment as usize];
+        if time > *youngest {
+            *youngest = time;
+            let zone = self.table.shape.zone_of(segment);
+            let time = self.time_of(segment);
+            self.index.renew(segment, zone, time);
+        }
     }
 
     /// Writes `blocks` into the holes of `segment`, as many as there are, in the order of the

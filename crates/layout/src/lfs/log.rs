@@ -638,7 +638,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// What the victim policy takes for the time of a segment's data.
-    fn time_of(&self, segment: u32) -> u64 {
+    pub(super) fn time_of(&self, segment: u32) -> u64 {
         let segment = segment as usize;
         let table = &self.table;
         self.index.time_of(table.opened[segment], table.sealed[segment], table.youngest[segment])

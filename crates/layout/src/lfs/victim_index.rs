@@ -89,6 +89,15 @@ impl VictimIndex {
         }
     }
 
+    /// The data of `segment`, which may be collected, counts as written at `time` from now on.
+    pub(crate) fn renew(&mut self, segment: u32, zone: usize, time: u64) {
+        if !self.ages.is_empty() {
+            let order = self.age_order(zone, self.cached[segment as usize]);
+            self.ages[order].remove(segment);
+            self.ages[order].insert(segment, self.utilization[zone].live(segment), time);
+        }
+    }
+
     /// What the policy takes for the time of a segment's data.
     pub(crate) fn time_of(&self, opened: u64, sealed: u64, youngest: u64) -> u64 {
         match self.victim {

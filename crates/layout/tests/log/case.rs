@@ -2,7 +2,7 @@
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::policy::placement::{
     CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, Regrouping,
     SepBit, Sfs, UserCollected,
@@ -420,7 +420,8 @@ fn means() -> impl Strategy<Value = Means> {
         2 => Just(Means::Fixed(Collect::Always(Mechanism::Clean))),
         1 => Just(Means::Fixed(Collect::Always(Mechanism::Plug))),
         1 => Just(Means::Fixed(Collect::Always(Mechanism::Thread))),
-        1 => Just(Means::Fixed(Collect::Matthews1999)),
+        1 => prop::sample::select(vec![PlugCandidate::LeastUtilized, PlugCandidate::Policy])
+            .prop_map(|candidate| Means::Fixed(Collect::Matthews1999(candidate))),
         1 => Just(Means::Adaptive),
     ]
 }

@@ -3,7 +3,7 @@
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::block_layout::{BlockLayout, FileBlock, Place};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping, UserCollected};
 use agewell_layout::lfs::{
     AdaptiveLog, Ages, BlockDevice, Header, LogSetting, LogShape, Purpose, ReorganisingLog,
@@ -215,7 +215,7 @@ fn cases() -> impl Strategy<Value = Case> {
         Collect::Always(Mechanism::Clean),
         Collect::Always(Mechanism::Plug),
         Collect::Always(Mechanism::Thread),
-        Collect::Matthews1999,
+        Collect::Matthews1999(PlugCandidate::LeastUtilized),
     ]);
     let log = (
         prop::sample::select(vec![4_u32, 7, 32]),

@@ -1,7 +1,7 @@
 //! The same operations give the same log, and a copy goes on as the original.
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::policy::placement::SepBit;
 use agewell_layout::lfs::{
     AdaptiveLog, Ages, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Trigger,
@@ -74,7 +74,7 @@ fn the_same_operations_give_the_same_transfers() {
     let rules = [
         Some(Collect::Always(Mechanism::Plug)),
         Some(Collect::Always(Mechanism::Thread)),
-        Some(Collect::Matthews1999),
+        Some(Collect::Matthews1999(PlugCandidate::LeastUtilized)),
         None,
     ];
     for (victim, collect) in victims.into_iter().flat_map(|victim| rules.map(|rule| (victim, rule)))

@@ -5,7 +5,7 @@
 
 use agewell_core::mix;
 use agewell_layout::block_layout::BlockLayout;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 
 use crate::loads::{Subject, by_gain, matthews, plain_with, reorganising_with, with};
@@ -196,7 +196,7 @@ fn total(
 const CASES: [(f64, Collect); 4] = [
     (0.5, Collect::Always(Mechanism::Clean)),
     (0.9, Collect::Always(Mechanism::Clean)),
-    (0.9, Collect::Matthews1999),
+    (0.9, Collect::Matthews1999(PlugCandidate::LeastUtilized)),
     (0.9, Collect::Always(Mechanism::Thread)),
 ];
 

@@ -81,7 +81,7 @@ impl LogSeries {
             live_blocks,
             mechanism: match collect {
                 Collect::Always(mechanism) => Mechanism::name(mechanism),
-                Collect::Matthews1999 => "matthews-1999",
+                Collect::Matthews1999(_) => "matthews-1999",
             },
         });
         (self.began, self.began_ns, self.began_new_data_ns) = (*counts, ns, data_ns);

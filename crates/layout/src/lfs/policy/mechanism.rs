@@ -36,7 +36,20 @@ pub enum Collect {
     /// Always the same.
     Always(Mechanism),
     /// Cleaning or plugging, whichever [`choose_matthews_1999`] estimates to be cheaper now.
-    Matthews1999,
+    Matthews1999(PlugCandidate),
+}
+
+/// The segment that the rule of Matthews 1999 makes the estimate of plugging for, and plugs. The
+/// paper says which it plugs by itself, the least utilized, and that the choice of mechanism is
+/// orthogonal to the policy that chooses segments (§5.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PlugCandidate {
+    /// The least utilized one, whatever the policy would clean. A young segment that is still
+    /// emptying by itself then looks cheap.
+    #[default]
+    LeastUtilized,
+    /// The one that the policy would clean: of one segment both estimates are made.
+    Policy,
 }
 
 /// Segments that would be collected together.

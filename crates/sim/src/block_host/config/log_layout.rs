@@ -1,7 +1,7 @@
 //! The `[layout]` table of a log.
 
 use agewell_core::parse_bytes;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::{Ages, CollectedOrder, Header, SegmentAge, Victim};
 use serde_json::{Value, json};
 
@@ -123,6 +123,9 @@ const HEADERS: &[(&str, Header)] =
 const SEGMENT_AGES: &[(&str, SegmentAge)] =
     &[("data", SegmentAge::Data), ("block", SegmentAge::Block), ("segment", SegmentAge::Segment)];
 
+const PLUG_CANDIDATES: &[(&str, PlugCandidate)] =
+    &[("least-utilized", PlugCandidate::LeastUtilized), ("policy", PlugCandidate::Policy)];
+
 const COLLECTED_ORDERS: &[(&str, CollectedOrder)] =
     &[("found", CollectedOrder::Found), ("age", CollectedOrder::Age)];
 
@@ -243,11 +246,13 @@ impl LogLayout {
             Fixed(Collect),
             Adaptive,
         }
+        let least = PlugCandidate::LeastUtilized;
+        let candidate = table.choice("plug_candidate", PLUG_CANDIDATES, Some(least))?;
         let rules = [
             ("clean", Rule::Fixed(Collect::Always(Mechanism::Clean))),
             ("plug", Rule::Fixed(Collect::Always(Mechanism::Plug))),
             ("thread", Rule::Fixed(Collect::Always(Mechanism::Thread))),
-            ("matthews-1999", Rule::Fixed(Collect::Matthews1999)),
+            ("matthews-1999", Rule::Fixed(Collect::Matthews1999(candidate))),
             ("adaptive", Rule::Adaptive),
         ];
         let rule = table.choice("collect", &rules, Some(Rule::Adaptive))?;
@@ -331,7 +336,7 @@ impl LogLayout {
     pub(super) fn resolved(&self) -> Value {
         let (collect, mechanisms) = match &self.collect {
             Collecting::Fixed(Collect::Always(mechanism)) => (mechanism.name(), None),
-            Collecting::Fixed(Collect::Matthews1999) => ("matthews-1999", None),
+            Collecting::Fixed(Collect::Matthews1999(_)) => ("matthews-1999", None),
             Collecting::Adaptive(mechanisms) => ("adaptive", Some(mechanisms)),
         };
         let mut table = json!({
@@ -361,6 +366,9 @@ impl LogLayout {
         if let Some(mechanisms) = mechanisms {
             let names: Vec<&str> = mechanisms.iter().map(|mechanism| mechanism.name()).collect();
             table["mechanisms"] = json!(names);
+        }
+        if let Collecting::Fixed(Collect::Matthews1999(candidate)) = self.collect {
+            table["plug_candidate"] = json!(name_in(PLUG_CANDIDATES, &candidate));
         }
         match self.trigger {
             LogTrigger::NoFreeSegment => table["trigger"] = json!("no-free-segment"),
