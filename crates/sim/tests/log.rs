@@ -190,6 +190,10 @@ fn what_cannot_run_is_refused_with_its_reason() {
         config["device"] = json!({ "model": "hp-97560" });
     });
     assert!(text.starts_with("[device]") && text.contains("sectors"), "{text}");
+    for size in ["4 KiB", "12 KiB", "30 TB"] {
+        let text = refused(&|config| config["host"]["buffer_size"] = json!(size));
+        assert!(text.starts_with("[host]: buffer_size"), "{text}");
+    }
     for zones in [json!(["0.5 64 KiB"]), json!(["half 64 KiB"]), json!(["0.5 64 KiB", "0.5 1 KB"])]
     {
         let text = refused(&|config| config["layout"]["zones"] = zones.clone());
@@ -200,6 +204,42 @@ fn what_cannot_run_is_refused_with_its_reason() {
         config["layout"]["collect"] = json!("adaptive");
     });
     assert!(text.starts_with("[layout]: placement"), "{text}");
+}
+
+/// Where segments differ in size a reserve of one of the smallest could not take in a victim of the
+/// largest, and zones of their own for new and collected data filled up one beside the other.
+#[test]
+fn regression_segments_of_several_sizes_leave_no_log_full() {
+    let several: [&dyn Fn(&mut Value); 4] = [
+        &|config| config["layout"]["zones"] = json!(["0.5 512 KiB", "0.5 256 KiB"]),
+        &|config| config["layout"]["zones"] = json!(["0.3 64 KiB", "0.3 96 KiB", "0.4 1 MiB"]),
+        &|config| {
+            config["layout"]["placement"] = json!("user-collected");
+            config["layout"]["collected_segment_size"] = json!("1 MiB");
+            config["layout"]["collected_share"] = json!(0.3);
+        },
+        &|config| {
+            config["layout"]["placement"] = json!("user-collected");
+            config["layout"]["collected_segment_size"] = json!("1 MiB");
+            config["workload"]["fill"] = json!("measured");
+        },
+    ];
+    let cost = |collect: &str, change: &dyn Fn(&mut Value)| {
+        let mut config = random_update(0.85, collect);
+        config["workload"]["blocks"] = json!(20_000);
+        config["workload"]["updates_per_block"] = json!(2);
+        config["run"]["lower_bound"] = json!(false);
+        change(&mut config);
+        metric(&config, "overall_write_cost")
+    };
+    for collect in ["clean", "plug", "thread", "matthews-1999"] {
+        let plain = cost(collect, &|_| {});
+        for change in several {
+            // Other sizes cost something else, but not another kind of cost.
+            let several = cost(collect, change);
+            assert!((0.5 * plain..2.0 * plain).contains(&several), "{collect}: {several}, {plain}");
+        }
+    }
 }
 
 #[test]

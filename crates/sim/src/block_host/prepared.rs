@@ -70,7 +70,7 @@ impl<'a> Prepared<'a> {
         let preallocated = experiment.workload.preallocated;
         let preallocated_blocks = preallocated
             .map_or(0, |preallocated| (preallocated.share * capacity_blocks as f64) as u32);
-        Ok(Self {
+        let prepared = Self {
             experiment,
             places,
             survey,
@@ -80,7 +80,22 @@ impl<'a> Prepared<'a> {
             estimate,
             drive,
             zones,
-        })
+        };
+        prepared.check_buffers()?;
+        Ok(prepared)
+    }
+
+    /// Whether what waits in the buffers of all clients can be numbered.
+    fn check_buffers(&self) -> Result<(), RunError> {
+        let (buffers, blocks) =
+            (self.buffers(), self.buffer_blocks(self.experiment.layout.segment_blocks()));
+        if u64::from(buffers) * u64::from(blocks) < 1 << 31 {
+            return Ok(());
+        }
+        Err(RunError::Input(format!(
+            "[host] buffers: {buffers} write buffers of {blocks} blocks hold more than can be numbered \
+             (2^31); say buffers = \"shared\" or a smaller buffer_size"
+        )))
     }
 
     /// The disk, as it is before the first transfer, under a layout whose places are `unit_bytes`.

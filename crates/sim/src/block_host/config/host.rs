@@ -67,6 +67,10 @@ enum Idle {
 
 const BUFFERS: &[(&str, bool)] = &[("shared", false), ("per-client", true)];
 
+/// Most blocks of a segment, and of a write buffer; chosen by us: 64 GiB of 4 KiB, beyond which a
+/// mistake is likelier than a meaning.
+pub(super) const SEGMENT_BLOCKS_MAX: u64 = 1 << 24;
+
 impl Host {
     pub(super) fn read(value: Value, block_bytes: u64) -> Result<Self, ConfigError> {
         let mut table = Table::new("[host]", value)?;
@@ -123,8 +127,13 @@ impl Host {
             None | Some("segment") => Ok(BufferSize::Segment),
             Some("block") => Ok(BufferSize::Block),
             Some(_) => match table.bytes("buffer_size")? {
-                Some(bytes) if bytes >= block_bytes => Ok(BufferSize::Bytes(bytes)),
-                _ => Err(table.invalid("buffer_size", "must be a block or more")),
+                Some(bytes)
+                    if bytes.is_multiple_of(block_bytes)
+                        && (1..=SEGMENT_BLOCKS_MAX).contains(&(bytes / block_bytes)) =>
+                {
+                    Ok(BufferSize::Bytes(bytes))
+                }
+                _ => Err(table.invalid("buffer_size", "must be from 1 to 2^24 whole blocks")),
             },
         }
     }

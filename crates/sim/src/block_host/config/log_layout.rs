@@ -5,6 +5,7 @@ use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::{Ages, CollectedOrder, Header, SegmentAge, Victim};
 use serde_json::{Value, json};
 
+use super::host::SEGMENT_BLOCKS_MAX;
 use super::reorganise::Reorganise;
 use super::{positive, small};
 use crate::config::{ConfigError, Table};
@@ -218,7 +219,8 @@ impl LogLayout {
         block_bytes: u64,
     ) -> Result<(), ConfigError> {
         let blocks = segment_bytes / block_bytes;
-        if blocks == 0 || !segment_bytes.is_multiple_of(block_bytes) || blocks > 1 << 24 {
+        if blocks == 0 || !segment_bytes.is_multiple_of(block_bytes) || blocks > SEGMENT_BLOCKS_MAX
+        {
             return Err(table.invalid(key, "must be from 1 to 2^24 whole blocks"));
         }
         Ok(())
