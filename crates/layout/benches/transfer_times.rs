@@ -2,7 +2,7 @@
 //!
 //! The transfers are those of a log that threads: a few holes of a segment, then another segment.
 //! Bound by: noting searches an ordered map of the pairs of kinds seen, some thousands; pricing loads
-//! two values of a table of 60 KB.
+//! two values of a table of 130 KB.
 
 #![allow(clippy::print_stderr, reason = "a benchmark prints a hash of what it did")]
 
@@ -10,7 +10,9 @@ use std::hint::black_box;
 
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{BlockDevice, CostMeter, Purpose, Spread, Transfer, TransferTimes};
+use agewell_layout::lfs::{
+    BlockDevice, Comes, CostMeter, Purpose, Spread, Transfer, TransferTimes,
+};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const TRANSFERS: u32 = 1 << 16;
@@ -44,7 +46,7 @@ fn time_ns(number: usize) -> u64 {
 fn noted(transfers: &[Transfer]) -> TransferTimes {
     let mut times = TransferTimes::new(DISK);
     for (number, transfer) in transfers.iter().enumerate() {
-        times.note(transfer, time_ns(number), false);
+        times.note(transfer, time_ns(number), Comes::Next);
     }
     times
 }

@@ -38,5 +38,5 @@ pub use error::{LogError, ShapeError};
 pub use log::{Header, Log, LogSetting, Trigger, ZoneUse};
 pub use reorganising_log::ReorganisingLog;
 pub use shape::{LogShape, Zone};
-pub use transfer_times::{Spread, TransferPrices, TransferTimes};
+pub use transfer_times::{Comes, Spread, TransferPrices, TransferTimes};
 pub use victim_index::Victim;

@@ -99,6 +99,22 @@ impl BlockDevice for CostMeter {
         self.pricing.iter_mut().for_each(Pricing::begin_call);
     }
 
+    fn begin_together(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::begin_together);
+    }
+
+    fn end_together(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::end_together);
+    }
+
+    fn wait(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::wait);
+    }
+
+    fn commit(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::wait);
+    }
+
     fn spent_ns(&mut self) -> Option<u64> {
         Some(self.total_ns())
     }

@@ -12,6 +12,9 @@
 //! times of all pairs of kinds that were seen. Kinds that were seen rarely are drawn towards the
 //! same step at other lengths, and those towards all steps in that direction.
 //!
+//! A drive that holds several commands takes those that are issued together at once, so that what
+//! comes behind the first of them is another kind.
+//!
 //! Who rehearses writes does not know when the device rests and when users read. So it is counted
 //! how many of the calls that write come after either, what transfers take then is learnt apart, and
 //! the first transfer of a call is priced at the mean.
@@ -19,7 +22,7 @@
 //! Sums are halved when they are large, so that prices follow the device. Deterministic: pairs are
 //! kept in their order, times are those that the device says.
 //!
-//! Memory: 24 bytes for each pair of kinds that was seen, some hundreds; a table of prices 70 KB.
+//! Memory: 24 bytes for each pair of kinds that was seen, some hundreds; a table of prices 130 KB.
 //! Cost: a search among the pairs for each transfer noted, a few operations for each one priced.
 //!
 //! Source: ours.
@@ -47,8 +50,8 @@ const ELSEWHERE: usize = FIRST_BACK + u32::BITS as usize - 1;
 /// Lengths that are told apart: none, and octaves up to 512 blocks.
 const LENGTHS: usize = 11;
 
-/// What a transfer and the one before do.
-const OPERATIONS: usize = 4;
+/// What a transfer and the one before do, and whether they are issued together.
+const OPERATIONS: usize = 8;
 
 /// Kinds of transfers.
 const KINDS: usize = OPERATIONS * STEPS * LENGTHS;
@@ -74,10 +77,23 @@ const COUNT_MAX: f64 = 4096.0;
 /// Rounds of the fit; chosen by us: more change prices by less than a thousandth.
 const ROUNDS: usize = 32;
 
+/// How a transfer comes after the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comes {
+    /// When that is done.
+    Next,
+    /// Issued at one instant with that, to a device that holds several commands.
+    Together,
+    /// After a rest.
+    AfterRest,
+}
+
 /// What a device did between two transfers that follow each other as far as writes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     Nothing,
+    /// Both were issued together.
+    Together,
     Rest,
     Reads,
 }
@@ -98,7 +114,7 @@ impl After {
     #[inline]
     fn kinds_at(self, transfer: &Transfer, between: Between, spread: Spread) -> (u16, u16) {
         let (before, wrote) = match between {
-            Between::Nothing => (self.kind, self.wrote),
+            Between::Nothing | Between::Together => (self.kind, self.wrote),
             Between::Rest => (REST, self.wrote),
             Between::Reads => (READS, false),
         };
@@ -109,7 +125,9 @@ impl After {
             _ => ELSEWHERE,
         };
         let length = (u32::BITS - transfer.blocks.leading_zeros()).min(LENGTHS as u32 - 1);
-        let operations = usize::from(wrote) * 2 + usize::from(transfer.purpose.writes());
+        let operations = usize::from(between == Between::Together) * 4
+            + usize::from(wrote) * 2
+            + usize::from(transfer.purpose.writes());
         (before, ((operations * STEPS + step) * LENGTHS + length as usize) as u16)
     }
 
@@ -192,6 +210,8 @@ pub struct TransferTimes {
     /// A call has begun since.
     has_called: bool,
     calls: Calls,
+    /// Whether transfers were ever issued together.
+    issues_together: bool,
 }
 
 /// What comes before the first transfers of calls.
@@ -227,6 +247,7 @@ impl TransferTimes {
             has_read: false,
             has_called: false,
             calls: Calls::default(),
+            issues_together: false,
         }
     }
 
@@ -236,9 +257,8 @@ impl TransferTimes {
         self.has_called = true;
     }
 
-    /// `transfer` came after those noted before, and after a rest if the device `has_rested`, and
-    /// took `time_ns`.
-    pub fn note(&mut self, transfer: &Transfer, time_ns: u64, has_rested: bool) {
+    /// `transfer` came after those noted before as `comes` says, and took `time_ns`.
+    pub fn note(&mut self, transfer: &Transfer, time_ns: u64, comes: Comes) {
         match transfer.purpose {
             Purpose::Read | Purpose::Prefetch => {
                 self.has_read = true;
@@ -247,11 +267,13 @@ impl TransferTimes {
             Purpose::Flush | Purpose::Discard => return self.note_more(time_ns),
             _ => {}
         }
-        let between = match (std::mem::take(&mut self.has_read), has_rested) {
+        let between = match (std::mem::take(&mut self.has_read), comes) {
             (true, _) => Between::Reads,
-            (false, true) => Between::Rest,
-            (false, false) => Between::Nothing,
+            (false, Comes::AfterRest) => Between::Rest,
+            (false, Comes::Together) => Between::Together,
+            (false, Comes::Next) => Between::Nothing,
         };
+        self.issues_together |= comes == Comes::Together;
         if std::mem::take(&mut self.has_called) {
             self.calls.note(between);
         }
@@ -305,6 +327,8 @@ pub struct TransferPrices {
     after_rest: f64,
     /// Share of calls that begin after reads of users.
     after_reads: f64,
+    /// Whether the device takes several transfers at once.
+    issues_together: bool,
 }
 
 impl TransferPrices {
@@ -316,6 +340,7 @@ impl TransferPrices {
             left_ns: vec![0.0; BEFORE],
             after_rest: times.calls.after_rest / calls,
             after_reads: times.calls.after_reads / calls,
+            issues_together: times.issues_together,
         };
         for _ in 0..ROUNDS {
             prices.fit_own(&times.pairs);
@@ -386,12 +411,41 @@ pub(crate) struct Pricing {
     after: After,
     /// A call has begun since.
     has_called: bool,
+    /// Brackets that are open.
+    brackets: u32,
+    /// Whether what was issued last writes, if more may be issued together with it.
+    issued_writes: Option<bool>,
 }
 
 impl Pricing {
     /// By `prices`, with nothing before the first transfer.
     pub(crate) fn new(prices: TransferPrices, spread: Spread) -> Self {
-        Self { prices: Arc::new(prices), spread, after: After::NOTHING, has_called: false }
+        Self {
+            prices: Arc::new(prices),
+            spread,
+            after: After::NOTHING,
+            has_called: false,
+            brackets: 0,
+            issued_writes: None,
+        }
+    }
+
+    /// Transfers from here on are issued together.
+    pub(crate) fn begin_together(&mut self) {
+        self.brackets += 1;
+    }
+
+    /// Those from here on are not, unless this closes a bracket within another.
+    pub(crate) fn end_together(&mut self) {
+        self.brackets = self.brackets.saturating_sub(1);
+        if self.brackets == 0 {
+            self.wait();
+        }
+    }
+
+    /// What follows is not issued before all is done.
+    pub(crate) fn wait(&mut self) {
+        self.issued_writes = None;
     }
 
     /// What follows was asked for by another call of a user.
@@ -407,7 +461,11 @@ impl Pricing {
         let sum_ns = |(before, kind): (u16, u16)| {
             prices.own_ns[usize::from(kind)] + prices.left_ns[usize::from(before)]
         };
-        let (before, kind) = self.after.kinds_at(transfer, Between::Nothing, self.spread);
+        let writes = transfer.purpose.writes();
+        let is_together = prices.issues_together && self.issued_writes == Some(writes);
+        let between = if is_together { Between::Together } else { Between::Nothing };
+        self.issued_writes = (self.brackets > 0).then_some(writes);
+        let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
         let mut beyond_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {
             // What a device did between two calls is drawn; here it is its mean.

@@ -11,7 +11,7 @@ use agewell_core::{
 use agewell_disk::{Device, DeviceModel, FlashCounts, WriteRule};
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{CostMeter, LogShape, TransferTimes};
+use agewell_layout::lfs::{Comes, CostMeter, LogShape, TransferTimes};
 
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
@@ -214,15 +214,18 @@ impl TimedDisk {
     /// `transfer` has taken `time_ns`, from now on.
     pub(super) fn took(&mut self, transfer: &Transfer, time_ns: u64) {
         self.meter.add(transfer, time_ns);
-        let has_rested = self.has_rested();
+        let comes = self.next_comes();
         if let Some(times) = &mut self.times {
-            times.note(transfer, time_ns, has_rested);
+            times.note(transfer, time_ns, comes);
         }
     }
 
-    /// Whether the disk has done nothing for as long as an access takes.
-    pub(super) fn has_rested(&self) -> bool {
-        self.now_ns - self.idle_since_ns >= self.meter.model().access_ns.max(1)
+    /// How what the disk is asked now comes after what it did: after a rest if that is as long as an
+    /// access takes.
+    pub(super) fn next_comes(&self) -> Comes {
+        let rested_ns = self.now_ns - self.idle_since_ns;
+        let is_long = rested_ns >= self.meter.model().access_ns.max(1);
+        if is_long { Comes::AfterRest } else { Comes::Next }
     }
 
     /// Takes down every request from here on.

@@ -11,6 +11,7 @@
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device, Service};
 use agewell_layout::block_device::{Purpose, Transfer};
+use agewell_layout::lfs::Comes;
 use agewell_trace::record::{BlockRow, flag};
 
 use super::disk::{TimedDisk, Timing, operation_of};
@@ -97,7 +98,7 @@ impl TimedDisk {
     fn settle_gathered(&mut self) {
         let mut together = std::mem::replace(&mut self.together, Together::new(0));
         self.turn_to_first();
-        let (issue_ns, has_rested) = (self.now_ns(), self.has_rested());
+        let (issue_ns, comes) = (self.now_ns(), self.next_comes());
         together.services.clear();
         let Timing::Mechanical(device) = &mut self.timing else {
             unreachable!("a disk without mechanics holds one command")
@@ -113,7 +114,8 @@ impl TimedDisk {
             self.meter.add(transfer, finish_ns - done_ns);
             if let Some(times) = &mut self.times {
                 // In the order of the layout, whose first transfer stands for the first that is done.
-                times.note(&together.transfers[done], finish_ns - done_ns, has_rested && done == 0);
+                let comes = if done == 0 { comes } else { Comes::Together };
+                times.note(&together.transfers[done], finish_ns - done_ns, comes);
             }
             done_ns = *finish_ns;
             if transfer.purpose == Purpose::Read {

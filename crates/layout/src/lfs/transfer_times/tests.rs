@@ -2,6 +2,7 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use proptest::prelude::*;
 
 use super::*;
+use crate::lfs::{BlockDevice, CostMeter};
 
 const DISK: CostModel = CostModel {
     access_ns: 15_000_000,
@@ -80,7 +81,7 @@ fn learn(
     for _ in 0..transfers {
         let transfer = next(stream, end);
         end = (transfer.slot + transfer.blocks) % (1 << 22);
-        times.note(&transfer, serve(&transfer), false);
+        times.note(&transfer, serve(&transfer), Comes::Next);
     }
 }
 
@@ -137,7 +138,7 @@ fn steps_ahead_are_told_apart_one_by_one_then_by_half_octaves() {
 fn nothing_seen_has_no_prices() {
     let mut times = TransferTimes::new(DISK);
     assert!(times.prices().is_none());
-    times.note(&Transfer::of_blocks(Purpose::Read, 7, 1), 5_000_000, false);
+    times.note(&Transfer::of_blocks(Purpose::Read, 7, 1), 5_000_000, Comes::Next);
     assert!(times.prices().is_none(), "reads of users are no writing");
 }
 
@@ -158,7 +159,7 @@ fn a_disk_like_the_model_is_priced_like_the_model() {
 #[test]
 fn calls_are_priced_as_if_they_came_after_rests_and_reads_as_often_as_before() {
     let serve = |between| match between {
-        Between::Nothing => 9_000_000,
+        Between::Nothing | Between::Together => 9_000_000,
         Between::Rest => 1_000_000,
         Between::Reads => 21_000_000,
     };
@@ -171,12 +172,13 @@ fn calls_are_priced_as_if_they_came_after_rests_and_reads_as_often_as_before() {
             _ => Between::Nothing,
         };
         if between == Between::Reads {
-            times.note(&Transfer::of_blocks(Purpose::Read, 9_999, 1), 15_000_000, false);
+            times.note(&Transfer::of_blocks(Purpose::Read, 9_999, 1), 15_000_000, Comes::Next);
         }
         times.begin_call();
         let time_ns = serve(between) + BLOCK_NS;
         let append = Transfer::of_blocks(Purpose::NewData, number, 1);
-        times.note(&append, time_ns, between == Between::Rest);
+        let rests = between == Between::Rest;
+        times.note(&append, time_ns, if rests { Comes::AfterRest } else { Comes::Next });
         taken_ns += time_ns;
     }
     let mut pricing = Pricing::new(times.prices().unwrap(), Spread::NONE);
@@ -233,11 +235,42 @@ fn steps_beyond_a_segment_are_as_long_as_in_the_whole_log() {
 fn flushes_belong_to_the_transfer_before_them() {
     let mut times = TransferTimes::new(DISK);
     for number in 0..2_000 {
-        times.note(&Transfer::of_blocks(Purpose::NewData, number, 1), 2_000_000, false);
-        times.note(&Transfer::of_blocks(Purpose::Flush, 0, 0), 5_000_000, false);
+        times.note(&Transfer::of_blocks(Purpose::NewData, number, 1), 2_000_000, Comes::Next);
+        times.note(&Transfer::of_blocks(Purpose::Flush, 0, 0), 5_000_000, Comes::Next);
     }
     let mut pricing = Pricing::new(times.prices().unwrap(), Spread::NONE);
     let append = |number| pricing.next_ns(&Transfer::of_blocks(Purpose::NewData, number, 1));
     let last_ns = (2_000..2_100).map(append).last().unwrap();
     assert!(last_ns.abs_diff(7_000_000) < 100_000, "{last_ns}");
+}
+
+/// What is issued together with another costs next to nothing here; the same transfers one after
+/// another cost as much as each alone.
+#[test]
+fn transfers_issued_together_are_priced_apart() {
+    let mut times = TransferTimes::new(DISK);
+    for number in 0..3_000 {
+        let comes = if number % 3 == 0 { Comes::Next } else { Comes::Together };
+        let time_ns = if comes == Comes::Together { 1_500_000 } else { 11_000_000 };
+        times.note(&Transfer::of_blocks(Purpose::Thread, number * 2, 1), time_ns, comes);
+    }
+    let mut meter = CostMeter::learnt(DISK, Some(&times), Spread::NONE);
+    let mut take = |first: u32, is_together: bool| {
+        let before_ns = meter.total_ns();
+        if is_together {
+            meter.begin_together();
+        }
+        for number in first..first + 3 {
+            meter.transfer(&Transfer::of_blocks(Purpose::Thread, number * 2, 1), &[]);
+        }
+        if is_together {
+            meter.end_together();
+        }
+        meter.commit();
+        meter.total_ns() - before_ns
+    };
+    take(0, true);
+    let (together_ns, apart_ns) = (take(3, true), take(6, false));
+    assert!(together_ns.abs_diff(14_000_000) < 300_000, "{together_ns}");
+    assert!(apart_ns.abs_diff(33_000_000) < 700_000, "{apart_ns}");
 }
