@@ -56,7 +56,9 @@ fn learning(criterion: &mut Criterion) {
     let times = noted(&transfers);
     let learnt = CostMeter::learnt(DISK, Some(&times), Spread::NONE);
     let priced = |mut meter: CostMeter| {
-        transfers.iter().for_each(|transfer| meter.transfer(transfer, &[]));
+        for transfer in &transfers {
+            meter.transfer(transfer, &[]);
+        }
         meter.total_ns()
     };
     eprintln!("{TRANSFERS} transfers are priced at {} ns", priced(learnt.clone()));

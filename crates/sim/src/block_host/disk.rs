@@ -223,7 +223,8 @@ impl TimedDisk {
     /// How what the disk is asked now comes after what it did: after a rest if that is as long as an
     /// access takes.
     pub(super) fn next_comes(&self) -> Comes {
-        let rested_ns = self.now_ns - self.idle_since_ns;
+        // What goes on behind ends after now.
+        let rested_ns = self.now_ns.saturating_sub(self.idle_since_ns);
         let is_long = rested_ns >= self.meter.model().access_ns.max(1);
         if is_long { Comes::AfterRest } else { Comes::Next }
     }
@@ -597,7 +598,11 @@ pub(crate) fn measure(
         }
         (total_ns / u64::from(MEASURED_REQUESTS)).saturating_sub(streaming_ns)
     };
-    let access_ns = mean_ns(false);
-    let further_ns = mean_ns(true).min(access_ns);
-    CostModel { access_ns, further_ns, ..model }
+    // A drive that reports writes early lets each wait for the one before it: the time of a far one
+    // shows at the near one behind it, and the other way round.
+    let (one_ns, other_ns) = (mean_ns(false), mean_ns(true));
+    CostModel { access_ns: one_ns.max(other_ns), further_ns: one_ns.min(other_ns), ..model }
 }
+
+#[cfg(test)]
+mod tests;
