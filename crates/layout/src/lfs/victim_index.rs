@@ -30,7 +30,8 @@ pub(crate) struct VictimIndex {
     ages: Vec<AgeOrder>,
     /// Which segments are in the cache as a whole.
     cached: Vec<bool>,
-    sealed: SealOrder,
+    /// Nothing unless the policy looks at the order in which segments were sealed.
+    sealed: Option<SealOrder>,
     renewal: Renewal,
 }
 
@@ -50,7 +51,7 @@ impl VictimIndex {
             utilization: zones.clone().map(by_zone).collect(),
             ages: ages.collect(),
             cached: vec![false; shape.segments() as usize],
-            sealed: SealOrder::new(if victim.by_seal_order() { shape.segments() } else { 0 }),
+            sealed: victim.by_seal_order().then(|| SealOrder::new(shape)),
             renewal: Renewal::new(),
         }
     }
@@ -67,7 +68,7 @@ impl VictimIndex {
             let order = self.age_order(zone, cached);
             self.ages[order].insert(segment, live, time);
         }
-        self.sealed.push(segment);
+        self.sealed.iter_mut().for_each(|sealed| sealed.push(segment, zone));
     }
 
     /// `segment` is not to be chosen any more.
@@ -77,7 +78,7 @@ impl VictimIndex {
             let order = self.age_order(zone, self.cached[segment as usize]);
             self.ages[order].remove(segment);
         }
-        self.sealed.remove(segment);
+        self.sealed.iter_mut().for_each(|sealed| sealed.remove(segment));
     }
 
     /// `segment` has `live` blocks now.
@@ -150,14 +151,12 @@ impl VictimIndex {
                 self.best_by_age(zones, live_max, clock)
             }
             // The oldest is collected however full it is: that is the policy.
-            Victim::Fifo => self.sealed.iter().find(|segment| self.is_in(&zones, *segment)),
+            Victim::Fifo => self.longest_sealed(zones).next(),
             Victim::RandomGreedy { choices } => self
                 .emptiest_of_some(&zones, choices, stream)
                 .or_else(|| self.emptiest(zones, live_max, opened)),
             Victim::WindowedGreedy { window } => self
-                .sealed
-                .iter()
-                .filter(|segment| self.is_in(&zones, *segment))
+                .longest_sealed(zones.clone())
                 .take(window.max(1) as usize)
                 .map(|segment| (segment, self.share_in(&zones, segment)))
                 .min_by(|one, other| one.1.total_cmp(&other.1))
@@ -248,8 +247,9 @@ impl VictimIndex {
         f64::from(live) / f64::from(self.utilization[zone].segment_blocks())
     }
 
-    fn is_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> bool {
-        zones.clone().any(|zone| self.utilization[zone].contains(segment))
+    /// Segments of `zones`, longest sealed first.
+    fn longest_sealed(&self, zones: std::ops::Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        self.sealed.iter().flat_map(move |sealed| sealed.of_zones(zones.clone()))
     }
 
     fn share_in(&self, zones: &std::ops::Range<usize>, segment: u32) -> f64 {
@@ -264,52 +264,93 @@ impl VictimIndex {
     }
 }
 
-/// A list of segments, longest sealed first.
+/// The segments of each zone, longest sealed first.
+///
+/// Each zone has a ring of its own, so that nobody looks at segments of zones that were not asked
+/// for; sealings are numbered, so that rings can be merged.
 #[derive(Debug, Clone)]
 struct SealOrder {
-    /// Neighbours of each segment, before and after; the last entry is the end of the ring.
+    /// Neighbours of each segment, before and after; behind the segments the ends of the rings.
     links: Vec<[u32; 2]>,
+    /// Number of each segment's sealing.
+    number: Vec<u64>,
+    sealings: u64,
 }
 
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
 impl SealOrder {
-    fn new(segments: u32) -> Self {
-        let mut links = vec![[NONE; 2]; segments as usize + 1];
-        links[segments as usize] = [segments; 2];
-        Self { links }
+    fn new(shape: &LogShape) -> Self {
+        let segments = shape.segments();
+        let mut links = vec![[NONE; 2]; segments as usize];
+        links.extend((segments..).take(shape.zones()).map(|end| [end; 2]));
+        Self { links, number: vec![0; segments as usize], sealings: 0 }
     }
 
-    fn end(&self) -> u32 {
-        self.links.len() as u32 - 1
+    /// The end of the ring of `zone`.
+    fn end(&self, zone: usize) -> u32 {
+        (self.number.len() + zone) as u32
     }
 
-    fn push(&mut self, segment: u32) {
-        let end = self.end();
-        if end == 0 {
-            return;
-        }
+    fn push(&mut self, segment: u32, zone: usize) {
+        let end = self.end(zone);
         let last = self.links[end as usize][BEFORE];
         self.links[segment as usize] = [last, end];
         self.links[last as usize][AFTER] = segment;
         self.links[end as usize][BEFORE] = segment;
+        self.number[segment as usize] = self.sealings;
+        self.sealings += 1;
     }
 
     fn remove(&mut self, segment: u32) {
-        if self.end() == 0 {
-            return;
-        }
         let [before, after] = self.links[segment as usize];
         self.links[before as usize][AFTER] = after;
         self.links[after as usize][BEFORE] = before;
         self.links[segment as usize] = [NONE; 2];
     }
 
-    fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        let end = self.end();
-        let first = self.links[end as usize][AFTER];
-        std::iter::successors(Some(first), |segment| Some(self.links[*segment as usize][AFTER]))
-            .take_while(move |segment| *segment != end)
+    fn of_zones(&self, zones: std::ops::Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        let after = |place: u32| self.links[place as usize][AFTER];
+        let mut heads: Vec<u32> = zones.map(|zone| after(self.end(zone))).collect();
+        std::iter::from_fn(move || {
+            let number = |head: &&mut u32| self.number.get(**head as usize).copied();
+            // An end has no number.
+            let head = heads.iter_mut().filter(|head| number(head).is_some()).min_by_key(number)?;
+            Some(std::mem::replace(head, self.links[*head as usize][AFTER]))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Zone;
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_order_of_sealing_is_kept_zone_by_zone_and_merged(
+            changes in prop::collection::vec(0_u32..12, 1..100),
+            first in 0_usize..3,
+            count in 0_usize..4,
+        ) {
+            let zone = |segments| Zone { segments, segment_blocks: segments };
+            let shape = LogShape::zoned(&[zone(5), zone(1), zone(6)]).unwrap();
+            let (mut order, mut slow) = (SealOrder::new(&shape), Vec::new());
+            for segment in changes {
+                if slow.contains(&segment) {
+                    order.remove(segment);
+                    slow.retain(|other| *other != segment);
+                } else {
+                    order.push(segment, shape.zone_of(segment));
+                    slow.push(segment);
+                }
+            }
+            let zones = first..3.min(first + count);
+            slow.retain(|segment| zones.contains(&shape.zone_of(*segment)));
+            prop_assert_eq!(order.of_zones(zones).collect::<Vec<_>>(), slow);
+        }
     }
 }
