@@ -19,7 +19,8 @@ use agewell_layout::lfs::policy::placement::{
     Dac, Fadac, LifeTable, MultiLog, NoSeparation, Placement, SepBit, Sfs, UserCollected,
 };
 use agewell_layout::lfs::{
-    AdaptiveLog, Ages, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
+    AdaptiveLog, Ages, CollectedOrder, Header, LogSetting, LogShape, SegmentAge, Trigger, Unpriced,
+    Victim, ZoneUse,
 };
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -157,7 +158,14 @@ fn mechanisms(criterion: &mut Criterion) {
     let buffered = LogSetting { buffer_blocks: 32, ..setting(0.85, 32, 1) };
     measure(criterion, "buffered_85", &fixed(buffered.clone(), NoSeparation), &updates, 4);
     let by_age = LogSetting { victim: Victim::CostAge, ..setting(0.85, 512, 1) };
-    measure(criterion, "cost_age_85", &fixed(by_age, NoSeparation), &updates, 0);
+    measure(criterion, "cost_age_85", &fixed(by_age.clone(), NoSeparation), &updates, 0);
+    let sorted = LogSetting {
+        ages: Ages { segment: SegmentAge::Segment, order: CollectedOrder::Age },
+        batch_segments: 8,
+        reserve_segments: 8,
+        ..by_age
+    };
+    measure(criterion, "cost_age_sorted_85", &fixed(sorted, NoSeparation), &updates, 0);
     for (name, mechanism) in [("plug_85", Mechanism::Plug), ("thread_85", Mechanism::Thread)] {
         let setting = LogSetting { collect: Collect::Always(mechanism), ..buffered.clone() };
         measure(criterion, name, &fixed(setting, NoSeparation), &updates, 4);
