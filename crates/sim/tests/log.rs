@@ -204,6 +204,33 @@ fn what_cannot_run_is_refused_with_its_reason() {
         config["layout"]["collect"] = json!("adaptive");
     });
     assert!(text.starts_with("[layout]: placement"), "{text}");
+    let text = refused(&|config| {
+        config["layout"]["reorganise"] = json!("blocks");
+        config["layout"]["collected_order"] = json!("age");
+    });
+    assert!(text.starts_with("[layout]: collected_order"), "{text}");
+}
+
+/// With greedy victims both estimates of eqs. 7 and 8 are for the least utilized segment, whatever
+/// `plug_candidate` says; with cost-age they are not.
+#[test]
+fn the_candidate_for_plugging_matters_where_victims_are_not_the_least_utilized() {
+    let cost = |victim: &str, candidate: &str| {
+        let mut config = random_update(0.9, "matthews-1999");
+        config["workload"] = json!({
+            "kind": "hot-cold", "utilization": 0.9, "blocks": 20_000, "updates_per_block": 4,
+        });
+        config["layout"]["victim"] = json!(victim);
+        config["layout"]["plug_candidate"] = json!(candidate);
+        config["run"] = json!({ "lower_bound": false });
+        let result = simulate(&config).unwrap();
+        assert_eq!(result["config"]["layout"]["plug_candidate"], json!(candidate));
+        result["metrics"]["overall_write_cost"].as_f64().unwrap()
+    };
+    let greedy = cost("greedy", "least-utilized");
+    assert_eq!(greedy.to_bits(), cost("greedy", "policy").to_bits());
+    let (least, policy) = (cost("cost-age", "least-utilized"), cost("cost-age", "policy"));
+    assert!((policy / least - 1.0).abs() > 0.001, "{policy} and {least}");
 }
 
 /// Where segments differ in size a reserve of one of the smallest could not take in a victim of the
