@@ -144,8 +144,8 @@ impl LogRun<'_> {
         Ok(is_tried.then(|| try_out(&disk, &setting, live, mechanisms, seed)))
     }
 
-    /// `log` under the whole workload, noting beside `times` what transfers take if there are any; with it what it had done before the first request, and how
-    /// it went on.
+    /// `log` under the whole workload, noting beside `times` what transfers take if there are any;
+    /// with it what it had done before the first request, and how it went on.
     fn drive<L: Logged>(
         &self,
         log: L,

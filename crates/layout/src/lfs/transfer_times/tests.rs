@@ -1,3 +1,5 @@
+//! Prices learnt from transfers, against a device whose times are known.
+
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! The access time that is measured on drives beforehand, against their models.
+
 use std::path::Path;
 
 use agewell_core::RandomStreams;
