@@ -207,11 +207,6 @@ pub trait BlockLayout {
         block_bytes
     }
 
-    /// The place `place` counted from the beginning of the disk, in places.
-    fn address_of(&self, place: u32) -> u64 {
-        u64::from(place)
-    }
-
     /// The first place of those that lie on a disk of their own, if the layout asks for a second
     /// one; it is the first place there.
     fn second_disk_from(&self) -> Option<u32> {

@@ -171,7 +171,7 @@ impl LogFileSystem {
         }
         self.used_blocks -= 1;
         self.free_blocks.push(block);
-        let mut segments = SegmentDevice::new(device, &self.log, self.block_bytes);
+        let mut segments = SegmentDevice::new(device, self.block_bytes);
         self.log.delete(block, &mut segments);
     }
 
@@ -322,7 +322,7 @@ impl LogFileSystem {
     /// Where `block` of the log lies, in sectors, if it was written.
     fn sector_of(&self, block: u32) -> Option<u64> {
         let slot = (block != NONE).then(|| self.log.slot_of(block)).flatten()?;
-        Some(self.log.shape().address_blocks(slot) * (self.block_bytes / 512))
+        Some(u64::from(slot) * (self.block_bytes / 512))
     }
 
     fn read_block(&self, block: u32, content: Content, device: &mut impl FileDevice) {
@@ -573,7 +573,7 @@ impl FileSystem for LogFileSystem {
         }
         let mut free: Vec<(u64, u64)> = Vec::new();
         for slot in (0..shape.slots()).filter(|slot| !used[*slot as usize]) {
-            let sector = shape.address_blocks(slot) * block_sectors;
+            let sector = u64::from(slot) * block_sectors;
             match free.last_mut() {
                 Some((first, sectors)) if *first + *sectors == sector => *sectors += block_sectors,
                 _ => free.push((sector, block_sectors)),

@@ -120,10 +120,6 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         self.log().live_blocks()
     }
 
-    fn address_of(&self, place: u32) -> u64 {
-        self.log().shape().address_blocks(place)
-    }
-
     fn verify(&self) {
         AdaptiveLog::verify(self);
     }

@@ -103,19 +103,12 @@ impl<P: Placement + Clone> PlaceView for View<'_, P> {
 
     #[inline]
     fn follows(&self, slot: u32, next: u32) -> bool {
-        let shape = self.log.shape();
-        let (segment, behind) = (shape.segment_of(slot), shape.segment_of(next));
-        if segment == behind {
-            return slot + 1 == next;
-        }
-        // Segments that lie side by side may be numbered with a gap between their slots.
-        segment + 1 == behind && shape.address_blocks(slot) + 1 == shape.address_blocks(next)
+        slot + 1 == next
     }
 
     #[inline]
     fn step_blocks(&self, slot: u32, next: u32) -> i64 {
-        let address = |slot| self.log.shape().address_blocks(slot);
-        (address(next) as i64) - (address(slot) as i64) - 1
+        i64::from(next) - i64::from(slot) - 1
     }
 
     fn block_before(&self, slot: u32) -> Option<u32> {
@@ -413,10 +406,6 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
 
     fn live_blocks(&self) -> u64 {
         self.log.log().live_blocks()
-    }
-
-    fn address_of(&self, place: u32) -> u64 {
-        self.log.log().shape().address_blocks(place)
     }
 
     fn verify(&self) {

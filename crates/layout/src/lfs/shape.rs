@@ -191,14 +191,6 @@ impl LogShape {
         placed.first_segment..placed.first_segment + placed.zone.segments
     }
 
-    /// Address of `slot` on the disk, in blocks from the log's beginning.
-    #[must_use]
-    #[inline]
-    pub fn address_blocks(&self, slot: u32) -> u64 {
-        debug_assert!(slot < self.slots, "slot {slot} is beyond the disk");
-        u64::from(slot)
-    }
-
     #[inline]
     fn placed(&self, segment: u32) -> &PlacedZone {
         if self.zones.len() == 1 { &self.first } else { &self.zones[self.zone_of(segment)] }

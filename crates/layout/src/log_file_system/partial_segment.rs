@@ -2,22 +2,20 @@
 //! transfers of sectors.
 
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
-use crate::lfs::{BlockDevice, Log, LogShape, Transfer};
+use crate::lfs::{BlockDevice, Transfer};
 
-use super::{INODE_BYTES, LogFileSystem, NONE, NoSeparation};
+use super::{INODE_BYTES, LogFileSystem, NONE};
 
 /// The device as the log sees it.
 pub(super) struct SegmentDevice<'a, D> {
     device: &'a mut D,
-    shape: LogShape,
     block_sectors: u64,
     urgency: Urgency,
 }
 
 impl<'a, D: FileDevice> SegmentDevice<'a, D> {
-    pub(super) fn new(device: &'a mut D, log: &Log<NoSeparation>, block_bytes: u64) -> Self {
-        let shape = log.shape().clone();
-        Self { device, shape, block_sectors: block_bytes / 512, urgency: Urgency::Asynchronous }
+    pub(super) fn new(device: &'a mut D, block_bytes: u64) -> Self {
+        Self { device, block_sectors: block_bytes / 512, urgency: Urgency::Asynchronous }
     }
 }
 
@@ -25,7 +23,7 @@ impl<D: FileDevice> BlockDevice for SegmentDevice<'_, D> {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
         let writes = transfer.purpose.writes();
         let transfer = FileTransfer {
-            sector: self.shape.address_blocks(transfer.slot) * self.block_sectors,
+            sector: u64::from(transfer.slot) * self.block_sectors,
             sectors: transfer.blocks * self.block_sectors as u32,
             content: Content::Segment,
             urgency: if writes { self.urgency } else { Urgency::Synchronous },
@@ -99,7 +97,7 @@ impl LogFileSystem {
         device: &mut impl FileDevice,
     ) -> Result<(), FileSystemError> {
         let most = self.log.shape().segment_blocks_max() as usize - 1;
-        let mut segments = SegmentDevice::new(device, &self.log, self.block_bytes);
+        let mut segments = SegmentDevice::new(device, self.block_bytes);
         segments.urgency = urgency;
         for part in order.chunks(most.max(1)) {
             for block in std::iter::once(&self.summary).chain(part) {

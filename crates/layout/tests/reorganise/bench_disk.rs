@@ -1,7 +1,7 @@
 //! A disk with one head: a transfer that begins where the last one ended only streams.
 
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{BlockDevice, LogShape, Purpose, Transfer};
+use agewell_layout::lfs::{BlockDevice, Purpose, Transfer};
 
 /// The drive of the paper's microbenchmarks: 2.10 MB/s and about 19 ms (Matthews 1999, §6.2.2).
 pub(crate) const HP_97560: CostModel = CostModel {
@@ -14,14 +14,13 @@ pub(crate) const HP_97560: CostModel = CostModel {
 /// Adds up disk time by purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct HeadDisk {
-    shape: LogShape,
     head: u64,
     spent_ns: [u64; Purpose::ALL.len()],
 }
 
 impl HeadDisk {
-    pub(crate) fn new(shape: &LogShape) -> Self {
-        Self { shape: shape.clone(), head: 0, spent_ns: [0; Purpose::ALL.len()] }
+    pub(crate) fn new() -> Self {
+        Self { head: 0, spent_ns: [0; Purpose::ALL.len()] }
     }
 
     pub(crate) fn spent_ns(&self, purpose: Purpose) -> u64 {
@@ -35,7 +34,7 @@ impl HeadDisk {
 
 impl BlockDevice for HeadDisk {
     fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
-        let address = self.shape.address_blocks(transfer.slot);
+        let address = u64::from(transfer.slot);
         let streams = address == self.head;
         let model = &HP_97560;
         let bytes = transfer.bytes(model.block_bytes);

@@ -58,7 +58,7 @@ pub(crate) fn plain(blocks: u32, utilization: f64) -> Plain {
 pub(crate) fn plain_with(blocks: u32, utilization: f64, collect: Collect) -> Plain {
     // As many segments as the log beside it that reorganises.
     let setting = setting(blocks, utilization, 2, collect);
-    let disk = HeadDisk::new(&setting.shape);
+    let disk = HeadDisk::new();
     let log = AdaptiveLog::fixed(setting, NoSeparation).unwrap();
     Subject { log, disk, random: RandomStreams::new(7).stream("load") }
 }
@@ -79,7 +79,7 @@ pub(crate) fn reorganising_with(
 ) -> Reorganising {
     let placement = Regrouping::new(NoSeparation, blocks).unwrap();
     let setting = setting(blocks, utilization, placement.logs() as u32, collect);
-    let disk = HeadDisk::new(&setting.shape);
+    let disk = HeadDisk::new();
     let log = AdaptiveLog::fixed(setting, placement).unwrap();
     let log = ReorganisingLog::new(log, setting_of);
     Subject { log, disk, random: RandomStreams::new(7).stream("load") }

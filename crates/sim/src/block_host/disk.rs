@@ -11,7 +11,7 @@ use agewell_core::{
 use agewell_disk::{Device, DeviceModel, FlashCounts, WriteRule};
 use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{Comes, CostMeter, LogShape, TransferTimes};
+use agewell_layout::lfs::{Comes, CostMeter, TransferTimes};
 
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
@@ -26,7 +26,6 @@ pub(crate) struct TimedDisk {
     pub(super) meter: CostMeter,
     /// What transfers take, if somebody wants to know.
     pub(super) times: Option<Box<TransferTimes>>,
-    addresses: Addresses,
     /// Sectors of a place.
     unit_sectors: u64,
     zones: Zones,
@@ -76,54 +75,25 @@ pub(super) enum Timing {
     Mechanical(Box<DeviceModel>),
 }
 
-/// Where the places of a layout lie on the disk.
-#[derive(Debug, Clone)]
-pub(crate) enum Addresses {
-    /// One behind the other.
-    Plain,
-    /// As a log numbers them.
-    Log(LogShape),
-}
-
-impl Addresses {
-    fn of(&self, place: u32) -> u64 {
-        match self {
-            Addresses::Plain => u64::from(place),
-            Addresses::Log(shape) => shape.address_blocks(place),
-        }
-    }
-}
-
 impl TimedDisk {
     /// A disk without mechanics under a layout whose places are `unit_bytes`; a block for policies is
     /// `block_bytes`.
-    pub(crate) fn simple(
-        disk: &SimpleDisk,
-        addresses: Addresses,
-        unit_bytes: u64,
-        block_bytes: u64,
-    ) -> Self {
+    pub(crate) fn simple(disk: &SimpleDisk, unit_bytes: u64, block_bytes: u64) -> Self {
         let (read, write) = (disk.reading(unit_bytes), disk.writing(unit_bytes));
         let timing = Timing::Simple { read, write };
-        Self::new(disk.writing(block_bytes), addresses, unit_bytes, timing)
+        Self::new(disk.writing(block_bytes), unit_bytes, timing)
     }
 
     /// A modelled drive that holds a layout from its first sector on, a place `unit_bytes` long;
     /// `estimate` is what policies take it for.
-    pub(crate) fn mechanical(
-        device: DeviceModel,
-        addresses: Addresses,
-        unit_bytes: u64,
-        estimate: CostModel,
-    ) -> Self {
-        Self::new(estimate, addresses, unit_bytes, Timing::Mechanical(Box::new(device)))
+    pub(crate) fn mechanical(device: DeviceModel, unit_bytes: u64, estimate: CostModel) -> Self {
+        Self::new(estimate, unit_bytes, Timing::Mechanical(Box::new(device)))
     }
 
-    fn new(estimate: CostModel, addresses: Addresses, unit_bytes: u64, timing: Timing) -> Self {
+    fn new(estimate: CostModel, unit_bytes: u64, timing: Timing) -> Self {
         Self {
             meter: CostMeter::new(estimate),
             times: None,
-            addresses,
             unit_sectors: unit_bytes / SECTOR_BYTES,
             zones: Zones::default(),
             recorded: None,
@@ -166,7 +136,7 @@ impl TimedDisk {
 
     /// A block of `bytes` lay in `place` and those behind it before the first request.
     pub(crate) fn lay_down(&mut self, place: u32, bytes: u64) {
-        let sector = self.zones.base_sector + self.addresses.of(place) * self.unit_sectors;
+        let sector = self.zones.base_sector + u64::from(place) * self.unit_sectors;
         if let Timing::Mechanical(device) = &mut self.timing {
             let sectors = (bytes / SECTOR_BYTES).min(device.capacity().0 - sector);
             device.lay_down(Sector(sector), SectorCount(sectors));
@@ -327,7 +297,7 @@ impl BlockDevice for TimedDisk {
             return;
         }
         self.turn_to_first();
-        let place = self.addresses.of(transfer.slot) * self.unit_sectors;
+        let place = u64::from(transfer.slot) * self.unit_sectors;
         let sector = self.zones.base_sector + place;
         let mut time_ns = 0;
         if writes && self.zones.zone_sectors > 0 && place.is_multiple_of(self.zones.zone_sectors) {
@@ -457,7 +427,7 @@ impl TimedDisk {
     /// they are taken to lie beside the blocks, and at the very end of the disk before them.
     pub(super) fn sectors_of(&self, transfer: &Transfer) -> (u64, u64) {
         let sectors = self.sectors(transfer);
-        let sector = self.zones.base_sector + self.addresses.of(transfer.slot) * self.unit_sectors;
+        let sector = self.zones.base_sector + u64::from(transfer.slot) * self.unit_sectors;
         match &self.timing {
             Timing::Simple { .. } => (sector, sectors),
             Timing::Mechanical(device) => (sector.min(device.capacity().0 - sectors), sectors),

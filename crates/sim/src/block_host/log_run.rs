@@ -7,7 +7,6 @@ use agewell_layout::lfs::{AdaptiveLog, Counts, Log, ReorganisingLog, TransferTim
 use serde_json::{Map, Value, json};
 
 use super::config::{Collecting, LogLayout, LogTrigger, PlacementChoice};
-use super::disk::Addresses;
 use super::log_setup::log_setting;
 use super::metrics::{ideal_ns, log_metrics, write_cost};
 use super::oracle::{self, Recorder};
@@ -136,8 +135,7 @@ impl LogRun<'_> {
         let Self { prepared, layout } = self;
         let Collecting::Adaptive(mechanisms) = &layout.collect else { return Ok(None) };
         let setting = log_setting(prepared, layout, 1)?;
-        let addresses = Addresses::Log(setting.shape.clone());
-        let disk = prepared.disk(addresses, layout.block_bytes);
+        let disk = prepared.disk(layout.block_bytes);
         let live = prepared.survey.peak_live_blocks + u64::from(prepared.preallocated_blocks);
         let is_tried = disk.is_mechanical() && mechanisms.len() > 1;
         let seed = prepared.experiment.seed;
@@ -152,8 +150,7 @@ impl LogRun<'_> {
         times: Option<TransferTimes>,
         progress: Progress,
     ) -> Result<(Lane<L>, Counts, LogSeries), RunError> {
-        let addresses = Addresses::Log(log.inner().shape().clone());
-        let mut lane = Lane::new(self.prepared, log, addresses)?;
+        let mut lane = Lane::new(self.prepared, log)?;
         let parts: Vec<(u32, u32)> = lane.host.layout.inner().open_parts().collect();
         for (slot, blocks) in parts {
             lane.host.disk.written_before(slot, blocks);

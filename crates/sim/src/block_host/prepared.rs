@@ -7,7 +7,7 @@ use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_trace::workload::Survey;
 
 use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk};
-use super::disk::{Addresses, TimedDisk, measure};
+use super::disk::{TimedDisk, measure};
 use super::in_place_setup::disk_sectors;
 use super::log_setup::shape;
 use super::workload::WorkloadSource;
@@ -99,14 +99,14 @@ impl<'a> Prepared<'a> {
     }
 
     /// The disk, as it is before the first transfer, under a layout whose places are `unit_bytes`.
-    pub(crate) fn disk(&self, addresses: Addresses, unit_bytes: u64) -> TimedDisk {
+    pub(crate) fn disk(&self, unit_bytes: u64) -> TimedDisk {
         let mut disk = match &self.drive {
             Drive::Simple(simple) => {
                 let block_bytes = self.experiment.layout.block_bytes();
-                TimedDisk::simple(simple, addresses, unit_bytes, block_bytes)
+                TimedDisk::simple(simple, unit_bytes, block_bytes)
             }
             Drive::Mechanical(model) => {
-                TimedDisk::mechanical((**model).clone(), addresses, unit_bytes, self.estimate)
+                TimedDisk::mechanical((**model).clone(), unit_bytes, self.estimate)
             }
         };
         disk.set_zones(self.zones);

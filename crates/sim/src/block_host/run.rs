@@ -8,7 +8,6 @@ use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
 
 use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};
-use super::disk::Addresses;
 use super::host::HostRun;
 use super::in_place_setup::journaled;
 use super::log_run;
@@ -79,7 +78,7 @@ fn run_plain<L: BlockLayout>(
     layout: L,
     progress: Progress,
 ) -> Result<Outcome, RunError> {
-    let mut lane = Lane::new(prepared, layout, Addresses::Plain)?;
+    let mut lane = Lane::new(prepared, layout)?;
     lane.run(prepared, progress, |_| {})?;
     let values = lane.values();
     prepared.outcome(lane, values, None)
@@ -149,11 +148,7 @@ pub(crate) struct Lane<L> {
 
 impl<L: BlockLayout> Lane<L> {
     /// A lane at its first request: what was there before lies on the disk.
-    pub(crate) fn new(
-        prepared: &Prepared,
-        layout: L,
-        addresses: Addresses,
-    ) -> Result<Self, RunError> {
+    pub(crate) fn new(prepared: &Prepared, layout: L) -> Result<Self, RunError> {
         let experiment = prepared.experiment;
         let reads = !matches!(
             experiment.workload.kind,
@@ -165,7 +160,7 @@ impl<L: BlockLayout> Lane<L> {
         let caches = reads || experiment.layout.tracks_cache();
         let clients = prepared.survey.clients.max(1);
         let block_bytes = experiment.layout.block_bytes();
-        let mut disk = prepared.disk(addresses, layout.unit_bytes(block_bytes));
+        let mut disk = prepared.disk(layout.unit_bytes(block_bytes));
         disk.set_second_from(layout.second_disk_from());
         let mut host = HostRun::new(layout, disk, experiment.host, clients, block_bytes, caches);
         if let Some(preallocated) = experiment.workload.preallocated {
