@@ -104,8 +104,13 @@ impl Trial {
         }
         let shape = self.log.shape().clone();
         let block_bytes = disk.meter().model().block_bytes;
-        for slot in (0..self.live).filter_map(|block| self.log.slot_of(block)) {
-            disk.lay_down(spread(&shape, scale, slot), block_bytes);
+        // Room is short, and mechanisms differ, only when every segment has been written once; flash
+        // that holds something where part of a unit is written must read it first.
+        for segment in 0..shape.segments() {
+            let first = shape.first_slot(segment);
+            for slot in first..first + shape.segment_blocks(segment) {
+                disk.lay_down(spread(&shape, scale, slot), block_bytes);
+            }
         }
         let mut device = Spread { disk, shape: &shape, scale };
         for _ in 0..PARTS {
