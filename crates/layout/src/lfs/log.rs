@@ -22,8 +22,9 @@
 //! at random, and 40 % of its time it waits for the map if that is larger than the second cache
 //! (1 MB here, as the map of 2^18 blocks); a collected block costs a load and a store of the map,
 //! which do not wait for each other. 2^18 blocks, random updates, greedy cleaning, segments of 512:
-//! 35 million user writes a second at 85 % (480 instructions and 4.7 misses of the first cache a
-//! write, 2.3 collected blocks among them), 72 million at 50 % (226 instructions, 2.3 misses).
+//! 31 million user writes a second at 85 % (some 520 instructions and 4.7 misses of the first cache
+//! a write, 2.3 collected blocks among them), 65 million at 50 % (some 230 instructions, 2.3
+//! misses).
 
 use agewell_core::Stream;
 
