@@ -199,6 +199,13 @@ fn what_cannot_run_is_refused_with_its_reason() {
         let text = refused(&|config| config["layout"]["zones"] = zones.clone());
         assert!(text.starts_with("[layout]: zones"), "{text}");
     }
+    for mechanisms in [json!([]), json!(["plough"]), json!(["clean", "plug", "clean"])] {
+        let text = refused(&|config| {
+            config["layout"]["collect"] = json!("adaptive");
+            config["layout"]["mechanisms"] = mechanisms.clone();
+        });
+        assert!(text.starts_with("[layout]: mechanisms"), "{text}");
+    }
     let text = refused(&|config| {
         config["layout"]["placement"] = json!("oracle");
         config["layout"]["collect"] = json!("adaptive");

@@ -266,9 +266,14 @@ impl LogLayout {
                 let mut mechanisms = Vec::new();
                 for name in names.unwrap_or_else(all) {
                     let found = Mechanism::ALL.into_iter().find(|known| known.name() == name);
-                    mechanisms.push(found.ok_or_else(|| {
+                    let found = found.ok_or_else(|| {
                         table.invalid("mechanisms", "are some of \"clean\", \"plug\", \"thread\"")
-                    })?);
+                    })?;
+                    if mechanisms.contains(&found) {
+                        let twice = format_args!("name '{name}' twice; name each once");
+                        return Err(table.invalid("mechanisms", twice));
+                    }
+                    mechanisms.push(found);
                 }
                 if mechanisms.is_empty() {
                     return Err(table.invalid("mechanisms", "must name at least one"));
