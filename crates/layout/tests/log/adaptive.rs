@@ -4,9 +4,9 @@ use agewell_core::{RandomStreams, Stream, chance, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
-use agewell_layout::lfs::{
-    AdaptiveLog, Ages, CostMeter, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{AdaptiveLog, CostMeter, Header, LogSetting, LogShape};
+
+use crate::case::plain_setting;
 
 const BLOCKS: u32 = 12_000;
 const SEGMENT_BLOCKS: u32 = 32;
@@ -56,23 +56,11 @@ fn moving(stream: &mut Stream, write: u32) -> u32 {
 fn setting(utilization: f64, collect: Mechanism) -> LogSetting {
     let segments = (f64::from(BLOCKS) / utilization / f64::from(SEGMENT_BLOCKS)).ceil();
     LogSetting {
-        shape: LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
         buffer_blocks: SEGMENT_BLOCKS,
-        victim: Victim::Greedy,
         collect: Collect::Always(collect),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
-        reserve_segments: 1,
-        eligible_garbage: 0.0,
         header: Header::Block,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
         disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(), BLOCKS)
     }
 }
 

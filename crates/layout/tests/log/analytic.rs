@@ -8,13 +8,10 @@
 //! Segments kept free hold nothing, so that the utilization is that of the others.
 
 use agewell_core::{RandomStreams, Stream, chance, uniform_below};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, UserCollected};
-use agewell_layout::lfs::{
-    Ages, Counts, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{Counts, Log, LogSetting, LogShape, Trigger, Unpriced, Victim};
 
-use crate::case::DISK;
+use crate::case::plain_setting;
 
 const BLOCKS: u32 = 1 << 17;
 
@@ -23,23 +20,9 @@ fn setting(victim: Victim, utilization: f64, segment_blocks: u32, reserve: u32) 
     let used = f64::from(BLOCKS) / utilization / f64::from(segment_blocks);
     let segments = used.round() as u32 + reserve;
     LogSetting {
-        shape: LogShape::uniform(segments, segment_blocks).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
-        buffer_blocks: 1,
         victim,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments: reserve,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(segments, segment_blocks).unwrap(), BLOCKS)
     }
 }
 

@@ -23,6 +23,29 @@ pub(crate) const DISK: CostModel = CostModel {
     block_bytes: 8192,
 };
 
+/// A log without buffers, cleaned by the plainest rules, on [`DISK`]; tests say what differs.
+pub(crate) fn plain_setting(shape: LogShape, blocks: u32) -> LogSetting {
+    LogSetting {
+        shape,
+        blocks,
+        clients: 1,
+        buffer_blocks: 1,
+        victim: Victim::Greedy,
+        collect: Collect::Always(Mechanism::Clean),
+        trigger: Trigger::NoFreeSegment,
+        batch_segments: 0,
+        reserve_segments: 1,
+        eligible_garbage: 0.0,
+        header: Header::Free,
+        ages: Ages::default(),
+        join_holes: true,
+        zone_use: ZoneUse::Any,
+        tracks_cache: false,
+        disk: DISK,
+        stream: RandomStreams::new(1).stream("victims"),
+    }
+}
+
 /// A placement that can be copied without knowing which it is.
 trait CopiedPlacement: Placement {
     fn copied(&self) -> Box<dyn CopiedPlacement>;

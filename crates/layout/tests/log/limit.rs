@@ -11,10 +11,9 @@ use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
-use agewell_layout::lfs::{
-    AdaptiveLog, Ages, CostMeter, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim,
-    ZoneUse,
-};
+use agewell_layout::lfs::{AdaptiveLog, CostMeter, Header, Log, LogSetting, LogShape, Unpriced};
+
+use crate::case::plain_setting;
 
 const BLOCKS: u32 = 20_000;
 const SEGMENT_BLOCKS: u32 = 32;
@@ -36,23 +35,10 @@ const DISK: CostModel = CostModel {
 fn setting() -> LogSetting {
     let segments = (f64::from(BLOCKS) / UTILIZATION / f64::from(SEGMENT_BLOCKS)).ceil();
     LogSetting {
-        shape: LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
         buffer_blocks: SEGMENT_BLOCKS,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
-        reserve_segments: 1,
-        eligible_garbage: 0.0,
         header: Header::Block,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
         disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(), BLOCKS)
     }
 }
 

@@ -4,14 +4,11 @@
 //! 15 % of what is written is dead. The two differ in which of equally good victims they take.
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Placement};
-use agewell_layout::lfs::{
-    Ages, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{Log, LogSetting, LogShape, Trigger, Unpriced, Victim};
 use agewell_testkit::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 
-use crate::case::{AnyPlacement, DISK, PLACEMENTS, placement};
+use crate::case::{AnyPlacement, PLACEMENTS, placement, plain_setting};
 
 const BLOCKS: u32 = 1 << 15;
 const SEGMENT_BLOCKS: u32 = 64;
@@ -84,23 +81,11 @@ fn by_log(kind: u32, victim: Victim, writes: &[u32]) -> f64 {
     let logs = placement.logs() as u32;
     let full = f64::from(BLOCKS / SEGMENT_BLOCKS) / (1.0 - DEAD_SHARE);
     let setting = LogSetting {
-        shape: LogShape::uniform(full as u32 + 4 * logs, SEGMENT_BLOCKS).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
-        buffer_blocks: 1,
         victim,
-        collect: Collect::Always(Mechanism::Clean),
         trigger: Trigger::GarbageShare(DEAD_SHARE),
         batch_segments: 1,
-        reserve_segments: 1,
         eligible_garbage: DEAD_SHARE,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(full as u32 + 4 * logs, SEGMENT_BLOCKS).unwrap(), BLOCKS)
     };
     let mut log = Log::new(setting, placement).unwrap();
     for block in writes {

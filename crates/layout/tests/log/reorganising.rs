@@ -6,13 +6,12 @@ use agewell_layout::block_layout::{BlockLayout, FileBlock, Place};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping, UserCollected};
 use agewell_layout::lfs::{
-    AdaptiveLog, Ages, BlockDevice, Header, LogSetting, LogShape, Purpose, ReorganisingLog,
-    Transfer, Trigger, Victim, ZoneUse,
+    AdaptiveLog, BlockDevice, Header, LogSetting, LogShape, Purpose, ReorganisingLog, Transfer,
 };
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 use proptest::prelude::*;
 
-use crate::case::DISK;
+use crate::case::plain_setting;
 use crate::recorder::Recorder;
 
 /// What the disk was asked, and blocks moved and patched.
@@ -66,24 +65,14 @@ fn build<P: Placement + Clone>(case: &Case, within: P) -> ReorganisingLog<P> {
     let usable = case.segments * case.segment_blocks;
     let blocks = ((f64::from(usable) * case.fill) as u32).max(1);
     let setting = LogSetting {
-        shape,
-        blocks,
         clients: CLIENTS,
         buffer_blocks: case.buffer_blocks,
-        victim: Victim::Greedy,
         collect: case.collect,
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         // Of which the reorganisation log needs none.
         reserve_segments: logs - 1,
-        eligible_garbage: 0.0,
         header: case.header,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
         stream: RandomStreams::new(case.seed).stream("victims"),
+        ..plain_setting(shape, blocks)
     };
     let placement = Regrouping::new(within, blocks).unwrap();
     let log = AdaptiveLog::fixed(setting, placement).expect("it has room to work with");

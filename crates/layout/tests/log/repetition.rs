@@ -4,11 +4,10 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::lfs::policy::placement::SepBit;
 use agewell_layout::lfs::{
-    AdaptiveLog, Ages, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Trigger,
-    Victim, ZoneUse,
+    AdaptiveLog, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Victim,
 };
 
-use crate::case::DISK;
+use crate::case::plain_setting;
 
 const BLOCKS: u32 = 20_000;
 
@@ -27,23 +26,14 @@ impl BlockDevice for Digest {
 
 fn log(victim: Victim, collect: Option<Collect>) -> AdaptiveLog<SepBit> {
     let setting = LogSetting {
-        shape: LogShape::uniform(BLOCKS / 32 * 10 / 9 + 12, 32).unwrap(),
-        blocks: BLOCKS,
         clients: 3,
         buffer_blocks: 32,
         victim,
         collect: collect.unwrap_or(Collect::Always(Mechanism::Clean)),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments: 6,
-        eligible_garbage: 0.0,
         header: Header::Segment,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
         tracks_cache: true,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(BLOCKS / 32 * 10 / 9 + 12, 32).unwrap(), BLOCKS)
     };
     let placement = |blocks| SepBit::new(blocks as usize, 6);
     match collect {

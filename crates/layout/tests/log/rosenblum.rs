@@ -9,14 +9,12 @@
 use std::collections::VecDeque;
 
 use agewell_core::{RandomStreams, Stream, chance, uniform_below};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
 use agewell_layout::lfs::{
-    Ages, CollectedOrder, Counts, Header, Log, LogSetting, LogShape, SegmentAge, Trigger, Unpriced,
-    Victim, ZoneUse,
+    Ages, CollectedOrder, Counts, Log, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
 };
 
-use crate::case::DISK;
+use crate::case::plain_setting;
 
 const BLOCKS: u32 = 1 << 17;
 /// Blocks of 4 KiB in the segments of 1 MB that Sprite LFS had.
@@ -45,23 +43,11 @@ fn segments(utilization: f64) -> u32 {
 
 fn setting(cleaner: Cleaner, utilization: f64) -> LogSetting {
     LogSetting {
-        shape: LogShape::uniform(segments(utilization), SEGMENT_BLOCKS).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
-        buffer_blocks: 1,
         victim: cleaner.victim,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
         batch_segments: BATCH,
         reserve_segments: BATCH,
-        eligible_garbage: 0.0,
         ages: Ages { segment: cleaner.age, order: CollectedOrder::Age },
-        header: Header::Free,
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..plain_setting(LogShape::uniform(segments(utilization), SEGMENT_BLOCKS).unwrap(), BLOCKS)
     }
 }
 
