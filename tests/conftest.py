@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from agewell import catalogue
+from agewell.studies import Context
+
 # A busy machine is no reason for a test to fail.
 settings.register_profile("agewell", deadline=None)
 settings.load_profile("agewell")
@@ -97,6 +100,19 @@ def experiment(tmp_path: Path) -> Path:
     path = tmp_path / "experiment.toml"
     path.write_text(SMALL_EXPERIMENT)
     return path
+
+
+@pytest.fixture
+def context_of(tmp_path: Path) -> Callable[[str], Context]:
+    """Contexts of studies by name, with their own experiments and no data."""
+    return lambda name: Context(
+        experiments=catalogue.experiments() / name,
+        out=tmp_path,
+        examples=tmp_path,
+        data=[],
+        progress=lambda _fraction, _words: None,
+        jobs=2,
+    )
 
 
 @pytest.fixture

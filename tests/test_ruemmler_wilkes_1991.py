@@ -95,15 +95,10 @@ def test_the_weighted_improvement_weighs_hours_by_their_requests() -> None:
     assert weighted_improvement_pct(series, 26.0) is None
 
 
-def test_every_figure_has_its_folder_and_every_folder_its_figure() -> None:
-    folder = catalogue.experiments() / STUDY.name
-    names = {figure.name for figure in STUDY.figures}
-    assert names == {path.name for path in folder.iterdir() if path.is_dir()}
-    for name in names:
-        assert (folder / name / "README.md").is_file()
-        tomllib.loads((folder / name / "experiment.toml").read_text())
-        for row in tomllib.loads((folder / name / "expected.toml").read_text())["row"]:
-            assert set(row) >= {"key", "what", "unit"}, name
+def test_every_figure_has_its_experiment() -> None:
+    for figure in STUDY.figures:
+        folder = catalogue.experiments() / STUDY.name / figure.name
+        tomllib.loads((folder / "experiment.toml").read_text())
 
 
 def run_figure(name: str, tmp_path: Path, data: list[Path]) -> dict[str, Row]:
