@@ -7,9 +7,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use agewell_core::RandomStreams;
 use rand_core::Rng;
+
+/// How often a file system is asked to let go, and how long it is given in between.
+const UNMOUNT_TRIES: u32 = 20;
+const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
 
 /// An image, mounted below a temporary directory.
 pub(crate) struct Mounted {
@@ -72,7 +77,16 @@ impl Mounted {
     }
 
     pub(crate) fn unmount(&mut self) {
-        assert!(succeeds("umount", &[self.top().as_ref()]), "no one else uses the mount");
+        // A process that another test begins at this moment holds what is open here until it has
+        // become another program; nobody else uses the mount.
+        let unmounted = (0..UNMOUNT_TRIES).any(|_| {
+            let done = succeeds("umount", &[self.top().as_ref()]);
+            if !done {
+                std::thread::sleep(UNMOUNT_PAUSE);
+            }
+            done
+        });
+        assert!(unmounted, "{} stays in use", self.top().display());
         self.mounted = false;
     }
 

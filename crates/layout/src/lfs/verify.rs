@@ -37,6 +37,15 @@ impl<P: Placement> Log<P> {
 
     fn verify_segments(&self, live_slots: u64) {
         let shape = &self.table.shape;
+        // Looked up below, one byte a segment: a search for each would take their number squared.
+        let mut listed = vec![false; shape.segments() as usize];
+        for (zone, free) in self.free.iter().enumerate() {
+            for segment in free {
+                assert_eq!(shape.zone_of(*segment), zone, "segment {segment} is free elsewhere");
+                assert!(!listed[*segment as usize], "segment {segment} is free twice");
+                listed[*segment as usize] = true;
+            }
+        }
         let (mut free, mut unwritten, mut live, mut dead, mut dead_sealed) = (0, 0, 0, 0, 0);
         for segment in 0..shape.segments() {
             let (first, end) = self.table.bounds(segment);
@@ -49,7 +58,7 @@ impl<P: Placement> Log<P> {
             match self.table.state[segment as usize] {
                 State::Free => {
                     assert_eq!(bits, 0, "live blocks in free segment {segment}");
-                    assert!(self.free[zone].contains(&segment));
+                    assert!(listed[segment as usize], "free segment {segment} is not listed");
                     free += blocks;
                 }
                 State::Open => {
