@@ -1,14 +1,12 @@
 //! `[layout]` of a simulated file system: which one, of what shape, with which choices.
 
-use agewell_core::RandomStreams;
 use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
 use agewell_layout::ffs::{
     FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
 };
 use agewell_layout::file_system::{FileDevice, FileExtent, FileSystem, FileSystemError};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{Ages, Header, LogSetting, LogShape, Trigger, Victim, ZoneUse};
+use agewell_layout::lfs::{LogSetting, LogShape, Victim};
 use agewell_layout::log_file_system::{LogFileSystem, LogFileSystemSetting};
 use agewell_sim::config::{ConfigError, Table};
 use serde_json::{Value, json};
@@ -322,30 +320,17 @@ fn read_early(table: &mut Table<'_>) -> Result<EarlyUnixSetting, ConfigError> {
 fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_layout::lfs::ShapeError> {
     let segment_blocks = (choice.segment_bytes / choice.block_bytes) as u32;
     let segments = (choice.total_bytes / choice.segment_bytes) as u32;
+    // Only adaptive collection asks what the disk costs.
+    let disk = CostModel {
+        access_ns: 15_000_000,
+        further_ns: 15_000_000,
+        bandwidth_bytes_per_s: 5_000_000,
+        block_bytes: choice.block_bytes,
+    };
     let log = LogSetting {
-        shape: LogShape::uniform(segments, segment_blocks)?,
-        blocks: 1,
-        clients: 1,
         buffer_blocks: segment_blocks,
         victim: Victim::CostAge,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
-        reserve_segments: 1,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        // Only adaptive collection asks what the disk costs.
-        disk: CostModel {
-            access_ns: 15_000_000,
-            further_ns: 15_000_000,
-            bandwidth_bytes_per_s: 5_000_000,
-            block_bytes: choice.block_bytes,
-        },
-        stream: RandomStreams::new(1).stream("victims"),
+        ..LogSetting::plain(LogShape::uniform(segments, segment_blocks)?, 1, disk)
     };
     LogFileSystem::new(LogFileSystemSetting {
         log,

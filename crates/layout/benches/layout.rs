@@ -19,8 +19,7 @@ use agewell_layout::lfs::policy::placement::{
     Dac, Fadac, LifeTable, MultiLog, NoSeparation, Placement, SepBit, Sfs, UserCollected,
 };
 use agewell_layout::lfs::{
-    AdaptiveLog, Ages, CollectedOrder, Header, LogSetting, LogShape, SegmentAge, Trigger, Unpriced,
-    Victim, ZoneUse,
+    AdaptiveLog, Ages, CollectedOrder, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
 };
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -39,23 +38,12 @@ fn setting(utilization: f64, segment_blocks: u32, logs: u32) -> LogSetting {
     let capacity = f64::from(BLOCKS) / utilization;
     let segments = (capacity / f64::from(segment_blocks)).ceil() as u32;
     LogSetting {
-        shape: LogShape::uniform(segments, segment_blocks).expect("there are segments"),
-        blocks: BLOCKS,
-        clients: 1,
-        buffer_blocks: 1,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments: logs,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..LogSetting::plain(
+            LogShape::uniform(segments, segment_blocks).expect("there are segments"),
+            BLOCKS,
+            DISK,
+        )
     }
 }
 

@@ -4,11 +4,8 @@
 
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{LifeTable, Placement};
-use agewell_layout::lfs::{
-    Ages, Header, Log, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{Log, LogSetting, LogShape, Unpriced, Victim};
 
 const BLOCKS: u32 = 1 << 21;
 const SEGMENT_BLOCKS: u32 = 512;
@@ -30,28 +27,18 @@ fn bytes_per_block<P: Placement>(
     let before = resident_bytes()?;
     let segments = (f64::from(BLOCKS / SEGMENT_BLOCKS) / 0.85).ceil() as u32;
     let setting = LogSetting {
-        shape: LogShape::uniform(segments, SEGMENT_BLOCKS).unwrap(),
-        blocks: BLOCKS,
-        clients: 1,
-        buffer_blocks: 1,
         victim,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments: LOGS as u32,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: CostModel {
-            access_ns: 15_000_000,
-            further_ns: 15_000_000,
-            bandwidth_bytes_per_s: 5_000_000,
-            block_bytes: 4096,
-        },
-        stream: RandomStreams::new(1).stream("victims"),
+        ..LogSetting::plain(
+            LogShape::uniform(segments, SEGMENT_BLOCKS).unwrap(),
+            BLOCKS,
+            CostModel {
+                access_ns: 15_000_000,
+                further_ns: 15_000_000,
+                bandwidth_bytes_per_s: 5_000_000,
+                block_bytes: 4096,
+            },
+        )
     };
     let mut log = Log::new(setting, placement(BLOCKS as usize)).unwrap();
     let mut stream = RandomStreams::new(1).stream("updates");

@@ -26,7 +26,7 @@
 //! a write, 2.3 collected blocks among them), 65 million at 50 % (some 230 instructions, 2.3
 //! misses).
 
-use agewell_core::Stream;
+use agewell_core::{RandomStreams, Stream};
 
 use super::ages::{Ages, BlockTimes};
 use super::buffer::Buffers;
@@ -126,6 +126,31 @@ pub struct LogSetting {
 }
 
 impl LogSetting {
+    /// A log of `blocks` blocks on `disk` by the plainest rules: one client without a buffer, the
+    /// emptiest segments cleaned when none is free but one. Who wants another says what differs.
+    #[must_use]
+    pub fn plain(shape: LogShape, blocks: u32, disk: CostModel) -> Self {
+        Self {
+            shape,
+            blocks,
+            clients: 1,
+            buffer_blocks: 1,
+            victim: Victim::Greedy,
+            collect: Collect::Always(Mechanism::Clean),
+            trigger: Trigger::NoFreeSegment,
+            batch_segments: 0,
+            reserve_segments: 1,
+            eligible_garbage: 0.0,
+            ages: Ages::default(),
+            header: Header::Free,
+            join_holes: true,
+            zone_use: ZoneUse::Any,
+            tracks_cache: false,
+            disk,
+            stream: RandomStreams::new(1).stream("victims"),
+        }
+    }
+
     /// Whether `live` blocks leave the log enough to work with.
     ///
     /// # Errors

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use agewell_core::{RandomStreams, Stream, uniform_below};
 
 use super::*;
+use crate::lfs::LogShape;
 use crate::lfs::policy::cost::CostModel;
-use crate::lfs::policy::mechanism::{Collect, Mechanism};
-use crate::lfs::{Ages, Header, LogShape, Trigger, Victim, ZoneUse};
 
 fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
     let disk = CostModel {
@@ -17,25 +16,11 @@ fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
         block_bytes: 8192,
     };
     LogFileSystemSetting {
-        log: LogSetting {
-            shape: LogShape::uniform(segments, segment_blocks).expect("a shape"),
-            blocks: 1,
-            clients: 1,
-            buffer_blocks: 1,
-            victim: Victim::Greedy,
-            collect: Collect::Always(Mechanism::Clean),
-            trigger: Trigger::NoFreeSegment,
-            batch_segments: 0,
-            reserve_segments: 1,
-            eligible_garbage: 0.0,
-            header: Header::Free,
-            ages: Ages::default(),
-            join_holes: true,
-            zone_use: ZoneUse::Any,
-            tracks_cache: false,
+        log: LogSetting::plain(
+            LogShape::uniform(segments, segment_blocks).expect("a shape"),
+            1,
             disk,
-            stream: RandomStreams::new(1).stream("victims"),
-        },
+        ),
         block_bytes: 8192,
         cluster_blocks: 7,
         minfree_pct: 10,

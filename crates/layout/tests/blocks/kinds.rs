@@ -1,6 +1,5 @@
 //! Every layout, small.
 
-use agewell_core::RandomStreams;
 use agewell_layout::block_layout::BlockLayout;
 use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
 use agewell_layout::ffs::{FastFileSystem, Parameters, Policies};
@@ -8,11 +7,8 @@ use agewell_layout::file_system_blocks::{
     ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting,
 };
 use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Regrouping};
-use agewell_layout::lfs::{
-    AdaptiveLog, Ages, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{AdaptiveLog, LogSetting, LogShape, ReorganisingLog};
 use agewell_layout::reorganise::{Related, ReorganiseSetting, When};
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
 use agewell_layout::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
@@ -179,28 +175,19 @@ fn reorganising(case: &Case, setting: ReorganiseSetting) -> ReorganisingLog<NoSe
 fn log_setting(case: &Case, reserve_segments: u32) -> LogSetting {
     let segment_blocks = 12;
     LogSetting {
-        shape: LogShape::uniform(CAPACITY / segment_blocks, segment_blocks).expect("segments"),
-        blocks: 1,
         clients: case.clients,
         buffer_blocks: case.buffer_blocks,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: CostModel {
-            access_ns: 15_000_000,
-            further_ns: 5_500_000,
-            bandwidth_bytes_per_s: 5_000_000,
-            block_bytes: BLOCK_BYTES,
-        },
-        stream: RandomStreams::new(1).stream("victims"),
+        ..LogSetting::plain(
+            LogShape::uniform(CAPACITY / segment_blocks, segment_blocks).expect("segments"),
+            1,
+            CostModel {
+                access_ns: 15_000_000,
+                further_ns: 5_500_000,
+                bandwidth_bytes_per_s: 5_000_000,
+                block_bytes: BLOCK_BYTES,
+            },
+        )
     }
 }
 

@@ -6,19 +6,10 @@ use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
 use agewell_layout::lfs::{AdaptiveLog, CostMeter, Header, LogSetting, LogShape};
 
-use crate::case::plain_setting;
+use crate::case::{DISK, EVEN_DISK};
 
 const BLOCKS: u32 = 12_000;
 const SEGMENT_BLOCKS: u32 = 32;
-
-/// A disk where a further block costs as much as a block anywhere, so that no mechanism is the best
-/// throughout (Matthews 1999, §5.2.2).
-const DISK: CostModel = CostModel {
-    access_ns: 15_000_000,
-    further_ns: 15_000_000,
-    bandwidth_bytes_per_s: 5_000_000,
-    block_bytes: 8192,
-};
 
 type Load = fn(&mut Stream, u32) -> u32;
 
@@ -59,14 +50,17 @@ fn setting(utilization: f64, collect: Mechanism) -> LogSetting {
         buffer_blocks: SEGMENT_BLOCKS,
         collect: Collect::Always(collect),
         header: Header::Block,
-        disk: DISK,
-        ..plain_setting(LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(), BLOCKS)
+        ..LogSetting::plain(
+            LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(),
+            BLOCKS,
+            EVEN_DISK,
+        )
     }
 }
 
 fn preloaded(mut log: AdaptiveLog<NoSeparation>) -> AdaptiveLog<NoSeparation> {
     for block in 0..BLOCKS {
-        log.preload(block, &mut CostMeter::new(DISK)).unwrap();
+        log.preload(block, &mut CostMeter::new(EVEN_DISK)).unwrap();
     }
     log
 }
@@ -78,7 +72,7 @@ fn spent_ns(
     passes: u32,
     stream: &mut Stream,
 ) -> u64 {
-    let mut meter = CostMeter::new(DISK);
+    let mut meter = CostMeter::new(EVEN_DISK);
     for write in 0..passes * BLOCKS {
         log.write(load(stream, write), 0, &mut meter).unwrap();
         if write % 4 == 3 {
@@ -123,9 +117,6 @@ fn with_an_order_the_choice_costs_at_most_four_percent_more() {
     check(&[("runs", runs), ("moving", moving)], 1.04);
 }
 
-/// A disk where a block behind another costs half a rotation only (Matthews 1999, §5.4.1).
-const ROTATING: CostModel = CostModel { further_ns: 5_500_000, ..DISK };
-
 /// Disk time of a log that is filled by writes and then written once more all over, each block once
 /// in an order drawn by chance, ns; all that `mechanism` says, or the choice among all.
 fn written_once_ns(disk: CostModel, utilization: f64, mechanism: Option<Mechanism>) -> u64 {
@@ -154,7 +145,7 @@ fn written_once_ns(disk: CostModel, utilization: f64, mechanism: Option<Mechanis
 #[test]
 fn writing_everything_once_costs_at_most_three_percent_more() {
     for (disk, utilization) in
-        [DISK, ROTATING].into_iter().flat_map(|disk| [0.5, 0.8, 0.9, 0.95].map(|at| (disk, at)))
+        [EVEN_DISK, DISK].into_iter().flat_map(|disk| [0.5, 0.8, 0.9, 0.95].map(|at| (disk, at)))
     {
         let cost = |mechanism| written_once_ns(disk, utilization, mechanism) as f64;
         let alone = Mechanism::ALL.map(|mechanism| cost(Some(mechanism)));

@@ -7,13 +7,11 @@
 //! a write cost of 2 / (1 - v) (Matthews 1999, §2.2, eq. 1; Rosenblum & Ousterhout 1992, §3.4).
 //! Segments kept free hold nothing, so that the utilization is that of the others.
 
-use agewell_core::{RandomStreams, Stream, chance, uniform_below};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, UserCollected};
-use agewell_layout::lfs::{Counts, Log, LogSetting, LogShape, Trigger, Unpriced, Victim};
+use agewell_layout::lfs::{Counts, Log, LogSetting, LogShape, Trigger, Victim};
 
-use crate::case::plain_setting;
-
-const BLOCKS: u32 = 1 << 17;
+use crate::case::DISK;
+use crate::steady::{BLOCKS, Draw, hot_and_cold, steady_state, uniform};
 
 /// A log without buffers of which `BLOCKS` are the share `utilization`, reserve left out.
 fn setting(victim: Victim, utilization: f64, segment_blocks: u32, reserve: u32) -> LogSetting {
@@ -22,44 +20,13 @@ fn setting(victim: Victim, utilization: f64, segment_blocks: u32, reserve: u32) 
     LogSetting {
         victim,
         reserve_segments: reserve,
-        ..plain_setting(LogShape::uniform(segments, segment_blocks).unwrap(), BLOCKS)
+        ..LogSetting::plain(LogShape::uniform(segments, segment_blocks).unwrap(), BLOCKS, DISK)
     }
 }
 
 /// What the log does in its steady state, for updates drawn by `draw`.
-fn steady<P: Placement>(
-    setting: LogSetting,
-    placement: P,
-    mut draw: impl FnMut(&mut Stream) -> u32,
-) -> Counts {
-    let mut log = Log::new(setting, placement).unwrap();
-    let mut stream = RandomStreams::new(1).stream("updates");
-    for block in 0..BLOCKS {
-        log.write(block, 0, &mut Unpriced).unwrap();
-    }
-    let mut before = Counts::default();
-    for turn in 0..20 * BLOCKS {
-        if turn == 10 * BLOCKS {
-            before = *log.counts();
-        }
-        log.write(draw(&mut stream), 0, &mut Unpriced).unwrap();
-    }
-    log.verify();
-    log.counts().since(&before)
-}
-
-fn uniform(stream: &mut Stream) -> u32 {
-    uniform_below(stream, u64::from(BLOCKS)) as u32
-}
-
-/// 90 % of the updates to 10 % of the blocks (Rosenblum & Ousterhout 1992, §3.4).
-fn hot_and_cold(stream: &mut Stream) -> u32 {
-    let hot = u64::from(BLOCKS / 10);
-    if chance(stream, 0.9) {
-        uniform_below(stream, hot) as u32
-    } else {
-        (hot + uniform_below(stream, u64::from(BLOCKS) - hot)) as u32
-    }
+fn steady<P: Placement>(setting: LogSetting, placement: P, draw: Draw) -> Counts {
+    steady_state(&mut Log::new(setting, placement).unwrap(), 10, draw)
 }
 
 /// The share of blocks live in a victim by order of sealing.

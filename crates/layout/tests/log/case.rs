@@ -23,28 +23,9 @@ pub(crate) const DISK: CostModel = CostModel {
     block_bytes: 8192,
 };
 
-/// A log without buffers, cleaned by the plainest rules, on [`DISK`]; tests say what differs.
-pub(crate) fn plain_setting(shape: LogShape, blocks: u32) -> LogSetting {
-    LogSetting {
-        shape,
-        blocks,
-        clients: 1,
-        buffer_blocks: 1,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
-        reserve_segments: 1,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: DISK,
-        stream: RandomStreams::new(1).stream("victims"),
-    }
-}
+/// One where a further block costs as much as a block anywhere, so that no mechanism is the best
+/// throughout (Matthews 1999, §5.2.2).
+pub(crate) const EVEN_DISK: CostModel = CostModel { further_ns: DISK.access_ns, ..DISK };
 
 /// A placement that can be copied without knowing which it is.
 trait CopiedPlacement: Placement {

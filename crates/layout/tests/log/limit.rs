@@ -8,12 +8,11 @@
 //! end.
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::NoSeparation;
 use agewell_layout::lfs::{AdaptiveLog, CostMeter, Header, Log, LogSetting, LogShape, Unpriced};
 
-use crate::case::plain_setting;
+use crate::case::EVEN_DISK;
 
 const BLOCKS: u32 = 20_000;
 const SEGMENT_BLOCKS: u32 = 32;
@@ -24,21 +23,16 @@ const PASSES: u32 = 10;
 /// Moments while the writes double.
 const MOMENTS_PER_DOUBLING: u32 = 3;
 
-/// A disk where a further block costs as much as a block anywhere (Matthews 1999, §5.2.2).
-const DISK: CostModel = CostModel {
-    access_ns: 15_000_000,
-    further_ns: 15_000_000,
-    bandwidth_bytes_per_s: 5_000_000,
-    block_bytes: 8192,
-};
-
 fn setting() -> LogSetting {
     let segments = (f64::from(BLOCKS) / UTILIZATION / f64::from(SEGMENT_BLOCKS)).ceil();
     LogSetting {
         buffer_blocks: SEGMENT_BLOCKS,
         header: Header::Block,
-        disk: DISK,
-        ..plain_setting(LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(), BLOCKS)
+        ..LogSetting::plain(
+            LogShape::uniform(segments as u32, SEGMENT_BLOCKS).unwrap(),
+            BLOCKS,
+            EVEN_DISK,
+        )
     }
 }
 
@@ -111,7 +105,7 @@ fn nothing_within_three_per_cent_of_the_best_at_every_end() {
     // Until room is short, all mechanisms do the same: new data into free segments.
     let free_blocks = log.shape().capacity_blocks() - u64::from(BLOCKS);
     let alike = free_blocks as usize - 3 * SEGMENT_BLOCKS as usize;
-    let mut meter = CostMeter::new(DISK);
+    let mut meter = CostMeter::new(EVEN_DISK);
     write_all(&mut log, &writes[..alike], &mut meter);
 
     let ratio = 2.0_f64.powf(1.0 / f64::from(MOMENTS_PER_DOUBLING));
@@ -131,7 +125,7 @@ fn nothing_within_three_per_cent_of_the_best_at_every_end() {
     }
     let mut adaptive = AdaptiveLog::among(&Mechanism::ALL, setting(), |_| NoSeparation).unwrap();
     (0..BLOCKS).for_each(|block| adaptive.preload(block, &mut Unpriced).unwrap());
-    let (mut spent, mut ours) = (CostMeter::new(DISK), 0.0_f64);
+    let (mut spent, mut ours) = (CostMeter::new(EVEN_DISK), 0.0_f64);
     for (write, block) in (1..).zip(&writes) {
         adaptive.write(*block, 0, &mut spent).unwrap();
         if let Some(end) = moments[first_end..].iter().position(|moment| *moment == write) {

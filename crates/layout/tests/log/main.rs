@@ -10,3 +10,4 @@ mod reference;
 mod reorganising;
 mod repetition;
 mod rosenblum;
+mod steady;

@@ -8,7 +8,7 @@ use agewell_layout::lfs::policy::placement::{CollectedSegment, Placement};
 use agewell_layout::lfs::{Log, LogSetting, LogShape, Trigger, Unpriced, Victim};
 use agewell_testkit::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 
-use crate::case::{AnyPlacement, PLACEMENTS, placement, plain_setting};
+use crate::case::{AnyPlacement, DISK, PLACEMENTS, placement};
 
 const BLOCKS: u32 = 1 << 15;
 const SEGMENT_BLOCKS: u32 = 64;
@@ -85,7 +85,11 @@ fn by_log(kind: u32, victim: Victim, writes: &[u32]) -> f64 {
         trigger: Trigger::GarbageShare(DEAD_SHARE),
         batch_segments: 1,
         eligible_garbage: DEAD_SHARE,
-        ..plain_setting(LogShape::uniform(full as u32 + 4 * logs, SEGMENT_BLOCKS).unwrap(), BLOCKS)
+        ..LogSetting::plain(
+            LogShape::uniform(full as u32 + 4 * logs, SEGMENT_BLOCKS).unwrap(),
+            BLOCKS,
+            DISK,
+        )
     };
     let mut log = Log::new(setting, placement).unwrap();
     for block in writes {

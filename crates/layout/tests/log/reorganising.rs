@@ -11,7 +11,7 @@ use agewell_layout::lfs::{
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 use proptest::prelude::*;
 
-use crate::case::plain_setting;
+use crate::case::DISK;
 use crate::recorder::Recorder;
 
 /// What the disk was asked, and blocks moved and patched.
@@ -72,7 +72,7 @@ fn build<P: Placement + Clone>(case: &Case, within: P) -> ReorganisingLog<P> {
         reserve_segments: logs - 1,
         header: case.header,
         stream: RandomStreams::new(case.seed).stream("victims"),
-        ..plain_setting(shape, blocks)
+        ..LogSetting::plain(shape, blocks, DISK)
     };
     let placement = Regrouping::new(within, blocks).unwrap();
     let log = AdaptiveLog::fixed(setting, placement).expect("it has room to work with");

@@ -7,7 +7,7 @@ use agewell_layout::lfs::{
     AdaptiveLog, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Victim,
 };
 
-use crate::case::plain_setting;
+use crate::case::DISK;
 
 const BLOCKS: u32 = 20_000;
 
@@ -33,7 +33,7 @@ fn log(victim: Victim, collect: Option<Collect>) -> AdaptiveLog<SepBit> {
         reserve_segments: 6,
         header: Header::Segment,
         tracks_cache: true,
-        ..plain_setting(LogShape::uniform(BLOCKS / 32 * 10 / 9 + 12, 32).unwrap(), BLOCKS)
+        ..LogSetting::plain(LogShape::uniform(BLOCKS / 32 * 10 / 9 + 12, 32).unwrap(), BLOCKS, DISK)
     };
     let placement = |blocks| SepBit::new(blocks as usize, 6);
     match collect {

@@ -8,15 +8,13 @@
 
 use std::collections::VecDeque;
 
-use agewell_core::{RandomStreams, Stream, chance, uniform_below};
+use agewell_core::RandomStreams;
 use agewell_layout::lfs::policy::placement::NoSeparation;
-use agewell_layout::lfs::{
-    Ages, CollectedOrder, Counts, Log, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
-};
+use agewell_layout::lfs::{Ages, CollectedOrder, Log, LogSetting, LogShape, SegmentAge, Victim};
 
-use crate::case::plain_setting;
+use crate::case::DISK;
+use crate::steady::{BLOCKS, Draw, hot_and_cold, steady_state, uniform};
 
-const BLOCKS: u32 = 1 << 17;
 /// Blocks of 4 KiB in the segments of 1 MB that Sprite LFS had.
 const SEGMENT_BLOCKS: u32 = 256;
 /// "A few tens of segments at a time" (§3.4); few beside 540 segments.
@@ -47,21 +45,11 @@ fn setting(cleaner: Cleaner, utilization: f64) -> LogSetting {
         batch_segments: BATCH,
         reserve_segments: BATCH,
         ages: Ages { segment: cleaner.age, order: CollectedOrder::Age },
-        ..plain_setting(LogShape::uniform(segments(utilization), SEGMENT_BLOCKS).unwrap(), BLOCKS)
-    }
-}
-
-fn uniform(stream: &mut Stream) -> u32 {
-    uniform_below(stream, u64::from(BLOCKS)) as u32
-}
-
-/// 90 % of the updates to 10 % of the blocks.
-fn hot_and_cold(stream: &mut Stream) -> u32 {
-    let hot = u64::from(BLOCKS / 10);
-    if chance(stream, 0.9) {
-        uniform_below(stream, hot) as u32
-    } else {
-        (hot + uniform_below(stream, u64::from(BLOCKS) - hot)) as u32
+        ..LogSetting::plain(
+            LogShape::uniform(segments(utilization), SEGMENT_BLOCKS).unwrap(),
+            BLOCKS,
+            DISK,
+        )
     }
 }
 
@@ -71,25 +59,9 @@ fn write_cost(new: u64, read: u64, moved: u64) -> f64 {
 }
 
 /// The write cost in the steady state, and the log.
-fn run(
-    cleaner: Cleaner,
-    utilization: f64,
-    draw: fn(&mut Stream) -> u32,
-) -> (f64, Log<NoSeparation>) {
+fn run(cleaner: Cleaner, utilization: f64, draw: Draw) -> (f64, Log<NoSeparation>) {
     let mut log = Log::new(setting(cleaner, utilization), NoSeparation).unwrap();
-    let mut stream = RandomStreams::new(1).stream("updates");
-    for block in 0..BLOCKS {
-        log.write(block, 0, &mut Unpriced).unwrap();
-    }
-    let mut before = Counts::default();
-    for turn in 0..2 * PASSES * BLOCKS {
-        if turn == PASSES * BLOCKS {
-            before = *log.counts();
-        }
-        log.write(draw(&mut stream), 0, &mut Unpriced).unwrap();
-    }
-    log.verify();
-    let counts = log.counts().since(&before);
+    let counts = steady_state(&mut log, PASSES, draw);
     (write_cost(counts.new_blocks, counts.read_blocks, counts.cleaned_blocks), log)
 }
 
@@ -192,7 +164,7 @@ impl Naive {
     }
 }
 
-fn run_naive(cleaner: Cleaner, utilization: f64, draw: fn(&mut Stream) -> u32) -> f64 {
+fn run_naive(cleaner: Cleaner, utilization: f64, draw: Draw) -> f64 {
     let mut log = Naive::new(cleaner, utilization);
     let mut stream = RandomStreams::new(1).stream("updates");
     for block in 0..BLOCKS {

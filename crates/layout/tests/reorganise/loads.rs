@@ -5,9 +5,7 @@ use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::{BlockLayout, FileBlock};
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping};
-use agewell_layout::lfs::{
-    AdaptiveLog, Ages, Header, LogSetting, LogShape, ReorganisingLog, Trigger, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{AdaptiveLog, LogSetting, LogShape, ReorganisingLog};
 use agewell_layout::reorganise::{Decide, Related, ReorganisationCounts, ReorganiseSetting, When};
 
 use crate::bench_disk::{HP_97560, HeadDisk};
@@ -29,23 +27,10 @@ fn setting(blocks: u32, utilization: f64, logs: u32, collect: Collect) -> LogSet
     let capacity = f64::from(blocks) / utilization;
     let segments = (capacity / f64::from(SEGMENT_BLOCKS)).ceil() as u32 + 2 * logs;
     LogSetting {
-        shape: LogShape::uniform(segments, SEGMENT_BLOCKS).unwrap(),
-        blocks,
-        clients: 1,
         buffer_blocks: SEGMENT_BLOCKS,
-        victim: Victim::Greedy,
         collect,
-        trigger: Trigger::NoFreeSegment,
-        batch_segments: 0,
         reserve_segments: logs,
-        eligible_garbage: 0.0,
-        header: Header::Free,
-        ages: Ages::default(),
-        join_holes: true,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        disk: HP_97560,
-        stream: RandomStreams::new(1).stream("victims"),
+        ..LogSetting::plain(LogShape::uniform(segments, SEGMENT_BLOCKS).unwrap(), blocks, HP_97560)
     }
 }
 

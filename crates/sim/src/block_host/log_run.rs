@@ -219,7 +219,8 @@ impl LogRun<'_> {
         let setting = log_setting(prepared, layout, 1)?;
         let blocks = log.blocks();
         // A log too large for the oracle's many classes has no such figure; the run itself stands.
-        let replayed = oracle::replay(events, preloaded, blocks, segment_blocks, garbage, &setting);
+        let replayed =
+            oracle::replay(events, preloaded, blocks, segment_blocks, garbage, setting.disk);
         let Ok(counts) = replayed else {
             for name in ["lower_bound_write_amplification", "lower_bound_overall_write_cost"] {
                 values.insert(name.into(), Value::Null);

@@ -8,11 +8,9 @@
 
 use super::log_setup::garbage_capacity;
 use super::placement::AnyPlacement;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
-use agewell_layout::lfs::{
-    Ages, Counts, Header, Log, LogError, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse,
-};
+use agewell_layout::lfs::{Counts, Log, LogError, LogSetting, LogShape, Trigger, Unpriced};
 
 /// Classes of lifetime: as many as a log may have.
 const CLASSES: usize = 256;
@@ -53,7 +51,7 @@ pub(crate) fn replay(
     blocks: u32,
     segment_blocks: u32,
     garbage: f64,
-    like: &LogSetting,
+    disk: CostModel,
 ) -> Result<Counts, LogError> {
     // A deletion is a death, so it stands for a write of the same block that takes no place.
     let named: Vec<u32> = events.iter().map(|event| event & !DELETION).collect();
@@ -77,21 +75,8 @@ pub(crate) fn replay(
     let full = |_| LogError::Full { live: u64::from(blocks), capacity: room as u64 };
     let shape = LogShape::uniform(segments, segment_blocks).map_err(full)?;
     let setting = LogSetting {
-        shape,
-        blocks,
-        clients: 1,
-        buffer_blocks: 1,
-        victim: Victim::Greedy,
-        collect: Collect::Always(Mechanism::Clean),
         trigger: Trigger::GarbageShare(garbage),
-        eligible_garbage: 0.0,
-        ages: Ages::default(),
-        header: Header::Free,
-        zone_use: ZoneUse::Any,
-        tracks_cache: false,
-        batch_segments: 0,
-        reserve_segments: 1,
-        ..like.clone()
+        ..LogSetting::plain(shape, blocks, disk)
     };
     let oracle = Oracle::new(deaths, blocks as usize, segment_blocks, CLASSES);
     let mut log = Log::new(setting, AnyPlacement::Oracle(oracle)).map_err(full)?;

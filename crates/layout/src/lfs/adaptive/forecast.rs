@@ -141,9 +141,8 @@ mod tests {
 
     use super::*;
     use crate::lfs::policy::cost::CostModel;
-    use crate::lfs::policy::mechanism::{Collect, Mechanism};
     use crate::lfs::policy::placement::NoSeparation;
-    use crate::lfs::{Ages, Header, LogSetting, LogShape, Trigger, Unpriced, Victim, ZoneUse};
+    use crate::lfs::{Header, LogSetting, LogShape, Unpriced};
 
     const BLOCKS: u32 = 20_000;
     const DISK: CostModel = CostModel {
@@ -212,23 +211,9 @@ mod tests {
     /// A log that holds `BLOCKS` blocks.
     fn filled_log() -> Log<NoSeparation> {
         let setting = LogSetting {
-            shape: LogShape::uniform(BLOCKS / 32 * 5 / 4, 32).unwrap(),
-            blocks: BLOCKS,
-            clients: 1,
             buffer_blocks: 32,
-            victim: Victim::Greedy,
-            collect: Collect::Always(Mechanism::Clean),
-            trigger: Trigger::NoFreeSegment,
-            batch_segments: 0,
-            reserve_segments: 1,
-            eligible_garbage: 0.0,
             header: Header::Block,
-            ages: Ages::default(),
-            join_holes: true,
-            zone_use: ZoneUse::Any,
-            tracks_cache: false,
-            disk: DISK,
-            stream: RandomStreams::new(1).stream("victims"),
+            ..LogSetting::plain(LogShape::uniform(BLOCKS / 32 * 5 / 4, 32).unwrap(), BLOCKS, DISK)
         };
         let mut log = Log::new(setting, NoSeparation).unwrap();
         (0..BLOCKS).for_each(|block| log.preload(block, &mut Unpriced).unwrap());
