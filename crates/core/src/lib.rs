@@ -7,19 +7,23 @@
 mod address;
 mod daily_window;
 mod file_request;
+mod overflow;
 mod quantity;
 mod random;
 mod request;
 mod suggest;
+mod text_file;
 mod time;
 
 pub use address::{SECTOR_BYTES, Sector, SectorCount};
 pub use daily_window::{DAY_NS, DailyWindow, DailyWindowError};
 pub use file_request::{FileAction, FileRequest};
+pub use overflow::{Overflow, within_64_bits};
 pub use quantity::{
     QuantityError, parse_bytes, parse_bytes_per_second, parse_duration, parse_duration_ns,
 };
 pub use random::{RandomStreams, Stream, chance, mix, uniform_below};
 pub use request::{BlockRequest, Operation};
 pub use suggest::{nearest, unknown_key_message};
+pub use text_file::{TEXT_BYTES_MAX, read_bounded, read_text};
 pub use time::{SimDuration, SimTime};

@@ -203,7 +203,7 @@ impl DeviceParameters {
     /// If the file cannot be read, is not TOML, has a wrong, missing or unknown key, or contradicts itself.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, DeviceError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
+        let text = agewell_core::read_text(path)
             .map_err(|source| DeviceError::Read { path: path.to_owned(), source })?;
         Self::from_toml(&path.display().to_string(), &text)
     }

@@ -16,6 +16,9 @@ use crate::target::Refusals;
 /// What such a file says it is.
 pub(super) const KIND: &str = "agewell-checkpoint";
 
+/// Bytes of the longest that is read, chosen by us: some 50 million operations without room.
+const BYTES_MAX: u64 = 1 << 30;
+
 /// The version that is written and read.
 pub(super) const VERSION: u32 = 1;
 
@@ -56,7 +59,7 @@ impl Checkpoint {
     /// # Errors
     /// If there is none, or if it is not one.
     pub fn read(path: &Path) -> Result<Self, AgeError> {
-        let text = match fs::read_to_string(path) {
+        let text = match agewell_core::read_bounded(path, BYTES_MAX) {
             Ok(text) => text,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
                 return Err(AgeError::Input(format!(
@@ -73,7 +76,7 @@ impl Checkpoint {
             ))
         };
         let value: serde_json::Value =
-            serde_json::from_str(&text).map_err(|why| unreadable(&why.to_string()))?;
+            serde_json::from_slice(&text).map_err(|why| unreadable(&why.to_string()))?;
         if value["kind"] != KIND || value["version"] != VERSION {
             return Err(unreadable("another kind or version"));
         }

@@ -5,7 +5,6 @@
 //! bytes, and the end as a number of operations.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -92,7 +91,7 @@ impl Recipe {
     /// # Errors
     /// If it cannot be read or is none.
     pub fn read(path: &Path) -> Result<Self, AgeError> {
-        let text = fs::read_to_string(path).map_err(AgeError::io("read", path))?;
+        let text = agewell_core::read_text(path).map_err(AgeError::io("read", path))?;
         let wrong = |why: &str| {
             AgeError::Input(format!(
                 "{}: not a recipe ({why}); make one with agewell age --save-recipe",

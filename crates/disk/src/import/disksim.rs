@@ -312,7 +312,7 @@ fn read_seek_file(mechanics: &Block) -> Result<SeekCurve, DeviceError> {
         .ok_or_else(|| mechanics.missing("Full seek curve"))?;
     let line = mechanics.get("Full seek curve").map_or(mechanics.line, |value| value.line);
     let path = beside(&mechanics.file, name);
-    let text = std::fs::read_to_string(&path).map_err(|cause| {
+    let text = agewell_core::read_text(&path).map_err(|cause| {
         error(
             &mechanics.file,
             line,

@@ -52,7 +52,7 @@ pub(super) fn error(file: &Path, line: usize, message: impl Into<String>) -> Dev
 
 /// Every top-level block of the file at `path`.
 pub(super) fn read_blocks(path: &Path) -> Result<Vec<Block>, DeviceError> {
-    let text = std::fs::read(path)
+    let text = agewell_core::read_bounded(path, agewell_core::TEXT_BYTES_MAX)
         .map_err(|source| DeviceError::Read { path: path.to_owned(), source })?;
     let text = String::from_utf8_lossy(&text);
     let mut parser = Parser { file: path, tokens: tokens(path, &text)?, at: 0 };

@@ -178,12 +178,9 @@ fn wrong(path: &Path, what: &str) -> AgeError {
 
 fn rows(path: &Path, columns: usize) -> Result<Vec<Row>, AgeError> {
     let wrong = |what: String| wrong(path, &what);
-    let length = std::fs::metadata(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
-    if length.len() > FILE_BYTES_MAX {
-        return Err(wrong("is too long for a distribution".to_owned()));
-    }
-    let text =
-        std::fs::read_to_string(path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+    let text = agewell_core::read_bounded(path, FILE_BYTES_MAX)
+        .map_err(|why| wrong(format!("cannot be read: {why}")))?;
+    let text = String::from_utf8(text).map_err(|_| wrong("is not UTF-8 text".to_owned()))?;
     let mut lines = text.lines();
     let count = lines.next().and_then(|line| line.trim().parse::<usize>().ok());
     let count = count.filter(|count| (1..=ROWS_MAX).contains(count));
