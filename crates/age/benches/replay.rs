@@ -62,7 +62,9 @@ impl Target for Nothing {
     fn assume(&mut self, _operations: &[Operation]) -> Result<(), AgeError> {
         Ok(())
     }
-    fn set_redoing(&mut self, _redoing: bool) {}
+    fn roll_back(&mut self) -> Result<(), AgeError> {
+        Ok(())
+    }
     fn refusals(&self) -> Refusals {
         Refusals::default()
     }

@@ -6,11 +6,12 @@
 //!
 //! **Resuming.** A checkpoint says how many operations are done, not what the target holds. To
 //! resume, the operations are planned again from the start, and those done are only taken note of.
-//! A killed replay may have done any of the operations between its last checkpoint and the next;
-//! they are done once more, and the target accepts that they may have been. Because operations of
-//! one file keep their order, and each sets a size that does not depend on what was there before or
-//! only grows it, files and sizes end as if nothing had happened. Where files were refused for want
-//! of room they may differ, because room depends on more than the operations.
+//! A killed replay may have done any of the operations behind its last checkpoint. The target takes
+//! them back as far as names go ([`Target::roll_back`]), and they are done as for the first time.
+//! Because operations of one file keep their order, and each sets a size that does not depend on
+//! what was there before or only grows it, files and sizes end as if nothing had happened. Where
+//! files were refused for want of room they may differ, because room depends on more than the
+//! operations.
 //!
 //! Cost beside the target's: some 150 ns an operation for the plan (a utilization held; the
 //! benchmark `replay`), and a small file written every
@@ -395,14 +396,15 @@ where
         Some(checkpoint) => checkpoint.usage_before,
         None => target.usage()?.into(),
     };
+    let fragment_bytes = target.fragment_bytes().unwrap_or(block_bytes);
     let live_limit = options.live_limit.or_else(|| {
         options.utilization.map(|share| LiveLimit {
             bytes: limit_bytes(share, usage_before),
             block_bytes,
-            fragment_bytes: target.fragment_bytes().unwrap_or(block_bytes),
+            fragment_bytes,
         })
     });
-    let planner = Planner::new(workload, options, block_bytes, live_limit);
+    let planner = Planner::new(workload, options, (block_bytes, fragment_bytes), live_limit);
     let mut state = Replay {
         target,
         planner,
@@ -421,7 +423,6 @@ where
         utilization_max: 0.0,
         checkpoint_at: 0,
         sampled_at: 0,
-        redoing: false,
     };
     let mut stop = None;
     if let Some(checkpoint) = earlier {
@@ -478,7 +479,6 @@ struct Replay<'a, 'l, 't, S, T: ?Sized> {
     /// Operations planned at the last checkpoint, and at the last sample.
     checkpoint_at: u64,
     sampled_at: u64,
-    redoing: bool,
 }
 
 impl<S, T> Replay<'_, '_, '_, S, T>
@@ -512,8 +512,7 @@ where
         self.checkpoint_at = position;
         self.sampled_at = checkpoint.sampled_at;
         if checkpoint.finished.is_none() {
-            self.redoing = true;
-            self.target.set_redoing(true);
+            self.target.roll_back()?;
         }
         Ok(checkpoint.finished)
     }
@@ -645,18 +644,14 @@ where
             // good: more is done twice, with the same end.
             return Ok(());
         }
-        written?;
-        if self.redoing {
-            self.redoing = false;
-            self.target.set_redoing(false);
-        }
-        Ok(())
+        written
     }
 
     fn finish(mut self, stop: StopReason) -> Result<ReplayReport, AgeError> {
         let layout: LayoutCounts = self.target.layout_counts()?;
         let usage = self.target.usage()?;
         self.utilization_max = self.utilization_max.max(usage.utilization());
+        self.target.finish()?;
         self.write_checkpoint(Some(stop))?;
         Ok(ReplayReport {
             stop,

@@ -112,15 +112,26 @@ pub trait Target {
     /// If they cannot have been done.
     fn assume(&mut self, operations: &[Operation]) -> Result<(), AgeError>;
 
-    /// From now on, or no longer, operations may be done for the second time, because it is not
-    /// known how far a replay had come when it was killed.
-    fn set_redoing(&mut self, redoing: bool);
-
     /// What earlier outcomes left away, for a replay that is resumed.
     fn refusals(&self) -> Refusals;
 
     /// Sets what earlier outcomes left away.
     fn restore(&mut self, refusals: &Refusals);
+
+    /// Takes back what an earlier replay, which was killed, did beyond what this one was told to
+    /// assume: it is not known how far it had come.
+    ///
+    /// # Errors
+    /// If what it did cannot be seen or not be taken back.
+    fn roll_back(&mut self) -> Result<(), AgeError>;
+
+    /// Every operation is done.
+    ///
+    /// # Errors
+    /// If the target lost something that no operation took away.
+    fn finish(&mut self) -> Result<(), AgeError> {
+        Ok(())
+    }
 
     /// Bytes of the smallest piece that the end of a small file takes, where that is less than a
     /// block.

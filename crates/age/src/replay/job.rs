@@ -254,8 +254,7 @@ impl Job {
                 checkpoint.display()
             )));
         }
-        let options = DirectoryOptions { allow_occupied: true, ..options.clone() };
-        DirectoryTarget::open(path, options)
+        DirectoryTarget::reopen(path, options.clone())
     }
 
     fn finish_directory(&self, target: &mut DirectoryTarget) -> Result<Value, AgeError> {

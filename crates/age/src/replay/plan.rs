@@ -68,7 +68,7 @@ pub struct Planned {
     pub time_ns: u64,
     /// Files that live by the workload.
     pub live_files: u64,
-    /// Their bytes in whole blocks and fragments.
+    /// Their bytes in whole blocks and, where the target has them, fragments.
     pub live_bytes: u64,
     /// A digest of their numbers, sizes and directories.
     pub live_digest: u64,
@@ -114,13 +114,13 @@ impl<S: Iterator<Item = Result<Operation, AgeError>>> Planner<S> {
     pub(super) fn new(
         source: S,
         options: &ReplayOptions,
-        block_bytes: u64,
+        (block_bytes, fragment_bytes): (u64, u64),
         live_limit: Option<LiveLimit>,
     ) -> Self {
         Self {
             source: Copies::new(source, options.copies, options.streams),
             block_bytes: live_limit.map_or(block_bytes, |limit| limit.block_bytes).max(1),
-            fragment_bytes: live_limit.map_or(block_bytes, |limit| limit.fragment_bytes).max(1),
+            fragment_bytes: live_limit.map_or(fragment_bytes, |limit| limit.fragment_bytes).max(1),
             limit_bytes: live_limit.map(|limit| limit.bytes),
             hold: options.hold,
             sync_every: options.sync_every,

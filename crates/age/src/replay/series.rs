@@ -14,7 +14,7 @@ use crate::table_file::{TableKind, TableWriter};
 const KIND: TableKind = TableKind { name: "aging-series", version: 1 };
 
 /// A target at one moment of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SeriesRow {
     /// Day of the workload, from 0, at whose end this was.
     pub day: u64,
@@ -26,7 +26,7 @@ pub struct SeriesRow {
     pub written_bytes: u64,
     /// Files that live.
     pub live_files: u64,
-    /// Their bytes in whole blocks.
+    /// Their bytes in whole blocks and, where the target has them, fragments.
     pub live_bytes: u64,
     /// Bytes in use, as the target tells.
     pub used_bytes: u64,

@@ -17,6 +17,7 @@ mod data;
 mod lane;
 mod layout;
 mod places;
+mod rollback;
 
 pub(crate) use self::data::Pool;
 pub(crate) use self::places::{directory_name, file_name};
@@ -30,7 +31,7 @@ use rustix::io::Errno;
 
 use self::lane::{Job, Lane, Shared, state};
 use self::layout::Sample;
-use self::places::{Places, Presence};
+use self::places::{Places, Presence, is_ours};
 use super::{LayoutCounts, Outcome, Refusals, Target, Usage};
 use crate::source::{self, TakeOptions};
 use crate::{Action, AgeError, NO_TIME, Operation, Snapshot};
@@ -134,7 +135,6 @@ pub struct DirectoryTarget {
     states: Vec<AtomicU8>,
     lanes: Vec<Lane>,
     segment: u32,
-    redoing: bool,
     /// Directories to be removed at the end of the segment: where in the operations, which.
     removals: Vec<(u32, u32)>,
     /// The last segment that removed or made each directory.
@@ -149,11 +149,18 @@ impl DirectoryTarget {
     /// If it is not a directory, is on the system's own disk or not empty without being allowed to
     /// be, or cannot be opened; if the options make no sense.
     pub fn open(path: &Path, options: DirectoryOptions) -> Result<Self, AgeError> {
+        let target = Self::reopen(path, options)?;
+        refuse_occupied(path, &target.places, target.options.allow_occupied)?;
+        Ok(target)
+    }
+
+    /// The directory at `path`, whatever an earlier replay left in it.
+    ///
+    /// # Errors
+    /// As [`DirectoryTarget::open`], but for what is in it.
+    pub fn reopen(path: &Path, options: DirectoryOptions) -> Result<Self, AgeError> {
         check(&options)?;
         let root = open_root(path, &options)?;
-        if !options.allow_occupied {
-            refuse_occupied(path, &root)?;
-        }
         let threads = options.threads;
         let lanes = (0..threads).map(|_| Lane::new(&options)).collect();
         Ok(Self {
@@ -163,7 +170,6 @@ impl DirectoryTarget {
             states: Vec::new(),
             lanes,
             segment: NO_SEGMENT,
-            redoing: false,
             removals: Vec::new(),
             remade: Vec::new(),
             sample: Sample::default(),
@@ -250,14 +256,11 @@ impl DirectoryTarget {
     fn make_directory(&mut self, operation: &Operation) -> Result<Outcome, AgeError> {
         let (directory, parent) = (operation.file, operation.directory);
         if !self.places.pin(parent)? {
-            // While redoing: the parent is removed further on, and this one before it.
-            let presence = if self.redoing { Presence::Live } else { Presence::Refused };
-            self.places.set(directory, parent, presence);
+            self.places.set(directory, parent, Presence::Refused);
             return Ok(Outcome::Skipped);
         }
         let (presence, outcome) = match self.places.make(directory, parent) {
             Ok(()) => (Presence::Live, Outcome::Done),
-            Err(Errno::EXIST) if self.redoing => (Presence::Live, Outcome::Done),
             Err(Errno::NOSPC | Errno::DQUOT) => (Presence::Refused, Outcome::NoSpace),
             Err(why) => {
                 self.places.set(directory, parent, Presence::Absent);
@@ -305,7 +308,6 @@ impl DirectoryTarget {
             states: &self.states,
             operations,
             options: &self.options,
-            redoing: self.redoing,
         };
         let busy = self.lanes.iter().filter(|lane| !lane.jobs.is_empty()).count();
         let results: Vec<Result<(), AgeError>> = if busy <= 1 {
@@ -348,16 +350,14 @@ impl DirectoryTarget {
         let parent = self.places.parent(directory);
         let reachable = self.places.pin(parent)?;
         let mut removed = if reachable { self.places.remove(directory) } else { Err(Errno::NOENT) };
-        if removed == Err(Errno::NOTEMPTY) && (self.redoing || self.any_leftover()) {
-            // What was made in it after it was made again, and will be once more; or what could
-            // not be removed for want of room.
+        if removed == Err(Errno::NOTEMPTY) && self.any_leftover() {
+            // What could not be removed for want of room.
             self.empty(directory)?;
             removed = self.places.remove(directory);
         }
         let outcome = match removed {
             Ok(()) => Outcome::Done,
             Err(Errno::NOENT) if presence == Presence::Refused => Outcome::Skipped,
-            Err(Errno::NOENT) if self.redoing => Outcome::Done,
             Err(Errno::NOSPC | Errno::DQUOT) => return Ok(Outcome::NoSpace),
             Err(why) => {
                 let path = self.places.path(directory);
@@ -468,8 +468,21 @@ impl Target for DirectoryTarget {
         Ok(())
     }
 
-    fn set_redoing(&mut self, redoing: bool) {
-        self.redoing = redoing;
+    fn roll_back(&mut self) -> Result<(), AgeError> {
+        self.take_back()
+    }
+
+    fn finish(&mut self) -> Result<(), AgeError> {
+        let missing = |seen: &&AtomicU8| seen.load(Ordering::Relaxed) == state::MISSING;
+        let count = self.states.iter().filter(missing).count();
+        if count == 0 {
+            return Ok(());
+        }
+        Err(AgeError::Run(format!(
+            "{}: {count} files were gone when the replay was resumed, and the workload does not \
+             remove them; someone else did, or power was lost: empty the target and begin anew",
+            self.path.display()
+        )))
     }
 
     fn refusals(&self) -> Refusals {
@@ -598,11 +611,22 @@ fn open_root(path: &Path, options: &DirectoryOptions) -> Result<OwnedFd, AgeErro
     Ok(root)
 }
 
-fn refuse_occupied(path: &Path, root: &OwnedFd) -> Result<(), AgeError> {
+/// Refuses what is not empty; if that is allowed, what holds a name that could be taken for ours.
+fn refuse_occupied(path: &Path, places: &Places, allowed: bool) -> Result<(), AgeError> {
     let list = |why: Errno| AgeError::io("list", path)(why.into());
-    for entry in Dir::read_from(root).map_err(list)? {
+    for entry in Dir::read_from(places.root()).map_err(list)? {
         let entry = entry.map_err(list)?;
         let name = entry.file_name().to_bytes();
+        if allowed {
+            if is_ours(name) {
+                return Err(AgeError::Input(format!(
+                    "{}: it holds '{}', a name such as the replay gives; use a directory without",
+                    path.display(),
+                    String::from_utf8_lossy(name)
+                )));
+            }
+            continue;
+        }
         if !matches!(name, b"." | b"..") && name != LOST_AND_FOUND {
             return Err(AgeError::Input(format!(
                 "{}: not empty (it holds '{}'); empty it, go on with --resume, or say \

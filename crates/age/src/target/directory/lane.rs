@@ -32,6 +32,9 @@ pub(super) mod state {
     pub(in super::super) const SHORT: u8 = 3;
     /// There, although the workload removed it: even that took room.
     pub(in super::super) const LEFTOVER: u8 = 4;
+    /// Removed by an earlier replay that was killed; the operation that did so comes again, and
+    /// whatever comes before it finds nothing to do.
+    pub(in super::super) const MISSING: u8 = 5;
 }
 
 /// An operation that a lane is to do.
@@ -52,8 +55,6 @@ pub(super) struct Shared<'a> {
     pub(super) states: &'a [AtomicU8],
     pub(super) operations: &'a [Operation],
     pub(super) options: &'a DirectoryOptions,
-    /// Whether operations may have been done before.
-    pub(super) redoing: bool,
 }
 
 #[derive(Debug)]
@@ -164,6 +165,12 @@ impl Lane {
     fn whole(&mut self, shared: Shared, job: Job) -> Result<Outcome, AgeError> {
         let operation = shared.operations[job.index as usize];
         let seen = shared.states[operation.file as usize].load(Ordering::Relaxed);
+        if seen == state::MISSING {
+            if operation.action == Action::Delete {
+                shared.states[operation.file as usize].store(state::ABSENT, Ordering::Relaxed);
+            }
+            return Ok(Outcome::Done);
+        }
         match operation.action {
             Action::Create => self.create(shared, job, &operation, seen),
             Action::Write => {
@@ -190,13 +197,12 @@ impl Lane {
     ) -> Result<Outcome, AgeError> {
         let set = |value| shared.states[operation.file as usize].store(value, Ordering::Relaxed);
         let Some(directory) = shared.places.descriptor(operation.directory) else {
-            // While redoing: its directory is removed further on, and the file before it.
-            set(if shared.redoing { state::LIVE } else { state::REFUSED });
+            set(state::REFUSED);
             return Ok(Outcome::Skipped);
         };
         file_name(operation.file, &mut self.name);
         let mut flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        flags |= if shared.redoing || seen == state::LEFTOVER {
+        flags |= if seen == state::LEFTOVER {
             OFlags::TRUNC
         } else {
             // What is there and not ours stays as it is.
@@ -226,6 +232,9 @@ impl Lane {
         size_bytes: u64,
     ) -> Result<Outcome, AgeError> {
         let seen = shared.states[operation.file as usize].load(Ordering::Relaxed);
+        if seen == state::MISSING {
+            return Ok(Outcome::Done);
+        }
         let Some(open) = self.open(shared, job, operation, seen)? else {
             return Ok(Outcome::Skipped);
         };
@@ -326,7 +335,6 @@ impl Lane {
         };
         match removed {
             Ok(()) => set(state::ABSENT),
-            Err(Errno::NOENT) if shared.redoing => set(state::ABSENT),
             // A copy-on-write file system needs room even for this.
             Err(Errno::NOSPC | Errno::DQUOT) => {
                 set(state::LEFTOVER);
@@ -361,13 +369,6 @@ impl Lane {
         };
         match moved {
             Ok(()) => Ok(Outcome::Done),
-            // It was moved already, or is removed with its new directory further on.
-            Err(Errno::NOENT) if shared.redoing && to.is_some() => Ok(Outcome::Done),
-            Err(Errno::NOENT) if shared.redoing => {
-                self.delete(shared, job, operation, seen)?;
-                shared.states[operation.file as usize].store(state::LIVE, Ordering::Relaxed);
-                Ok(Outcome::Done)
-            }
             Err(why) => {
                 let full = matches!(why, Errno::NOSPC | Errno::DQUOT);
                 let no_place = to.is_none() && why == Errno::NOENT;
@@ -429,7 +430,7 @@ impl Lane {
     }
 
     /// Where in `self.open` the file of `operation` is, opened if it was not; nothing if it is not
-    /// to be touched, or if it is gone while operations are done for the second time.
+    /// to be touched.
     fn open(
         &mut self,
         shared: Shared,
@@ -438,7 +439,7 @@ impl Lane {
         seen: u8,
     ) -> Result<Option<usize>, AgeError> {
         if seen != state::LIVE {
-            if seen == state::ABSENT && !shared.redoing {
+            if seen == state::ABSENT {
                 return Err(failed("use", shared, job, operation, Errno::NOENT));
             }
             return Ok(None);
@@ -459,7 +460,6 @@ impl Lane {
         };
         match opened {
             Ok(descriptor) => Ok(Some(self.keep_open(job.stream, file, descriptor))),
-            Err(Errno::NOENT) if shared.redoing => Ok(None),
             Err(why) => Err(failed("open", shared, job, operation, why)),
         }
     }

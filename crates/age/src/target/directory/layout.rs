@@ -115,7 +115,6 @@ impl DirectoryTarget {
         };
         let descriptor = match opened {
             Ok(descriptor) => descriptor,
-            Err(Errno::NOENT) if self.redoing => return Ok(true),
             Err(why) => return Err(fail("open", why)),
         };
         match map.read(&descriptor, extents) {

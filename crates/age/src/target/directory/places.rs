@@ -62,6 +62,22 @@ pub(crate) fn directory_name(directory: u32) -> String {
     format!("d{directory:08x}")
 }
 
+/// The number in `name` if it is one that [`file_name`] or [`directory_name`] gives, `first` its
+/// first letter.
+pub(super) fn number_of(name: &[u8], first: u8) -> Option<u32> {
+    let digits = name.strip_prefix(&[first])?;
+    let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+    if digits.len() != 8 || !digits.iter().all(lower) {
+        return None;
+    }
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// Whether `name` is such as files and directories are given.
+pub(super) fn is_ours(name: &[u8]) -> bool {
+    number_of(name, b'f').or_else(|| number_of(name, b'd')).is_some()
+}
+
 impl Places {
     pub(super) fn new(root_path: PathBuf, root: OwnedFd) -> Self {
         let root_place = Place { parent: ROOT, presence: Presence::Live, pinned: 0 };
@@ -103,6 +119,11 @@ impl Places {
         self.known[index].parent = parent;
         self.known[index].presence = presence;
         self.open[index] = None;
+    }
+
+    /// One more than the highest number known.
+    pub(super) fn count(&self) -> u32 {
+        self.known.len() as u32
     }
 
     pub(super) fn parent(&self, directory: u32) -> u32 {
