@@ -2,6 +2,7 @@
 //!
 //! Nothing here writes to what it reads.
 
+mod extents;
 pub mod image;
 pub mod live;
 

@@ -43,7 +43,8 @@ fn printed_flags(extent: &Extent) -> BTreeSet<&'static str> {
 }
 
 /// Every file has the extents that `filefrag` prints, in the same order with the same flags;
-/// `place` turns its addresses into those of the device.
+/// `place` turns its addresses into those of the device. The kernel may tell `filefrag` in pieces
+/// what it tells us in one, so what goes on in the file and on the device counts as one extent.
 fn agrees_with_filefrag(top: &Path, snapshot: &Snapshot, place: impl Fn(u64) -> u64) {
     let Some(printed) = filefrag(top) else {
         println!("skipped: filefrag is missing");
@@ -62,7 +63,7 @@ fn agrees_with_filefrag(top: &Path, snapshot: &Snapshot, place: impl Fn(u64) -> 
                 (extent.logical_bytes, extent.physical_bytes, extent_end, printed_flags(extent))
             })
             .collect();
-        let expected: Vec<_> = printed
+        let expected = printed
             .iter()
             .map(|(logical, physical, length, flags)| {
                 let flags: BTreeSet<&str> =
@@ -71,12 +72,28 @@ fn agrees_with_filefrag(top: &Path, snapshot: &Snapshot, place: impl Fn(u64) -> 
                 let physical = if placeless { 0 } else { place(*physical) };
                 (*logical, physical, logical + length, flags)
             })
-            .collect();
+            .fold(Vec::new(), joined);
         assert_eq!(told, expected, "{}", path.display());
         extents += told.len();
         several += usize::from(told.len() > 1);
     }
     assert!(extents > 1000 && several > 30, "{extents} extents, {several} files with several");
+}
+
+/// Start in the file, start on the device, end in the file, flags.
+type Piece<'a> = (u64, u64, u64, BTreeSet<&'a str>);
+
+fn joined<'a>(mut pieces: Vec<Piece<'a>>, piece: Piece<'a>) -> Vec<Piece<'a>> {
+    let whole = !piece.3.contains("encoded") && !piece.3.contains("inline");
+    if let Some(before) = pieces.last_mut().filter(|before| whole && before.3 == piece.3)
+        && before.2 == piece.0
+        && (piece.3.contains("unknown_loc") || before.1 + (before.2 - before.0) == piece.1)
+    {
+        before.2 = piece.2;
+        return pieces;
+    }
+    pieces.push(piece);
+    pieces
 }
 
 /// What the device holds where the snapshot says that a file lies is what the file holds.
@@ -394,18 +411,21 @@ fn accessed_directly(top: &Path) -> BTreeMap<&'static str, i64> {
 #[test]
 fn delayed_data() {
     let Some(mounted) = Mounted::new("ext4", 100, &["-b", "4096"]) else { return };
-    let path = mounted.top().join("late");
-    std::fs::write(&path, vec![1; 100_000]).expect("there is room");
-    let unknown = |snapshot: &Snapshot| {
+    let unknown = |path: &Path, snapshot: &Snapshot| {
         let file = find(snapshot, path.symlink_metadata().expect("a file").ino());
         let extents = snapshot.extents_of(file);
         assert_eq!(extents.iter().map(|extent| extent.length_bytes).sum::<u64>(), 25 * 4096);
         extents.iter().all(|extent| extent.flags.any(ExtentFlags::UNKNOWN))
     };
-    assert!(unknown(&taken(&mounted.top())));
+    // The kernel writes when it likes, which on a busy machine may be at once: not every time.
+    let waited = (0..50).map(|count| mounted.top().join(format!("late{count}"))).find(|path| {
+        std::fs::write(path, vec![1; 100_000]).expect("there is room");
+        unknown(path, &taken(&mounted.top()))
+    });
+    let path = waited.expect("one of 50 files waits in memory");
     let synced = TakeOptions { sync: true, ..options() };
     let synced = take(&mounted.top(), &synced, &mut |_| Ok(())).expect("a mounted tree");
-    assert!(!unknown(&synced));
+    assert!(!unknown(&path, &synced));
 }
 
 /// What is mounted below, or bound from elsewhere, is left out and counted.

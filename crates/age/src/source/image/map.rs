@@ -1,7 +1,7 @@
-//! Extents, free extents and the bound on work while they are gathered.
+//! Free extents and the bound on work while they are gathered.
 
 use super::fault::Fault;
-use crate::{Extent, ExtentFlags, FreeExtent};
+use crate::FreeExtent;
 
 /// How many blocks of metadata may still be read.
 ///
@@ -25,23 +25,6 @@ impl Budget {
             Fault::corrupt("the files have more blocks of metadata than the file system has blocks")
         })
     }
-}
-
-/// Appends `next` to the extents of one file, which begin at `first`; it joins the last one where
-/// both lie side by side and are alike.
-pub(super) fn push_extent(extents: &mut Vec<Extent>, first: usize, next: Extent) {
-    if let Some(last) = extents[first..].last_mut() {
-        debug_assert!(last.logical_bytes + last.length_bytes <= next.logical_bytes);
-        if last.flags == next.flags
-            && !last.flags.any(ExtentFlags::INLINE)
-            && last.logical_bytes + last.length_bytes == next.logical_bytes
-            && last.physical_bytes + last.length_bytes == next.physical_bytes
-        {
-            last.length_bytes += next.length_bytes;
-            return;
-        }
-    }
-    extents.push(next);
 }
 
 /// What is free, gathered by ascending address.

@@ -9,8 +9,8 @@
 //! sorted twice.
 
 use super::super::Progress;
+use super::super::extents::push_extent;
 use super::fault::Fault;
-use super::map::push_extent;
 use super::tell;
 use crate::{Extent, FileKind, FileSystemFacts, FreeExtent, NO_TIME, Snapshot, SnapshotFile};
 

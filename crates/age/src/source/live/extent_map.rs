@@ -2,10 +2,15 @@
 //!
 //! Source: Linux `Documentation/filesystems/fiemap.rst`. A file that is written meanwhile may be
 //! told with extents that overlap; they are cut so that they ascend, and the caller learns of it.
+//!
+//! Where a kernel ends an extent depends on what it has in memory (ext4 joins in its extent status
+//! tree what the disk holds in pieces, and forgets it under pressure). So extents that go on in the
+//! file and on the device alike are joined here: the same file gives the same extents at any moment.
 
 use rustix::fd::AsFd;
 use rustix::io::{Errno, Result};
 
+use super::super::extents::push_extent;
 use super::kernel::{ExtentBuffer, MappedExtent};
 use crate::{Extent, ExtentFlags};
 
@@ -48,7 +53,7 @@ impl ExtentMap {
     /// Appends the extents of `file` to `extents`; `false` if they contradicted each other and were
     /// cut.
     pub(crate) fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
-        let mut reached_bytes = 0;
+        let (first, mut reached_bytes) = (extents.len(), 0);
         let mut consistent = true;
         loop {
             let mut last = true;
@@ -58,7 +63,7 @@ impl ExtentMap {
                 if let Some(extent) = cut(&mapped, reached_bytes) {
                     consistent &= extent.logical_bytes == mapped.logical_bytes;
                     reached_bytes = extent.logical_bytes + extent.length_bytes;
-                    extents.push(extent);
+                    push_extent(extents, first, extent);
                 } else {
                     consistent = false;
                 }
