@@ -1,9 +1,9 @@
 //! A drive that holds several commands at once and serves next the one that it can begin first.
 //!
-//! "Rotational position ordering": of the commands that it holds, the drive takes the one with the
-//! least seek plus rotation, and then the next of those left and those that have come for the place
-//! (Intel & Seagate, Serial ATA Native Command Queuing, 2003). The order is the drive's own; of two
-//! that it can begin at the same time the one sent first is served first.
+//! "Rotational position ordering": of the commands that it holds, the drive takes the one whose data
+//! its heads reach first ([`Device::positioning`]), and then the next of those left and those that have
+//! come for the place (Intel & Seagate, Serial ATA Native Command Queuing, 2003). The order is the
+//! drive's own; of two that it can begin at the same time the one sent first is served first.
 //!
 //! Invariants: every request is served once; never more than `depth` are held; a request that is no
 //! data transfer, or one that may not overtake, waits for all before it and is waited for by all
@@ -68,7 +68,8 @@ impl Held {
             self.0.clear();
             return only as usize;
         }
-        let claim = |number: u32| (device.positioning(now, &requests[number as usize]), number);
+        let moment = device.moment(now);
+        let claim = |number: u32| (device.positioning(&moment, &requests[number as usize]), number);
         let claims = self.0.iter().map(|number| claim(*number)).enumerate();
         let nearest = claims.min_by_key(|(_, claim)| *claim).expect("a request is held");
         self.0.swap_remove(nearest.0) as usize

@@ -2,6 +2,8 @@
 
 use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
+use crate::mechanical::Mechanics;
+
 /// What serving one request cost, and where the time went.
 ///
 /// The parts are the time that the request itself was held up by each cause; parts that a drive overlaps (bus and
@@ -113,6 +115,17 @@ pub enum Refused {
     },
 }
 
+/// An instant at which a device would be issued its next request, and how it stands then: what the
+/// positioning estimates of all requests that wait have in common ([`Device::moment`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// When a request would be issued.
+    pub issue: SimTime,
+    /// The cylinder that distances are counted from.
+    pub cylinder: u32,
+    pub(crate) mechanics: Option<Mechanics>,
+}
+
 /// A block device that remembers where it left its arm, platter and buffer.
 ///
 /// Implementations keep no clock of their own: every time is a parameter. They are deterministic: the same calls give
@@ -191,6 +204,29 @@ pub trait Device {
         Ok(())
     }
 
-    /// Seek and rotation that `request` would wait for if issued at `now` (for SPTF); does not change the device.
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration;
+    /// What the estimates of requests that would all be issued at `issue` share.
+    fn moment(&self, issue: SimTime) -> Moment {
+        Moment { issue, cylinder: self.current_cylinder(), mechanics: None }
+    }
+
+    /// How long after `moment` the device would be over the data of `request`, if issued then: its
+    /// command taken, what is under way done, the arm moved, the platter turned, the die free. Nothing
+    /// for what moves no data. It changes nothing, and is what service takes: `overhead`, `seek` and
+    /// `rotation` of [`Device::serve`] together, except for a write that is reported early, where it
+    /// is when the medium, and not the host's part, begins.
+    ///
+    /// # Panics
+    /// If `moment` is not of this device as it stands, or the request reaches beyond the capacity.
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration;
+
+    /// No request whose first sector lies `cylinders` from that of `moment` or further is positioned
+    /// for in less, except where [`Device::buffered_cylinders`] says; it does not fall as `cylinders`
+    /// grows. By default nothing is known.
+    fn positioning_at_least(&self, _moment: &Moment, _cylinders: u32) -> SimDuration {
+        SimDuration::ZERO
+    }
+
+    /// Calls `visit` for the cylinders that have data in the device's buffer, some perhaps several times:
+    /// requests there may be positioned for at once, however far the arm.
+    fn buffered_cylinders(&self, _moment: &Moment, _visit: &mut dyn FnMut(u32)) {}
 }

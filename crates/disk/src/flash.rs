@@ -44,7 +44,7 @@ use agewell_core::{
 };
 
 use crate::parameters::FlashParameters;
-use crate::{Device, LayoutAdvice, Service};
+use crate::{Device, LayoutAdvice, Moment, Service};
 
 use reads::Reads;
 use translation::{Place, Translation};
@@ -472,16 +472,31 @@ impl Device for Flash {
         }
     }
 
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
-        if request.operation != Operation::Read {
-            return SimDuration::ZERO;
-        }
-        match self.find(self.units(request).0, now.0) {
-            None => SimDuration::ZERO,
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration {
+        let parameters = &self.parameters;
+        let command_ns = match request.operation {
+            Operation::Read => parameters.command_ns,
+            Operation::Write => parameters.write_command_ns,
+            Operation::Discard | Operation::Flush => return SimDuration::ZERO,
+        };
+        let overhead_ns = parameters.request_overhead_ns + command_ns;
+        let start_ns = moment.issue.0 + overhead_ns;
+        let found = (request.operation == Operation::Read)
+            .then(|| self.find(self.units(request).0, start_ns))
+            .flatten();
+        SimDuration(match found {
+            // What the buffer takes, and what it holds.
+            None => overhead_ns,
             Some((die, _)) => {
-                let wait_ns = self.die_free_ns[die as usize].saturating_sub(now.0);
-                SimDuration(wait_ns + self.parameters.read_ns)
+                let free_ns = self.die_free_ns[self.sensing_die(die) as usize];
+                overhead_ns + free_ns.saturating_sub(start_ns) + parameters.read_ns
             }
-        }
+        })
+    }
+
+    fn positioning_at_least(&self, _moment: &Moment, _cylinders: u32) -> SimDuration {
+        let parameters = &self.parameters;
+        let command_ns = parameters.command_ns.min(parameters.write_command_ns);
+        SimDuration(parameters.request_overhead_ns + command_ns)
     }
 }

@@ -16,7 +16,7 @@ mod simple;
 pub mod validation;
 mod zoned;
 
-pub use device::{Device, LayoutAdvice, Refused, Service, WriteRule};
+pub use device::{Device, LayoutAdvice, Moment, Refused, Service, WriteRule};
 pub use error::DeviceError;
 pub use flash::{Flash, FlashCounts};
 pub use mechanical::Mechanical;

@@ -12,6 +12,7 @@
 
 mod buffer;
 mod platter;
+mod positioning;
 mod service;
 
 use agewell_core::{
@@ -21,10 +22,11 @@ use agewell_core::{
 use crate::command_queue::{Held, serve_nearest_first};
 use crate::geometry::Geometry;
 use crate::parameters::MechanicalParameters;
-use crate::{Device, Service};
+use crate::{Device, Moment, Service};
 
 use buffer::Buffer;
 use platter::{Platter, Position};
+pub(crate) use positioning::Mechanics;
 
 /// A mechanical disk and its state.
 #[derive(Debug, Clone)]
@@ -130,6 +132,10 @@ impl Mechanical {
     }
 }
 
+fn mechanics_of(moment: &Moment) -> &Mechanics {
+    moment.mechanics.as_ref().expect("a moment of this device")
+}
+
 impl Device for Mechanical {
     fn capacity(&self) -> SectorCount {
         SectorCount(match self.scale {
@@ -183,15 +189,23 @@ impl Device for Mechanical {
         self.held = held;
     }
 
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
-        let blocks = self.blocks(request);
-        if !blocks.write && self.buffer.holds(blocks.first) {
+    fn moment(&self, issue: SimTime) -> Moment {
+        let mechanics = self.mechanics(issue.0);
+        Moment { issue, cylinder: mechanics.cylinder(), mechanics: Some(mechanics) }
+    }
+
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration {
+        if !request.operation.transfers_data() {
             return SimDuration::ZERO;
         }
-        let location = self.platter.geometry.locate(blocks.first);
-        let start = now.0.max(self.position.free);
-        let seek = self.platter.move_ns(&self.position, &location, blocks.write);
-        let there = start + seek;
-        SimDuration(there + self.platter.wait_ns(there, location.angle) - now.0)
+        SimDuration(self.positioned(moment.issue, mechanics_of(moment), request) - moment.issue.0)
+    }
+
+    fn positioning_at_least(&self, moment: &Moment, cylinders: u32) -> SimDuration {
+        SimDuration(self.positioned_at_least(mechanics_of(moment), cylinders) - moment.issue.0)
+    }
+
+    fn buffered_cylinders(&self, moment: &Moment, visit: &mut dyn FnMut(u32)) {
+        self.visit_buffered(mechanics_of(moment), visit);
     }
 }

@@ -3,8 +3,8 @@
 use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
 use crate::{
-    Device, DeviceKind, DeviceParameters, Flash, LayoutAdvice, Mechanical, Refused, Service,
-    Simple, Zoned,
+    Device, DeviceKind, DeviceParameters, Flash, LayoutAdvice, Mechanical, Moment, Refused,
+    Service, Simple, Zoned,
 };
 
 /// A device of any modelled kind.
@@ -96,7 +96,19 @@ impl Device for DeviceModel {
         each!(self, model => model.check(request))
     }
 
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
-        each!(self, model => model.positioning(now, request))
+    fn moment(&self, issue: SimTime) -> Moment {
+        each!(self, model => model.moment(issue))
+    }
+
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration {
+        each!(self, model => model.positioning(moment, request))
+    }
+
+    fn positioning_at_least(&self, moment: &Moment, cylinders: u32) -> SimDuration {
+        each!(self, model => model.positioning_at_least(moment, cylinders))
+    }
+
+    fn buffered_cylinders(&self, moment: &Moment, visit: &mut dyn FnMut(u32)) {
+        each!(self, model => model.buffered_cylinders(moment, visit));
     }
 }

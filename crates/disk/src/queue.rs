@@ -7,7 +7,7 @@
 //! | SCAN | the nearest one ahead; the arm turns round when none is ahead | Coffman & Hofri 1980 |
 //! | C-SCAN | the nearest one at or above the arm, else the lowest | Ruemmler & Wilkes 1991, §4.3 |
 //! | C-LOOK | the next higher address, else the lowest address | Worthington, Ganger & Patt 1994 |
-//! | SPTF | the one with the least seek plus rotation | Jacobson & Wilkes 1991 |
+//! | SPTF | the one whose data the heads reach first | Seltzer, Chen & Ousterhout 1990; Jacobson & Wilkes 1991 |
 //!
 //! C-SCAN is the algorithm of the HP-UX drivers: it sweeps across the cylinders from zero upwards, serving all
 //! requests that do not require it to change direction, then (logically) makes one long seek back and starts afresh.
@@ -37,7 +37,7 @@ use agewell_core::{BlockRequest, SimTime};
 use crate::device::Device;
 use arrival::ArrivalOrder;
 use nearest::{NearestCylinder, NearestPosition};
-use sweep::{OneWaySweep, TwoWaySweep};
+use sweep::{SweepByAddress, SweepByCylinder, TwoWaySweep};
 
 /// Which rule picks the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +111,8 @@ enum Order {
     Arrival(ArrivalOrder),
     NearestCylinder(NearestCylinder),
     TwoWay(TwoWaySweep),
-    OneWay(OneWaySweep),
+    ByCylinder(SweepByCylinder),
+    ByAddress(SweepByAddress),
     NearestPosition(NearestPosition),
 }
 
@@ -123,8 +124,8 @@ impl Queue {
             Discipline::Fcfs => Order::Arrival(ArrivalOrder::default()),
             Discipline::Sstf => Order::NearestCylinder(NearestCylinder::default()),
             Discipline::Scan => Order::TwoWay(TwoWaySweep::default()),
-            Discipline::CScan => Order::OneWay(OneWaySweep::by_cylinder()),
-            Discipline::CLook => Order::OneWay(OneWaySweep::by_address()),
+            Discipline::CScan => Order::ByCylinder(SweepByCylinder::default()),
+            Discipline::CLook => Order::ByAddress(SweepByAddress::default()),
             Discipline::Sptf => Order::NearestPosition(NearestPosition::default()),
         };
         Self { discipline, order }
@@ -141,7 +142,8 @@ impl Queue {
             Order::Arrival(order) => order.push(entry),
             Order::NearestCylinder(order) => order.push(entry),
             Order::TwoWay(order) => order.push(entry),
-            Order::OneWay(order) => order.push(entry),
+            Order::ByCylinder(order) => order.push(entry),
+            Order::ByAddress(order) => order.push(entry),
             Order::NearestPosition(order) => order.push(entry),
         }
     }
@@ -152,7 +154,8 @@ impl Queue {
             Order::Arrival(order) => order.pop(),
             Order::NearestCylinder(order) => order.pop(device.current_cylinder()),
             Order::TwoWay(order) => order.pop(device.current_cylinder()),
-            Order::OneWay(order) => order.pop(device.current_cylinder()),
+            Order::ByCylinder(order) => order.pop(device.current_cylinder()),
+            Order::ByAddress(order) => order.pop(),
             Order::NearestPosition(order) => order.pop(now, device),
         }
     }
@@ -163,7 +166,8 @@ impl Queue {
             Order::Arrival(order) => order.len(),
             Order::NearestCylinder(order) => order.len(),
             Order::TwoWay(order) => order.len(),
-            Order::OneWay(order) => order.len(),
+            Order::ByCylinder(order) => order.len(),
+            Order::ByAddress(order) => order.len(),
             Order::NearestPosition(order) => order.len(),
         }
     }

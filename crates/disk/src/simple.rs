@@ -13,7 +13,7 @@
 use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
 use crate::parameters::SimpleParameters;
-use crate::{Device, Service};
+use crate::{Device, Moment, Service};
 
 /// Access time plus bandwidth.
 #[derive(Debug, Clone)]
@@ -96,7 +96,11 @@ impl Device for Simple {
         Service { finish: self.finished, seek: access, transfer, ..Service::default() }
     }
 
-    fn positioning(&self, _now: SimTime, _request: &BlockRequest) -> SimDuration {
+    fn positioning(&self, _moment: &Moment, request: &BlockRequest) -> SimDuration {
+        if request.operation.transfers_data() { self.access_time() } else { SimDuration::ZERO }
+    }
+
+    fn positioning_at_least(&self, _moment: &Moment, _cylinders: u32) -> SimDuration {
         self.access_time()
     }
 }
@@ -143,7 +147,8 @@ mod tests {
         assert_eq!(first.finish.0, 15_000_000 + 5120 * 200);
         assert_eq!(second.finish.0, 2 * first.finish.0);
         assert_eq!(second.seek, SimDuration(15_000_000));
-        assert_eq!(disk.positioning(second.finish, &request(Operation::Read, 0, 1)).0, 15_000_000);
+        let moment = disk.moment(second.finish);
+        assert_eq!(disk.positioning(&moment, &request(Operation::Read, 0, 1)).0, 15_000_000);
     }
 
     #[test]

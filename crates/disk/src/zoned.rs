@@ -26,7 +26,9 @@ use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, Si
 
 use crate::command_queue::{Held, serve_nearest_first};
 use crate::parameters::{Management, ZonedDrive, ZonedParameters};
-use crate::{Device, DeviceModel, LayoutAdvice, Mechanical, Refused, Service, Simple, WriteRule};
+use crate::{
+    Device, DeviceModel, LayoutAdvice, Mechanical, Moment, Refused, Service, Simple, WriteRule,
+};
 
 use media_cache::MediaCache;
 
@@ -293,10 +295,29 @@ impl Device for Zoned {
         }
     }
 
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
-        match &self.order {
-            Order::Host(_) => self.drive.positioning(now, request),
-            Order::Drive(cache) => self.drive.positioning(now, &cache.first_access(request)),
+    fn moment(&self, issue: SimTime) -> Moment {
+        self.drive.moment(issue)
+    }
+
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration {
+        if !request.operation.transfers_data() {
+            return SimDuration::ZERO;
         }
+        match &self.order {
+            Order::Host(_) => self.drive.positioning(moment, request),
+            Order::Drive(cache) => self.drive.positioning(moment, &cache.first_access(request)),
+        }
+    }
+
+    fn positioning_at_least(&self, moment: &Moment, cylinders: u32) -> SimDuration {
+        match &self.order {
+            Order::Host(_) => self.drive.positioning_at_least(moment, cylinders),
+            // What is asked of the drive below may lie anywhere.
+            Order::Drive(_) => SimDuration::ZERO,
+        }
+    }
+
+    fn buffered_cylinders(&self, moment: &Moment, visit: &mut dyn FnMut(u32)) {
+        self.drive.buffered_cylinders(moment, visit);
     }
 }

@@ -210,6 +210,8 @@ impl Metrics {
         assert!(self.physical >= all.requests, "a request is at least one disk I/O");
         let by_distance: u64 = self.seek_distances.values().flatten().sum();
         assert_eq!(by_distance, self.physical, "a seek distance a disk I/O");
+        let parts_ns: u128 = self.parts_ns.iter().sum();
+        assert_eq!(parts_ns, all.service_ns, "the parts of service are all of it");
         assert_eq!(self.series.requests(), all.requests, "every request in one interval");
     }
 }

@@ -2,7 +2,7 @@
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};
 use agewell_disk::queue::Discipline;
-use agewell_disk::{Device, Service};
+use agewell_disk::{Device, Moment, Service};
 use agewell_sim::metrics::Metrics;
 use agewell_sim::remap::Remapper;
 use agewell_sim::replay::{Accounting, Disk};
@@ -43,9 +43,10 @@ impl Device for Ruler {
     }
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service {
         let (ns, seek_cylinders) = self.service_ns(request);
-        Service { finish: issue + SimDuration(ns), seek_cylinders, ..Service::default() }
+        let transfer = SimDuration(ns);
+        Service { finish: issue + transfer, seek_cylinders, transfer, ..Service::default() }
     }
-    fn positioning(&self, _: SimTime, request: &BlockRequest) -> SimDuration {
+    fn positioning(&self, _: &Moment, request: &BlockRequest) -> SimDuration {
         let target = (request.sector.0 / SECTORS_PER_CYLINDER) as u32;
         SimDuration(7 * u64::from(target.abs_diff(self.cylinder)))
     }

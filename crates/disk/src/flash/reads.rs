@@ -173,6 +173,7 @@ impl Flash {
         }
         reads.newest[die as usize] = number;
         let die = self.sensing_die(die);
+        self.next_sense = self.sensed_next();
         let ready_ns = self.sense(die, start_ns);
         access.page = page;
         access.channel = Some(self.channel_of(die));
@@ -190,16 +191,15 @@ impl Flash {
         *free_ns
     }
 
-    /// The die that senses a page of `die`.
-    fn sensing_die(&mut self, die: u32) -> u32 {
-        if self.parameters.placement != Placement::CollisionFree {
-            return die;
-        }
-        self.next_sense += 1;
-        if self.next_sense == self.parameters.dies() {
-            self.next_sense = 0;
-        }
-        self.next_sense
+    /// The die that senses a page of `die`, if it is the next to be sensed.
+    pub(super) fn sensing_die(&self, die: u32) -> u32 {
+        if self.parameters.placement == Placement::CollisionFree { self.sensed_next() } else { die }
+    }
+
+    /// The die behind the one that sensed last, where reads do not collide.
+    fn sensed_next(&self) -> u32 {
+        let next = self.next_sense + 1;
+        if next == self.parameters.dies() { 0 } else { next }
     }
 
     fn carry(&mut self, reads: &mut Reads, number: u32, now_ns: u64) {

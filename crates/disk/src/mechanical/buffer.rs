@@ -23,6 +23,47 @@ pub(super) struct Stream {
     pub(super) position: Position,
 }
 
+impl Segment {
+    /// Reaches up to `end`, holding the last `capacity` blocks at most.
+    #[inline]
+    fn reach(&mut self, end: u64, capacity: u64) {
+        self.end = self.end.max(end);
+        self.start = self.start.max(self.end.saturating_sub(capacity));
+    }
+}
+
+impl Stream {
+    /// The same stream brought up to `now`.
+    #[inline]
+    pub(super) fn advanced(self, platter: &Platter, now: u64) -> Stream {
+        let mut stream = self;
+        if stream.next >= stream.limit || stream.position.free >= now {
+            return stream;
+        }
+        platter.sweep(
+            self.position,
+            self.next,
+            self.limit,
+            false,
+            |_, _, _| 0,
+            |stretch| {
+                let passed = platter.passed_by(&stretch, now);
+                if passed == 0 {
+                    return false;
+                }
+                stream.next = stretch.first + passed;
+                stream.position = Position {
+                    cylinder: stretch.cylinder,
+                    head: stretch.head,
+                    free: platter.passed(&stretch, passed),
+                };
+                passed == stretch.blocks
+            },
+        );
+        stream
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct Buffer {
     pub(super) segments: Vec<Segment>,
@@ -47,23 +88,35 @@ impl Buffer {
         }
     }
 
-    /// The segment that holds `block`, or in which it is about to be read ahead.
+    /// Segment number `index` when its read-ahead, if there is one, has got as far as `stream`.
     #[inline]
-    pub(super) fn find(&self, block: u64) -> Option<usize> {
-        self.segments.iter().position(|segment| segment.start <= block && block < segment.end)
+    pub(super) fn segment_at(&self, index: usize, stream: Option<&Stream>) -> Segment {
+        let mut segment = self.segments[index];
+        if let Some(stream) = stream.filter(|stream| stream.segment == index) {
+            segment.reach(stream.next, self.capacity);
+        }
+        segment
     }
 
-    /// The segment of the read-ahead whose next block is `block`.
+    /// The segment that holds `block` when the read-ahead has got as far as `stream`; if `almost`, also that in which
+    /// it is the next to be read ahead.
     #[inline]
-    pub(super) fn about_to_hold(&self, block: u64) -> Option<usize> {
-        self.stream
-            .filter(|stream| stream.next == block && stream.next < stream.limit)
-            .map(|stream| stream.segment)
+    pub(super) fn find(&self, block: u64, stream: Option<&Stream>, almost: bool) -> Option<usize> {
+        let holds = |index: &usize| {
+            let segment = self.segment_at(*index, stream);
+            segment.start <= block && block < segment.end
+        };
+        (0..self.segments.len()).find(holds).or_else(|| {
+            stream
+                .filter(|stream| almost && stream.next == block && stream.next < stream.limit)
+                .map(|stream| stream.segment)
+        })
     }
 
-    /// Whether `block` is in the buffer.
-    pub(super) fn holds(&self, block: u64) -> bool {
-        self.find(block).is_some()
+    /// Where the read-ahead has got to at `now`.
+    #[inline]
+    pub(super) fn stream_at(&self, platter: &Platter, now: u64) -> Option<Stream> {
+        self.stream.map(|stream| stream.advanced(platter, now))
     }
 
     /// Marks `segment` as the most recently used.
@@ -76,30 +129,7 @@ impl Buffer {
     /// Brings the stream's segment up to `now`.
     #[inline]
     pub(super) fn catch_up(&mut self, platter: &Platter, now: u64) {
-        let Some(mut stream) = self.stream else { return };
-        if stream.next >= stream.limit || stream.position.free >= now {
-            return;
-        }
-        platter.sweep(
-            stream.position,
-            stream.next,
-            stream.limit,
-            false,
-            |_, _, _| 0,
-            |stretch| {
-                let passed = platter.passed_by(&stretch, now);
-                if passed == 0 {
-                    return false;
-                }
-                stream.next = stretch.first + passed;
-                stream.position = Position {
-                    cylinder: stretch.cylinder,
-                    head: stretch.head,
-                    free: platter.passed(&stretch, passed),
-                };
-                passed == stretch.blocks
-            },
-        );
+        let Some(stream) = self.stream_at(platter, now) else { return };
         self.grow(stream.segment, stream.next);
         // A stream that has reached its limit stays, to say where the heads are.
         self.stream = Some(stream);
@@ -108,10 +138,7 @@ impl Buffer {
     /// Lets `segment` reach up to `end`, dropping its oldest blocks if it is full.
     #[inline]
     pub(super) fn grow(&mut self, segment: usize, end: u64) {
-        let capacity = self.capacity;
-        let segment = &mut self.segments[segment];
-        segment.end = segment.end.max(end);
-        segment.start = segment.start.max(segment.end.saturating_sub(capacity));
+        self.segments[segment].reach(end, self.capacity);
     }
 
     /// The segment to read `start..end` into: the least recently used one that is not set aside for writes.

@@ -34,18 +34,24 @@ pub(super) struct Stretch {
     pub(super) head: u32,
 }
 
-/// What the first positioning of a transfer cost.
-#[derive(Debug, Clone, Copy, Default)]
+/// The first positioning of a transfer: how far the arm moved, and when, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Positioning {
     pub(super) seek_cylinders: u32,
-    pub(super) seek_ns: u64,
-    pub(super) wait_ns: u64,
+    /// When the arm could start.
+    pub(super) departs: u64,
+    /// When the heads were on the track.
+    pub(super) there: u64,
+    /// When the first sector started to pass.
+    pub(super) start: u64,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Platter {
     pub(super) geometry: Geometry,
     seek_ns: Vec<u32>,
+    /// The least time of a move over each distance or more; empty if that is `seek_ns` itself.
+    least_seek_ns: Vec<u32>,
     head_switch_ns: u64,
     write_settle_ns: i64,
     /// 2^64 / period in ns: phase gained per ns.
@@ -60,9 +66,11 @@ impl Platter {
     pub(super) fn new(parameters: &MechanicalParameters, phase: Angle) -> Self {
         let period_ps = u128::from(parameters.rotation_period_ps);
         let phase_per_ns = ((1000_u128 << 64) / period_ps) as u64;
+        let seek_ns = parameters.seek.table_ns(parameters.geometry.cylinders);
         Self {
             geometry: Geometry::new(&parameters.geometry),
-            seek_ns: parameters.seek.table_ns(parameters.geometry.cylinders),
+            least_seek_ns: least_from_each_on(&seek_ns, parameters.write_settle_ns),
+            seek_ns,
             head_switch_ns: parameters.head_switch_ns,
             write_settle_ns: parameters.write_settle_ns,
             phase_per_ns,
@@ -114,6 +122,46 @@ impl Platter {
         if time != 0 && write { time.saturating_add_signed(self.write_settle_ns) } else { time }
     }
 
+    /// The least time in which the heads get anywhere at least `distance` cylinders away, for any request; it does not
+    /// fall with the distance, as measured seek curves do here and there.
+    #[inline]
+    pub(super) fn least_move_ns(&self, distance: u32) -> u64 {
+        let times = if self.least_seek_ns.is_empty() { &self.seek_ns } else { &self.least_seek_ns };
+        times.get(distance as usize).map_or(u64::MAX >> 1, |ns| u64::from(*ns))
+    }
+
+    /// The part of `block..end` that lies on the track of `block`, and how the heads get to it: they leave `position`
+    /// when it is free, and `ready` gives the earliest start of a stretch of so many blocks with sectors of so many ns.
+    ///
+    /// Every transfer and every estimate of one goes through here.
+    #[inline]
+    pub(super) fn stretch(
+        &self,
+        position: &Position,
+        block: u64,
+        end: u64,
+        write: bool,
+        ready: impl Fn(u64, u64, u64) -> u64,
+    ) -> (Stretch, Positioning) {
+        let location = self.geometry.locate(block);
+        let blocks = u64::from(location.run).min(end - block);
+        let there = position.free + self.move_ns(position, &location, write);
+        let from = there.max(ready(block, blocks, self.turn_ns(location.width)));
+        let start = from + self.wait_ns(from, location.angle);
+        let turned = self.turn_ns(location.width.wrapping_mul(blocks));
+        let stretch = Stretch {
+            first: block,
+            blocks,
+            start,
+            end: start + turned.max(1),
+            width: location.width,
+            cylinder: location.cylinder,
+            head: location.head,
+        };
+        let seek_cylinders = position.cylinder.abs_diff(location.cylinder);
+        (stretch, Positioning { seek_cylinders, departs: position.free, there, start })
+    }
+
     /// Passes blocks `first..end` under the heads in order, starting the arm when `position` is free.
     ///
     /// `ready` gives the earliest start of a stretch of so many blocks with sectors of so many ns; `each` sees every
@@ -131,36 +179,31 @@ impl Platter {
         let mut cost = Positioning::default();
         let mut block = first;
         while block < end {
-            let location = self.geometry.locate(block);
-            let seek = self.move_ns(&position, &location, write);
-            let blocks = u64::from(location.run).min(end - block);
-            let there = position.free + seek;
-            let from = there.max(ready(block, blocks, self.turn_ns(location.width)));
-            let start = from + self.wait_ns(from, location.angle);
-            let turned = self.turn_ns(location.width.wrapping_mul(blocks));
-            let stretch = Stretch {
-                first: block,
-                blocks,
-                start,
-                end: start + turned.max(1),
-                width: location.width,
-                cylinder: location.cylinder,
-                head: location.head,
-            };
+            let (stretch, positioning) = self.stretch(&position, block, end, write, &ready);
             if block == first {
-                cost = Positioning {
-                    seek_cylinders: position.cylinder.abs_diff(location.cylinder),
-                    seek_ns: seek,
-                    wait_ns: start - there,
-                };
+                cost = positioning;
             }
             position =
-                Position { cylinder: location.cylinder, head: location.head, free: stretch.end };
+                Position { cylinder: stretch.cylinder, head: stretch.head, free: stretch.end };
             if !each(stretch) {
                 break;
             }
-            block += blocks;
+            block += stretch.blocks;
         }
         (position, cost)
     }
+}
+
+/// For each distance the least of `seek_ns` from there on, `settle_ns` taken off where it is negative; empty if that
+/// changes nothing.
+fn least_from_each_on(seek_ns: &[u32], settle_ns: i64) -> Vec<u32> {
+    if settle_ns >= 0 && seek_ns.is_sorted() {
+        return Vec::new();
+    }
+    let gained = u32::try_from(settle_ns.min(0).unsigned_abs()).unwrap_or(u32::MAX);
+    let mut least: Vec<u32> = seek_ns.iter().map(|ns| ns.saturating_sub(gained)).collect();
+    for distance in (1..least.len()).rev() {
+        least[distance - 1] = least[distance - 1].min(least[distance]);
+    }
+    least
 }

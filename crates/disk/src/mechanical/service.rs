@@ -3,14 +3,11 @@
 use agewell_core::{SimDuration, SimTime};
 
 use super::buffer::{Stream, read_ahead_limit};
-use super::platter::{Platter, Position, Positioning, Stretch};
+use super::platter::{Platter, Positioning, Stretch};
+use super::positioning::{ReadHit, ReadStart, WriteStart};
 use super::{Blocks, Mechanical};
 use crate::Service;
-use crate::parameters::{FastWrite, KeepRequested, ReadAhead};
-
-/// Sectors by which the bus must stay ahead of the medium in a write, where the device file does not say. From the HP
-/// C2247A: sequential writes of up to 8 sectors start once all are in, longer ones earlier (docs/concepts/disk-model.md).
-const WRITE_RESERVE_SECTORS: u64 = 8;
+use crate::parameters::{KeepRequested, ReadAhead};
 
 /// The bus carrying a read's data to the host while the medium delivers them.
 struct ReadTransfer<'a> {
@@ -68,36 +65,34 @@ impl Mechanical {
         buffer_hit: bool,
     ) -> Service {
         self.after = usize::from(write);
-        let overhead = command - issue;
-        let spent = overhead + positioning.seek_ns + positioning.wait_ns;
+        // What the heads do while the command is being taken holds nothing up; the parts follow one another.
+        let decoded = command.min(finish);
+        let arm_free = positioning.departs.clamp(decoded, finish);
+        let there = positioning.there.clamp(arm_free, finish);
+        let start = positioning.start.clamp(there, finish);
         Service {
             finish: SimTime(finish),
             seek_cylinders: positioning.seek_cylinders,
-            overhead: SimDuration(overhead),
-            seek: SimDuration(positioning.seek_ns),
-            rotation: SimDuration(positioning.wait_ns),
-            transfer: SimDuration((finish - issue).saturating_sub(spent)),
+            overhead: SimDuration(decoded - issue),
+            seek: SimDuration(there - arm_free),
+            rotation: SimDuration((arm_free - decoded) + (start - there)),
+            transfer: SimDuration(finish - start),
             buffer_hit,
         }
     }
 
     pub(super) fn read(&mut self, issue: u64, blocks: Blocks) -> Service {
-        let arrived = issue + self.parameters.overhead.per_request_ns;
-        self.buffer.catch_up(&self.platter, arrived);
-        let almost = self.parameters.buffer.almost_read_hits;
-        let found = self.buffer.find(blocks.first);
-        match found.or_else(|| if almost { self.buffer.about_to_hold(blocks.first) } else { None })
-        {
-            Some(segment) => self.read_hit(issue, arrived, segment, blocks),
-            None => self.read_miss(issue, arrived, blocks),
+        self.buffer.catch_up(&self.platter, self.arrival(issue));
+        match self.read_start(issue, self.buffer.stream.as_ref(), blocks) {
+            ReadStart::Hit(hit) => self.read_hit(issue, hit, blocks),
+            ReadStart::Miss { command } => self.read_miss(issue, command, blocks),
         }
     }
 
-    fn read_hit(&mut self, issue: u64, arrived: u64, segment: usize, blocks: Blocks) -> Service {
+    fn read_hit(&mut self, issue: u64, hit: ReadHit, blocks: Blocks) -> Service {
+        let ReadHit { segment, held, command, from } = hit;
         let overhead = &self.parameters.overhead;
-        let command = arrived + overhead.read_hit_ns[self.after];
         let completion = overhead.read_completion_ns;
-        let held = self.buffer.segments[segment].end.min(blocks.end);
         let bus_start = command + overhead.data_preparation_ns;
         let mut transfer = ReadTransfer {
             platter: &self.platter,
@@ -110,9 +105,8 @@ impl Mechanical {
         transfer.carried = Some(bus_start + transfer.bus_ns(held - blocks.first));
         self.buffer.touch(segment);
         let mut positioning = Positioning::default();
-        let all_there = held == blocks.end;
-        if !all_there {
-            let from = self.stream_position(segment, held, command);
+        let all_there = from.is_none();
+        if let Some(from) = from {
             let (position, cost) = self.platter.sweep(
                 from,
                 held,
@@ -139,21 +133,6 @@ impl Mechanical {
         }
         self.continue_stream(segment, blocks, held_from, all_there, finish);
         self.service(issue, finish, command, positioning, false, all_there)
-    }
-
-    /// Where the heads are to read `next` for `segment`: where its read-ahead has got to, or wherever they are.
-    fn stream_position(&self, segment: usize, next: u64, command: u64) -> Position {
-        match self.buffer.stream {
-            Some(stream) if stream.segment == segment && stream.next == next => {
-                if stream.next < stream.limit {
-                    stream.position
-                } else {
-                    Position { free: stream.position.free.max(command), ..stream.position }
-                }
-            }
-            Some(stream) => Position { free: stream.position.free.max(command), ..stream.position },
-            None => Position { free: self.position.free.max(command), ..self.position },
-        }
     }
 
     fn continue_stream(
@@ -196,15 +175,12 @@ impl Mechanical {
     /// Gives up read-ahead at `now`; the heads are free from then, or from the end of the sector under them.
     fn stop_stream(&mut self, now: u64) {
         self.buffer.catch_up(&self.platter, now);
-        if let Some(stream) = self.buffer.stream.take() {
-            self.position = stream.position;
-        }
-        self.position.free = self.position.free.max(now);
+        let stream = self.buffer.stream.take();
+        self.position = self.heads_at(stream.as_ref(), now);
     }
 
-    fn read_miss(&mut self, issue: u64, arrived: u64, blocks: Blocks) -> Service {
+    fn read_miss(&mut self, issue: u64, command: u64, blocks: Blocks) -> Service {
         let overhead = self.parameters.overhead;
-        let command = arrived + overhead.read_miss_ns[self.after];
         self.stop_stream(command);
         let count = blocks.end - blocks.first;
         let mut fence = self.fence(count);
@@ -264,100 +240,30 @@ impl Mechanical {
 
     pub(super) fn write(&mut self, issue: u64, blocks: Blocks) -> Service {
         let overhead = self.parameters.overhead;
-        let arrived = issue + overhead.per_request_ns;
-        let early = self.parameters.buffer.fast_write != FastWrite::Never;
-        let appends = early
-            && self.position.free > arrived
-            && self.buffer.stream.is_none()
-            && self
-                .buffer
-                .segments
-                .iter()
-                .any(|segment| segment.written && segment.end == blocks.first);
-        let command = arrived
-            + if appends {
-                overhead.write_hit_ns[self.after]
-            } else if let Some(extra) = &overhead.extra_write_disconnect {
-                extra.command_ns
-            } else {
-                overhead.write_miss_ns[self.after]
-            };
-        let decoded = command.min(arrived + overhead.read_miss_ns[self.after]);
+        let early = self.reports_early();
+        let command = self.write_command(issue, blocks);
         // Without read-ahead, the heads are busy only with data that were reported early.
         let pending = if self.buffer.stream.is_some() { 0 } else { self.position.free };
-        self.stop_stream(decoded);
-        let location = self.platter.geometry.locate(blocks.first);
-        let stays =
-            (location.cylinder, location.head) == (self.position.cylinder, self.position.head);
-        let (bus_start, arm_start) = match &overhead.extra_write_disconnect {
-            Some(extra) => (
-                command
-                    + extra.disconnect_ns
-                    + extra.away_ns
-                    + overhead.first_reselect_ns
-                    + overhead.data_preparation_ns,
-                command + extra.seek_delay_ns,
-            ),
-            // Overheads of drives that report early were measured on writes that end with the bus. Those of
-            // other drives were measured on writes that seek. The command is decoded in what it takes for a read; from
-            // then on the host's data flow, and a write on the track under the heads needs nothing else.
-            None if !early => {
-                let arm_start = if stays { decoded } else { command };
-                (decoded + overhead.data_preparation_ns, arm_start)
-            }
-            None => (command + overhead.data_preparation_ns, command),
-        };
-        let bus_start = bus_start + self.parameters.bus.turnaround_ns;
-        // Dirty data that this write does not continue are written first.
-        let bus_start = if appends { bus_start } else { bus_start.max(pending) };
-        self.position.free = self.position.free.max(arm_start);
-        let sector_ps = self.parameters.bus.write_sector_ps;
-        let bus_ns = |count: u64| count * sector_ps / 1000;
-        let first = blocks.first;
-        let mark = self.parameters.buffer.write_water_mark;
-        if blocks.partial {
-            // Part of a device sector is written over the sector as read: the whole stretch passes once for that.
-            let (first, end) = (blocks.first, blocks.end);
-            let reading =
-                self.platter.sweep(self.position, first, end, false, |_, _, _| 0, |_| true);
-            self.position = reading.0;
-        }
+        self.stop_stream(command.decoded);
+        let start = self.write_start(command, self.position, pending, blocks);
+        let WriteStart { command, bus_start, .. } = start;
         let (position, positioning) = self.platter.sweep(
-            self.position,
+            start.position,
             blocks.first,
             blocks.end,
             true,
-            |block, count, block_ns| {
-                if let Some(reserve) = self.parameters.bus.write_reserve_sectors {
-                    // The bus never falls behind the medium, and the medium starts no later than that allows.
-                    let reserve = reserve.min(count);
-                    let last = bus_start + bus_ns(block + count - first);
-                    return (bus_start + bus_ns(block + reserve - first))
-                        .max(last.saturating_sub((count - reserve) * block_ns));
-                }
-                let one = bus_start + bus_ns(block + 1 - first);
-                let all = bus_start + bus_ns(blocks.end - first);
-                if mark >= 1.0 {
-                    return bus_start + bus_ns(block + count - first);
-                }
-                if mark == 0.0 && sector_ps / 1000 <= block_ns {
-                    return one;
-                }
-                let reserved = (blocks.end - block).saturating_sub(WRITE_RESERVE_SECTORS);
-                let enough = bus_start
-                    + bus_ns((block - first + WRITE_RESERVE_SECTORS).min(blocks.end - first));
-                enough.max(all.saturating_sub(reserved * block_ns)) + block_ns
-            },
+            |block, count, block_ns| start.ready(self, blocks, block, count, block_ns),
             |_| true,
         );
+        let positioning = start.including_reading(positioning);
         self.position = position;
-        let carried = bus_start + bus_ns(blocks.end - first);
+        let carried = bus_start + self.bus_write_ns(blocks.end - blocks.first);
         self.buffer.forget(blocks.first, blocks.end);
         if self.parameters.buffer.read_hits_on_write_data {
             self.buffer.claim_for_write(blocks.first, blocks.end);
         }
         if early {
-            if !appends {
+            if !start.appends {
                 self.run_start = blocks.first;
             }
             let finish = carried.max(self.room_made(blocks.end)) + overhead.write_completion_ns;

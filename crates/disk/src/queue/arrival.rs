@@ -23,6 +23,11 @@ impl ArrivalOrder {
         self.entries.pop_front()
     }
 
+    /// The sequence number of the next to leave.
+    pub(super) fn next_sequence(&self) -> Option<u64> {
+        self.entries.front().map(|entry| entry.sequence)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }

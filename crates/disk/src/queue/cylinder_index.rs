@@ -1,4 +1,4 @@
-//! Waiting requests bucketed by cylinder, with the nearest non-empty bucket in a few word operations.
+//! Waiting requests bucketed by cylinder, those of a cylinder in order of their sequence numbers, with the nearest non-empty bucket in a few word operations.
 //!
 //! Entries live in a slab; each cylinder heads a doubly linked list through it. A bit per cylinder says whether its
 //! list holds anything, a bit per word of those says whether the word is non-zero, and so on: with 64 bits a word three
@@ -11,22 +11,6 @@ use super::QueueEntry;
 
 /// "No slot": ends lists.
 const NONE: u32 = u32::MAX;
-
-/// Order of the entries of one cylinder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BucketOrder {
-    Arrival,
-    Address,
-}
-
-impl BucketOrder {
-    fn key(self, entry: &QueueEntry) -> (u64, u64) {
-        match self {
-            BucketOrder::Arrival => (0, entry.sequence),
-            BucketOrder::Address => (entry.request.sector.0, entry.sequence),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -49,7 +33,6 @@ pub(super) struct Handle(u32);
 
 #[derive(Debug, Clone)]
 pub(super) struct CylinderIndex {
-    order: BucketOrder,
     slots: Vec<Slot>,
     /// First free slot; free slots are chained through `next`.
     free: u32,
@@ -58,10 +41,9 @@ pub(super) struct CylinderIndex {
     occupied: BitLevels,
 }
 
-impl CylinderIndex {
-    pub(super) fn new(order: BucketOrder) -> Self {
+impl Default for CylinderIndex {
+    fn default() -> Self {
         Self {
-            order,
             slots: Vec::new(),
             free: NONE,
             length: 0,
@@ -69,7 +51,9 @@ impl CylinderIndex {
             occupied: BitLevels::default(),
         }
     }
+}
 
+impl CylinderIndex {
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -80,11 +64,10 @@ impl CylinderIndex {
             self.buckets.resize(cylinder + 1, EMPTY);
             self.occupied.grow(cylinder + 1);
         }
-        let key = self.order.key(&entry);
         // Walks back from the end: entries that come in order are appended at once.
         let mut next = NONE;
         let mut previous = self.buckets[cylinder].last;
-        while previous != NONE && self.order.key(&self.slots[previous as usize].entry) > key {
+        while previous != NONE && self.slots[previous as usize].entry.sequence > entry.sequence {
             next = previous;
             previous = self.slots[previous as usize].previous;
         }
@@ -150,16 +133,12 @@ impl CylinderIndex {
         self.occupied.at_or_below(cylinder as usize).map(|found| self.first(found))
     }
 
-    /// First entry of `cylinder` whose address is at or after `sector`.
-    pub(super) fn within(&self, cylinder: u32, sector: u64) -> Option<Handle> {
-        let mut slot = self.buckets.get(cylinder as usize)?.first;
-        while slot != NONE {
-            if self.slots[slot as usize].entry.request.sector.0 >= sector {
-                return Some(Handle(slot));
-            }
-            slot = self.slots[slot as usize].next;
-        }
-        None
+    /// The entries of `cylinder`, in order of their sequence numbers.
+    pub(super) fn on(&self, cylinder: u32) -> impl Iterator<Item = Handle> + '_ {
+        let first = self.buckets.get(cylinder as usize).map_or(NONE, |bucket| bucket.first);
+        let next = |handle: &Handle| self.slots[handle.0 as usize].next;
+        let handle = |slot: u32| (slot != NONE).then_some(Handle(slot));
+        std::iter::successors(handle(first), move |before| handle(next(before)))
     }
 
     fn first(&self, cylinder: usize) -> Handle {

@@ -1,7 +1,9 @@
 //! The sweeping disciplines: SCAN up and down, C-SCAN and C-LOOK upwards only.
 
+use std::collections::BTreeMap;
+
 use super::QueueEntry;
-use super::cylinder_index::{BucketOrder, CylinderIndex, Handle};
+use super::cylinder_index::CylinderIndex;
 
 /// SCAN: the arm keeps its direction while anything waits ahead of it. It starts upwards.
 #[derive(Debug, Clone)]
@@ -12,7 +14,7 @@ pub(super) struct TwoWaySweep {
 
 impl Default for TwoWaySweep {
     fn default() -> Self {
-        Self { waiting: CylinderIndex::new(BucketOrder::Arrival), upwards: true }
+        Self { waiting: CylinderIndex::default(), upwards: true }
     }
 }
 
@@ -37,57 +39,61 @@ impl TwoWaySweep {
     }
 }
 
-/// C-SCAN and C-LOOK: the next one at or above the arm, else the lowest.
-#[derive(Debug, Clone)]
-pub(super) struct OneWaySweep {
+/// C-SCAN: the next cylinder at or above the arm, else the lowest.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SweepByCylinder {
     waiting: CylinderIndex,
-    /// Where the sweep has got to within its cylinder: the sector after the last request handed out. `None` when
-    /// requests to one cylinder leave in order of arrival.
-    sector: Option<u64>,
-    /// The cylinder of the last request handed out, where `sector` counts.
-    cylinder: u32,
 }
 
-impl OneWaySweep {
-    /// C-SCAN.
-    pub(super) fn by_cylinder() -> Self {
-        Self { waiting: CylinderIndex::new(BucketOrder::Arrival), sector: None, cylinder: 0 }
-    }
-
-    /// C-LOOK.
-    pub(super) fn by_address() -> Self {
-        Self { waiting: CylinderIndex::new(BucketOrder::Address), sector: Some(0), cylinder: 0 }
-    }
-
+impl SweepByCylinder {
     pub(super) fn push(&mut self, entry: QueueEntry) {
         self.waiting.push(entry);
     }
 
     pub(super) fn pop(&mut self, arm: u32) -> Option<QueueEntry> {
-        let handle = match self.sector {
-            None => self.waiting.at_or_above(arm).or_else(|| self.waiting.at_or_above(0))?,
-            Some(sector) => self.beyond(sector).or_else(|| self.waiting.at_or_above(0))?,
-        };
-        let entry = self.waiting.take(handle);
-        if self.sector.is_some() {
-            self.sector = Some(entry.request.sector.0 + entry.request.sectors.0);
-            self.cylinder = entry.cylinder;
-        }
-        Some(entry)
+        let next = self.waiting.at_or_above(arm).or_else(|| self.waiting.at_or_above(0))?;
+        Some(self.waiting.take(next))
     }
 
-    /// The first request at or after `sector`, searched from the cylinder of the last one handed out: its transfer may
-    /// have ended in a later cylinder.
-    fn beyond(&self, sector: u64) -> Option<Handle> {
-        let mut cylinder = self.cylinder;
-        loop {
-            cylinder = self.waiting.entry(self.waiting.at_or_above(cylinder)?).cylinder;
-            let found = self.waiting.within(cylinder, sector);
-            if found.is_some() {
-                return found;
-            }
-            cylinder = cylinder.checked_add(1)?;
-        }
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// C-LOOK: the next address at or above where the sweep has got to, else the lowest.
+///
+/// An ordered map and not the buckets of the others: a cylinder may hold any part of a long queue, and addresses come in
+/// no order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SweepByAddress {
+    /// Places in `entries` by first sector, then by sequence number.
+    waiting: BTreeMap<(u64, u64), u32>,
+    /// Apart from the map, whose nodes are searched and moved about.
+    entries: Vec<QueueEntry>,
+    free: Vec<u32>,
+    /// The sector behind the last request handed out.
+    reached: u64,
+}
+
+impl SweepByAddress {
+    pub(super) fn push(&mut self, entry: QueueEntry) {
+        let key = (entry.request.sector.0, entry.sequence);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(entry);
+            u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 waiting requests")
+        });
+        self.entries[place as usize] = entry;
+        self.waiting.insert(key, place);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<QueueEntry> {
+        let ahead = self.waiting.range((self.reached, 0)..).next();
+        let key = *ahead.or_else(|| self.waiting.first_key_value())?.0;
+        let place = self.waiting.remove(&key)?;
+        self.free.push(place);
+        let entry = self.entries[place as usize];
+        self.reached = entry.request.sector.0 + entry.request.sectors.0;
+        Some(entry)
     }
 
     pub(super) fn len(&self) -> usize {

@@ -4,14 +4,19 @@ use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, Si
 use proptest::prelude::*;
 
 use super::{Discipline, Queue, QueueEntry};
-use crate::device::{Device, Service};
+use crate::device::{Device, Moment, Service};
 
 const SECTORS_PER_CYLINDER: u64 = 16;
 const CYLINDERS: u32 = 200;
 
-/// An arm and nothing else: positioning is a made-up function of address and time that is not monotone in distance.
+/// An arm and nothing else: positioning is a made-up function of address and time that is not monotone in distance, and
+/// some cylinders are as good as in a buffer.
 struct Arm {
     cylinder: u32,
+}
+
+fn is_buffered(cylinder: u32) -> bool {
+    cylinder % 37 == 5
 }
 
 impl Device for Arm {
@@ -32,9 +37,19 @@ impl Device for Arm {
         self.cylinder = self.cylinder_of(end);
         Service { finish: issue + SimDuration(1), ..Service::default() }
     }
-    fn positioning(&self, now: SimTime, request: &BlockRequest) -> SimDuration {
-        let seek = u64::from(self.cylinder_of(request.sector).abs_diff(self.cylinder));
-        SimDuration(seek / 8 + (request.sector.0 * 7 + now.0) % 5)
+    fn positioning(&self, moment: &Moment, request: &BlockRequest) -> SimDuration {
+        let cylinder = self.cylinder_of(request.sector);
+        if is_buffered(cylinder) && !request.sector.0.is_multiple_of(4) {
+            return SimDuration(1 + request.sector.0 % 2);
+        }
+        let seek = u64::from(cylinder.abs_diff(self.cylinder));
+        SimDuration(1 + seek / 8 + (request.sector.0 * 7 + moment.issue.0) % 5)
+    }
+    fn positioning_at_least(&self, _: &Moment, cylinders: u32) -> SimDuration {
+        SimDuration(1 + u64::from(cylinders) / 8)
+    }
+    fn buffered_cylinders(&self, _: &Moment, visit: &mut dyn FnMut(u32)) {
+        (0..CYLINDERS).filter(|cylinder| is_buffered(*cylinder)).for_each(visit);
     }
 }
 
@@ -80,9 +95,11 @@ impl Reference {
                 let sector = entry.request.sector.0;
                 (sector < self.next_sector, sector, entry.sequence)
             }),
-            Discipline::Sptf => waiting
-                .iter()
-                .min_by_key(|entry| (device.positioning(now, &entry.request), entry.sequence)),
+            Discipline::Sptf => waiting.iter().min_by_key(|entry| {
+                let moves_data = entry.request.operation.transfers_data();
+                let positioning = device.positioning(&device.moment(now), &entry.request);
+                (if moves_data { positioning } else { SimDuration::ZERO }, entry.sequence)
+            }),
         };
         let chosen = *chosen?;
         self.next_sector = chosen.request.sector.0 + chosen.request.sectors.0;
@@ -99,7 +116,7 @@ fn entry(sequence: u64, sector: u64, sectors: u64) -> QueueEntry {
             enqueue: SimTime(sequence),
             sector: Sector(sector),
             sectors: SectorCount(sectors),
-            operation: Operation::Read,
+            operation: if sector % 11 == 7 { Operation::Flush } else { Operation::Read },
             synchronous: true,
         },
     }

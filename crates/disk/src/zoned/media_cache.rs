@@ -9,7 +9,8 @@
 //!   cleaned: the band is read, its extents in the log are read, and the band is written in order.
 //!
 //! Invariants: the live extents do not overlap and lie in the log, in pieces of log entries; a
-//! sector with a live extent has its newest version there, any other one in its band.
+//! sector with a live extent has its newest version there, any other one in its band; the oldest entry
+//! has live sectors.
 //!
 //! Source: the persistent cache, static mapping and band rewriting found in two drives by Aghayev &
 //! Desnoyers 2015 (Skylight, FAST). Differences: rewriting happens in the foreground, when the log is
@@ -103,18 +104,36 @@ impl MediaCache {
         Sector(self.log_sectors + sector.0)
     }
 
-    /// The part of `request` that the drive below would be asked for first.
+    /// What the drive below would be asked for first to transfer what `request` does.
     pub(super) fn first_access(&self, request: &BlockRequest) -> BlockRequest {
-        let (sector, sectors) = match request.operation {
-            Operation::Write if !self.fits_in_place(request.sector.0, request.sectors.0) => {
-                (Sector(self.head.min(self.log_sectors - 1)), SectorCount(1))
-            }
-            _ => {
-                let (place, sectors) = self.newest(request.sector.0, request.sectors.0.max(1));
-                (Sector(place), SectorCount(sectors))
-            }
-        };
-        BlockRequest { sector, sectors, ..*request }
+        let (first, end) = (request.sector.0, (request.sector + request.sectors).0);
+        if request.operation != Operation::Write {
+            let (place, sectors) = self.newest(first, end - first);
+            return BlockRequest {
+                sector: Sector(place),
+                sectors: SectorCount(sectors),
+                ..*request
+            };
+        }
+        let in_place_to = self.in_place_to(first, end);
+        if in_place_to > first {
+            let (sector, sectors) = (self.home(request.sector), SectorCount(in_place_to - first));
+            return BlockRequest { sector, sectors, ..*request };
+        }
+        let sectors = self.piece_end(first, end) - first;
+        let (place, room) = self.next_entry(sectors);
+        if self.taken + room <= self.log_sectors {
+            let (sector, sectors) = (Sector(place), SectorCount(sectors));
+            return BlockRequest { sector, sectors, ..*request };
+        }
+        // A band is rewritten first, which begins with reading it.
+        let band = self.oldest_live() / self.band_sectors;
+        BlockRequest {
+            sector: self.home(Sector(band * self.band_sectors)),
+            sectors: SectorCount(u64::from(self.written[band as usize])),
+            operation: Operation::Read,
+            ..*request
+        }
     }
 
     pub(super) fn serve(
@@ -156,80 +175,99 @@ impl MediaCache {
         }
     }
 
-    /// Whether writing this stretch of one band in place harms nothing that stays.
-    fn fits_in_place(&self, sector: u64, sectors: u64) -> bool {
-        let band = sector / self.band_sectors;
-        let end_in_band = sector + sectors - band * self.band_sectors;
-        let written = u64::from(self.written[band as usize]);
-        let starts_behind = sector >= band * self.band_sectors + written;
-        starts_behind || (sector == band * self.band_sectors && end_in_band >= written)
+    /// Where a write of `sector..end` is cut at the latest: bands are written one by one, and an entry must fit into
+    /// the log, also where it leaves the log's end unused.
+    fn piece_end(&self, sector: u64, end: u64) -> u64 {
+        let band_end = (sector / self.band_sectors + 1) * self.band_sectors;
+        end.min(band_end).min(sector + (self.log_sectors / 2).max(1))
+    }
+
+    /// How far from `first` on a write of `first..end` goes in place, harming nothing that stays.
+    fn in_place_to(&self, first: u64, end: u64) -> u64 {
+        let mut sector = first;
+        // What the pieces before this one have written of its band.
+        let (mut band, mut written) = (u64::MAX, 0);
+        while sector < end {
+            let start = sector / self.band_sectors * self.band_sectors;
+            if band != start {
+                (band, written) = (start, self.written_of(sector));
+            }
+            let to = self.piece_end(sector, end);
+            let starts_behind = sector >= start + written;
+            let covers_all = sector == start && to >= start + written;
+            if !starts_behind && !covers_all {
+                break;
+            }
+            written = written.max(to - start);
+            sector = to;
+        }
+        sector
+    }
+
+    /// Sectors written of the band that holds `sector`.
+    fn written_of(&self, sector: u64) -> u64 {
+        u64::from(self.written[(sector / self.band_sectors) as usize])
     }
 
     fn write(&mut self, access: &mut Access<'_, impl Device>, request: &BlockRequest) {
         let end = (request.sector + request.sectors).0;
         let mut sector = request.sector.0;
-        // Where what is written in place, and not yet asked of the drive, begins.
-        let mut in_place_from = sector;
         while sector < end {
-            let band_end = (sector / self.band_sectors + 1) * self.band_sectors;
-            // An entry must fit into the log, also where it leaves the log's end unused.
-            let to = end.min(band_end).min(sector + (self.log_sectors / 2).max(1));
-            if self.fits_in_place(sector, to - sector) {
-                self.forget(sector, to);
-                let band = (sector / self.band_sectors) as usize;
-                let written = to - band as u64 * self.band_sectors;
-                self.written[band] = self.written[band].max(written as u32);
-            } else {
-                self.write_in_place(access, in_place_from, sector);
-                self.append(access, sector, to - sector);
-                in_place_from = to;
+            let in_place_to = self.in_place_to(sector, end);
+            if in_place_to > sector {
+                self.write_in_place(access, sector, in_place_to);
+                sector = in_place_to;
+                continue;
             }
+            let to = self.piece_end(sector, end);
+            self.append(access, sector, to - sector);
             sector = to;
         }
-        self.write_in_place(access, in_place_from, end);
     }
 
-    fn write_in_place(&self, access: &mut Access<'_, impl Device>, from: u64, to: u64) {
-        if from < to {
-            access.serve(Operation::Write, self.log_sectors + from, to - from);
+    fn write_in_place(&mut self, access: &mut Access<'_, impl Device>, from: u64, to: u64) {
+        self.forget(from, to);
+        for band in from / self.band_sectors..to.div_ceil(self.band_sectors) {
+            let start = band * self.band_sectors;
+            let written = to.min(start + self.band_sectors) - start;
+            let before = &mut self.written[band as usize];
+            *before = (*before).max(written as u32);
+        }
+        access.serve(Operation::Write, self.log_sectors + from, to - from);
+    }
+
+    /// Where the next entry of the log goes if it holds `sectors`, and the room that it takes.
+    fn next_entry(&self, sectors: u64) -> (u64, u64) {
+        if self.head + sectors > self.log_sectors {
+            (0, self.log_sectors - self.head + sectors)
+        } else {
+            (self.head, sectors)
         }
     }
 
     fn append(&mut self, access: &mut Access<'_, impl Device>, sector: u64, sectors: u64) {
-        let wraps = self.head + sectors > self.log_sectors;
-        let left_over = if wraps { self.log_sectors - self.head } else { 0 };
-        let room = left_over + sectors;
-        self.make_room(access, room);
-        let place = if wraps { 0 } else { self.head };
+        let (place, room) = self.next_entry(sectors);
+        while self.taken + room > self.log_sectors {
+            self.rewrite_band(access, self.oldest_live() / self.band_sectors);
+        }
         access.serve(Operation::Write, place, sectors);
-        self.forget(sector, sector + sectors);
         let entry = self.oldest + self.entries.len() as u64;
         self.entries.push_back(Entry { sector, sectors, room, live: sectors });
+        self.taken += room;
+        self.forget(sector, sector + sectors);
         self.extents.insert(sector, Extent { sectors, place, entry });
         self.head = place + sectors;
-        self.taken += room;
         self.counts.cached_sectors += sectors;
     }
 
-    fn make_room(&mut self, access: &mut Access<'_, impl Device>, room: u64) {
-        loop {
-            while let Some(entry) = self.entries.front().filter(|entry| entry.live == 0) {
-                self.taken -= entry.room;
-                self.entries.pop_front();
-                self.oldest += 1;
-            }
-            if self.taken + room <= self.log_sectors {
-                return;
-            }
-            let oldest = *self.entries.front().expect("a log without room has entries");
-            let live = self
-                .extents
-                .range(oldest.sector..oldest.sector + oldest.sectors)
-                .find(|(_, extent)| extent.entry == self.oldest)
-                .map(|(start, _)| *start)
-                .expect("a live entry has extents");
-            self.rewrite_band(access, live / self.band_sectors);
-        }
+    /// The first sector of the oldest entry that is its newest version.
+    fn oldest_live(&self) -> u64 {
+        let oldest = *self.entries.front().expect("a log without room has entries");
+        self.extents
+            .range(oldest.sector..oldest.sector + oldest.sectors)
+            .find(|(_, extent)| extent.entry == self.oldest)
+            .map(|(start, _)| *start)
+            .expect("the oldest entry is live")
     }
 
     fn rewrite_band(&mut self, access: &mut Access<'_, impl Device>, band: u64) {
@@ -276,9 +314,16 @@ impl MediaCache {
         }
     }
 
+    /// So many sectors of `entry` are no longer the newest; entries at the log's tail of which nothing is give up
+    /// their room.
     fn retire(&mut self, entry: u64, sectors: u64) {
         let entry = &mut self.entries[(entry - self.oldest) as usize];
         entry.live -= sectors;
+        while let Some(entry) = self.entries.front().filter(|entry| entry.live == 0) {
+            self.taken -= entry.room;
+            self.entries.pop_front();
+            self.oldest += 1;
+        }
     }
 }
 

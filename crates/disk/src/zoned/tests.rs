@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::Zoned;
 use super::media_cache::MediaCache;
 use crate::parameters::{Management, SimpleParameters, ZonedDrive, ZonedParameters};
-use crate::{Device, Refused, Service, WriteRule};
+use crate::{Device, Moment, Refused, Service, WriteRule};
 
 const ZONE: u64 = 64;
 /// Ten zones and a short one, the first two conventional.
@@ -162,7 +162,7 @@ impl Device for Recorder {
         self.0.push((request.operation, place, count));
         Service { finish: issue, ..Service::default() }
     }
-    fn positioning(&self, _: SimTime, _: &BlockRequest) -> SimDuration {
+    fn positioning(&self, _: &Moment, _: &BlockRequest) -> SimDuration {
         SimDuration::ZERO
     }
 }
@@ -188,7 +188,12 @@ impl Contents {
 
     fn serve(&mut self, operation: Operation, sector: u64, sectors: u64) -> Vec<u64> {
         let mut below = Recorder::default();
-        self.cache.serve(&mut below, SimTime::ZERO, &request(operation, sector, sectors));
+        let asked = request(operation, sector, sectors);
+        let first = self.cache.first_access(&asked);
+        self.cache.serve(&mut below, SimTime::ZERO, &asked);
+        // What an estimate of positioning is made of is what the drive below is asked for first.
+        let first = (first.operation, first.sector.0 as usize, first.sectors.0 as usize);
+        assert_eq!(below.0[0], first, "of {asked:?}");
         let mut read = Vec::new();
         // The next sector from above that the host's data goes to.
         let mut next = sector as usize;
