@@ -15,8 +15,9 @@
 //! * *Interleave.* With a factor f, successive members lie f slots apart (the next free slot from
 //!   there on); the slots between are filled by what is placed later.
 
+use crate::ShuffleView;
+use crate::paged::Paged;
 use crate::placement::Arrangement;
-use crate::{LinkTable, ShuffleView};
 
 /// Places quanta outward from the centre, one unit of linked quanta after the other.
 pub(crate) struct UnitPlacer<'a> {
@@ -128,14 +129,14 @@ impl<'a> UnitPlacer<'a> {
 /// Collects closures; keeps its working memory between them.
 pub(crate) struct ClosureFinder {
     /// Which closure a quantum was last taken into, so that a ring of links ends.
-    member_of: Vec<u32>,
+    member_of: Paged<u32>,
     closure: u32,
     before: Vec<u32>,
 }
 
 impl ClosureFinder {
     pub(crate) fn new(quanta: u32) -> Self {
-        Self { member_of: vec![0; quanta as usize], closure: 0, before: Vec::new() }
+        Self { member_of: Paged::new(quanta), closure: 0, before: Vec::new() }
     }
 
     /// Fills `unit` with the closure of `seed`, in link order, at most `space` quanta.
@@ -143,33 +144,33 @@ impl ClosureFinder {
         &mut self,
         seed: u32,
         view: &ShuffleView<'_>,
-        links: &LinkTable,
         placer: &UnitPlacer<'_>,
         unit: &mut Vec<u32>,
     ) {
+        let seen = view.seen;
         self.closure += 1;
-        self.member_of[seed as usize] = self.closure;
+        self.member_of.set(seed, self.closure);
         let space = placer.space() as usize;
         unit.clear();
         unit.push(seed);
         let mut last = seed;
         while unit.len() < space {
-            let candidate = links.forward(last).filter(|p| links.backward(*p) == Some(last));
+            let candidate = seen.forward(last).filter(|p| seen.backward(*p) == Some(last));
             let Some(next) = candidate.filter(|p| self.joins(*p, last, view, placer)) else {
                 break;
             };
-            self.member_of[next as usize] = self.closure;
+            self.member_of.set(next, self.closure);
             unit.push(next);
             last = next;
         }
         self.before.clear();
         let mut first = seed;
         while unit.len() + self.before.len() < space {
-            let candidate = links.backward(first).filter(|p| links.forward(*p) == Some(first));
+            let candidate = seen.backward(first).filter(|p| seen.forward(*p) == Some(first));
             let Some(next) = candidate.filter(|p| self.joins(*p, first, view, placer)) else {
                 break;
             };
-            self.member_of[next as usize] = self.closure;
+            self.member_of.set(next, self.closure);
             self.before.push(next);
             first = next;
         }
@@ -177,10 +178,10 @@ impl ClosureFinder {
     }
 
     fn joins(&self, p: u32, q: u32, view: &ShuffleView<'_>, placer: &UnitPlacer<'_>) -> bool {
-        let busy_enough = 2 * view.counts[p as usize] >= view.counts[q as usize];
+        let busy_enough = 2 * view.seen.aged(p) >= view.seen.aged(q);
         let side_by_side = view.table.slot_of(p).abs_diff(view.table.slot_of(q)) == 1;
         (busy_enough || side_by_side)
             && !placer.is_placed(p)
-            && self.member_of[p as usize] != self.closure
+            && self.member_of.get(p) != self.closure
     }
 }

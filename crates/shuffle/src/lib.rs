@@ -22,6 +22,7 @@ mod config;
 mod links;
 mod moves;
 mod observation;
+mod paged;
 mod placement;
 mod policy;
 mod quantum;
@@ -33,10 +34,10 @@ pub use config::{MoveMode, RemapKind, ShuffleConfig};
 pub use links::LinkTable;
 pub use moves::{MoveCost, MovePlan, MoveRequest, MoveStep, Place, plan_moves};
 pub use observation::{AGED_ONE, Aging, Observation};
-pub use placement::{OrganPipeSlots, Placement};
+pub use placement::{Move, OrganPipeSlots, Placement};
 pub use policy::{PolicyConfig, ShuffleView, choose};
 pub use quantum::{DriveShape, QuantumGrid, QuantumKind};
-pub use remap::{Piece, Pieces, RemapTable, VACANT};
+pub use remap::{Piece, Pieces, RemapTable};
 pub use reserved::ReservedRegion;
 pub use shuffler::{Rearrangement, ShuffleSetting, Shuffler};
 
@@ -77,6 +78,18 @@ pub enum ShuffleError {
         quanta: u64,
         /// The most that fit.
         limit: u64,
+    },
+    /// Every quantum is to be placed, accessed or not, and they are too many to keep a plan of.
+    #[error(
+        "[remap]: {quanta} quanta are more than the {limit} that can all be placed: choose a \
+         larger quantum, or place accessed ones only (kind = \"shuffle\", arrange_unaccessed = \
+         false)"
+    )]
+    TooManyToPlace {
+        /// How many there are.
+        quanta: u32,
+        /// The most that can be placed.
+        limit: u32,
     },
     /// The logical device is larger than the device it is to lie on.
     #[error("[remap]: logical_size is {logical} sectors but the device has only {capacity}")]

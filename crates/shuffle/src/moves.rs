@@ -15,6 +15,8 @@
 
 use agewell_core::{Operation, Sector, SectorCount};
 
+use crate::paged::Paged;
+use crate::placement::Move;
 use crate::{OrganPipeSlots, Placement, QuantumGrid, RemapTable};
 
 /// Where a copy comes from or goes to.
@@ -114,38 +116,32 @@ pub fn plan_moves(
     center: u32,
     already_there: impl Fn(u32, u32) -> bool,
 ) -> MovePlan {
-    let wanted_by = wanted_slots(table, placement);
-    let spare = spare_slot(table, &wanted_by, center);
+    let grid = table.grid();
+    let mut bound_for = Paged::new(grid.quanta());
+    let mut wanted_by = Paged::new(grid.slots());
+    for Move { quantum, slot } in placement.moves() {
+        bound_for.set(*quantum, slot + 1);
+        wanted_by.set(*slot, quantum + 1);
+    }
+    let spare = table.vacant_slot(center, |slot| wanted_by.get(slot) == NOBODY);
+    let mut wanted: Vec<u32> = placement.moves().iter().map(|each| each.slot).collect();
+    wanted.sort_unstable_by_key(|slot| OrganPipeSlots::rank(center, grid.slots(), *slot));
     let mut planner =
-        Planner { table, placement, wanted_by, spare, already_there, plan: MovePlan::default() };
-    for slot in OrganPipeSlots::new(center, table.grid().slots()) {
+        Planner { table, bound_for, wanted_by, spare, already_there, plan: MovePlan::default() };
+    for slot in wanted {
         planner.resolve(slot);
     }
     planner.plan
 }
 
-/// The quantum that is bound for each slot from another one; `NOBODY` for the others.
-fn wanted_slots(table: &RemapTable, placement: &Placement) -> Vec<u32> {
-    let mut wanted_by = vec![NOBODY; table.grid().slots() as usize];
-    for (quantum, slot) in placement.slots().iter().enumerate() {
-        if table.slot_of(quantum as u32) != *slot {
-            wanted_by[*slot as usize] = quantum as u32;
-        }
-    }
-    wanted_by
-}
-
-fn spare_slot(table: &RemapTable, wanted_by: &[u32], center: u32) -> Option<u32> {
-    OrganPipeSlots::new(center, table.grid().slots())
-        .find(|slot| table.quantum_in(*slot).is_none() && wanted_by[*slot as usize] == NOBODY)
-}
-
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u32 = 0;
 
 struct Planner<'a, Copied> {
     table: &'a RemapTable,
-    placement: &'a Placement,
-    wanted_by: Vec<u32>,
+    /// The slot that each quantum moves to plus one; zero for those that stay.
+    bound_for: Paged<u32>,
+    /// The quantum that is bound for each slot from another one plus one, or `NOBODY`.
+    wanted_by: Paged<u32>,
     spare: Option<u32>,
     already_there: Copied,
     plan: MovePlan,
@@ -154,7 +150,7 @@ struct Planner<'a, Copied> {
 impl<Copied: Fn(u32, u32) -> bool> Planner<'_, Copied> {
     /// Plans the chain or cycle through `slot`, unless nobody is bound for it (any more).
     fn resolve(&mut self, slot: u32) {
-        if self.wanted_by[slot as usize] == NOBODY {
+        if self.wanted_by.get(slot) == NOBODY {
             return;
         }
         // Follow the occupants to where they are bound: either a slot falls vacant, or we come
@@ -165,7 +161,7 @@ impl<Copied: Fn(u32, u32) -> bool> Planner<'_, Copied> {
                 self.fill_backward(end);
                 return;
             };
-            end = self.placement.slots()[occupant as usize];
+            end = self.target(occupant);
             if end == slot {
                 self.turn_cycle(slot);
                 return;
@@ -173,13 +169,17 @@ impl<Copied: Fn(u32, u32) -> bool> Planner<'_, Copied> {
         }
     }
 
+    /// Where `quantum`, which lies in a slot that another is bound for, moves.
+    fn target(&self, quantum: u32) -> u32 {
+        let target = self.bound_for.get(quantum).checked_sub(1);
+        target.expect("a verified placement gives away no slot whose quantum stays")
+    }
+
     /// Fills the free `hole`, then the one this leaves, until nobody is bound for the hole.
     fn fill_backward(&mut self, mut hole: u32) {
         loop {
-            let quantum = std::mem::replace(&mut self.wanted_by[hole as usize], NOBODY);
-            if quantum == NOBODY {
-                return;
-            }
+            let Some(quantum) = self.wanted_by.get(hole).checked_sub(1) else { return };
+            self.wanted_by.set(hole, NOBODY);
             let from = self.table.slot_of(quantum);
             self.step(quantum, Place::Slot(from), hole);
             self.plan.moved_quanta += 1;
@@ -189,7 +189,7 @@ impl<Copied: Fn(u32, u32) -> bool> Planner<'_, Copied> {
 
     fn turn_cycle(&mut self, slot: u32) {
         let first = self.table.quantum_in(slot).expect("every slot of a cycle is occupied");
-        let target = self.placement.slots()[first as usize];
+        let target = self.target(first);
         let aside = self.spare.map_or(Place::Buffer, Place::Slot);
         self.plan.steps.push(MoveStep {
             quantum: first,
@@ -198,7 +198,7 @@ impl<Copied: Fn(u32, u32) -> bool> Planner<'_, Copied> {
             already_there: false,
             completes: false,
         });
-        self.wanted_by[target as usize] = NOBODY;
+        self.wanted_by.set(target, NOBODY);
         let opened = self.plan.steps.len();
         self.fill_backward(slot);
         for step in &mut self.plan.steps[opened..] {

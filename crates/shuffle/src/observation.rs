@@ -8,9 +8,13 @@
 //!
 //! A request counts once for every quantum that it touches, since that is how many requests it
 //! becomes when the quanta lie apart; its pieces are linked in order.
+//!
+//! Cost: memory grows with the quanta that were ever accessed: 16 bytes each and 12 for links, and
+//! 256 for each stretch of 64 quanta with an accessed one.
 
 use agewell_core::{Sector, SectorCount};
 
+use crate::paged::Paged;
 use crate::{LinkTable, QuantumGrid};
 
 /// One access in the fixed-point counts.
@@ -44,12 +48,25 @@ impl Aging {
     }
 }
 
+/// What is kept of a quantum that was accessed.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    quantum: u32,
+    /// Accesses since the last interval ended.
+    recent: u32,
+    aged: u64,
+}
+
 /// Counts and links of one device.
 #[derive(Debug, Clone)]
 pub struct Observation {
-    recent: Vec<u32>,
-    aged: Vec<u64>,
+    /// The place in `seen` of every quantum plus one, or zero if it was never accessed.
+    places: Paged<u32>,
+    /// The quanta that were ever accessed, in the order of their first access.
+    seen: Vec<Seen>,
+    /// Between places in `seen`.
     links: Option<LinkTable>,
+    /// The place in `seen` of the quantum that was accessed last.
     previous: Option<u32>,
 }
 
@@ -58,9 +75,9 @@ impl Observation {
     #[must_use]
     pub fn new(quanta: u32, links: bool) -> Self {
         Self {
-            recent: vec![0; quanta as usize],
-            aged: vec![0; quanta as usize],
-            links: links.then(|| LinkTable::new(quanta)),
+            places: Paged::new(quanta),
+            seen: Vec::new(),
+            links: links.then(LinkTable::default),
             previous: None,
         }
     }
@@ -80,46 +97,106 @@ impl Observation {
         let Some((first, _)) = grid.locate(start) else { return };
         let last = grid.locate(last).map_or(grid.quanta() - 1, |(quantum, _)| quantum);
         for quantum in first..=last {
-            self.access(quantum);
+            let place = self.count(quantum);
+            if let Some(links) = &mut self.links {
+                if let Some(previous) = self.previous {
+                    links.traverse(previous, place);
+                }
+                self.previous = Some(place);
+            }
         }
     }
 
+    /// Counts an access to `quantum`; returns its place in `seen`.
     #[inline]
-    fn access(&mut self, quantum: u32) {
-        let count = &mut self.recent[quantum as usize];
-        *count = count.saturating_add(1);
+    fn count(&mut self, quantum: u32) -> u32 {
+        let place = self.place_of(quantum);
+        let seen = &mut self.seen[place as usize];
+        seen.recent = seen.recent.saturating_add(1);
+        place
+    }
+
+    /// The place in `seen` of `quantum`, which gets one if it has none.
+    #[inline]
+    fn place_of(&mut self, quantum: u32) -> u32 {
+        match self.places.get(quantum) {
+            0 => self.add(quantum),
+            place => place - 1,
+        }
+    }
+
+    fn add(&mut self, quantum: u32) -> u32 {
+        let place = self.seen.len() as u32;
+        self.seen.push(Seen { quantum, recent: 0, aged: 0 });
+        self.places.set(quantum, place + 1);
+        place
+    }
+
+    /// Counts one access to `quantum`, without a link to the one before.
+    pub fn access(&mut self, quantum: u32) {
+        self.count(quantum);
+    }
+
+    /// Records, if links are kept, that `to` was accessed directly after `from`, without counting
+    /// an access.
+    pub fn traverse(&mut self, from: u32, to: u32) {
+        let (from, to) = (self.place_of(from), self.place_of(to));
         if let Some(links) = &mut self.links {
-            if let Some(previous) = self.previous {
-                links.traverse(previous, quantum);
-            }
-            self.previous = Some(quantum);
+            links.traverse(from, to);
         }
     }
 
     /// Ends an interval: folds the recent counts into the aged ones and starts again from zero.
     pub fn end_interval(&mut self, aging: Aging) {
-        for (aged, recent) in self.aged.iter_mut().zip(&mut self.recent) {
-            *aged = aging.apply(*recent, *aged);
-            *recent = 0;
+        for seen in &mut self.seen {
+            seen.aged = aging.apply(seen.recent, seen.aged);
+            seen.recent = 0;
         }
     }
 
-    /// Aged counts a quantum, in units of 1 / [`AGED_ONE`].
-    #[must_use]
-    pub fn aged(&self) -> &[u64] {
-        &self.aged
+    fn seen(&self, quantum: u32) -> Option<&Seen> {
+        let place = self.places.get(quantum).checked_sub(1)?;
+        Some(&self.seen[place as usize])
     }
 
-    /// Accesses a quantum since the last interval ended.
+    /// Aged count of `quantum`, in units of 1 / [`AGED_ONE`].
+    #[inline]
     #[must_use]
-    pub fn recent(&self) -> &[u32] {
-        &self.recent
+    pub fn aged(&self, quantum: u32) -> u64 {
+        self.seen(quantum).map_or(0, |seen| seen.aged)
     }
 
-    /// The links, if they are kept.
+    /// The quanta whose aged count is above zero, with that count, in no particular order.
+    pub fn active(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        self.seen.iter().filter(|seen| seen.aged > 0).map(|seen| (seen.quantum, seen.aged))
+    }
+
+    /// Accesses to `quantum` since the last interval ended.
     #[must_use]
-    pub fn links(&self) -> Option<&LinkTable> {
-        self.links.as_ref()
+    pub fn recent(&self, quantum: u32) -> u32 {
+        self.seen(quantum).map_or(0, |seen| seen.recent)
+    }
+
+    /// Whether links are kept.
+    #[must_use]
+    pub fn keeps_links(&self) -> bool {
+        self.links.is_some()
+    }
+
+    /// The quantum that mostly follows `quantum`, if links are kept and it has one.
+    #[must_use]
+    pub fn forward(&self, quantum: u32) -> Option<u32> {
+        let place = self.places.get(quantum).checked_sub(1)?;
+        let next = self.links.as_ref()?.forward(place)?;
+        Some(self.seen[next as usize].quantum)
+    }
+
+    /// The quantum that mostly precedes `quantum`, if links are kept and it has one.
+    #[must_use]
+    pub fn backward(&self, quantum: u32) -> Option<u32> {
+        let place = self.places.get(quantum).checked_sub(1)?;
+        let before = self.links.as_ref()?.backward(place)?;
+        Some(self.seen[before as usize].quantum)
     }
 }
 
@@ -136,12 +213,13 @@ mod tests {
     fn a_request_counts_once_in_every_quantum_it_touches() {
         let mut observation = Observation::new(8, true);
         observation.observe(&grid(), Sector(11), SectorCount(2));
-        assert_eq!(observation.links().and_then(|links| links.forward(0)), Some(1));
+        assert_eq!(observation.forward(0), Some(1));
         observation.observe(&grid(), Sector(0), SectorCount(2));
         observation.observe(&grid(), Sector(1), SectorCount(2));
         observation.observe(&grid(), Sector(81), SectorCount(3));
         observation.observe(&grid(), Sector(82), SectorCount(2));
-        assert_eq!(observation.recent(), [2, 1, 0, 0, 0, 0, 0, 1]);
+        let recent: Vec<u32> = (0..8).map(|quantum| observation.recent(quantum)).collect();
+        assert_eq!(recent, [2, 1, 0, 0, 0, 0, 0, 1]);
     }
 
     #[test]
@@ -169,9 +247,9 @@ mod tests {
         let mut observation = Observation::new(8, false);
         observation.observe(&grid(), Sector(2), SectorCount(1));
         observation.end_interval(Aging::new(0.5));
-        assert_eq!(observation.recent()[0], 0);
-        assert_eq!(observation.aged()[0], AGED_ONE / 2);
+        assert_eq!(observation.recent(0), 0);
+        assert_eq!(observation.aged(0), AGED_ONE / 2);
         observation.end_interval(Aging::new(0.5));
-        assert_eq!(observation.aged()[0], AGED_ONE / 4);
+        assert_eq!(observation.aged(0), AGED_ONE / 4);
     }
 }

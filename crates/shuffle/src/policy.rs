@@ -13,22 +13,21 @@
 //! * Coverage takes the most accessed quanta until together they hold at least that share of the
 //!   aged counts.
 //!
-//! Arranging is `O(active log active)` plus one pass over all quanta.
+//! Arranging is `O(active log active)` in time and memory; only the random placement and
+//! `arrange_unaccessed` look at every quantum ([`PolicyConfig::places_everything`]).
 
 use agewell_core::Stream;
 use rand_core::Rng;
 
 use crate::closure::{ClosureFinder, UnitPlacer};
-use crate::placement::Arrangement;
-use crate::{LinkTable, OrganPipeSlots, Placement, RemapKind, RemapTable, ReservedRegion};
+use crate::placement::{Arrangement, Move};
+use crate::{Observation, OrganPipeSlots, Placement, RemapKind, RemapTable, ReservedRegion};
 
 /// What a policy may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct ShuffleView<'a> {
-    /// Aged access count of every quantum.
-    pub counts: &'a [u64],
-    /// Links, if they were gathered.
-    pub links: Option<&'a LinkTable>,
+    /// Aged access counts, and links if they were gathered.
+    pub seen: &'a Observation,
     /// Where everything lies now.
     pub table: &'a RemapTable,
 }
@@ -52,6 +51,18 @@ pub struct PolicyConfig {
     pub reserved: Option<ReservedRegion>,
 }
 
+impl PolicyConfig {
+    /// Whether every quantum is placed, accessed or not, so that memory grows with the device.
+    #[must_use]
+    pub fn places_everything(&self) -> bool {
+        match self.kind {
+            RemapKind::Random => true,
+            RemapKind::Shuffle => self.arrange_unaccessed,
+            RemapKind::None | RemapKind::ReservedCopy | RemapKind::ReservedExchange => false,
+        }
+    }
+}
+
 /// The placement that `config` asks for, given `view`; `stream` is drawn from by the random policy
 /// only.
 ///
@@ -60,7 +71,7 @@ pub struct PolicyConfig {
 #[must_use]
 pub fn choose(view: &ShuffleView<'_>, config: &PolicyConfig, stream: &mut Stream) -> Placement {
     match config.kind {
-        RemapKind::None => Placement { slots: view.table.slots_of_quanta().to_vec() },
+        RemapKind::None => Placement::default(),
         RemapKind::Random => random(view, stream),
         RemapKind::Shuffle => shuffle(view, config),
         RemapKind::ReservedCopy | RemapKind::ReservedExchange => {
@@ -71,7 +82,8 @@ pub fn choose(view: &ShuffleView<'_>, config: &PolicyConfig, stream: &mut Stream
 }
 
 fn random(view: &ShuffleView<'_>, stream: &mut Stream) -> Placement {
-    let mut slots = view.table.slots_of_quanta().to_vec();
+    let table = view.table;
+    let mut slots: Vec<u32> = (0..table.grid().quanta()).map(|q| table.slot_of(q)).collect();
     // Fisher and Yates; the multiplication picks below `bound` with a bias under 2^-32, far below
     // what a run can show.
     for index in (1..slots.len()).rev() {
@@ -79,7 +91,8 @@ fn random(view: &ShuffleView<'_>, stream: &mut Stream) -> Placement {
         let other = (u128::from(stream.next_u64()) * bound) >> 64;
         slots.swap(index, other as usize);
     }
-    Placement { slots }
+    let places = slots.into_iter().enumerate();
+    Placement::new(table, places.map(|(quantum, slot)| Move { quantum: quantum as u32, slot }))
 }
 
 fn shuffle(view: &ShuffleView<'_>, config: &PolicyConfig) -> Placement {
@@ -88,38 +101,38 @@ fn shuffle(view: &ShuffleView<'_>, config: &PolicyConfig) -> Placement {
     } else {
         most_accessed(view, config.coverage_ppm)
     };
-    match view.links.filter(|_| config.links) {
-        Some(links) => linked_organ_pipe(view, config, links, &chosen),
-        None if config.arrange_unaccessed => plain_organ_pipe(view, config, &chosen),
-        None => organ_pipe(view, config, chosen),
+    if config.links && view.seen.keeps_links() {
+        linked_organ_pipe(view, config, &chosen)
+    } else if config.arrange_unaccessed {
+        plain_organ_pipe(view, config, &chosen)
+    } else {
+        organ_pipe(view, config, chosen)
     }
 }
 
 /// The accessed quanta by falling count, then by where they lie, until they cover `coverage_ppm` of
 /// the accesses.
 pub(crate) fn most_accessed(view: &ShuffleView<'_>, coverage_ppm: u32) -> Vec<u32> {
-    let mut accessed: Vec<u32> = (0..view.table.grid().quanta())
-        .filter(|quantum| view.counts[*quantum as usize] > 0)
-        .collect();
-    accessed.sort_unstable_by_key(|quantum| {
-        (std::cmp::Reverse(view.counts[*quantum as usize]), view.table.slot_of(*quantum))
+    let mut accessed: Vec<(u32, u64)> = view.seen.active().collect();
+    accessed.sort_unstable_by_key(|(quantum, count)| {
+        (std::cmp::Reverse(*count), view.table.slot_of(*quantum))
     });
-    let total: u128 = accessed.iter().map(|q| u128::from(view.counts[*q as usize])).sum();
+    let total: u128 = accessed.iter().map(|(_, count)| u128::from(*count)).sum();
     let wanted = total * u128::from(coverage_ppm);
     let mut covered = 0;
-    let enough = accessed.iter().position(|quantum| {
-        covered += u128::from(view.counts[*quantum as usize]) * 1_000_000;
+    let enough = accessed.iter().position(|(_, count)| {
+        covered += u128::from(*count) * 1_000_000;
         covered >= wanted
     });
     if let Some(last) = enough {
         accessed.truncate(last + 1);
     }
-    accessed
+    accessed.into_iter().map(|(quantum, _)| quantum).collect()
 }
 
 fn every_quantum_by_count(view: &ShuffleView<'_>) -> Vec<u32> {
     let mut quanta: Vec<u32> = (0..view.table.grid().quanta()).collect();
-    quanta.sort_by_key(|quantum| std::cmp::Reverse(view.counts[*quantum as usize]));
+    quanta.sort_by_key(|quantum| std::cmp::Reverse(view.seen.aged(*quantum)));
     quanta
 }
 
@@ -147,7 +160,7 @@ pub(crate) fn arrange_ranked(
     mut slots: impl Iterator<Item = u32>,
 ) {
     let mut equals_slots = Vec::new();
-    let count = |quantum: &u32| view.counts[*quantum as usize];
+    let count = |quantum: &u32| view.seen.aged(*quantum);
     for equals in ranked.chunk_by_mut(|a, b| count(a) == count(b)) {
         equals_slots.clear();
         equals_slots.extend(slots.by_ref().take(equals.len()));
@@ -155,12 +168,7 @@ pub(crate) fn arrange_ranked(
     }
 }
 
-fn linked_organ_pipe(
-    view: &ShuffleView<'_>,
-    config: &PolicyConfig,
-    links: &LinkTable,
-    ranked: &[u32],
-) -> Placement {
+fn linked_organ_pipe(view: &ShuffleView<'_>, config: &PolicyConfig, ranked: &[u32]) -> Placement {
     let mut placer = UnitPlacer::new(view, config.center, config.interleave);
     let mut finder = ClosureFinder::new(view.table.grid().quanta());
     let mut unit = Vec::new();
@@ -169,7 +177,7 @@ fn linked_organ_pipe(
         if placer.is_placed(*seed) {
             continue;
         }
-        finder.collect(*seed, view, links, &placer, &mut unit);
+        finder.collect(*seed, view, &placer, &mut unit);
         placer.place(&unit, &mut positions);
     }
     placer.finish().settle_the_rest()

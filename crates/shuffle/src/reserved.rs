@@ -64,8 +64,13 @@ impl ReservedRegion {
         self.first_slot + (self.slots - 1) / 2
     }
 
+    /// The first slot behind the region.
+    pub(crate) fn end(&self) -> u32 {
+        self.first_slot + self.slots
+    }
+
     fn contains(&self, slot: u32) -> bool {
-        (self.first_slot..self.first_slot + self.slots).contains(&slot)
+        (self.first_slot..self.end()).contains(&slot)
     }
 
     fn center_out(&self) -> impl Iterator<Item = u32> {
@@ -80,38 +85,35 @@ impl ReservedRegion {
         hot.truncate(self.slots as usize);
         let mut arrangement = Arrangement::new(view.table);
         arrange_ranked(&mut arrangement, view, &mut hot, self.center_out());
-        let mut displaced = self.send_home(&mut arrangement, view.table.grid().quanta());
+        let mut displaced = self.send_home(&mut arrangement, view);
         // Only an exchange displaces anyone: residents of the region whose slot a hot quantum took.
         // There is room for exactly these where hot quanta came from, be it outside the region or
         // elsewhere in it.
         if !displaced.is_empty() {
-            let mut left = self.slots_left(&arrangement, &hot);
+            let homes = hot.iter().map(|quantum| self.home(*quantum));
+            let mut left: Vec<u32> = homes.filter(|slot| !arrangement.is_taken(*slot)).collect();
             arrangement.place_equals(&mut displaced, &mut left);
         }
         arrangement.settle_the_rest()
     }
 
-    fn slots_left(&self, arrangement: &Arrangement<'_>, hot: &[u32]) -> Vec<u32> {
-        let inside = (self.first_slot..self.first_slot + self.slots)
-            .filter(|slot| !arrangement.is_taken(*slot));
-        let outside = hot.iter().map(|quantum| self.home(*quantum));
-        inside.chain(outside.filter(|slot| !self.contains(*slot))).collect()
-    }
-
-    fn send_home(&self, arrangement: &mut Arrangement<'_>, quanta: u32) -> Vec<u32> {
-        let mut displaced = Vec::new();
-        for quantum in 0..quanta {
-            if arrangement.is_placed(quantum) {
-                continue;
+    /// Places at home whoever is away and is not placed; returns those whose home is taken.
+    fn send_home(&self, arrangement: &mut Arrangement<'_>, view: &ShuffleView<'_>) -> Vec<u32> {
+        let quanta = view.table.grid().quanta();
+        let residents = arrangement.places().iter().filter_map(|each| self.resident(each.slot));
+        let residents = residents.filter(|quantum| *quantum < quanta);
+        let mut unsettled: Vec<u32> = residents.chain(view.table.quanta_away()).collect();
+        unsettled.sort_unstable();
+        unsettled.dedup();
+        unsettled.retain(|quantum| {
+            let home = self.home(*quantum);
+            let displaced = !arrangement.is_placed(*quantum) && arrangement.is_taken(home);
+            if !displaced && !arrangement.is_placed(*quantum) {
+                arrangement.place(*quantum, home);
             }
-            let home = self.home(quantum);
-            if arrangement.is_taken(home) {
-                displaced.push(quantum);
-            } else {
-                arrangement.place(quantum, home);
-            }
-        }
-        displaced
+            displaced
+        });
+        unsettled
     }
 }
 

@@ -16,11 +16,17 @@ use agewell_core::{
     DailyWindow, Operation, RandomStreams, Sector, SectorCount, SimDuration, SimTime, Stream,
 };
 
+use crate::paged::Paged;
+use crate::remap::Relocation;
 use crate::{
     Aging, DriveShape, MoveCost, MoveMode, MovePlan, MoveRequest, MoveStep, Observation, Pieces,
     Place, Placement, PolicyConfig, QuantumGrid, RemapKind, RemapTable, ReservedRegion,
     ShuffleConfig, ShuffleError, ShuffleView, choose, plan_moves,
 };
+
+/// Quanta that are placed at most where every one of them is, accessed or not: some 4 GB of tables
+/// and plans; chosen by us.
+const PLACED_QUANTA_MAX: u32 = 1 << 26;
 
 /// What surrounds a shuffler: its device, and the time of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +71,7 @@ pub struct Shuffler {
     start_of_day: SimDuration,
     observation: Observation,
     /// Quanta written since they were copied; used by block copying only.
-    updated: Vec<bool>,
+    updated: Paged<bool>,
     table: RemapTable,
     next_at: Option<SimTime>,
     pending: VecDeque<MoveStep>,
@@ -122,11 +128,17 @@ impl Shuffler {
             center: reserved.map_or((grid.quanta() - 1) / 2, |region| region.center()),
             reserved,
         };
+        if policy.places_everything() && grid.quanta() > PLACED_QUANTA_MAX {
+            return Err(ShuffleError::TooManyToPlace {
+                quanta: grid.quanta(),
+                limit: PLACED_QUANTA_MAX,
+            });
+        }
         Ok(Self {
             policy,
             start_of_day,
             observation: Observation::new(grid.quanta(), config.links),
-            updated: vec![false; grid.quanta() as usize],
+            updated: Paged::new(grid.quanta()),
             table,
             next_at: (config.kind != RemapKind::None).then(|| SimTime::ZERO + config.first_after),
             pending: VecDeque::new(),
@@ -164,7 +176,7 @@ impl Shuffler {
         let mut at = sector.0.max(grid.first_sector().0);
         while at < end {
             let Some((quantum, offset)) = grid.locate(Sector(at)) else { return };
-            self.updated[quantum as usize] = true;
+            self.updated.set(quantum, true);
             at += grid.quantum_sectors().0 - offset;
         }
     }
@@ -198,33 +210,28 @@ impl Shuffler {
         self.next_at = self.config.interval.map(|interval| at + interval);
         self.observation.end_interval(Aging::new(self.config.alpha));
         let dropped_steps = self.drop_moves_not_begun();
-        let settled = self.table_after_pending();
-        let view = ShuffleView {
-            counts: self.observation.aged(),
-            links: self.observation.links(),
-            table: &settled,
-        };
+        let begun = self.settle_pending();
+        let view = ShuffleView { seen: &self.observation, table: &self.table };
         let placement = choose(&view, &self.policy, &mut self.stream);
-        placement.verify(settled.grid().slots());
-        let plan = self.plan(&settled, &placement);
+        placement.verify(&self.table);
+        let still_at_home = |quantum, slot| self.still_at_home(quantum, slot);
+        let plan = plan_moves(&self.table, &placement, self.policy.center, still_at_home);
         let report = Rearrangement {
             at,
-            active_quanta: view.counts.iter().filter(|count| **count > 0).count() as u32,
+            active_quanta: self.observation.active().count() as u32,
             moved_quanta: plan.moved_quanta,
-            quanta: settled.grid().quanta(),
-            cost: plan.cost(settled.grid()),
+            quanta: self.table.grid().quanta(),
+            cost: plan.cost(self.table.grid()),
             dropped_steps,
         };
+        for done in begun.into_iter().rev() {
+            self.table.take_back(done);
+        }
         match self.config.moves {
             MoveMode::Instant => self.adopt(&placement, &plan),
             MoveMode::Idle => self.pending.extend(plan.steps),
         }
         report
-    }
-
-    fn plan(&self, settled: &RemapTable, placement: &Placement) -> MovePlan {
-        let still_at_home = |quantum, slot| self.still_at_home(quantum, slot);
-        plan_moves(settled, placement, self.policy.center, still_at_home)
     }
 
     fn adopt(&mut self, placement: &Placement, plan: &MovePlan) {
@@ -240,13 +247,13 @@ impl Shuffler {
         let Some(region) = self.policy.reserved.filter(|region| region.hidden) else { return };
         if let Place::Slot(slot) = step.to
             && let Some(evicted) = region.resident(slot)
-            && let Some(updated) = self.updated.get_mut(evicted as usize)
+            && evicted < self.table.grid().quanta()
         {
-            *updated = true;
+            self.updated.set(evicted, true);
         }
         let home = Place::Slot(region.home(step.quantum));
         if step.from == home || step.to == home {
-            self.updated[step.quantum as usize] = false;
+            self.updated.set(step.quantum, false);
         }
     }
 
@@ -256,7 +263,7 @@ impl Shuffler {
         let Some(region) = self.policy.reserved.filter(|region| region.hidden) else {
             return false;
         };
-        region.home(quantum) == slot && !self.updated[quantum as usize]
+        region.home(quantum) == slot && !self.updated.get(quantum)
     }
 
     fn drop_moves_not_begun(&mut self) -> u64 {
@@ -272,14 +279,14 @@ impl Shuffler {
         (all - keep) as u64
     }
 
-    fn table_after_pending(&self) -> RemapTable {
-        let mut table = self.table.clone();
-        for step in &self.pending {
-            if let Place::Slot(slot) = step.to {
-                table.relocate(step.quantum, slot);
-            }
-        }
-        table
+    /// Lets the table say where everything lies after the copies that wait; returns how to take
+    /// that back, last one first.
+    fn settle_pending(&mut self) -> Vec<Relocation> {
+        let relocate = |step: &MoveStep| match step.to {
+            Place::Slot(slot) => Some(self.table.relocate(step.quantum, slot)),
+            Place::Buffer => None,
+        };
+        self.pending.iter().filter_map(relocate).collect()
     }
 
     /// The next copy to do while the device is idle, if there is one.
@@ -319,7 +326,9 @@ impl Shuffler {
         let step = self.pending.pop_front().expect("a step was handed out");
         self.copied(step);
         match step.to {
-            Place::Slot(slot) => self.table.relocate(step.quantum, slot),
+            Place::Slot(slot) => {
+                self.table.relocate(step.quantum, slot);
+            }
             Place::Buffer => self.in_buffer = Some(step.quantum),
         }
         if step.from == Place::Buffer {

@@ -2,8 +2,8 @@
 
 use agewell_core::{RandomStreams, Sector, SectorCount};
 use agewell_shuffle::{
-    LinkTable, PolicyConfig, QuantumGrid, RemapKind, RemapTable, ReservedRegion, ShuffleView,
-    choose,
+    Aging, Observation, PolicyConfig, QuantumGrid, RemapKind, RemapTable, ReservedRegion,
+    ShuffleView, choose,
 };
 use proptest::prelude::*;
 
@@ -30,16 +30,32 @@ fn policy(quanta: u32) -> PolicyConfig {
     }
 }
 
+/// An observation of so many accesses to each quantum, and of these traversals.
+fn observation(counts: &[u64], traversals: &[(u32, u32)]) -> Observation {
+    let mut seen = Observation::new(counts.len() as u32, true);
+    for (quantum, count) in counts.iter().enumerate() {
+        for _ in 0..*count {
+            seen.access(quantum as u32);
+        }
+    }
+    for (from, to) in traversals {
+        seen.traverse(*from, *to);
+    }
+    seen.end_interval(Aging::new(1.0));
+    seen
+}
+
 fn slots(
     table: &RemapTable,
     counts: &[u64],
-    links: Option<&LinkTable>,
+    traversals: &[(u32, u32)],
     config: &PolicyConfig,
 ) -> Vec<u32> {
-    let view = ShuffleView { counts, links, table };
+    let seen = observation(counts, traversals);
+    let view = ShuffleView { seen: &seen, table };
     let placement = choose(&view, config, &mut RandomStreams::new(3).stream("test"));
-    placement.verify(table.grid().slots());
-    placement.slots().to_vec()
+    placement.verify(table);
+    (0..table.grid().quanta()).map(|quantum| placement.slot_of(quantum, table)).collect()
 }
 
 /// Mean distance between independent accesses, times the square of their number.
@@ -80,10 +96,10 @@ proptest! {
     fn no_permutation_beats_the_organ_pipe(counts in prop::collection::vec(0_u64..50, 6)) {
         let table = table(6, 0);
         let mut config = policy(6);
-        let pipe = slots(&table, &counts, None, &config);
+        let pipe = slots(&table, &counts, &[], &config);
         prop_assert_eq!(expected_distance(&counts, &pipe), best_of_all_permutations(&counts));
         config.arrange_unaccessed = true;
-        let plain = slots(&table, &counts, None, &config);
+        let plain = slots(&table, &counts, &[], &config);
         prop_assert_eq!(expected_distance(&counts, &plain), best_of_all_permutations(&counts));
     }
 
@@ -93,14 +109,15 @@ proptest! {
     fn arranging_twice_moves_nothing(counts in prop::collection::vec(0_u64..9, 2..60)) {
         let mut table = table(counts.len() as u64, 0);
         let config = policy(counts.len() as u32);
-        let first = slots(&table, &counts, None, &config);
+        let first = slots(&table, &counts, &[], &config);
         let placement = {
-            let view = ShuffleView { counts: &counts, links: None, table: &table };
+            let seen = observation(&counts, &[]);
+            let view = ShuffleView { seen: &seen, table: &table };
             choose(&view, &config, &mut RandomStreams::new(3).stream("test"))
         };
         table.adopt(&placement);
         let scaled: Vec<u64> = counts.iter().map(|count| count * 7).collect();
-        prop_assert_eq!(slots(&table, &scaled, None, &config), first);
+        prop_assert_eq!(slots(&table, &scaled, &[], &config), first);
     }
 
     /// With coverage, the arranged quanta are the hottest that together reach the share, and no
@@ -112,7 +129,7 @@ proptest! {
         let quanta = counts.len() as u32;
         let table = table(u64::from(quanta), 0);
         let config = PolicyConfig { coverage_ppm, ..policy(quanta) };
-        let placed = slots(&table, &counts, None, &config);
+        let placed = slots(&table, &counts, &[], &config);
         let total: u64 = counts.iter().sum();
         let mut sorted: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
         sorted.sort_unstable_by(|a, b| b.cmp(a));
@@ -136,12 +153,8 @@ proptest! {
         coverage_ppm in 1_u32..=1_000_000,
     ) {
         let table = table(30, spare);
-        let mut links = LinkTable::new(30);
-        for (from, to) in traversals {
-            links.traverse(from, to);
-        }
         let config = PolicyConfig { links: true, interleave, center, coverage_ppm, ..policy(30) };
-        slots(&table, &counts, Some(&links), &config);
+        slots(&table, &counts, &traversals, &config);
     }
 
     /// Block copying leaves every quantum at home but the hottest, which fill the region from its
@@ -157,7 +170,7 @@ proptest! {
         let config = PolicyConfig {
             kind: RemapKind::ReservedCopy, reserved: Some(region), ..policy(20)
         };
-        let placed = slots(&table, &counts, None, &config);
+        let placed = slots(&table, &counts, &[], &config);
         let inside = |slot: u32| (region.first_slot..region.first_slot + reserved).contains(&slot);
         let copied = (0..20_u32).filter(|q| inside(placed[*q as usize]));
         let coldest = copied.clone().map(|q| counts[q as usize]).min();
@@ -180,7 +193,7 @@ proptest! {
         let config = PolicyConfig {
             kind: RemapKind::ReservedExchange, reserved: Some(region), ..policy(20)
         };
-        let placed = slots(&table(20, 0), &counts, None, &config);
+        let placed = slots(&table(20, 0), &counts, &[], &config);
         let inside = |slot: u32| (region.first_slot..region.first_slot + reserved).contains(&slot);
         for quantum in 0..20_u32 {
             let slot = placed[quantum as usize];
@@ -193,7 +206,7 @@ proptest! {
 #[test]
 fn regression_an_even_disk_is_filled_from_the_lower_middle_slot() {
     let counts = [1, 1, 1, 1, 2, 2];
-    let pipe = slots(&table(6, 0), &counts, None, &policy(6));
+    let pipe = slots(&table(6, 0), &counts, &[], &policy(6));
     assert_eq!((pipe[4], pipe[5]), (2, 3));
     assert_eq!(expected_distance(&counts, &pipe), best_of_all_permutations(&counts));
 }
@@ -204,18 +217,15 @@ fn regression_an_even_disk_is_filled_from_the_lower_middle_slot() {
 fn a_chain_is_placed_contiguously_and_never_across_the_centre() {
     let chain = [17_u32, 3, 28, 9, 22];
     let table = table(30, 0);
-    let mut links = LinkTable::new(30);
     let mut counts = vec![0_u64; 30];
     counts[11] = 100;
     counts[25] = 90;
     for quantum in chain {
         counts[quantum as usize] = 10;
     }
-    for pair in chain.windows(2) {
-        links.traverse(pair[0], pair[1]);
-    }
+    let links: Vec<(u32, u32)> = chain.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let config = PolicyConfig { links: true, ..policy(30) };
-    let placed = slots(&table, &counts, Some(&links), &config);
+    let placed = slots(&table, &counts, &links, &config);
     assert_eq!(placed[11], 14);
     assert_eq!(placed[25], 15);
     let run: Vec<u32> = chain.iter().map(|quantum| placed[*quantum as usize]).collect();
@@ -226,15 +236,11 @@ fn a_chain_is_placed_contiguously_and_never_across_the_centre() {
 #[test]
 fn an_interleaved_chain_keeps_its_distance() {
     let table = table(30, 0);
-    let mut links = LinkTable::new(30);
+    let links = [(0, 1), (1, 2), (2, 3)];
     let mut counts = vec![0_u64; 30];
-    for quantum in 0..3 {
-        counts[quantum as usize] = 10;
-        links.traverse(quantum, quantum + 1);
-    }
-    counts[3] = 10;
+    counts[..4].fill(10);
     let config = PolicyConfig { links: true, interleave: 2, ..policy(30) };
-    let placed = slots(&table, &counts, Some(&links), &config);
+    let placed = slots(&table, &counts, &links, &config);
     assert_eq!(placed[..4], [14, 16, 18, 20]);
 }
 
@@ -242,9 +248,7 @@ fn an_interleaved_chain_keeps_its_distance() {
 #[test]
 fn a_cold_partner_joins_only_as_a_neighbour() {
     let table = table(40, 0);
-    let mut links = LinkTable::new(40);
-    links.traverse(5, 30);
-    links.traverse(7, 8);
+    let links = [(5, 30), (7, 8)];
     let mut counts = vec![0_u64; 40];
     counts[5] = 100;
     counts[30] = 49;
@@ -252,12 +256,12 @@ fn a_cold_partner_joins_only_as_a_neighbour() {
     counts[8] = 1;
     counts[12] = 60;
     let config = PolicyConfig { links: true, ..policy(40) };
-    let placed = slots(&table, &counts, Some(&links), &config);
+    let placed = slots(&table, &counts, &links, &config);
     assert_eq!(placed[5], 19);
     // 7 and 8 form a unit below or above, in order and side by side.
     assert_eq!(placed[8], placed[7] + 1);
     assert_ne!(placed[30], placed[5] + 1);
     counts[30] = 50;
-    let placed = slots(&table, &counts, Some(&links), &config);
+    let placed = slots(&table, &counts, &links, &config);
     assert_eq!(placed[30], placed[5] + 1);
 }

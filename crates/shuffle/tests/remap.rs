@@ -2,8 +2,8 @@
 
 use agewell_core::{Operation, RandomStreams, Sector, SectorCount, SimDuration, SimTime};
 use agewell_shuffle::{
-    MoveMode, Place, PolicyConfig, QuantumGrid, RemapKind, RemapTable, ShuffleConfig, ShuffleView,
-    Shuffler, choose, plan_moves,
+    Aging, MoveMode, Observation, Place, PolicyConfig, QuantumGrid, RemapKind, RemapTable,
+    ShuffleConfig, ShuffleView, Shuffler, choose, plan_moves,
 };
 use proptest::prelude::*;
 
@@ -39,15 +39,15 @@ fn place_of_sector(table: &RemapTable, sector: u64) -> u64 {
     if sector < head || sector >= head + u64::from(grid.quanta()) * size {
         return sector;
     }
-    let slot = table.slots_of_quanta()[((sector - head) / size) as usize];
+    let slot = table.slot_of(((sector - head) / size) as u32);
     head + u64::from(slot) * size + (sector - head) % size
 }
 
 fn shuffled_table(grid: QuantumGrid, seed: u64) -> RemapTable {
     let mut table = RemapTable::new(grid);
-    let counts = vec![0; grid.quanta() as usize];
+    let seen = Observation::new(grid.quanta(), false);
     let mut stream = RandomStreams::new(seed).stream("test");
-    let view = ShuffleView { counts: &counts, links: None, table: &table };
+    let view = ShuffleView { seen: &seen, table: &table };
     let placement = choose(&view, &config(RemapKind::Random, 1_000_000, false, 1), &mut stream);
     table.adopt(&placement);
     table.verify();
@@ -91,8 +91,12 @@ proptest! {
         let target = shuffled_table(grid, after);
         let mut goal = start.clone();
         // Keep some quanta in place, so that plans are not always one long cycle.
-        let counts: Vec<u64> = (0..quanta).map(|q| (target.slot_of(q as u32) % 3).into()).collect();
-        let view = ShuffleView { counts: &counts, links: None, table: &start };
+        let mut seen = Observation::new(grid.quanta(), false);
+        for quantum in 0..quanta as u32 {
+            (0..target.slot_of(quantum) % 3).for_each(|_| seen.access(quantum));
+        }
+        seen.end_interval(Aging::new(1.0));
+        let view = ShuffleView { seen: &seen, table: &start };
         let mut stream = RandomStreams::new(0).stream("test");
         let mut policy = config(RemapKind::Shuffle, 1_000_000, false, 1);
         policy.center = (quanta / 2) as u32;
