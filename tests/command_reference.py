@@ -43,8 +43,9 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
         max_content_width=_COLUMNS,
     )
     sections = [f"\n## `{path}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n"]
-    for name, inner in getattr(command, "commands", {}).items():
-        sections += _sections(inner, f"{path} {name}", context)
+    if hasattr(command, "list_commands"):
+        for name in command.list_commands(context):
+            sections += _sections(command.get_command(context, name), f"{path} {name}", context)
     return sections
 
 

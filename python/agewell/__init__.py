@@ -13,22 +13,38 @@ Metric names are the same in JSON, Parquet, Python and plots; see the reference.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from agewell.errors import AgewellError, InputError, RunError
-from agewell.simulation import Result, run
-from agewell.version import __version__
-
 if TYPE_CHECKING:
+    from agewell.errors import AgewellError, InputError, RunError
+    from agewell.simulation import Result, run
     from agewell.sweeping import sweep
+    from agewell.version import __version__
 
 __all__ = ["AgewellError", "InputError", "Result", "RunError", "__version__", "run", "sweep"]
 
 
-def __getattr__(name: str) -> Any:
-    # Sweeps build tables, and loading Arrow for them takes longer than most runs.
-    if name == "sweep":
-        from agewell.sweeping import sweep
+_FROM = {
+    "AgewellError": "errors",
+    "InputError": "errors",
+    "Result": "simulation",
+    "RunError": "errors",
+    "__version__": "version",
+    "run": "simulation",
+    "sweep": "sweeping",
+}
+"""The module that each name is loaded from when it is asked for: every command passes through here,
+and most need few of them."""
 
-        return sweep
+
+def __getattr__(name: str) -> Any:
+    if name in _FROM:
+        value = getattr(importlib.import_module(f"agewell.{_FROM[name]}"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'agewell' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FROM})

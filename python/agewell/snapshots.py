@@ -16,13 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 METADATA_KEY = b"agewell.metadata"
 """Where a snapshot file keeps the facts of its file system."""
@@ -88,6 +87,11 @@ def read(path: str | PathLike[str]) -> Snapshot:
     Raises:
         InputError: It is no snapshot file, or damaged.
     """
+    # Taking a snapshot needs no tables, and they are slow to load.
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
     facts = json.loads(_agewell.snapshot_check(path))["facts"]
     table = pq.read_table(path)
     is_free = pc.equal(table["kind"], "free")

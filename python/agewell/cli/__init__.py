@@ -11,9 +11,12 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group_from_info
+from typer.models import TyperInfo
 
 from agewell.errors import AgewellError, InputError
 from agewell.version import __version__
@@ -24,8 +27,57 @@ EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells report it."""
 
+COMMANDS = (
+    "run",
+    "sweep",
+    "compare",
+    "advise",
+    "reproduce",
+    "devices",
+    "validate",
+    "trace",
+    "workload",
+    "age",
+    "bench",
+    "score",
+    "snapshot",
+    "report",
+)
+"""The commands in the order of `agewell --help`; each is the application of the module of `cli`
+that is named after it."""
+
+
+class _Commands(TyperGroup):
+    """The commands, each loaded when it is asked for: most command lines need one."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 (of the base class)
+        """Every command, loaded or not."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The command of that name, or None."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            module = importlib.import_module(f"agewell.cli.{cmd_name}")
+            loaded = get_group_from_info(
+                TyperInfo(module.app),
+                pretty_exceptions_short=False,
+                suggest_commands=self.suggest_commands,
+                rich_markup_mode=self.rich_markup_mode,
+            )
+            self.commands[cmd_name] = loaded.commands[cmd_name]
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """As the base class does; for a name that is unknown it looks among all of them."""
+        if args[0] not in COMMANDS:
+            for name in COMMANDS:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="agewell",
+    cls=_Commands,
     help=(
         "agewell makes file systems age well: replay real workloads over modelled disks and "
         "layout policies, and see which policy wins, by how much, and why."
@@ -54,35 +106,6 @@ def _root(
     ] = False,
 ) -> None:
     """Options before the command."""
-
-
-def _register() -> None:
-    """Add every command; each module of `cli` named after a command brings its own application."""
-    # The order is the order of `agewell --help`.
-    for module_name in (
-        "run",
-        "sweep",
-        "compare",
-        "advise",
-        "reproduce",
-        "devices",
-        "validate",
-        "trace",
-        "workload",
-        "age",
-        "bench",
-        "score",
-        "snapshot",
-        "report",
-    ):
-        try:
-            module = importlib.import_module(f"agewell.cli.{module_name}")
-        except ModuleNotFoundError:
-            continue
-        app.add_typer(module.app)
-
-
-_register()
 
 
 def _one_line(message: str) -> str:

@@ -10,7 +10,7 @@ import typer
 
 from agewell import _agewell, catalogue, files
 from agewell.cli.options import CatalogueOption, JsonOption
-from agewell.cli.terminal import note, output, print_json, print_table
+from agewell.cli.terminal import note, print_json, print_table, print_text
 from agewell.errors import InputError
 
 app = typer.Typer()
@@ -189,7 +189,7 @@ def _import(file: Path | None, out: Path | None, name: str | None, as_json: bool
         if as_json:
             print_json({"toml": text})
         else:
-            output().out(text, end="")
+            print_text(text)
         return
     files.write_text(out, text)
     if as_json:

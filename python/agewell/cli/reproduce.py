@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
 from agewell import catalogue
 from agewell.cli.options import JsonOption, QuietOption
-from agewell.cli.terminal import note, print_json, print_table, progress
+from agewell.cli.terminal import Styled, note, print_json, print_table, progress
 from agewell.errors import InputError, RunError
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ def _print_rows(reproduced: Sequence[Reproduced]) -> None:
                 show_value(row.ours),
                 row.unit,
                 row.tolerance,
-                Text(row.verdict.value, style=_STYLES[row.verdict.value]),
+                Styled(row.verdict.value, _STYLES[row.verdict.value]),
                 row.why,
             )
             for each in reproduced

@@ -58,7 +58,6 @@ def snapshot(
 
     Example: agewell snapshot /srv -o srv.parquet
     """
-    # Its tables are slow to load; other commands do without.
     from agewell import snapshots
 
     started_seconds = time.monotonic()

@@ -9,19 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
-from rich.text import Text
 
 ProgressCallback = Callable[[float | None, str], None]
 """Called with the fraction done (None where the end is not known) and a few words."""
-
-_UNLIMITED_COLUMNS = 10_000
 
 LOG_INTERVAL_SECONDS = 5.0
 """Time between two progress lines in a log; chosen by us: short enough to see life, long enough to
@@ -34,29 +29,83 @@ def print_json(document: Any) -> None:
     sys.stdout.flush()
 
 
-def output() -> Console:
-    """A console on standard output for tables.
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A cell of a table with a style that terminals show.
 
-    In a pipe or a file a table is as wide as it needs to be, so that no cell is cut or wrapped.
+    Attributes:
+        text: What it says.
+        style: As `rich` writes styles: `bold red`.
     """
-    if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(highlight=False, width=_UNLIMITED_COLUMNS, no_color=True)
+
+    text: str
+    style: str
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Styled]]) -> None:
     """Write a table to standard output.
+
+    On a terminal it is fitted to the width there is. In a pipe or a file it is as wide as it needs
+    to be, so that no cell is cut or wrapped.
 
     Args:
         columns: Headings; one that begins with `>` is right-aligned, for numbers.
-        rows: Cells, shown as they are; a `Text` brings its own style.
+        rows: Cells, shown as they are.
     """
+    if sys.stdout.isatty():
+        _print_on_terminal(columns, rows)
+        return
+    headings = [column.removeprefix(">") for column in columns]
+    texts = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in rows]
+    columns_of_texts = zip(headings, *texts, strict=True)
+    widths = [max(1, *map(_columns_taken, column)) for column in columns_of_texts]
+    lines = []
+    for row in (headings, *texts):
+        cells = [
+            _padded(cell, width, to_the_right=column[:1] == ">")
+            for cell, width, column in zip(row, widths, columns, strict=True)
+        ]
+        lines.append("  ".join(cells))
+    print_text("\n".join(lines) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Write text to standard output as it is."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _columns_taken(text: str) -> int:
+    """Columns of a terminal that a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns_of(letter) for letter in text)
+
+
+def _columns_of(letter: str) -> int:
+    if unicodedata.category(letter) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in {"W", "F"} else 1
+
+
+def _padded(text: str, width: int, *, to_the_right: bool) -> str:
+    room = " " * (width - _columns_taken(text))
+    return room + text if to_the_right else text + room
+
+
+def _print_on_terminal(columns: Sequence[str], rows: Iterable[Sequence[str | Styled]]) -> None:
+    # Loading rich takes longer than most commands; only a terminal needs it.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column.removeprefix(">"), justify="right" if column[:1] == ">" else "left")
     for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    output().print(table)
+        cells = [Styled(cell, "") if isinstance(cell, str) else cell for cell in row]
+        table.add_row(*(Text(cell.text, style=cell.style) for cell in cells))
+    Console(highlight=False).print(table)
 
 
 def note(message: str) -> None:
@@ -79,6 +128,9 @@ def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
         yield lambda _fraction, _words: None
         return
     if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
         with bar:
