@@ -14,15 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell import advising, choices
+from agewell import advising, choices, segment_size
 from agewell.advising import Advice, Against, Choice, Step, Tried, advise
 from agewell.cli.advise import print_layouts
 from agewell.comparing import CLOSE_RATIO
-from agewell.configuration import Experiment
+from agewell.configuration import Experiment, load
 from agewell.errors import InputError
 from agewell.experiment_file import to_toml
 from agewell.keyed_runs import KeyedRun
-from agewell.shuffling_advice import Shuffled, ShufflingAdvice
+from agewell.layouts import LAYOUTS, named
+from agewell.shuffling_advice import CLOSE_PCT, Shuffled, ShufflingAdvice, advise_on_shuffling
 from agewell.time_slices import Spread, spread
 from conftest import Agewell
 
@@ -82,7 +83,13 @@ def test_every_word_rests_on_runs_that_can_be_made_again(
         assert set(against["saved_pct_by_utilization"]) == {"0.5", "0.7", "0.8", "0.9"}
     quanta = {each["quantum"] for each in document["shuffling"]["tried"]}
     assert quanta == {"cylinder", "track", "block"}
-    replay = api.run(folder / document["shuffling"]["tried"][0]["files"][1])
+    # Where free moves save nothing worth while, nobody asks what they cost.
+    for each in document["shuffling"]["tried"]:
+        asked = each["free_saved_pct"] > CLOSE_PCT
+        assert (each["paid_saved_pct"] is not None) == asked
+        assert len(each["files"]) == 1 + asked
+        assert all((folder / name).is_file() for name in each["files"])
+    replay = api.run(folder / document["shuffling"]["tried"][0]["files"][0])
     baseline_seconds = replay.document["baseline_metrics"]["disk_seconds"]
     # The requests as they lie take what the layout took for them.
     assert baseline_seconds == pytest.approx(recommended["disk_seconds"], rel=0.01)
@@ -109,10 +116,49 @@ def test_a_log_far_from_the_best_is_not_refined(
     monkeypatch.setattr(advising, "LOG_MARGIN", 0.0)
     asked = choices.workload(str(small_load))
     advice, _ = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "out")
-    (refinement,) = [step for step in advice.steps if step.note]
-    assert refinement.question == "log"
+    (refinement,) = [step for step in advice.steps if step.question == "log"]
     assert "times the disk time" in refinement.note
     assert "segment size" not in {step.question for step in advice.steps}
+
+
+def test_what_cannot_win_is_not_run_and_said(small_load: Path, tmp_path: Path) -> None:
+    """Omissions are told with their reason, and what was left out would not have won."""
+    asked = choices.workload(str(small_load))
+    advice, search = advise(asked, choices.device("samsung-970-pro"), tmp_path / "out")
+    first = advice.steps[0]
+    tried = {each.label for each in first.tried}
+    left_out = {layout.name for layout in LAYOUTS} - tried
+    assert left_out == {"ffs-metadata", "lfs-zones"}
+    assert all(name in first.left_out for name in left_out)
+    more = {name: Choice(named(name).table) for name in left_out}
+    best = min(each.disk_seconds for each in first.tried)
+    for each in search.try_all("left out", more, advice.utilization, 0.0):
+        assert each.disk_seconds * CLOSE_RATIO >= best
+    # Nobody reads in this load, so that no way of reading is asked about.
+    notes = {step.question: step.note for step in advice.steps}
+    assert "reads of users take 0.0 %" in notes["prefetch"]
+    shuffling = advise_on_shuffling(search, advice)
+    assert not shuffling.tried
+    assert "flash has no arm" in shuffling.sentence()
+
+
+def test_on_zones_the_layout_of_zones_is_run() -> None:
+    kinds = {"zoned": False, "mechanical": True, "flash": True, "simple": True}
+    for kind, left_out in kinds.items():
+        assert ("lfs-zones" in advising._cannot_win({"kind": kind})) == left_out
+
+
+def test_the_segment_size_is_that_of_the_other_command(small_load: Path, tmp_path: Path) -> None:
+    """One search: what is recommended is what `advise segment-size` says of that experiment."""
+    asked = choices.workload(str(small_load))
+    advice, _ = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "out")
+    sizes = [step for step in advice.steps if step.question == advising.SEGMENT_SIZE]
+    (step,) = sizes
+    experiment = load(tmp_path / "out" / "experiments" / step.chosen.file)
+    other = segment_size.advise(experiment)
+    assert other.best.segment_bytes == segment_size._bytes(
+        step.chosen.document["config"]["layout"]["segment_size"]
+    )
 
 
 # --- slices of time -------------------------------------------------------------------------------

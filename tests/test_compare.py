@@ -12,7 +12,7 @@ import pytest
 
 import agewell as api
 from agewell import choices
-from agewell.comparing import Cell, Comparison, Entry, geometric_mean
+from agewell.comparing import Cell, Comparison, Entry, experiment_of, geometric_mean
 from agewell.comparison_chart import ratio_text
 from agewell.errors import InputError
 from agewell.layouts import LAYOUTS, NamedLayout, chosen, named
@@ -288,3 +288,15 @@ def test_what_is_needed_is_asked_for(agewell: Agewell, lacking: str) -> None:
     done = agewell("compare", *given, check=False)
     assert done.returncode == 2
     assert f"{lacking} is missing" in done.stderr
+
+
+def test_a_segment_size_is_set_for_all_logs_that_name_none(small_load: Path) -> None:
+    asked, disk = choices.workload(str(small_load)), choices.device("simple:15ms:5MB/s")
+    sizes = {}
+    for layout in LAYOUTS:
+        settings = {"layout.segment_size": "1 MiB"}
+        experiment = experiment_of(layout.table, asked, disk, 0.8, settings)
+        sizes[layout.name] = experiment.configuration["layout"].get("segment_size")
+    logs = {"lfs", "lfs-matthews", "lfs-adaptive", "lfs-reorganising"}
+    assert {name for name, size in sizes.items() if size == "1 MiB"} == logs
+    assert sizes["lfs-zones"] == "256 MiB"

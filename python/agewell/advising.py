@@ -1,11 +1,12 @@
 """Which layout to choose for a workload and a disk, and when the choice does not pay.
 
-The search goes from coarse to fine, so that it ends soon: every layout by name; if a log is among
-the good ones, its segment size, its collection and placement, its reorganisation; reading ahead;
-then other utilizations, and slices of time, against the baselines; at last shuffling of the
-requests that the chosen layout sent (`shuffling_advice`). A step changes the choice only if it
-saves more than `comparing.CLOSE_RATIO`; equals keep what is simpler. The measure is total disk
-time.
+The search goes from coarse to fine, so that it ends soon: every layout by name but those that
+cannot win; if a log is among the good ones, its segment size, its collection and placement, its
+reorganisation; reading ahead; then other utilizations, and slices of time, against the baselines;
+at last shuffling of the requests that the chosen layout sent (`shuffling_advice`). What can save no
+more than counts as equal is not run, and the advice says why (`_cannot_win`, `_cannot_save`).
+A step changes the choice only if it saves more than `comparing.CLOSE_RATIO`; equals keep what is
+simpler. The measure is total disk time.
 
 Every run has a TOML file in the folder `experiments` of the advice, which `agewell run` takes.
 """
@@ -13,18 +14,20 @@ Every run has a TOML file in the folder `experiments` of the advice, which `agew
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agewell import catalogue, experiment_file, files
+from agewell import _agewell, catalogue, experiment_file, files, segment_search
 from agewell.choices import DeviceChoice, WorkloadChoice
 from agewell.comparing import CLOSE_RATIO, UTILIZATIONS, experiment_of, made, percent
 from agewell.configuration import Configuration
 from agewell.errors import InputError
 from agewell.keyed_runs import KeyedRun
 from agewell.layouts import LAYOUTS, named
+from agewell.sizes import size_text
 from agewell.time_slices import Spread, spread
 from agewell.version import __version__
 
@@ -39,7 +42,10 @@ LOG_MARGIN = 2.0
 """A log is refined if the best one takes no more than so many times the best layout's time; chosen
 by us: no step of refinement has been seen to gain more."""
 
-SEGMENT_SIZES = ("64 KiB", "128 KiB", "256 KiB", "512 KiB", "1 MiB", "2 MiB")
+SEGMENT_SIZE = "segment size"
+SEGMENT_SIZES = tuple(size << 10 for size in (64, 256, 1024, 4096))
+"""Where the search for the best segment begins, in bytes; chosen by us: coarse steps around what
+disks of 1991 and of today want, for the search goes on beyond them and fills in between."""
 COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
 VICTIMS = ("greedy", "cost-age", "benefit-root-age", "renewal")
 PLACEMENTS = ("none", "user-collected", "sepbit", "life-table")
@@ -57,6 +63,16 @@ REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = (
 """What is put together; as that pays unless by the value of 1999 (`decide`)."""
 MOVES = ("regroup_read_seconds", "regroup_write_seconds", "patch_seconds")
 """Accounts of what reorganisation costs."""
+COLLECTING = (
+    "collect_read_seconds",
+    "collect_write_seconds",
+    "plug_seconds",
+    "thread_seconds",
+    "header_seconds",
+)
+"""Accounts of what making room costs: all that collection, victims and placement can save."""
+READING = ("read_seconds", "prefetch_seconds")
+"""Accounts of reads: all that reorganisation and reading ahead can save."""
 PREFETCHES = ("none", "sequential", "file-graph", "cluster")
 
 ALTERNATIVE_RATIO = 1.1
@@ -151,12 +167,14 @@ class Step:
         tried: The answers, in the order of asking.
         chosen: The one that was taken.
         note: Why nothing was tried, or empty.
+        left_out: What was not tried and why, or empty.
     """
 
     question: str
     tried: Sequence[Tried]
     chosen: Tried
     note: str = ""
+    left_out: str = ""
 
     def document(self) -> dict[str, Any]:
         """As JSON values."""
@@ -164,6 +182,7 @@ class Step:
             "question": self.question,
             "chosen": self.chosen.label if self.tried else None,
             "note": self.note or None,
+            "left_out": self.left_out or None,
             "tried": [each.told() for each in self.tried],
         }
 
@@ -226,6 +245,14 @@ class Search:
         self.jobs = jobs
         self.progress = progress
         self._settings = dict(settings)
+
+    def device_description(self) -> Mapping[str, Any]:
+        """What is known of the device, as `agewell devices` tells it."""
+        if "model" not in self.device.table:
+            return {"kind": self.device.table["kind"]}
+        model = str(self.device.file or self.device.table["model"])
+        description: dict[str, Any] = json.loads(_agewell.device_load(model, str(self.devices)))
+        return description
 
     def experiment(self, choice: Choice, utilization: float) -> Configuration:
         """The tables of a choice at a utilization."""
@@ -323,7 +350,9 @@ class Advice:
         ]
         sentences += [_gain(each) for each in self.against]
         sentences += [
-            _reorganisation(step) for step in self.steps if step.question == REORGANISATION
+            _reorganisation(step)
+            for step in self.steps
+            if step.question == REORGANISATION and step.tried
         ]
         sentences.append(self._when_not())
         other = self.quicker_to_recover
@@ -438,8 +467,13 @@ def advise(
     share = utilization or workload.utilization or UTILIZATION
     layouts = _layouts(search, share)
     steps = [layouts, *_refined(search, share, layouts)]
-    steps.append(_step(search, share, "prefetch", steps[-1].chosen, _prefetches, 0.6))
     choice = steps[-1].chosen
+    why_not = _cannot_save(choice, READING, "reads of users take")
+    if why_not:
+        steps.append(Step("prefetch", [], choice, why_not))
+    else:
+        steps.append(_step(search, share, "prefetch", choice, _prefetches, 0.6))
+        choice = steps[-1].chosen
     against = _against(search, share, choice, layouts.tried)
     configuration = copy.deepcopy(search.experiment(choice.choice, share))
     experiment_file.write(
@@ -455,14 +489,39 @@ def advise(
 
 
 def _layouts(search: Search, share: float) -> Step:
-    choices = {layout.name: Choice(layout.table) for layout in LAYOUTS}
+    left_out = _cannot_win(search.device_description())
+    choices = {
+        layout.name: Choice(layout.table) for layout in LAYOUTS if layout.name not in left_out
+    }
     tried = search.try_all("layout", choices, share, 0.0)
     best = min(tried, key=lambda each: each.disk_seconds)
     if best.metrics is None:
         reasons = {each.cannot for each in tried}
         more = "" if len(reasons) == 1 else f" (first of {len(reasons)} reasons)"
         raise InputError(f"no layout can do it: {tried[0].cannot}{more}")
-    return Step("layout", tried, _simplest(tried, best))
+    words = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+    return Step("layout", tried, _simplest(tried, best), left_out=words)
+
+
+def _cannot_win(device: Mapping[str, Any]) -> dict[str, str]:
+    """Layouts that need not be run on a device, each with the reason."""
+    left_out = {"ffs-metadata": "it does what ffs does, and its metadata besides"}
+    if device["kind"] != "zoned":
+        left_out["lfs-zones"] = (
+            "the drive is not written zone by zone, and the segment size is searched for"
+        )
+    return left_out
+
+
+def _cannot_save(incumbent: Tried, accounts: Sequence[str], what: str) -> str:
+    """Why a step is not worth its runs: all that it can save counts as equal. Empty if it is."""
+    metrics = incumbent.metrics
+    if metrics is None or incumbent.disk_seconds == 0:
+        return ""
+    part = sum(float(metrics.get(name) or 0.0) for name in accounts) / incumbent.disk_seconds
+    if part > 1.0 - 1.0 / CLOSE_RATIO:
+        return ""
+    return f"not tried: {what} {100.0 * part:.1f} % of the disk time, and no more can be saved"
 
 
 def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
@@ -479,19 +538,31 @@ def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
             else "not tried: no log can do it"
         )
         return [Step("log", [], layouts.chosen, note)]
-    steps: list[Step] = []
-    incumbent = log
-    for question, options, fraction in (
-        ("segment size", _segment_sizes, 0.15),
-        ("collection", _collections, 0.25),
-        ("victims", _victims, 0.35),
-        ("placement", _placements, 0.45),
-        (REORGANISATION, _reorganisations, 0.5),
+    sizes = _segment_size(search, share, SEGMENT_SIZE, log, SEGMENT_SIZES, 0.15)
+    steps = [sizes]
+    incumbent = sizes.chosen
+    for question, options, fraction, accounts, what in (
+        ("collection", _collections, 0.25, COLLECTING, "collecting takes"),
+        ("victims", _victims, 0.35, COLLECTING, "collecting takes"),
+        ("placement", _placements, 0.45, COLLECTING, "collecting takes"),
+        (REORGANISATION, _reorganisations, 0.5, READING, "reads of users take"),
     ):
+        why_not = _cannot_save(incumbent, accounts, what)
+        if why_not:
+            steps.append(Step(question, [], incumbent, why_not))
+            continue
         step = _step(search, share, question, incumbent, options, fraction)
         if step.tried:
             steps.append(step)
             incumbent = step.chosen
+    if not incumbent.is_same_as(sizes.chosen):
+        # What collects otherwise may want other segments: the sizes beside this one are asked about
+        # again, and the search goes on from there if one of them is better.
+        size = _segment_bytes(incumbent)
+        question = f"{SEGMENT_SIZE} again"
+        again = _segment_size(search, share, question, incumbent, (size >> 1, size << 1), 0.55)
+        steps.append(again)
+        incumbent = again.chosen
     if not _saves(incumbent, layouts.chosen):
         # What was refined is no better than what was good at once.
         refined = replace(incumbent, label="refined log")
@@ -524,8 +595,56 @@ def _simplest(tried: Sequence[Tried], best: Tried) -> Tried:
     return next(each for each in tried if each.disk_seconds <= CLOSE_RATIO * best.disk_seconds)
 
 
-def _segment_sizes(choice: Choice) -> dict[str, Choice]:
-    return {size: choice.with_layout({"segment_size": size}) for size in SEGMENT_SIZES}
+def _segment_size(
+    search: Search,
+    share: float,
+    question: str,
+    incumbent: Tried,
+    first: Sequence[int],
+    fraction: float,
+) -> Step:
+    """The best segment size for a log, by the search that `advise segment-size` makes."""
+    assert incumbent.document is not None, "what is refined has run"
+    block_bytes = _bytes(incumbent.document["config"]["layout"]["block_size"])
+    log_bytes = incumbent.document["metrics"]["capacity_blocks"] * block_bytes
+    own_bytes = _segment_bytes(incumbent)
+    largest = max(segment_search.largest_bytes(log_bytes), own_bytes)
+    tried: dict[int, Tried] = {}
+
+    def costs_of(sizes: Sequence[int]) -> list[float]:
+        choices = {
+            size_text(size): incumbent.choice.with_layout({"segment_size": size_text(size)})
+            for size in sizes
+        }
+        found = search.try_all(question, choices, share, fraction)
+        tried.update(zip(sizes, found, strict=True))
+        return [each.disk_seconds for each in found]
+
+    costs = segment_search.search(
+        [size for size in (own_bytes, *first) if block_bytes <= size <= largest],
+        costs_of,
+        smallest=block_bytes,
+        largest=largest,
+    )
+    best = segment_search.best_of(costs)
+    chosen = incumbent if best is None else tried[best]
+    edge = (
+        f"larger segments were not tried: the log would have fewer than "
+        f"{segment_search.SEGMENTS_MIN}"
+        if best == max(costs)
+        else ""
+    )
+    return Step(question, [tried[size] for size in costs], chosen, left_out=edge)
+
+
+def _segment_bytes(log: Tried) -> int:
+    assert log.document is not None, "what is refined has run"
+    return _bytes(log.document["config"]["layout"]["segment_size"])
+
+
+def _bytes(text: str) -> int:
+    """The size that a resolved configuration writes as `262144 B`."""
+    return int(text.removesuffix(" B"))
 
 
 def _collections(choice: Choice) -> dict[str, Choice]:

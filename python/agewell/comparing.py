@@ -55,7 +55,8 @@ THESIS_LAYOUT = "lfs-matthews"
 CLOSE_RATIO = 1.01
 """Layouts this near to the best count as best too; chosen by us."""
 
-_SETTABLE_OF_LAYOUTS = ("layout.block_size",)
+SEGMENT_SIZE = "layout.segment_size"
+_SETTABLE_OF_LAYOUTS = ("layout.block_size", SEGMENT_SIZE)
 
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -388,6 +389,8 @@ def experiment_of(
         # The lower bound would take two runs more for every log, and no layout reaches it.
         "run": {**workload.tables.get("run", {}), "lower_bound": False},
     }
+    if layout["kind"] != "lfs" or "segment_size" in layout:
+        settings = {name: value for name, value in settings.items() if name != SEGMENT_SIZE}
     return Experiment(with_settings(tables, settings), workload.base)
 
 
@@ -435,7 +438,7 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         if name.startswith("layout.") and name not in _SETTABLE_OF_LAYOUTS:
             raise InputError(
                 f"--set {name}: layouts are compared as their names say; of [layout] only "
-                "block_size is the same for all"
+                "block_size is the same for all, and segment_size for all logs that name none"
             )
         if name in {"workload.utilization", "workload.kind"} or name.startswith("device."):
             raise InputError(f"--set {name}: say it with --utilization, --workload or --device")

@@ -8,22 +8,28 @@ run on every size, and the rule of thumb is held against what came out.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import math
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agewell import catalogue, files
+from agewell.comparing import made
 from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
 from agewell.plot import Curve, Plot
-from agewell.simulation import RESULT_FILE, run_experiment
+from agewell.segment_search import SEGMENTS_MIN, best_of, largest_bytes, search
+from agewell.simulation import run_experiment
 from agewell.sizes import size_text
-from agewell.sweeping import SweepProgress, plan, sweep
+from agewell.sweeping import TABLE_FILE, Point, SweepProgress, plan, tabulate
 
 SEGMENT_SIZE = "layout.segment_size"
 
@@ -49,14 +55,11 @@ SPRITE_BYTES = 1 << 20
 """The segment of Sprite LFS (Matthews 1999, §5.3 and figure 5-2)."""
 
 LARGEST_FACTOR = 64
-"""The largest size tried is so many times access time x bandwidth; chosen by us: there the time of
-an access is 1/64 of the transfer, and nothing is left to gain."""
+"""The largest size tried at first is so many times access time x bandwidth; chosen by us: there the
+time of an access is 1/64 of the transfer. The search goes on from there while it still gains."""
 
 LARGEST_BYTES_MIN = 4 << 20
 """Sizes go up to this at least; chosen by us."""
-
-SEGMENTS_MIN = 32
-"""A log of fewer segments is all reserve and says nothing on segment size; chosen by us."""
 
 CLOSE_PCT = 2.0
 """Costs this near to the best count as the same; chosen by us."""
@@ -267,23 +270,10 @@ def advise(
     # One run on the experiment's own size finds what is wrong with it before a sweep begins, and
     # says how large the log is.
     own = run_experiment(experiment, None, catalogue_directory)
-    sizes, left_out = _sizes(own)
-    if out is not None:
-        return _swept(
-            experiment, own, sizes, left_out, disk_source, out, catalogue_directory, jobs, progress
-        )
-    with tempfile.TemporaryDirectory(prefix="agewell-") as folder:
-        return _swept(
-            experiment,
-            own,
-            sizes,
-            left_out,
-            disk_source,
-            Path(folder),
-            catalogue_directory,
-            jobs,
-            progress,
-        )
+    with contextlib.ExitStack() as stack:
+        folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agewell-")))
+        runs = _Runs(experiment, files.make_folder(folder), catalogue_directory, jobs, progress)
+        return _searched(runs, own, disk_source)
 
 
 def numbers_of_model(model: str, base: Path, catalogue_directory: Path | None) -> DiskNumbers:
@@ -365,105 +355,105 @@ def _place(advice: Advice) -> float | None:
     return None
 
 
-def _sizes(own: Mapping[str, Any]) -> tuple[list[int], str]:
-    """The sizes to try, ascending, and why there are no larger ones (or nothing)."""
+class _Runs:
+    """The runs of one experiment on segment sizes, each made once."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: Path,
+        catalogue_directory: Path | None,
+        jobs: int | None,
+        progress: SweepProgress | None,
+    ) -> None:
+        self.folder = folder
+        self.done: dict[int, Point] = {}
+        self.failed: dict[int, str] = {}
+        self._experiment = experiment
+        self._devices = catalogue_directory or catalogue.directory()
+        self._jobs = jobs
+        self._progress = progress
+
+    def costs_of(self, sizes: Sequence[int]) -> list[float]:
+        """The overall write costs on these sizes; infinite where the log cannot do it."""
+        points = plan(self._experiment, {SEGMENT_SIZE: [f"{size} B" for size in sizes]})
+        before = len(self.done) + len(self.failed)
+
+        def progress(done: int, total: int) -> None:
+            if self._progress is not None:
+                self._progress(before + done, before + total)
+
+        reasons = made(
+            [point.run for point in points], self.folder, self._devices, self._jobs, progress
+        )
+        costs = []
+        for size, point, reason in zip(sizes, points, reasons, strict=True):
+            if reason:
+                self.failed[size] = reason
+                costs.append(math.inf)
+                continue
+            self.done[size] = point
+            cost = point.run.document(self.folder)["metrics"]["overall_write_cost"]
+            if cost is None:
+                raise InputError(
+                    "[workload]: nothing is written, so that no segment size costs anything"
+                )
+            costs.append(float(cost))
+        return costs
+
+    def table(self) -> pa.Table:
+        """A row a size that could be done, ascending; the file of it is left in the folder."""
+        points = [self.done[size] for size in sorted(self.done)]
+        table = tabulate(self.folder, points, [SEGMENT_SIZE])
+        files.write_whole(self.folder / TABLE_FILE, lambda path: pq.write_table(table, path))
+        return table
+
+
+def _searched(runs: _Runs, own: Mapping[str, Any], disk_source: str) -> Advice:
     layout = own["config"]["layout"]
     block_bytes, own_bytes = _bytes(layout["block_size"]), _bytes(layout["segment_size"])
-    disk = _numbers(own, "")
+    disk = _numbers(own, disk_source or "the experiment's own device")
     wanted = max(LARGEST_FACTOR * disk.product_bytes, LARGEST_BYTES_MIN)
-    capacity_bytes = own["metrics"]["capacity_blocks"] * block_bytes
-    limit = min(wanted, capacity_bytes / SEGMENTS_MIN)
+    log_bytes = own["metrics"]["capacity_blocks"] * block_bytes
+    largest = largest_bytes(log_bytes)
     sizes = {own_bytes}
     size_bytes = block_bytes
-    while size_bytes <= limit:
+    while size_bytes <= min(wanted, largest):
         sizes.add(size_bytes)
         size_bytes *= 2
+    costs = search(sorted(sizes), runs.costs_of, smallest=block_bytes, largest=largest)
+    tried = max(costs)
     left_out = ""
-    if limit < wanted:
+    if runs.failed.keys() == costs.keys():
+        raise RunError(next(iter(runs.failed.values())))
+    # A size may be too large for the room that the log has beside its live data; smaller ones may
+    # leave no room to collect.
+    ends_at = max(runs.done)
+    too_large = sorted(size for size in runs.failed if size > ends_at)
+    if too_large:
         left_out = (
-            f"sizes above {size_text(max(sizes))} were not tried: the log of "
-            f"{capacity_bytes / 1e6:,.0f} MB would have fewer than {SEGMENTS_MIN} segments"
+            f"sizes from {size_text(too_large[0])} up cannot be done: {runs.failed[too_large[0]]}"
         )
-    return sorted(sizes), left_out
-
-
-def _swept(
-    experiment: Experiment,
-    own: Mapping[str, Any],
-    sizes: Sequence[int],
-    left_out: str,
-    disk_source: str,
-    folder: Path,
-    catalogue_directory: Path | None,
-    jobs: int | None,
-    progress: SweepProgress | None,
-) -> Advice:
-    over = {SEGMENT_SIZE: [f"{size} B" for size in sizes]}
-
-    def swept() -> Any:
-        return sweep(
-            experiment.configuration,
-            over,
-            folder,
-            base=experiment.base,
-            catalogue_directory=catalogue_directory,
-            jobs=jobs or os.cpu_count(),
-            progress=progress,
+    elif 2 * tried > largest and (largest < wanted or best_of(costs) == tried):
+        left_out = (
+            f"sizes above {size_text(tried)} were not tried: the log of "
+            f"{log_bytes / 1e6:,.0f} MB would have fewer than {SEGMENTS_MIN} segments"
         )
-
-    own_bytes = _bytes(own["config"]["layout"]["segment_size"])
-    failed: list[int] = []
-    try:
-        table = swept()
-    except InputError as error:
-        # The experiment itself is good, as its own size has shown: a segment is too large for the
-        # room that the log has beside its live data. Runs begin with the smallest.
-        if sizes[-1] <= own_bytes:
-            raise
-        left_out = f"sizes from {size_text(sizes[-1])} up were not tried: {error}"
-        return _swept(
-            experiment,
-            own,
-            sizes[:-1],
-            left_out,
-            disk_source,
-            folder,
-            catalogue_directory,
-            jobs,
-            progress,
-        )
-    except RunError:
-        # A log with few segments, or with segments of one block, may have no room to collect: that
-        # is an answer about this size. The sizes that did run are kept, and are the table.
-        done = _done(experiment, over, folder)
-        failed = [size for size, is_done in zip(sizes, done, strict=True) if not is_done]
-        if not any(done):
-            raise
-        over = {SEGMENT_SIZE: [f"{size} B" for size in sizes if size not in failed]}
-        table = swept()
-    costs = [
-        SizeCost(
-            segment_bytes=_bytes(row[SEGMENT_SIZE]),
-            **{name: row[f"metrics.{name}"] for name in SizeCost.__slots__[1:]},
-        )
-        for row in table.to_pylist()
-    ]
-    if any(row.overall_write_cost is None for row in costs):
-        raise InputError("[workload]: nothing is written, so that no segment size costs anything")
+    table = runs.table()
     return Advice(
-        disk=_numbers(own, disk_source or "the experiment's own device"),
+        disk=disk,
         own_bytes=own_bytes,
-        costs=costs,
-        failed_bytes=failed,
+        costs=[
+            SizeCost(
+                segment_bytes=_bytes(row[SEGMENT_SIZE]),
+                **{name: row[f"metrics.{name}"] for name in SizeCost.__slots__[1:]},
+            )
+            for row in table.to_pylist()
+        ],
+        failed_bytes=sorted(runs.failed.keys() - set(too_large)),
         left_out=left_out,
         config=own["config"],
     )
-
-
-def _done(experiment: Experiment, over: Mapping[str, Sequence[Any]], folder: Path) -> list[bool]:
-    return [
-        (folder / "runs" / point.key / RESULT_FILE).is_file() for point in plan(experiment, over)
-    ]
 
 
 def _numbers(document: Mapping[str, Any], source: str) -> DiskNumbers:

@@ -2,9 +2,10 @@
 
 The chosen layout runs once more with `[run] record = true`, which leaves the block requests that it
 sent; they are replayed over the same drive as they lie and shuffled (Ruemmler & Wilkes 1991), each
-quantum and interval twice: with moves that are free, as in the report of 1991, which bounds what
-there is to gain, and with moves as disk requests in quiet periods, which is what it comes to. What
-the moves take counts against what they save.
+quantum and interval with moves that are free and done at once, as in the report of 1991. That
+bounds what there is to gain; where it is more than counts as equal, the moves are made as disk
+requests in quiet periods, which is what it comes to. What the moves take counts against what they
+save. A drive without an arm has no near and far places, and is not asked.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ REQUESTS_FILE = "requests.parquet"
 QUANTA = ("cylinder", "track", "block")
 INTERVALS = (4, 16)
 """Rearrangements in the time of the workload; chosen by us: rarely and often."""
-MOVES = ("instant", "idle")
+FREE, PAID = "instant", "idle"
+"""`[remap] moves`."""
+CLOSE_PCT = 100.0 * (1.0 - 1.0 / CLOSE_RATIO)
+"""What counts as equal."""
+ARMLESS = {
+    "simple": "on a disk of two numbers no place is nearer than another",
+    "flash": "flash has no arm, so that no place is nearer than another",
+}
+"""Kinds of devices on which shuffling has nothing to gain."""
 
 _RECORDING_FILE = "recommended-recorded.toml"
 
@@ -35,10 +44,11 @@ class Shuffled:
         quantum: `[remap] quantum`.
         interval: `[remap] interval`.
         free_saved_pct: Disk time saved if the moves are free; None if it could not be done.
-        paid_saved_pct: Disk time saved with what the moves in quiet periods take counted.
+        paid_saved_pct: Disk time saved with what the moves in quiet periods take counted; None if
+            it was not tried, because free moves save no more than counts as equal.
         move_requests: Disk requests that moves in quiet periods took.
         moves_left: Wanted, but there was no quiet time, or a new plan came first.
-        files: Its experiments: free and paid, without the folder.
+        files: Its experiments, without the folder: free, and paid if that was tried.
         cannot: Why it could not be done, or empty.
     """
 
@@ -81,22 +91,26 @@ class ShufflingAdvice:
     def sentence(self) -> str:
         """The advice in words."""
         best = self.best
-        if best is None or best.paid_saved_pct is None:
+        free = max(
+            (each for each in self.tried if each.free_saved_pct is not None),
+            key=lambda each: each.free_saved_pct or 0.0,
+            default=None,
+        )
+        if free is None:
             reason = self.note or (self.tried[0].cannot if self.tried else "nothing was tried")
             return f"No advice on shuffling: {reason}."
-        close_pct = 100.0 * (1.0 - 1.0 / CLOSE_RATIO)
-        if best.paid_saved_pct > close_pct:
+        gain = free.free_saved_pct or 0.0
+        if best is None or (gain <= CLOSE_PCT and (best.paid_saved_pct or 0.0) <= CLOSE_PCT):
+            return (
+                "Do not shuffle: even with moves for nothing no quantum and interval saves more "
+                f"than {max(gain, 0.0):.1f} % ({EXPERIMENTS_FOLDER}/{free.files[0]})."
+            )
+        assert best.paid_saved_pct is not None, "the best is one of those whose moves were counted"
+        if best.paid_saved_pct > CLOSE_PCT:
             return (
                 f"Shuffle by {best.quantum}, every {best.interval}: it saves "
                 f"{best.paid_saved_pct:.1f} % more, moves counted "
                 f"({EXPERIMENTS_FOLDER}/{best.files[1]})."
-            )
-        free = max(self.tried, key=lambda each: each.free_saved_pct or float("-inf"))
-        gain = free.free_saved_pct or 0.0
-        if gain <= close_pct:
-            return (
-                "Do not shuffle: even with moves for nothing no quantum and interval saves more "
-                f"than {max(gain, 0.0):.1f} % ({EXPERIMENTS_FOLDER}/{free.files[0]})."
             )
         if best.move_requests == 0:
             return (
@@ -124,8 +138,9 @@ def advise_on_shuffling(search: Search, advice: Advice) -> ShufflingAdvice:
     Raises:
         RunError: A run was lost; the finished ones stay.
     """
-    if "kind" in search.device.table:
-        return ShufflingAdvice([], "on a disk of two numbers no place is nearer than another")
+    kind = search.device_description()["kind"]
+    if kind in ARMLESS:
+        return ShufflingAdvice([], ARMLESS[kind])
     recording = {
         **advice.configuration,
         "run": {**advice.configuration.get("run", {}), "record": True},
@@ -146,27 +161,33 @@ def advise_on_shuffling(search: Search, advice: Advice) -> ShufflingAdvice:
         return advise_on_shuffling(search, advice)
     elapsed_s = float(document["metrics"]["elapsed_seconds"])
     intervals = [f"{max(round(elapsed_s / times), 1)} s" for times in INTERVALS]
-    asked = {
-        _file_name(quantum, interval, moves): (
-            f"The requests of {_RECORDING_FILE}, shuffled by {quantum} every {interval}, "
-            f"moves {moves}",
-            _experiment(
-                f"../runs/{run.key}/{REQUESTS_FILE}", search, document, quantum, interval, moves
-            ),
-        )
-        for quantum in QUANTA
-        for interval in dict.fromkeys(intervals)
-        for moves in MOVES
-    }
-    made = search.make(asked, 0.9, "shuffling")
-    documents = {name: (found, why) for name, (_, found, why) in made.items()}
-    return ShufflingAdvice(
-        [
-            _shuffled(quantum, interval, documents)
-            for quantum in QUANTA
-            for interval in dict.fromkeys(intervals)
-        ]
-    )
+    path = f"../runs/{run.key}/{REQUESTS_FILE}"
+
+    def replayed(
+        pairs: Sequence[tuple[str, str]], moves: str, fraction: float
+    ) -> dict[tuple[str, str], tuple[Mapping[str, Any] | None, str]]:
+        """The results of quanta and intervals, or why there is none."""
+        asked = {
+            _file_name(quantum, interval, moves): (
+                f"The requests of {_RECORDING_FILE}, shuffled by {quantum} every {interval}, "
+                f"moves {moves}",
+                _experiment(path, search, document, quantum, interval, moves),
+            )
+            for quantum, interval in pairs
+        }
+        made = search.make(asked, fraction, "shuffling")
+        return {pair: made[_file_name(*pair, moves)][1:] for pair in pairs}
+
+    pairs = [(quantum, interval) for quantum in QUANTA for interval in dict.fromkeys(intervals)]
+    free = replayed(pairs, FREE, 0.85)
+    able = [pair for pair in pairs if _gains(free[pair][0])]
+    paid = replayed(able, PAID, 0.95)
+    return ShufflingAdvice([_shuffled(pair, free[pair], paid.get(pair)) for pair in pairs])
+
+
+def _gains(document: Mapping[str, Any] | None) -> bool:
+    """Whether free moves save enough that it is worth asking what they cost."""
+    return document is not None and _saved_pct(document) > CLOSE_PCT
 
 
 def _experiment(
@@ -193,20 +214,25 @@ def _experiment(
 
 
 def _shuffled(
-    quantum: str,
-    interval: str,
-    documents: Mapping[str, tuple[Mapping[str, Any] | None, str]],
+    pair: tuple[str, str],
+    free: tuple[Mapping[str, Any] | None, str],
+    paid: tuple[Mapping[str, Any] | None, str] | None,
 ) -> Shuffled:
-    names = [_file_name(quantum, interval, moves) for moves in MOVES]
-    (free, why_free), (paid, why_paid) = (documents[name] for name in names)
-    if free is None or paid is None:
-        return Shuffled(quantum, interval, None, None, 0, 0, names, why_free or why_paid)
-    metrics = paid["metrics"]
+    names = [_file_name(*pair, moves) for moves in (FREE, PAID)]
+    (at_once, why_not) = free
+    if at_once is None:
+        return Shuffled(*pair, None, None, 0, 0, names[:1], why_not)
+    saved_pct = _saved_pct(at_once)
+    if paid is None:
+        return Shuffled(*pair, saved_pct, None, 0, 0, names[:1])
+    (counted, why_not) = paid
+    if counted is None:
+        return Shuffled(*pair, None, None, 0, 0, names, why_not)
+    metrics = counted["metrics"]
     return Shuffled(
-        quantum,
-        interval,
-        free_saved_pct=_saved_pct(free),
-        paid_saved_pct=_saved_pct(paid),
+        *pair,
+        free_saved_pct=saved_pct,
+        paid_saved_pct=_saved_pct(counted),
         move_requests=int(metrics["move_ios"]),
         moves_left=int(metrics["moves_left"]) + int(metrics["moves_dropped"]),
         files=names,

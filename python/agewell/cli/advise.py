@@ -179,6 +179,8 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
                 for each in step.tried
             ],
         )
+        if step.left_out:
+            typer.echo(f"left out: {step.left_out}")
     typer.echo("")
     _print_utilizations(advice)
     if shuffling.tried:
@@ -191,7 +193,7 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
                     each.interval,
                     _signed(each.free_saved_pct),
                     _signed(each.paid_saved_pct),
-                    each.cannot or each.files[1],
+                    each.cannot or each.files[-1],
                 )
                 for each in shuffling.tried
             ],

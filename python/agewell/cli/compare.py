@@ -147,7 +147,7 @@ def compare(
         document["plots"] = [str(path) for path in pictures]
         print_json(document)
     else:
-        _print(comparison)
+        _print(comparison, default_segments="layout.segment_size" not in values)
     if not quiet and out is not None:
         note(f"runs, tables and picture in {out}")
 
@@ -203,7 +203,7 @@ def _list(*, as_json: bool) -> None:
     )
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: Comparison, *, default_segments: bool) -> None:
     for cell, row in comparison.cells.items():
         typer.echo(f"{cell}:")
         _print_cell(comparison, cell, row)
@@ -216,6 +216,11 @@ def _print(comparison: Comparison) -> None:
     typer.echo("")
     for sentence in comparison.verdict():
         typer.echo(sentence)
+    if default_segments and any(layout.table["kind"] == "lfs" for layout in comparison.layouts):
+        typer.echo(
+            "Logs have the segments of their default here; 'agewell advise' finds the size that a "
+            "workload and a disk want, and --set layout.segment_size=SIZE compares logs with it."
+        )
 
 
 def _print_cell(comparison: Comparison, cell: Cell, row: list[Entry] | Any) -> None:
