@@ -1,7 +1,8 @@
 //! What each discipline makes of a deep queue: simulated time a request, and requests chosen a second of the
 //! processor as the queue grows.
 //!
-//! `cargo bench -p agewell-disk --bench disciplines [-- DEVICE...]`. The first table is of the model and the same on every
+//! `cargo bench -p agewell-disk --bench disciplines [-- DEVICE... DISCIPLINE...]`: the first table for these devices, the
+//! second for these disciplines. The first is of the model and the same on every
 //! machine; the second is of this machine, and says whether a choice costs more in a longer queue.
 
 #![allow(clippy::print_stdout)] // A table is what it is for.
@@ -99,17 +100,17 @@ fn print_simulated(name: &str) {
     }
 }
 
-fn print_choices(name: &str) {
-    for discipline in Discipline::ALL {
+fn print_choices(name: &str, disciplines: &[Discipline]) {
+    for discipline in disciplines {
         print!("{name} {:6} requests a second of the processor:", discipline.name());
         for thousands in [4, 16, 64, 250, 500, 1000] {
-            if discipline == Discipline::Sptf && thousands > 64 {
+            if *discipline == Discipline::Sptf && thousands > 64 {
                 continue;
             }
             let disk = device(name);
             let requests = scattered(&disk, Operation::Read, thousands * 1000);
             let began = Instant::now();
-            serve(disk, discipline, requests.len(), &requests);
+            serve(disk, *discipline, requests.len(), &requests);
             let seconds = began.elapsed().as_secs_f64();
             print!(" {thousands} k waiting {:.0}", requests.len() as f64 / seconds);
         }
@@ -118,15 +119,22 @@ fn print_choices(name: &str) {
 }
 
 fn main() {
-    let named: Vec<String> =
+    // Cargo passes options of its own.
+    let given: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let named: Vec<&str> = if named.is_empty() {
-        DEVICES.to_vec()
-    } else {
-        named.iter().map(String::as_str).collect()
-    };
-    for name in &named {
+    let mut disciplines: Vec<Discipline> =
+        given.iter().filter_map(|name| Discipline::from_name(name)).collect();
+    let mut devices: Vec<&str> = given
+        .iter()
+        .map(String::as_str)
+        .filter(|name| Discipline::from_name(name).is_none())
+        .collect();
+    if given.is_empty() {
+        devices = DEVICES.to_vec();
+        disciplines = Discipline::ALL.to_vec();
+    }
+    for name in devices {
         print_simulated(name);
     }
-    print_choices("hp-97560");
+    print_choices("hp-97560", &disciplines);
 }

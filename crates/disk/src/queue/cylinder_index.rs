@@ -1,4 +1,5 @@
-//! Waiting requests bucketed by cylinder, those of a cylinder in order of their sequence numbers, with the nearest non-empty bucket in a few word operations.
+//! Waiting requests bucketed by cylinder, those of a cylinder in order of their sequence numbers, with the nearest
+//! non-empty bucket in a few word operations.
 //!
 //! Entries live in a slab; each cylinder heads a doubly linked list through it. A bit per cylinder says whether its
 //! list holds anything, a bit per word of those says whether the word is non-zero, and so on: with 64 bits a word three
