@@ -51,12 +51,27 @@ def test_every_request_is_served_with_and_without_shuffling(agewell: Agewell, na
 
 @pytest.mark.parametrize("name", ["pgbench", "mail"])
 def test_only_requests_after_the_first_shuffle_are_compared(agewell: Agewell, name: str) -> None:
-    result = run(agewell, name)
+    result = run(agewell, name, "workload.replay=open")
     table = pq.read_table(EXAMPLES / "traces" / f"{name}.parquet")
     late = table["enqueue_ns"].to_numpy().astype(np.int64) >= FIRST_SHUFFLE_NS
     expected = int((late & (table["operation"].to_numpy() != FLUSH)).sum())
     assert result["metrics"]["requests"] == expected
     assert result["baseline_metrics"]["requests"] == expected
+
+
+def test_a_load_that_the_disk_cannot_carry_is_named_with_its_remedy(agewell: Agewell) -> None:
+    """Two checkpoints of the database ask for more than the minute that they fall into."""
+    result = run(agewell, "pgbench", "workload.replay=open")
+    warning = " ".join(result["warnings"])
+    assert "the disk is overloaded" in warning
+    assert "in 2 of 15 intervals" in warning
+    assert 'replay = "closed"' in warning
+    assert 0.6 < result["metrics"]["offered_load"] < 0.8
+    slower = warning.split("scale-time=")[1].split('"')[0]
+    filters = f'workload.filters=["scale-time={slower}"]'
+    for remedy in (["workload.replay=closed"], ["workload.replay=open", filters]):
+        result = run(agewell, "pgbench", *remedy)
+        assert not any("overloaded" in each for each in result["warnings"]), remedy
 
 
 def test_shuffled_cylinders_shorten_the_way_of_the_head(agewell: Agewell) -> None:

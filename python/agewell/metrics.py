@@ -55,6 +55,7 @@ METRICS = (
     Metric("mean_transfer_ms", "transfer, per I/O", "ms", "lower", 3),
     Metric("mean_overhead_ms", "overhead, per I/O", "ms", "lower", 3),
     Metric("disk_seconds", "disk busy", "s", "lower", 2),
+    Metric("offered_load", "offered load", "%", "lower", 1, 100.0),
     Metric("read_mb_per_s", "read rate while busy", "MB/s", "higher", 3),
     Metric("write_mb_per_s", "write rate while busy", "MB/s", "higher", 3),
     Metric("weighted_improvement_pct", "weighted improvement", "%", "higher", 2),

@@ -8,6 +8,7 @@ pub mod cache;
 pub mod config;
 mod error;
 pub mod file_host;
+mod load;
 pub mod metrics;
 pub mod prefetch;
 pub mod remap;
@@ -18,4 +19,5 @@ mod source;
 pub mod synthetic;
 
 pub use error::RunError;
+pub use load::OfferedLoad;
 pub use run::{AnyExperiment, Outcome, Places, load_device, require_writes_anywhere, run};

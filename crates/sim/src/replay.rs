@@ -12,6 +12,7 @@ use agewell_core::{BlockRequest, DailyWindow, SectorCount, SimDuration, SimTime}
 use agewell_disk::queue::{Discipline, Queue, QueueEntry};
 use agewell_disk::{Device, Refused, Service};
 
+use crate::load::OfferedLoad;
 use crate::metrics::{Completed, Metrics, Physical};
 use crate::remap::Remapper;
 
@@ -53,6 +54,7 @@ pub struct Disk<D> {
     arrivals: u64,
     splits: Vec<Split>,
     refused: Option<Refused>,
+    load: OfferedLoad,
 }
 
 impl<D: Device> Disk<D> {
@@ -67,7 +69,13 @@ impl<D: Device> Disk<D> {
             arrivals: 0,
             splits: Vec::new(),
             refused: None,
+            load: OfferedLoad::default(),
         }
+    }
+
+    /// How much of its time was asked for.
+    pub fn offered_load(&self) -> &OfferedLoad {
+        &self.load
     }
 
     /// The first request that the device refused; nothing was served from then on.
@@ -96,6 +104,7 @@ impl<D: Device> Disk<D> {
             self.remapper.rearrange();
         }
         self.advance(now, accounting, out);
+        self.load.arrives(now, accounting.counts(now));
         self.remapper.observe(request);
         self.push_pieces(request, accounting, out);
         if self.busy_until <= now {
@@ -199,6 +208,7 @@ impl<D: Device> Disk<D> {
         let counts = accounting.counts(entry.request.enqueue);
         if counts {
             out.physical(&physical(&entry.request, &service));
+            self.load.served(service.finish - start);
         }
         if let Some(done) = self.completed(&entry, service.finish - start)
             && counts

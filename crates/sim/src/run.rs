@@ -20,6 +20,7 @@ use crate::config::{
     resolve_path,
 };
 use crate::error::RunError;
+use crate::load::{Remedy, overload};
 use crate::metrics::Metrics;
 use crate::remap::Remapper;
 use crate::replay::{Accounting, Disk};
@@ -326,6 +327,7 @@ struct Intake {
     left_out: u64,
     wrapped: u64,
     without_transfer: u64,
+    without_completion: u64,
     out_of_order: u64,
 }
 
@@ -348,6 +350,7 @@ impl Intake {
             left_out: 0,
             wrapped: 0,
             without_transfer: 0,
+            without_completion: 0,
             out_of_order: 0,
         }
     }
@@ -367,6 +370,7 @@ impl Intake {
         self.out_of_order += u64::from(enqueue_ns < self.last_enqueue_ns);
         self.last_enqueue_ns = enqueue_ns;
         let finish_ns = batch.finish_ns[row];
+        self.without_completion += u64::from(finish_ns == TIME_MISSING);
         Ok(Some(Record {
             disk: self.disk(batch.device[row])?,
             request: BlockRequest {
@@ -564,6 +568,12 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
+    /// How much of the busiest disk's time was asked for.
+    fn offered_load(&self) -> Option<f64> {
+        let shares = self.disks.iter().filter_map(|disk| disk.offered_load().share());
+        shares.reduce(f64::max)
+    }
+
     fn remap_summary(&self) -> Option<RemapSummary> {
         self.disks.iter().filter_map(|disk| disk.remapper().summary()).reduce(RemapSummary::plus)
     }
@@ -578,18 +588,28 @@ fn finish(
 ) -> Result<Outcome, RunError> {
     let mut summaries = lanes.iter().map(Lane::remap_summary);
     let summary = summaries.next().flatten();
+    let loads: Vec<Option<f64>> = lanes.iter().map(Lane::offered_load).collect();
     let mut metrics = lanes.into_iter().map(|lane| lane.metrics);
     let run = metrics.next().expect("there is always one lane");
     let baseline = metrics.next();
     let mut values = metrics_value(&run, summary.as_ref());
     values.insert("requests_without_transfer".into(), json!(intake.without_transfer));
+    values.insert("offered_load".into(), json!(loads[0]));
     if let Some(baseline) = &baseline {
         let from_ns = experiment.remap.first_rearrangement().unwrap_or(SimTime::ZERO).0;
         let improvement = weighted_improvement_pct(&run, baseline, from_ns);
         values.insert("weighted_improvement_pct".into(), json!(improvement));
     }
+    let baseline_values = baseline.as_ref().map(|metrics| {
+        let mut values = metrics_value(metrics, None);
+        values.insert("offered_load".into(), json!(loads[1]));
+        values
+    });
     let mut warnings = intake.warnings();
     warnings.extend(source.warnings());
+    if let Some(remedy) = remedy(&experiment.workload, intake) {
+        warnings.extend(overload(loads[0], &run, intake.disks.len(), remedy));
+    }
     let document = json!({
         "schema_version": SCHEMA_VERSION,
         "agewell_version": env!("CARGO_PKG_VERSION"),
@@ -598,11 +618,22 @@ fn finish(
         "inputs": inputs(input_files(experiment), places)?,
         "disks": intake.disks.len(),
         "metrics": values,
-        "baseline_metrics": baseline.as_ref().map(|metrics| metrics_value(metrics, None)),
+        "baseline_metrics": baseline_values,
         "warnings": warnings,
     });
     let (metrics, baseline) = (Box::new(run), baseline.map(Box::new));
     Ok(Outcome { document, tables: Tables::Blocks { metrics, baseline } })
+}
+
+/// What can be done about an overload; nothing where the host waits for the disk.
+fn remedy(workload: &Workload, intake: &Intake) -> Option<Remedy> {
+    match workload {
+        Workload::Poisson(_) => Some(Remedy::LowerRate),
+        Workload::Trace(trace) if trace.replay == Replay::Closed => None,
+        Workload::Trace(_) => {
+            Some(Remedy::SlowerTrace { has_completions: intake.without_completion == 0 })
+        }
+    }
 }
 
 /// The trace and the device file that the result depends on, as the experiment names them.
