@@ -54,12 +54,14 @@ pub fn mix(value: u64) -> u64 {
 /// A uniform number below `bound`, by widening multiplication (Lemire 2019); the bias is below
 /// `bound / 2^64`.
 #[must_use]
+#[inline]
 pub fn uniform_below(stream: &mut Stream, bound: u64) -> u64 {
     ((u128::from(stream.next_u64()) * u128::from(bound)) >> 64) as u64
 }
 
 /// True with probability `share`, to within 2^-53.
 #[must_use]
+#[inline]
 pub fn chance(stream: &mut Stream, share: f64) -> bool {
     // A product by a power of two is exact, so this comparison is the same everywhere.
     let threshold = (share * 9_007_199_254_740_992.0) as u64;

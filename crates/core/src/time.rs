@@ -24,12 +24,14 @@ impl SimTime {
 
     /// The later of two instants.
     #[must_use]
+    #[inline]
     pub fn max(self, other: SimTime) -> SimTime {
         SimTime(self.0.max(other.0))
     }
 
     /// Time since `earlier`, or zero if `earlier` is in fact later.
     #[must_use]
+    #[inline]
     pub fn saturating_since(self, earlier: SimTime) -> SimDuration {
         SimDuration(self.0.saturating_sub(earlier.0))
     }
@@ -66,12 +68,14 @@ impl SimDuration {
 
 impl Add<SimDuration> for SimTime {
     type Output = SimTime;
+    #[inline]
     fn add(self, duration: SimDuration) -> SimTime {
         SimTime(self.0 + duration.0)
     }
 }
 
 impl AddAssign<SimDuration> for SimTime {
+    #[inline]
     fn add_assign(&mut self, duration: SimDuration) {
         self.0 += duration.0;
     }
@@ -79,6 +83,7 @@ impl AddAssign<SimDuration> for SimTime {
 
 impl Sub for SimTime {
     type Output = SimDuration;
+    #[inline]
     fn sub(self, earlier: SimTime) -> SimDuration {
         assert!(self.0 >= earlier.0, "time runs backwards: {} before {}", self.0, earlier.0);
         SimDuration(self.0 - earlier.0)
@@ -87,12 +92,14 @@ impl Sub for SimTime {
 
 impl Add for SimDuration {
     type Output = SimDuration;
+    #[inline]
     fn add(self, other: SimDuration) -> SimDuration {
         SimDuration(self.0 + other.0)
     }
 }
 
 impl AddAssign for SimDuration {
+    #[inline]
     fn add_assign(&mut self, other: SimDuration) {
         self.0 += other.0;
     }

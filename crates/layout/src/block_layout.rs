@@ -131,6 +131,13 @@ pub trait BlockLayout {
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError>;
 
+    /// Looks where a write of `block` will: who knows what is written soon has the processor bring
+    /// it in. Changes nothing, and the number means nothing.
+    #[inline]
+    fn look_up(&self, _block: u32) -> u32 {
+        0
+    }
+
     /// Users read `blocks`, in this order, because no cache has them. Those in memory and those that
     /// do not exist cost nothing; those side by side on the disk are read together.
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {

@@ -105,6 +105,11 @@ impl Access {
 /// What every policy does; the doors are those of [`Cache`]. The capacity is at least one block.
 trait Policy {
     fn contains(&self, key: u32) -> bool;
+    /// Looks where `reference` will; what it sees means nothing.
+    #[inline]
+    fn look_up(&self, key: u32) -> u32 {
+        u32::from(self.contains(key))
+    }
     fn reference(&mut self, key: u32) -> Access;
     fn remove(&mut self, key: u32) -> bool;
     fn len(&self) -> usize;
@@ -243,12 +248,18 @@ impl Cache {
     /// # Panics
     ///
     /// If `keys` is above `u32::MAX`.
+    #[inline]
     pub fn ensure_keys(&mut self, keys: usize) {
         if keys > self.keys {
-            check_bound(keys);
-            self.keys = keys;
-            dispatch!(&mut self.contents, policy => policy.ensure_keys(keys), nothing => ());
+            self.raise_keys(keys);
         }
+    }
+
+    #[cold]
+    fn raise_keys(&mut self, keys: usize) {
+        check_bound(keys);
+        self.keys = keys;
+        dispatch!(&mut self.contents, policy => policy.ensure_keys(keys), nothing => ());
     }
 
     /// Whether `key` is resident. Nobody's standing changes.
@@ -256,6 +267,15 @@ impl Cache {
     pub fn contains(&self, key: u32) -> bool {
         self.check_key(key);
         dispatch!(&self.contents, policy => policy.contains(key), nothing => false)
+    }
+
+    /// Has the processor bring in what [`Self::reference`] will look at; the number means nothing.
+    #[inline]
+    pub(crate) fn look_up(&self, key: u32) -> u32 {
+        if key as usize >= self.keys {
+            return 0;
+        }
+        dispatch!(&self.contents, policy => policy.look_up(key), nothing => 0)
     }
 
     /// Reads `key`: a resident block gains standing, another one enters, and if the cache was full

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -158,7 +159,13 @@ pub fn weighted_improvement_pct(run: &Metrics, baseline: &Metrics, from_ns: u64)
 ///
 /// # Errors
 /// If one of them cannot be read.
-pub fn inputs(
+pub fn inputs(files: (Option<&str>, Option<&str>), places: Places) -> Result<Value, RunError> {
+    inputs_unless(&AtomicBool::new(false), files, places)
+}
+
+/// The same while something else is done: an error as soon as `stopped`.
+pub(crate) fn inputs_unless(
+    stopped: &AtomicBool,
     (trace, device): (Option<&str>, Option<&str>),
     places: Places,
 ) -> Result<Value, RunError> {
@@ -172,7 +179,7 @@ pub fn inputs(
         .into_iter()
         .chain(device)
         .map(|(name, path)| {
-            let sha256 = sha256_of_file(&path)
+            let sha256 = sha256_unless(stopped, &path)
                 .map_err(|source| RunError::Io { path: path.clone(), source })?;
             Ok(json!({ "name": name, "sha256": sha256 }))
         })
@@ -184,6 +191,10 @@ pub fn inputs(
 /// # Errors
 /// If the file cannot be read.
 pub fn sha256_of_file(path: &Path) -> io::Result<String> {
+    sha256_unless(&AtomicBool::new(false), path)
+}
+
+fn sha256_unless(stopped: &AtomicBool, path: &Path) -> io::Result<String> {
     let mut file = fs::File::open(path)?;
     let mut hasher = Sha256::new();
     let mut buffer = vec![0_u8; 1 << 20];
@@ -191,6 +202,9 @@ pub fn sha256_of_file(path: &Path) -> io::Result<String> {
         let read = file.read(&mut buffer)?;
         if read == 0 {
             break;
+        }
+        if stopped.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
         }
         hasher.update(&buffer[..read]);
     }

@@ -144,6 +144,20 @@ fn every_choice_runs_and_reads_its_own_configuration_again() {
 }
 
 #[test]
+fn the_lower_bound_costs_two_runs_more_and_is_made_if_asked_for() {
+    let mut config = random_update(0.7, "clean");
+    config["workload"]["blocks"] = json!(2_000);
+    let names = ["lower_bound_write_amplification", "lower_bound_overall_write_cost"];
+    let plain = simulate(&config).unwrap();
+    config["run"] = json!({ "lower_bound": true });
+    let bounded = simulate(&config).unwrap();
+    for name in names {
+        assert!(plain["metrics"].get(name).is_none(), "{name} was not asked for");
+        assert!(bounded["metrics"][name].is_number(), "{name} was asked for");
+    }
+}
+
+#[test]
 fn cleaning_in_idle_time_hides_it() {
     let mut config = random_update(0.7, "clean");
     config["workload"]["blocks"] = json!(8_000);

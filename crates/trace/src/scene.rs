@@ -54,6 +54,8 @@ pub(crate) struct Scene {
     ready: BlockBatch,
     ready_head: usize,
     rows: u64,
+    /// A warning given again and again, and how often since the metadata was told.
+    repeated: Option<(&'static str, u64)>,
 }
 
 impl Scene {
@@ -79,6 +81,26 @@ impl Scene {
             ready: BlockBatch::default(),
             ready_head: 0,
             rows: 0,
+            repeated: None,
+        }
+    }
+
+    /// Counts one occurrence of something the user should know, of a format that says so with every
+    /// record; the metadata is told with every batch.
+    #[inline]
+    pub(crate) fn warn_again(&mut self, text: &'static str) {
+        match &mut self.repeated {
+            Some((known, count)) if std::ptr::eq(*known, text) => *count += 1,
+            _ => {
+                self.tell_repeated();
+                self.repeated = Some((text, 1));
+            }
+        }
+    }
+
+    fn tell_repeated(&mut self) {
+        if let Some((text, count)) = self.repeated.take() {
+            self.metadata.warn_many(text, count);
         }
     }
 
@@ -243,6 +265,7 @@ impl Scene {
 
     /// Moves up to [`BATCH_ROWS`] ready rows into `batch`.
     pub(crate) fn take(&mut self, batch: &mut BlockBatch) {
+        self.tell_repeated();
         batch.clear();
         let left = self.ready.len() - self.ready_head;
         if self.ready_head == 0 && left <= BATCH_ROWS {

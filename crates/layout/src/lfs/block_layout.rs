@@ -1,6 +1,7 @@
 //! The log behind the seam of all layouts.
 
 use super::policy::placement::Placement;
+use super::segment_table::NONE;
 use super::{AdaptiveLog, Log, Unpriced};
 use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
@@ -61,6 +62,11 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         let written = AdaptiveLog::write(self, block, client, device);
         self.tell_the_dead(device);
         Ok(written?)
+    }
+
+    #[inline]
+    fn look_up(&self, block: u32) -> u32 {
+        self.log().map.get(block as usize).copied().unwrap_or(NONE)
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {

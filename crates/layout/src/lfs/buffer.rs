@@ -41,6 +41,7 @@ impl Buffers {
     }
 
     /// Adds a block to a client's buffer, which must have room; gives the entry's number.
+    #[inline]
     pub(crate) fn push(&mut self, client: u32, waiting: Waiting) -> u32 {
         let place = self.filled[client as usize];
         debug_assert!(place < self.blocks, "the buffer of client {client} is full");
@@ -51,11 +52,13 @@ impl Buffers {
     }
 
     /// Whether a client's buffer has no room left.
+    #[inline]
     pub(crate) fn is_full(&self, client: u32) -> bool {
         self.filled[client as usize] == self.blocks
     }
 
     /// The entries in use by a client.
+    #[inline]
     pub(crate) fn range(&self, client: u32) -> std::ops::Range<u32> {
         let first = client * self.blocks;
         first..first + self.filled[client as usize]
@@ -73,7 +76,7 @@ impl Buffers {
 }
 
 impl<P: Placement> Log<P> {
-    #[inline(never)]
+    #[inline]
     pub(super) fn write_buffered(
         &mut self,
         block: u32,
@@ -106,13 +109,21 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If no room can be made for it.
+    #[inline(never)]
     pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         if self.setting.buffer_blocks <= 1 {
             return Ok(());
         }
         let mut outgoing = std::mem::take(&mut self.outgoing);
         self.sending = self.buffers.range(client);
-        for entry in self.sending.clone() {
+        // Where nobody has to be asked the blocks go as they come.
+        let asked = if self.is_indifferent { 0..0 } else { self.sending.clone() };
+        if self.is_indifferent {
+            let waits = |entry: &u32| self.buffers.entries[*entry as usize].block != NONE;
+            outgoing[0].extend(self.sending.clone().filter(waits));
+            self.clock += outgoing[0].len() as u64;
+        }
+        for entry in asked {
             let Waiting { block, old } = self.buffers.entries[entry as usize];
             if block != NONE {
                 self.clock += 1;
@@ -192,10 +203,13 @@ impl<P: Placement> Log<P> {
 
     fn append_new(&mut self, log: usize, entries: &[u32], device: &mut impl BlockDevice) {
         let Open { segment, next: first, .. } = self.open[log];
-        for (slot, entry) in (first..).zip(entries) {
-            let block = self.buffers.entries[*entry as usize].block;
-            self.table.fill(segment, slot, block);
-            self.placement.placed(block, segment);
+        let waiting = &self.buffers.entries;
+        let blocks = entries.iter().map(|entry| waiting[*entry as usize].block);
+        self.table.fill_run(segment, first, blocks);
+        if !self.is_indifferent {
+            for entry in entries {
+                self.placement.placed(self.buffers.entries[*entry as usize].block, segment);
+            }
         }
         self.table.youngest[segment as usize] = self.clock;
         self.appended(log, entries.len() as u32, Purpose::NewData, device);
@@ -207,6 +221,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// What waited as `entry` lies in `slot` now; what is to be patched is noted.
+    #[inline]
     pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
         let waiting = &mut self.buffers.entries[entry as usize];
         let Waiting { block, old } = *waiting;

@@ -281,15 +281,52 @@ impl<P: Placement> Log<P> {
         let mut slot = first;
         while slot < end {
             let (mut bits, next) = self.table.live_word(slot, end);
-            while bits != 0 {
-                let live = slot + bits.trailing_zeros();
-                bits &= bits - 1;
-                self.stage(live, &view, device)?;
+            if self.is_indifferent {
+                self.stage_word(slot, bits, device)?;
+            } else {
+                while bits != 0 {
+                    let live = slot + bits.trailing_zeros();
+                    bits &= bits - 1;
+                    self.stage(live, &view, device)?;
+                }
             }
             slot = next;
         }
         self.placement.collected(&view, self.clock);
         self.index.collected(&view, self.clock);
+        Ok(())
+    }
+
+    /// Stages the blocks in the slots from `slot` on whose bits are set in `bits` for the only log,
+    /// and writes what is staged whenever that fills a segment. What [`Log::stage`] does when nobody
+    /// has to be asked: one log needs no free segment for another.
+    #[inline]
+    fn stage_word(
+        &mut self,
+        slot: u32,
+        mut bits: u64,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        while bits != 0 {
+            let is_sorted = self.setting.ages.order == CollectedOrder::Age;
+            let room = if is_sorted { u32::MAX } else { self.staged_room(0) };
+            let staged = &mut self.staged[0];
+            let begin = staged.len();
+            // One block at least, as `stage` would.
+            let left = (room as usize).saturating_sub(begin).max(1);
+            let count = left.min(bits.count_ones() as usize);
+            staged.resize(begin + count, (NONE, NONE));
+            let last = (slot + 64).min(self.table.owner.len() as u32);
+            let owners = &self.table.owner[slot as usize..last as usize];
+            for place in &mut staged[begin..] {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                *place = (owners[bit as usize], slot + bit);
+            }
+            if self.staged[0].len() >= room as usize {
+                self.write_staged(0, device)?;
+            }
+        }
         Ok(())
     }
 
@@ -406,44 +443,69 @@ impl<P: Placement> Log<P> {
     ) {
         let Open { segment, next: first, .. } = self.open[log];
         self.table.fill_run(segment, first, blocks.iter().map(|staged| staged.0));
-        let mut youngest = self.table.youngest[segment as usize];
-        let mut source = NONE;
-        let by_block = self.setting.ages.segment == SegmentAge::Block;
-        for (block, from) in blocks {
-            self.placement.placed(*block, segment);
-            if by_block {
-                youngest = youngest.max(self.block_times.of(*block));
-                continue;
+        if !self.is_indifferent {
+            for (block, _) in blocks {
+                self.placement.placed(*block, segment);
             }
-            let shape = &self.table.shape;
-            if source != shape.segment_of(*from) {
-                source = shape.segment_of(*from);
+        }
+        let mut youngest = self.table.youngest[segment as usize];
+        if self.setting.ages.segment == SegmentAge::Block {
+            for (block, _) in blocks {
+                youngest = youngest.max(self.block_times.of(*block));
+            }
+        } else {
+            let mut rest = blocks;
+            while let Some((source, from_one, others)) = self.of_one_source(rest) {
+                debug_assert!(!from_one.is_empty(), "the rest becomes less");
                 youngest = youngest.max(self.table.youngest[source as usize]);
+                rest = others;
             }
         }
         self.table.youngest[segment as usize] = youngest;
         self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
         self.counts.cleaned_blocks += blocks.len() as u64;
-        for (slot, (block, from)) in (first..).zip(blocks) {
-            self.moved(*block, *from, slot);
-        }
+        self.moved(blocks, first..first + blocks.len() as u32);
     }
 
-    /// The data of `block` that was in `from`, in a segment that is being collected, is in `slot`
-    /// now.
+    /// The segment that the first of staged `blocks` comes from, those before the first that comes
+    /// from another, and the rest.
+    #[expect(clippy::type_complexity, reason = "a slice divided in two, and a number")]
     #[inline]
-    fn moved(&mut self, block: u32, from: u32, slot: u32) {
-        let place = &mut self.map[block as usize];
-        if *place == from {
-            *place = slot;
-        } else {
-            self.moved_below_buffer(block, from, slot);
-        }
-        let segment = self.table.shape.segment_of(from);
-        let live = self.table.clear(segment, from);
-        debug_assert_eq!(self.table.state[segment as usize], State::Collecting);
-        if live == 0 {
-            self.release(segment);
+    fn of_one_source<'a>(
+        &self,
+        blocks: &'a [(u32, u32)],
+    ) -> Option<(u32, &'a [(u32, u32)], &'a [(u32, u32)])> {
+        let source = self.table.shape.segment_of(blocks.first()?.1);
+        let (first, end) = self.table.bounds(source);
+        let is_of_source = |(_, from): &(u32, u32)| (first..end).contains(from);
+        let count = match self.setting.ages.order {
+            // A segment is gathered once, and whole.
+            CollectedOrder::Found => blocks.partition_point(is_of_source),
+            CollectedOrder::Age => blocks.iter().take_while(|block| is_of_source(block)).count(),
+        };
+        let (from_one, others) = blocks.split_at(count);
+        Some((source, from_one, others))
+    }
+
+    /// The data of staged `blocks`, which was in segments that are being collected, is in `slots`
+    /// now.
+    fn moved(&mut self, blocks: &[(u32, u32)], slots: impl IntoIterator<Item = u32>) {
+        let (mut rest, mut slots) = (blocks, slots.into_iter());
+        while let Some((segment, from_one, others)) = self.of_one_source(rest) {
+            for ((block, from), slot) in from_one.iter().zip(&mut slots) {
+                let place = &mut self.map[*block as usize];
+                if *place == *from {
+                    *place = slot;
+                } else {
+                    self.moved_below_buffer(*block, *from, slot);
+                }
+            }
+            let live = self.table.clear_all(segment, from_one.iter().map(|block| block.1));
+            debug_assert_eq!(self.table.state[segment as usize], State::Collecting);
+            if live == 0 {
+                self.release(segment);
+            }
+            rest = others;
         }
     }
 
@@ -494,9 +556,7 @@ impl<P: Placement> Log<P> {
         }
         device.end_together();
         device.commit();
-        for ((block, from), slot) in moves.iter().zip(&filled) {
-            self.moved(*block, *from, *slot);
-        }
+        self.moved(&moves, filled.iter().copied());
         filled.clear();
         self.filled = filled;
         moves.clear();

@@ -192,6 +192,8 @@ pub struct Log<P> {
     /// Deaths that leave a segment this full or fuller are not told to the index.
     pub(crate) told_below: u32,
     pub(crate) placement: P,
+    /// Whether the placement need not be asked or told: [`Placement::is_indifferent`].
+    pub(crate) is_indifferent: bool,
     pub(crate) counts: Counts,
     /// When blocks were written, if that is asked for.
     pub(crate) block_times: BlockTimes,
@@ -239,6 +241,7 @@ impl<P: Placement> Log<P> {
             table: SegmentTable::new(shape),
             changed: Vec::new(),
             told_below: u32::MAX,
+            is_indifferent: placement.is_indifferent(),
             placement,
             counts: Counts::default(),
             block_times: BlockTimes::new(setting.ages.needs_block_times(), setting.blocks),
@@ -389,11 +392,14 @@ impl<P: Placement> Log<P> {
     #[inline]
     fn write_through(&mut self, block: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         self.clock += 1;
-        let old = self.map[block as usize];
-        if old != NONE {
-            self.placement.died(block, self.table.shape.segment_of(old));
+        let mut log = 0;
+        if !self.is_indifferent {
+            let old = self.map[block as usize];
+            if old != NONE {
+                self.placement.died(block, self.table.shape.segment_of(old));
+            }
+            log = self.placement.place_new(block, old != NONE, self.clock) as usize;
         }
-        let log = self.placement.place_new(block, old != NONE, self.clock) as usize;
         if self.open[log].next == self.open[log].end
             && self.place_where_room_is(log, block, device)?
         {
@@ -459,7 +465,9 @@ impl<P: Placement> Log<P> {
         self.counts.new_blocks += 1;
         self.table.fill(segment, slot, block);
         self.table.youngest[segment as usize] = self.clock;
-        self.placement.placed(block, segment);
+        if !self.is_indifferent {
+            self.placement.placed(block, segment);
+        }
         device.transfer(&Transfer::of_blocks(Purpose::NewData, slot, 1), &[block]);
         if self.open[log].next == self.open[log].end {
             self.seal(log);

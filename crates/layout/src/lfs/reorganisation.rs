@@ -321,7 +321,7 @@ impl<P: Placement> Log<P> {
     #[inline]
     pub(super) fn keeps_place(&self, block: u32, old: u32) -> bool {
         // To all but a reorganising log this is a constant.
-        self.placement.regroups_to().is_some() && {
+        !self.is_indifferent && self.placement.regroups_to().is_some() && {
             let segment = self.table.shape.segment_of(old);
             self.placement.keeps_place(block, self.table.log[segment as usize])
         }

@@ -84,6 +84,7 @@ impl SegmentTable {
     }
 
     /// Puts `blocks` into the slots of `segment` from `first` on.
+    #[inline]
     pub(crate) fn fill_run(
         &mut self,
         segment: u32,
@@ -113,6 +114,35 @@ impl SegmentTable {
         self.live_bits[(slot / 64) as usize] &= !(1 << (slot % 64));
         let live = &mut self.live[segment as usize];
         *live -= 1;
+        *live
+    }
+
+    /// The slots whose bits in word `word` are set in `mask` are dead.
+    #[inline]
+    fn clear_word(&mut self, word: u32, mask: u64) {
+        debug_assert_eq!(self.live_bits[word as usize] & mask, mask, "dead already");
+        self.live_bits[word as usize] &= !mask;
+    }
+
+    /// The blocks in `slots`, all of `segment` and told apart, are dead; the live blocks that are
+    /// left. Slots that follow one another in a word of bits are cleared at once.
+    #[inline]
+    pub(crate) fn clear_all(
+        &mut self,
+        segment: u32,
+        slots: impl ExactSizeIterator<Item = u32>,
+    ) -> u32 {
+        let (count, mut word, mut mask) = (slots.len() as u32, 0, 0_u64);
+        for slot in slots {
+            if slot / 64 != word {
+                self.clear_word(word, mask);
+                (word, mask) = (slot / 64, 0);
+            }
+            mask |= 1 << (slot % 64);
+        }
+        self.clear_word(word, mask);
+        let live = &mut self.live[segment as usize];
+        *live -= count;
         *live
     }
 

@@ -106,30 +106,35 @@ impl LogShape {
 
     /// Segments in all zones.
     #[must_use]
+    #[inline]
     pub fn segments(&self) -> u32 {
         self.segments
     }
 
     /// Numbers of slots.
     #[must_use]
+    #[inline]
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
     /// Blocks that fit.
     #[must_use]
+    #[inline]
     pub fn capacity_blocks(&self) -> u64 {
         u64::from(self.slots)
     }
 
     /// Zones.
     #[must_use]
+    #[inline]
     pub fn zones(&self) -> usize {
         self.zones.len()
     }
 
     /// A zone by its number.
     #[must_use]
+    #[inline]
     pub fn zone(&self, zone: usize) -> Zone {
         self.zones[zone].zone
     }

@@ -3,6 +3,7 @@
 mod adaptive;
 mod analytic;
 mod case;
+mod indifferent;
 mod limit;
 mod operations;
 mod recorder;

@@ -82,7 +82,7 @@ impl BlockExperiment {
         let device = DiskChoice::read(device)?;
         let mut run = Table::new("[run]", run.unwrap_or_else(|| json!({})))?;
         let seed = run.whole("seed")?.unwrap_or(1);
-        let lower_bound = run.boolean("lower_bound")?.unwrap_or(true);
+        let lower_bound = run.boolean("lower_bound")?.unwrap_or(false);
         let record = run.boolean("record")?.unwrap_or(false);
         run.finish()?;
         Ok(Self { workload, host, layout, device, seed, lower_bound, record })

@@ -1,6 +1,10 @@
 //! Which block of the layout is which block of a file.
 //!
 //! Blocks of the layout are numbered densely; a number is used again after its block was deleted.
+//!
+//! A file whose blocks were numbered one behind the other, as all are that lay on the disk before the
+//! first request, is kept as the number of its first block: then finding a block is an addition, not
+//! a look into a table as large as the file. Where it ceases to be so it becomes a table.
 
 use agewell_layout::block_layout::FileBlock;
 use agewell_trace::workload::InitialFile;
@@ -10,13 +14,60 @@ const NONE: u32 = u32::MAX;
 /// Files and their blocks.
 #[derive(Debug, Default)]
 pub(crate) struct FileBlocks {
-    files: Vec<Vec<u32>>,
+    files: Vec<Numbers>,
     /// Which files the layout has been told of.
     created: Vec<bool>,
     free: Vec<u32>,
     numbered: u32,
     /// The names by number, if they are kept.
     names: Option<Vec<Option<FileBlock>>>,
+}
+
+/// The numbers of the blocks of one file.
+#[derive(Debug, Clone)]
+enum Numbers {
+    /// Of `blocks` blocks, from `first` on.
+    Run { first: u32, blocks: u32 },
+    /// One a block; [`NONE`] for those that are not there.
+    Table(Vec<u32>),
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers::Run { first: 0, blocks: 0 }
+    }
+}
+
+impl Numbers {
+    #[inline]
+    fn get(&self, block: u32) -> Option<u32> {
+        match self {
+            Numbers::Run { first, blocks } => (block < *blocks).then(|| first + block),
+            Numbers::Table(numbers) => {
+                numbers.get(block as usize).copied().filter(|number| *number != NONE)
+            }
+        }
+    }
+
+    /// `block`, which is not there, has `number` from now on.
+    fn set(&mut self, block: u32, number: u32) {
+        if let Numbers::Run { first, blocks } = self {
+            if *blocks == 0 && block == 0 {
+                *first = number;
+            }
+            if block == *blocks && *first + *blocks == number {
+                *blocks += 1;
+                return;
+            }
+            *self = Numbers::Table((*first..*first + *blocks).collect());
+        }
+        let Numbers::Table(numbers) = self else { return };
+        let block = block as usize;
+        if block >= numbers.len() {
+            numbers.resize(block + 1, NONE);
+        }
+        numbers[block] = number;
+    }
 }
 
 impl FileBlocks {
@@ -31,37 +82,37 @@ impl FileBlocks {
     }
 
     /// The block of the layout behind `block` of `file`, if it exists.
+    #[inline]
     pub(crate) fn find(&self, file: u32, block: u32) -> Option<u32> {
-        let number = *self.files.get(file as usize)?.get(block as usize)?;
-        (number != NONE).then_some(number)
+        self.files.get(file as usize)?.get(block)
     }
 
     /// The same, made if it does not exist.
+    #[inline]
     pub(crate) fn make(&mut self, file: u32, block: u32) -> u32 {
-        let name = FileBlock { file, block };
-        let (file, block) = (file as usize, block as usize);
-        if file >= self.files.len() {
-            self.files.resize(file + 1, Vec::new());
+        self.find(file, block).unwrap_or_else(|| self.add(file, block))
+    }
+
+    /// Numbers a block that does not exist.
+    #[inline(never)]
+    fn add(&mut self, file: u32, block: u32) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.numbered += 1;
+            self.numbered - 1
+        });
+        if file as usize >= self.files.len() {
+            self.files.resize(file as usize + 1, Numbers::default());
         }
-        let blocks = &mut self.files[file];
-        if block >= blocks.len() {
-            blocks.resize(block + 1, NONE);
+        self.files[file as usize].set(block, number);
+        if let Some(names) = &mut self.names {
+            names.resize(names.len().max(number as usize + 1), None);
+            names[number as usize] = Some(FileBlock { file, block });
         }
-        if blocks[block] == NONE {
-            blocks[block] = self.free.pop().unwrap_or_else(|| {
-                self.numbered += 1;
-                self.numbered - 1
-            });
-            if let Some(names) = &mut self.names {
-                let number = blocks[block] as usize;
-                names.resize(names.len().max(number + 1), None);
-                names[number] = Some(name);
-            }
-        }
-        blocks[block]
+        number
     }
 
     /// Whether the layout has to be told that `file` comes into being; it has been, from now on.
+    #[inline]
     pub(crate) fn is_created_by(&mut self, file: u32) -> bool {
         let file = file as usize;
         if file >= self.created.len() {
@@ -93,20 +144,31 @@ impl FileBlocks {
 
     /// Takes away the blocks of `file` from `kept` on and gives each to `gone`.
     pub(crate) fn cut(&mut self, file: u32, kept: u32, mut gone: impl FnMut(u32)) {
-        let Some(blocks) = self.files.get_mut(file as usize) else { return };
-        if (kept as usize) < blocks.len() {
-            for number in blocks.drain(kept as usize..).filter(|number| *number != NONE) {
-                gone(number);
-                self.free.push(number);
+        let Some(numbers) = self.files.get_mut(file as usize) else { return };
+        match numbers {
+            Numbers::Run { first, blocks } => {
+                for number in *first + kept.min(*blocks)..*first + *blocks {
+                    gone(number);
+                    self.free.push(number);
+                }
+                *blocks = kept.min(*blocks);
+            }
+            Numbers::Table(numbers) => {
+                let kept = (kept as usize).min(numbers.len());
+                for number in numbers.drain(kept..).filter(|number| *number != NONE) {
+                    gone(number);
+                    self.free.push(number);
+                }
             }
         }
         if kept == 0 {
             // A file that is gone keeps no memory.
-            *blocks = Vec::new();
+            *numbers = Numbers::default();
         }
     }
 
     /// Numbers in use or used before.
+    #[inline]
     pub(crate) fn numbered(&self) -> u32 {
         self.numbered
     }
@@ -114,6 +176,10 @@ impl FileBlocks {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -134,6 +200,45 @@ mod tests {
         assert_eq!(gone, [1, 2, 3]);
         assert_eq!(files.make(5, 0), 3);
         assert_eq!((files.find(3, 0), files.find(3, 1), files.numbered()), (Some(0), None, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_those_of_a_table(
+            actions in prop::collection::vec((0_u32..3, 0_u32..12, 0_u32..6), 1..120),
+        ) {
+            let mut files = FileBlocks::default();
+            let (mut slow, mut free) = (BTreeMap::new(), Vec::new());
+            let mut numbered = 0;
+            for (file, block, action) in actions {
+                if action == 0 {
+                    let mut gone = Vec::new();
+                    files.cut(file, block, |number| gone.push(number));
+                    let cut = slow.range((file, block)..(file + 1, 0));
+                    let cut: Vec<_> = cut.map(|(name, number)| (*name, *number)).collect();
+                    prop_assert_eq!(gone, cut.iter().map(|cut| cut.1).collect::<Vec<u32>>());
+                    for (name, number) in cut {
+                        slow.remove(&name);
+                        free.push(number);
+                    }
+                } else {
+                    // Mostly in order, so that runs come and go.
+                    let next = slow.range((file, 0)..(file + 1, 0)).count() as u32;
+                    let block = if action < 5 { next } else { block };
+                    let number = *slow.entry((file, block)).or_insert_with(|| {
+                        free.pop().unwrap_or_else(|| {
+                            numbered += 1;
+                            numbered - 1
+                        })
+                    });
+                    prop_assert_eq!(files.make(file, block), number);
+                }
+                for (file, block) in (0..3).flat_map(|file| (0..14).map(move |block| (file, block))) {
+                    prop_assert_eq!(files.find(file, block), slow.get(&(file, block)).copied());
+                }
+                prop_assert_eq!(files.numbered(), numbered);
+            }
+        }
     }
 
     #[test]

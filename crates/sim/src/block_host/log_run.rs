@@ -127,7 +127,7 @@ impl LogRun<'_> {
         if prepared.experiment.lower_bound {
             self.add_lower_bound(&mut values, progress)?;
         }
-        prepared.outcome(lane, values, Some(series))
+        Ok(prepared.outcome(lane, values, Some(series)))
     }
 
     /// What transfers take on the drive, tried before the first request, if the log chooses by it.

@@ -86,6 +86,10 @@ impl Placement for AnyPlacement {
         each!(self, placement => placement.logs())
     }
 
+    fn is_indifferent(&self) -> bool {
+        each!(self, placement => placement.is_indifferent())
+    }
+
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {
         each!(self, placement => placement.place_new(block, overwrites, clock))
     }

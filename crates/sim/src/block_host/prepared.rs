@@ -10,7 +10,7 @@ use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk}
 use super::disk::{TimedDisk, measure};
 use super::in_place_setup::disk_sectors;
 use super::log_setup::shape;
-use super::workload::WorkloadSource;
+use super::workload::{KeptRequests, WorkloadSource};
 use super::zones::Zones;
 use crate::error::RunError;
 use crate::run::{Places, load_model};
@@ -28,6 +28,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) preallocated_blocks: u32,
     /// What policies take the disk for.
     pub(crate) estimate: CostModel,
+    /// The requests of a trace, which had to be read to be surveyed.
+    kept: Option<KeptRequests>,
     drive: Drive,
     zones: Zones,
 }
@@ -38,7 +40,7 @@ impl<'a> Prepared<'a> {
         places: Places<'a>,
     ) -> Result<Self, RunError> {
         let mut surveyed = open(experiment, places)?;
-        let survey = surveyed.survey()?;
+        let (survey, kept) = surveyed.survey()?;
         if survey.peak_live_blocks == 0 {
             return Err(RunError::Input(
                 "[workload]: nothing is ever live; check the filters and the trace".into(),
@@ -78,11 +80,23 @@ impl<'a> Prepared<'a> {
             capacity_blocks,
             preallocated_blocks,
             estimate,
+            kept,
             drive,
             zones,
         };
         prepared.check_buffers()?;
         Ok(prepared)
+    }
+
+    /// The workload, at its first request.
+    ///
+    /// # Errors
+    /// If a trace cannot be opened again.
+    pub(crate) fn source(&self) -> Result<WorkloadSource, RunError> {
+        match &self.kept {
+            Some(kept) => Ok(WorkloadSource::Kept(kept.clone())),
+            None => open(self.experiment, self.places),
+        }
     }
 
     /// Whether what waits in the buffers of all clients can be numbered.
@@ -187,10 +201,7 @@ impl Drive {
 ///
 /// # Errors
 /// If a parameter is out of range or a trace cannot be opened.
-pub(crate) fn open(
-    experiment: &BlockExperiment,
-    places: Places,
-) -> Result<WorkloadSource, RunError> {
+fn open(experiment: &BlockExperiment, places: Places) -> Result<WorkloadSource, RunError> {
     let kind = &experiment.workload.kind;
     WorkloadSource::open(kind, places.base, experiment.seed, experiment.layout.block_bytes())
 }

@@ -1,6 +1,8 @@
 //! One experiment of file requests, from its configuration to its result document, whatever the
 //! layout.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use agewell_layout::block_device::BlockDevice;
 use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
 use agewell_layout::file_system_blocks::ExaminedFileSystem;
@@ -12,11 +14,11 @@ use super::host::HostRun;
 use super::in_place_setup::journaled;
 use super::log_run;
 use super::metrics::{Totals, metrics};
-use super::prepared::{Prepared, open};
+use super::prepared::Prepared;
 use super::series::{LogSeries, ThroughputSeries};
 use crate::error::RunError;
 use crate::prefetch::Prefetch;
-use crate::result::{SCHEMA_VERSION, inputs};
+use crate::result::{SCHEMA_VERSION, inputs_unless};
 use crate::run::{FileTables, Outcome, Places, Tables};
 
 /// What a run is told of its progress and may answer with a stop.
@@ -24,6 +26,39 @@ pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// Runs `experiment`; see [`crate::run()`].
 pub(crate) fn run(
+    experiment: &BlockExperiment,
+    places: Places,
+    progress: Progress,
+) -> Result<Outcome, RunError> {
+    let (stopped, files) = (AtomicBool::new(false), input_files(experiment));
+    // A long trace takes as long to hash as to read: its hash is made beside the run.
+    std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| inputs_unless(&stopped, files, places));
+        let outcome = run_layout(experiment, places, progress);
+        stopped.store(outcome.is_err(), Ordering::Relaxed);
+        let hashed = hashing.join().expect("hashing a file does not panic");
+        let mut outcome = outcome?;
+        outcome.document["inputs"] = hashed?;
+        Ok(outcome)
+    })
+}
+
+fn input_files(experiment: &BlockExperiment) -> (Option<&str>, Option<&str>) {
+    let trace = match &experiment.workload.kind {
+        FileWorkloadKind::BlockTrace { path, .. } | FileWorkloadKind::FileTrace { path, .. } => {
+            Some(path.as_str())
+        }
+        _ => None,
+    };
+    let device = match &experiment.device {
+        DiskChoice::Model(name) => Some(name.as_str()),
+        DiskChoice::Simple(_) => None,
+    };
+    (trace, device)
+}
+
+/// All of a run but the hashes of its inputs, whose place in the document is left empty.
+fn run_layout(
     experiment: &BlockExperiment,
     places: Places,
     progress: Progress,
@@ -81,7 +116,7 @@ fn run_plain<L: BlockLayout>(
     let mut lane = Lane::new(prepared, layout)?;
     lane.run(prepared, progress, |_| {})?;
     let values = lane.values();
-    prepared.outcome(lane, values, None)
+    Ok(prepared.outcome(lane, values, None))
 }
 
 impl Prepared<'_> {
@@ -91,7 +126,7 @@ impl Prepared<'_> {
         lane: Lane<L>,
         mut values: Map<String, Value>,
         log_series: Option<LogSeries>,
-    ) -> Result<Outcome, RunError> {
+    ) -> Outcome {
         values.insert("capacity_blocks".into(), json!(self.capacity_blocks));
         values.insert("peak_live_blocks".into(), json!(self.survey.peak_live_blocks));
         values.insert("initial_blocks".into(), json!(self.survey.initial_blocks));
@@ -101,7 +136,7 @@ impl Prepared<'_> {
             "agewell_version": env!("CARGO_PKG_VERSION"),
             "config": self.experiment.resolved(),
             "seed": self.experiment.seed,
-            "inputs": inputs(self.input_files(), self.places)?,
+            "inputs": Value::Null,
             "disk_estimate": {
                 "access_ms": disk.access_ns as f64 / 1e6,
                 "further_ms": disk.further_ns as f64 / 1e6,
@@ -116,22 +151,13 @@ impl Prepared<'_> {
             throughput: lane.throughput,
             requests: lane.host.disk.into_recorded(),
         }));
-        Ok(Outcome { document, tables })
-    }
-
-    fn input_files(&self) -> (Option<&str>, Option<&str>) {
-        let trace = match &self.experiment.workload.kind {
-            FileWorkloadKind::BlockTrace { path, .. }
-            | FileWorkloadKind::FileTrace { path, .. } => Some(path.as_str()),
-            _ => None,
-        };
-        let device = match &self.experiment.device {
-            DiskChoice::Model(name) => Some(name.as_str()),
-            DiskChoice::Simple(_) => None,
-        };
-        (trace, device)
+        Outcome { document, tables }
     }
 }
+
+/// Requests whose places are looked up together; chosen by us: more than a processor waits for at a
+/// time, and what they bring in fits its first cache beside the rest.
+const LOOKED_UP_TOGETHER: usize = 64;
 
 /// One layout under the whole workload.
 pub(crate) struct Lane<L> {
@@ -204,17 +230,20 @@ impl<L: BlockLayout> Lane<L> {
         if prepared.experiment.record {
             self.host.disk.record();
         }
-        let mut source = open(prepared.experiment, prepared.places)?;
+        let mut source = prepared.source()?;
         let wants_moves = source.wants_moves();
         if wants_moves {
             self.host.disk.note_moves();
         }
         let mut batch = Vec::new();
         while source.next_batch(&mut batch)? {
-            for request in &batch {
-                let directory_of = |file| source.directory_of(file);
-                self.host.serve(request, directory_of).map_err(does_not_fit)?;
-                self.throughput.note(&self.host.counts, &self.host.disk);
+            for soon in batch.chunks(LOOKED_UP_TOGETHER) {
+                self.host.look_up(soon);
+                for request in soon {
+                    let directory_of = |file| source.directory_of(file);
+                    self.host.serve(request, directory_of).map_err(does_not_fit)?;
+                    self.throughput.note(&self.host.counts, &self.host.disk);
+                }
             }
             if wants_moves {
                 for block in self.host.disk.take_moved() {

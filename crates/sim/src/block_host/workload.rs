@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::rc::Rc;
 
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
 use agewell_layout::block_layout::FileBlock;
@@ -13,7 +14,7 @@ use agewell_trace::workload::{
     WorkloadError, Zipf,
 };
 use agewell_trace::{
-    BlockTrace, FileOperationTrace, FilterPipe, Format, ReadOptions, open_block_trace,
+    BATCH_ROWS, BlockTrace, FileOperationTrace, FilterPipe, Format, ReadOptions, open_block_trace,
 };
 
 use super::config::FileWorkloadKind;
@@ -59,11 +60,34 @@ impl Surveyed for Microbenchmark {
     }
 }
 
+/// Requests of a trace that are kept from its survey, so that it is read once; chosen by us: 256 MiB.
+/// A longer one is read again.
+const KEPT_REQUESTS_MAX: usize = 1 << 23;
+
+/// The requests of a trace, as many at a time as it gave.
+#[derive(Clone, Default)]
+pub(crate) struct KeptRequests {
+    batches: Rc<Vec<Vec<FileRequest>>>,
+    next: usize,
+    without_transfer: u64,
+}
+
+impl KeptRequests {
+    fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> bool {
+        batch.clear();
+        let kept = self.batches.get(self.next);
+        batch.extend_from_slice(kept.map_or(&[], Vec::as_slice));
+        self.next += 1;
+        kept.is_some()
+    }
+}
+
 /// An open workload.
 pub(crate) enum WorkloadSource {
     Generated(Box<dyn Surveyed>),
     Tpcb(Box<Tpcb>),
     Blocks(Box<BlocksAsFile>),
+    Kept(KeptRequests),
     Files(Box<FilesTraced>),
 }
 
@@ -127,24 +151,36 @@ impl WorkloadSource {
     }
 
     /// What is live before the first request, and at most; reads a trace to its end, after which it
-    /// knows the directories of all files.
+    /// knows the directories of all files. With it the requests, if all had to be read and they are
+    /// not too many to keep.
     ///
     /// # Errors
     /// The first thing wrong with a trace.
-    pub(crate) fn survey(&mut self) -> Result<Survey, RunError> {
-        match &self {
-            WorkloadSource::Generated(workload) => return Ok(workload.known_survey()),
-            WorkloadSource::Tpcb(workload) => return Ok(workload.survey()),
-            WorkloadSource::Files(trace) => return Ok(trace.survey()),
-            WorkloadSource::Blocks(_) => {}
-        }
+    pub(crate) fn survey(&mut self) -> Result<(Survey, Option<KeptRequests>), RunError> {
+        let trace = match self {
+            WorkloadSource::Generated(workload) => return Ok((workload.known_survey(), None)),
+            WorkloadSource::Tpcb(workload) => return Ok((workload.survey(), None)),
+            WorkloadSource::Files(trace) => return Ok((trace.survey(), None)),
+            WorkloadSource::Kept(_) => unreachable!("what is kept has been surveyed"),
+            WorkloadSource::Blocks(trace) => trace,
+        };
         let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
-        while self.next_batch(&mut batch)? {
+        let (mut batches, mut kept) = (Some(Vec::new()), 0);
+        while trace.next_batch(&mut batch)? {
             for request in &batch {
                 surveyor.note(request);
             }
+            kept += batch.len();
+            match &mut batches {
+                Some(batches) if kept <= KEPT_REQUESTS_MAX => {
+                    batches.push(std::mem::take(&mut batch));
+                }
+                batches => *batches = None,
+            }
         }
-        Ok(surveyor.finish())
+        let without_transfer = trace.without_transfer;
+        let keep = |batches| KeptRequests { batches: Rc::new(batches), next: 0, without_transfer };
+        Ok((surveyor.finish(), batches.map(keep)))
     }
 
     /// Replaces the contents of `batch` by the next requests; false at the end.
@@ -156,6 +192,7 @@ impl WorkloadSource {
             WorkloadSource::Generated(workload) => workload.next_batch(batch, BATCH_REQUESTS),
             WorkloadSource::Tpcb(workload) => workload.next_batch(batch, BATCH_REQUESTS),
             WorkloadSource::Blocks(trace) => return trace.next_batch(batch),
+            WorkloadSource::Kept(requests) => return Ok(requests.next_batch(batch)),
             WorkloadSource::Files(trace) => trace.next_batch(batch, BATCH_REQUESTS),
         }
         Ok(!batch.is_empty())
@@ -167,7 +204,7 @@ impl WorkloadSource {
         match self {
             WorkloadSource::Generated(workload) => workload.directory_of(file),
             WorkloadSource::Tpcb(workload) => workload.directory_of(file),
-            WorkloadSource::Blocks(_) => 0,
+            WorkloadSource::Blocks(_) | WorkloadSource::Kept(_) => 0,
             WorkloadSource::Files(trace) => trace.directory_of(file),
         }
     }
@@ -196,6 +233,7 @@ impl WorkloadSource {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let left_out = match self {
             WorkloadSource::Blocks(trace) => trace.without_transfer,
+            WorkloadSource::Kept(requests) => requests.without_transfer,
             _ => 0,
         };
         let text =
@@ -227,12 +265,26 @@ fn read_twice(base: &Path, path: &str) -> Result<std::path::PathBuf, RunError> {
 
 /// Dense numbers in the order of appearance.
 #[derive(Default)]
-pub(super) struct Numbers(BTreeMap<u32, u32>);
+pub(super) struct Numbers {
+    numbers: BTreeMap<u32, u32>,
+    /// The key asked for last and its number: mostly it is the same again.
+    last: Option<(u32, u32)>,
+}
 
 impl Numbers {
+    #[inline]
     pub(super) fn of(&mut self, key: u32) -> u32 {
-        let next = self.0.len() as u32;
-        *self.0.entry(key).or_insert(next)
+        match self.last {
+            Some((last, number)) if last == key => number,
+            _ => self.find(key),
+        }
+    }
+
+    fn find(&mut self, key: u32) -> u32 {
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        self.last = Some((key, number));
+        number
     }
 }
 
@@ -263,6 +315,7 @@ impl BlocksAsFile {
 
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> Result<bool, RunError> {
         batch.clear();
+        batch.reserve(BATCH_ROWS);
         let more = self.trace.next_batch(&mut self.records)?;
         let first = self.records.enqueue_ns.first();
         let past_end = first.is_some_and(|first| self.filters.is_past_end(*first));
@@ -301,5 +354,46 @@ impl BlocksAsFile {
             blocks: (last - first + 1) as u32,
             action: if writes { FileAction::Write } else { FileAction::Read },
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches_of(mut source: WorkloadSource) -> Vec<Vec<FileRequest>> {
+        let (mut batches, mut batch) = (Vec::new(), Vec::new());
+        while source.next_batch(&mut batch).unwrap() {
+            batches.push(batch.clone());
+        }
+        batches
+    }
+
+    #[test]
+    fn what_is_kept_of_a_trace_is_what_reading_it_again_gives() {
+        let directory = tempfile::tempdir().unwrap();
+        let records = (0..20_000_u64).flat_map(|number| {
+            let mut bytes = ((number / 100) as u32).to_le_bytes().to_vec();
+            bytes.extend_from_slice(&(number * 7919 % 50_000).to_le_bytes());
+            bytes.extend_from_slice(&(512 * (number % 40 + 1) as u32).to_le_bytes());
+            bytes.extend_from_slice(&(-1_i64).to_le_bytes());
+            bytes
+        });
+        let path = directory.path().join("references.bin");
+        std::fs::write(&path, records.collect::<Vec<u8>>()).unwrap();
+        let kind = FileWorkloadKind::BlockTrace {
+            path: path.display().to_string(),
+            format: Some("oracle-general".into()),
+            filters: Vec::new(),
+            skip_bad: false,
+        };
+        let open = || WorkloadSource::open(&kind, directory.path(), 1, 4096).unwrap();
+        let (survey, kept) = open().survey().unwrap();
+        assert_eq!(survey.requests, 20_000);
+        let kept = kept.expect("they are few");
+        let read = batches_of(open());
+        assert!(read.len() > 1);
+        assert_eq!(batches_of(WorkloadSource::Kept(kept.clone())), read);
+        assert_eq!(batches_of(WorkloadSource::Kept(kept)), read);
     }
 }

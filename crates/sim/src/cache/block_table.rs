@@ -82,6 +82,14 @@ impl BlockTable {
         self.index.get(key)
     }
 
+    /// Looks at all that moving `key` to another place on its list will look at, without a branch
+    /// that would wait for what it sees: an unknown key leads to the first sentinel.
+    #[inline]
+    pub(super) fn look_up(&self, key: u32) -> u32 {
+        let Slot { newer, older, .. } = self.slots[self.index.slot_or_first(key) as usize];
+        self.slots[newer as usize].key ^ self.slots[older as usize].key
+    }
+
     #[inline]
     pub(super) fn key(&self, slot: u32) -> u32 {
         self.slots[slot as usize].key

@@ -102,11 +102,17 @@ impl KeyIndex {
     /// The slot of `key`.
     #[inline]
     pub(super) fn get(&self, key: u32) -> Option<u32> {
-        let slot = match self {
+        let slot = self.slot_or_first(key);
+        (slot != ABSENT).then_some(slot)
+    }
+
+    /// The same, the first slot of all for a key that has none.
+    #[inline]
+    pub(super) fn slot_or_first(&self, key: u32) -> u32 {
+        match self {
             KeyIndex::Dense(slots) => slots[key as usize],
             KeyIndex::Hashed(hashed) => hashed.get(key),
-        };
-        (slot != ABSENT).then_some(slot)
+        }
     }
 
     /// Notes that `key`, which has no slot, is in `slot`.

@@ -42,6 +42,11 @@ impl<const RENEWED_BY_HITS: bool> Policy for OneList<RENEWED_BY_HITS> {
     }
 
     #[inline]
+    fn look_up(&self, key: u32) -> u32 {
+        self.blocks.look_up(key)
+    }
+
+    #[inline]
     fn reference(&mut self, key: u32) -> Access {
         if let Some(slot) = self.blocks.find(key) {
             if RENEWED_BY_HITS {

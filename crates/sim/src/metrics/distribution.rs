@@ -50,6 +50,7 @@ impl Distribution {
     }
 
     /// Counts `value`.
+    #[inline]
     pub fn record(&mut self, value: u64) {
         self.counts[bucket_of(value)] += 1;
         self.total += 1;

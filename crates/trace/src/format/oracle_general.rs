@@ -108,7 +108,7 @@ impl RecordFormat for OracleGeneral {
             client: u32::from(space),
             ..BlockRow::default()
         })?;
-        scene.metadata.warn(OBJECT_NUMBERS);
+        scene.warn_again(OBJECT_NUMBERS);
         if sector != object {
             scene.metadata.warn(FOLDED);
         }

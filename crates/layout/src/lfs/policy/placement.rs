@@ -118,6 +118,12 @@ pub trait Placement {
         let _ = segment;
     }
 
+    /// Whether every block goes to log 0 and nothing else that the placement is told is of use to
+    /// it: then the log does not ask, nor tell. Stays what it is.
+    fn is_indifferent(&self) -> bool {
+        false
+    }
+
     /// The log for blocks that are put together because they are read together, if there is one.
     fn regroups_to(&self) -> Option<u8> {
         None

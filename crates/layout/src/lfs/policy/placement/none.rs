@@ -14,6 +14,10 @@ impl Placement for NoSeparation {
         1
     }
 
+    fn is_indifferent(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn place_new(&mut self, _block: u32, _overwrites: bool, _clock: u64) -> u8 {
         0
