@@ -9,15 +9,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use agewell_trace::{
-    KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, Output, TraceError, guarded, one_line,
+    KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, Output, ParquetWriter, TraceError, guarded,
+    one_line, open_parquet,
 };
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::SchemaRef;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use crate::AgeError;
@@ -52,7 +52,7 @@ pub struct TableKind {
 pub struct TableWriter {
     path: PathBuf,
     kind: TableKind,
-    writer: ArrowWriter<Output>,
+    writer: ParquetWriter<Output>,
 }
 
 impl TableWriter {
@@ -68,7 +68,7 @@ impl TableWriter {
         delta: &[&str],
     ) -> Result<Self, AgeError> {
         let output = Output::create(path)?;
-        let writer = ArrowWriter::try_new(output, schema, Some(properties(delta)))
+        let writer = ParquetWriter::new(output, schema, properties(delta))
             .map_err(|error| cannot_write(path, &error))?;
         Ok(Self { path: path.to_owned(), kind, writer })
     }
@@ -91,28 +91,27 @@ impl TableWriter {
             (KEY_KIND, self.kind.name.to_owned()),
             (KEY_METADATA, metadata),
         ] {
-            self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+            self.writer.append_key(KeyValue::new(key.to_owned(), value));
         }
-        let output = self.writer.into_inner().map_err(|error| cannot_write(&self.path, &error))?;
+        let output = self.writer.finish().map_err(|error| cannot_write(&self.path, &error))?;
         Ok(output.finish()?)
     }
 }
 
-fn properties(delta: &[&str]) -> WriterProperties {
+fn properties(delta: &[&str]) -> WriterPropertiesBuilder {
     // Level 1: several times the speed of the default level for about a tenth more bytes.
     let level = ZstdLevel::try_new(1).expect("1 is a level");
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(GROUP_ROWS))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(concat!("agewell ", env!("CARGO_PKG_VERSION")).to_owned());
+        .set_statistics_enabled(EnabledStatistics::Chunk);
     for name in delta {
         let column = ColumnPath::from(*name);
         builder = builder
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    builder.build()
+    builder
 }
 
 fn cannot_write(path: &Path, error: &parquet::errors::ParquetError) -> AgeError {
@@ -147,9 +146,7 @@ impl TableReader {
                 kind.name
             ))
         };
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
-            .map_err(unreadable)?
-            .map_err(|error| unreadable(one_line(error)))?;
+        let builder = open_parquet(file).map_err(unreadable)?;
         let footer = builder.metadata().file_metadata();
         let pairs = footer.key_value_metadata();
         let value = |key: &str| {
@@ -246,5 +243,124 @@ impl TableReader {
         self.rows_read += rows.num_rows() as u64;
         self.reader = Some(reader);
         Ok(Some(rows))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agewell_trace::check_parquet;
+
+    use crate::replay::{SeriesRow, write_series};
+    use crate::snapshot::columns;
+    use crate::workload::{
+        Census, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
+    };
+    use crate::{
+        Action, Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, Operation, Snapshot,
+        SnapshotFile,
+    };
+    use std::path::Path;
+
+    /// Flips two bits of each byte of the file `path` in turn: each is found, and `read` gives an
+    /// error or what it gives for the sound file.
+    fn each_flip<T: PartialEq + std::fmt::Debug>(
+        path: &Path,
+        read: impl Fn(&Path) -> Result<T, crate::AgeError>,
+    ) {
+        let expected = read(path).expect("it was written by us");
+        let mut bytes = std::fs::read(path).expect("it was written");
+        for at in 0..bytes.len() {
+            for bit in [at % 8, (at + 3) % 8] {
+                bytes[at] ^= 1 << bit;
+                std::fs::write(path, &bytes).expect("room");
+                assert!(check_parquet(path).is_err(), "bit {bit} of byte {at}");
+                if let Ok(read) = read(path) {
+                    assert_eq!(read, expected, "bit {bit} of byte {at}");
+                }
+                bytes[at] ^= 1 << bit;
+            }
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_snapshot_is_found() {
+        let folder = tempfile::tempdir().expect("a place for files");
+        let path = folder.path().join("snapshot.parquet");
+        let extent = |number: u64| Extent {
+            logical_bytes: 0,
+            physical_bytes: number * 8192,
+            length_bytes: 4096,
+            flags: ExtentFlags::default(),
+        };
+        let file = |number: u32| SnapshotFile {
+            inode: u64::from(number) + 1,
+            size_bytes: 4000,
+            first_extent: number,
+            extents: 1,
+            kind: FileKind::Regular,
+            links: 1,
+            birth_ns: 5,
+            change_ns: 6,
+            modify_ns: 7,
+            directory: 1,
+            readdir_rank: number,
+            name_rank: number,
+        };
+        let snapshot = Snapshot {
+            facts: FileSystemFacts {
+                kind: "ext4".to_owned(),
+                block_bytes: 4096,
+                fragment_bytes: 4096,
+                total_bytes: 1 << 20,
+                free_bytes: 4096,
+                free_map: true,
+                ..FileSystemFacts::default()
+            },
+            files: (0..6).map(file).collect(),
+            extents: (1..7).map(extent).collect(),
+            free: vec![FreeExtent { physical_bytes: 1 << 19, length_bytes: 4096 }],
+            ..Snapshot::default()
+        };
+        columns::write(&snapshot, &path).expect("room");
+        each_flip(&path, columns::read);
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_workload_is_found() {
+        let folder = tempfile::tempdir().expect("a place for files");
+        let path = folder.path().join("workload.parquet");
+        let mut writer = WorkloadWriter::create(&path).expect("a place for files");
+        let mut census = Census::default();
+        for file in 0..9 {
+            let operation = Operation {
+                time_ns: u64::from(file) * 1000,
+                file,
+                directory: 0,
+                offset_bytes: 0,
+                size_bytes: 0,
+                stream: 0,
+                action: Action::Create,
+            };
+            let write = Operation { size_bytes: 100, action: Action::Write, ..operation };
+            for operation in [operation, write] {
+                census.apply(&operation).expect("it keeps the rules");
+                writer.push(&operation).expect("room");
+            }
+        }
+        writer.finish(&WorkloadFacts::new(SourceFacts::default(), &census)).expect("room");
+        each_flip(&path, |path| {
+            let mut reader = WorkloadReader::open(path)?;
+            let operations = reader.read_all()?;
+            Ok((reader.facts().clone(), operations))
+        });
+    }
+
+    #[test]
+    fn a_flipped_bit_in_a_series_is_found() {
+        let folder = tempfile::tempdir().expect("a place for files");
+        let path = folder.path().join("series.parquet");
+        let row = |day| SeriesRow { day, ..SeriesRow::default() };
+        write_series(&path, &[row(0), row(1)], "{}".to_owned()).expect("room");
+        each_flip(&path, |_| Ok(()));
     }
 }

@@ -17,6 +17,7 @@ mod disk;
 mod error;
 mod interpreter;
 mod sim;
+mod tables;
 mod trace;
 
 use pyo3::prelude::*;
@@ -43,6 +44,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::sim::{resolve_experiment, run_experiment};
+
+    #[pymodule_export]
+    use crate::tables::{check_parquet, with_checksums};
 
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};

@@ -18,9 +18,9 @@ use arrow_array::{
     Array, ArrayRef, RecordBatch, StringArray, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 
+use crate::checksums::{ParquetWriter, open_parquet};
 use crate::columns::check_schema;
 use crate::error::{Place, TraceError};
 use crate::format::parquet::{described, guarded, one_line};
@@ -285,7 +285,7 @@ pub fn file_operations_to_arrow(batch: &FileOperationBatch) -> RecordBatch {
 /// Writes a file-operation trace as Parquet; nothing stands under the final name before `finish`.
 pub struct FileOperationWriter {
     path: String,
-    writer: ArrowWriter<Output>,
+    writer: ParquetWriter<Output>,
 }
 
 impl FileOperationWriter {
@@ -297,7 +297,7 @@ impl FileOperationWriter {
         let output = Output::create(path)?;
         let path = path.display().to_string();
         let properties = properties(&["time_ns", "finish_ns", "offset"], GROUP_ROWS);
-        let writer = ArrowWriter::try_new(output, file_operation_schema(), Some(properties))
+        let writer = ParquetWriter::new(output, file_operation_schema(), properties)
             .map_err(|error| failed(&path, &error))?;
         Ok(Self { path, writer })
     }
@@ -317,9 +317,9 @@ impl FileOperationWriter {
     /// If the output cannot be written.
     pub fn finish(mut self, metadata: &TraceMetadata) -> Result<u64, TraceError> {
         for key in describing(metadata, "file") {
-            self.writer.append_key_value_metadata(key);
+            self.writer.append_key(key);
         }
-        let output = self.writer.into_inner().map_err(|error| failed(&self.path, &error))?;
+        let output = self.writer.finish().map_err(|error| failed(&self.path, &error))?;
         output.finish()
     }
 }
@@ -356,10 +356,10 @@ impl FileOperationTrace {
             source,
             advice: "; check the path",
         })?;
-        let damaged = |error: parquet::errors::ParquetError| TraceError::Columns {
+        let damaged = |text: &str| TraceError::Columns {
             path: name.clone(),
             what: "record 1: no readable Parquet footer".to_owned(),
-            message: one_line(error),
+            message: text.to_owned(),
         };
         let panicked = |text: &str| TraceError::Columns {
             path: name.clone(),
@@ -377,9 +377,7 @@ impl FileOperationTrace {
             problem,
             advice: "give a file-operation trace that agewell wrote",
         };
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
-            .map_err(|text| panicked(&text))?
-            .map_err(damaged)?;
+        let builder = open_parquet(file).map_err(|text| damaged(text.as_str()))?;
         let file_metadata = builder.metadata().file_metadata();
         let (kind, metadata) = described(file_metadata.key_value_metadata()).map_err(header)?;
         if kind.as_deref() == Some("block") {
@@ -393,7 +391,7 @@ impl FileOperationTrace {
         }
         let reader = guarded(|| builder.with_batch_size(BATCH_ROWS).build())
             .map_err(|text| panicked(&text))?
-            .map_err(damaged)?;
+            .map_err(|error| damaged(&one_line(error)))?;
         Ok(Self {
             metadata: metadata.unwrap_or_default(),
             path: path.to_owned(),

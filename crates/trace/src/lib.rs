@@ -7,6 +7,7 @@
 //!
 //! This crate knows neither disks nor simulations.
 
+mod checksums;
 mod civil;
 mod columns;
 mod convert;
@@ -27,6 +28,10 @@ mod trace;
 pub mod workload;
 mod write;
 
+pub use checksums::{
+    CHECKSUMS_VERSION, CheckedFile, KEY_CHECKSUMS, ParquetWriter, check_parquet, open_parquet,
+    with_checksums,
+};
 pub use civil::civil_text;
 pub use columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
 pub use convert::{Conversion, convert, convert_strace, is_strace};

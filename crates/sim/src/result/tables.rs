@@ -10,9 +10,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use agewell_trace::ParquetWriter;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use arrow_schema::ArrowError;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -34,14 +34,12 @@ pub fn write_tables(directory: &Path, run: &Metrics, baseline: Option<&Metrics>)
 /// # Errors
 /// If the directory cannot be written to.
 pub(crate) fn write_table(directory: &Path, name: &str, table: &RecordBatch) -> io::Result<()> {
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .build();
-    let mut bytes = Vec::new();
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
     let mut writer =
-        ArrowWriter::try_new(&mut bytes, table.schema(), Some(properties)).map_err(from_parquet)?;
+        ParquetWriter::new(Vec::new(), table.schema(), properties).map_err(from_parquet)?;
     writer.write(table).map_err(from_parquet)?;
-    writer.close().map_err(from_parquet)?;
+    let bytes = writer.finish().map_err(from_parquet)?;
     write_whole(directory, name, &bytes)?;
     Ok(())
 }
@@ -152,4 +150,28 @@ fn histogram_table(run: &Metrics, baseline: Option<&Metrics>) -> io::Result<Reco
         ("count", Arc::new(UInt64Array::from(rows.count)), false),
     ];
     RecordBatch::try_from_iter_with_nullable(columns).map_err(from_arrow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flipped_bit_in_a_table_is_found() {
+        let folder = tempfile::tempdir().expect("a place for files");
+        let column: ArrayRef = Arc::new(UInt64Array::from(vec![1, 2, 30]));
+        let table = RecordBatch::try_from_iter([("count", column)]).expect("one column");
+        write_table(folder.path(), "series.parquet", &table).expect("room");
+        let path = folder.path().join("series.parquet");
+        assert_eq!(agewell_trace::check_parquet(&path), Ok(true));
+        let mut bytes = std::fs::read(&path).expect("it was written");
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                bytes[at] ^= 1 << bit;
+                std::fs::write(&path, &bytes).expect("room");
+                assert!(agewell_trace::check_parquet(&path).is_err(), "bit {bit} of byte {at}");
+                bytes[at] ^= 1 << bit;
+            }
+        }
+    }
 }

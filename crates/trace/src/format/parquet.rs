@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use agewell_core::Operation;
 
 use super::{RowReader, Sample, Sureness, bad_record};
+use crate::checksums::open_parquet;
 use crate::columns::{
     KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, arrow_to_block, block_schema, check_schema,
 };
@@ -139,9 +140,7 @@ impl RowReader for ParquetTrace {
             advice: "; check the path",
         })?;
         let footer = || "record 1: damaged or truncated Parquet footer".to_owned();
-        let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
-            .map_err(|text| self.columns_error(footer(), text))?
-            .map_err(|error| self.columns_error(footer(), error))?;
+        let builder = open_parquet(file).map_err(|text| self.columns_error(footer(), text))?;
         let file_metadata = builder.metadata().file_metadata();
         let (kind, metadata) = described(file_metadata.key_value_metadata())
             .map_err(|text| self.header_error(text))?;

@@ -4,13 +4,13 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 
 use super::{BlockSink, Written};
+use crate::checksums::ParquetWriter;
 use crate::columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
 use crate::error::TraceError;
 use crate::format::parquet::one_line;
@@ -39,14 +39,13 @@ pub(super) struct ParquetSink {
 }
 
 /// How block and file-operation traces are stored.
-pub(crate) fn properties(delta: &[&str], rows: usize) -> WriterProperties {
+pub(crate) fn properties(delta: &[&str], rows: usize) -> WriterPropertiesBuilder {
     // Level 1: several times the speed of the default level for about a tenth more bytes.
     let level = ZstdLevel::try_new(1).expect("1 is a level");
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
         .set_max_row_group_row_count(Some(rows))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_created_by(concat!("agewell ", env!("CARGO_PKG_VERSION")).to_owned());
+        .set_statistics_enabled(EnabledStatistics::Chunk);
     for name in delta {
         let column = ColumnPath::from(*name);
         // Times and addresses hardly repeat: differences beat a dictionary.
@@ -54,7 +53,7 @@ pub(crate) fn properties(delta: &[&str], rows: usize) -> WriterProperties {
             .set_column_dictionary_enabled(column.clone(), false)
             .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
     }
-    builder.build()
+    builder
 }
 
 /// The keys that describe a trace.
@@ -116,16 +115,15 @@ fn encode(output: Output, receiver: &Receiver<Message>) -> Result<u64, TraceErro
         message: one_line(error),
     };
     let properties = properties(&["enqueue_ns", "start_ns", "finish_ns", "sector"], GROUP_ROWS);
-    let mut writer =
-        ArrowWriter::try_new(output, block_schema(), Some(properties)).map_err(&failed)?;
+    let mut writer = ParquetWriter::new(output, block_schema(), properties).map_err(&failed)?;
     while let Ok(message) = receiver.recv() {
         match message {
             Message::Rows(batch) => writer.write(&block_to_arrow(&batch)).map_err(&failed)?,
             Message::Finish(keys) => {
                 for key in keys {
-                    writer.append_key_value_metadata(key);
+                    writer.append_key(key);
                 }
-                let output = writer.into_inner().map_err(&failed)?;
+                let output = writer.finish().map_err(&failed)?;
                 return output.finish();
             }
         }
