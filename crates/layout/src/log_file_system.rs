@@ -130,7 +130,8 @@ impl LogFileSystem {
         log.blocks = 1;
         log.buffer_blocks = log.shape.segment_blocks_max().max(2);
         let capacity = log.shape.capacity_blocks();
-        let spare = u64::from(log.reserve_segments + 2) * u64::from(log.shape.segment_blocks_max());
+        let spare =
+            (u64::from(log.reserve_segments) + 2) * u64::from(log.shape.segment_blocks_max());
         let kept = (capacity * u64::from(minfree_pct) / 100).max(spare);
         log.check_fits(capacity.saturating_sub(kept), 1)?;
         let mut fresh = Self {

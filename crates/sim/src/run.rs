@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agewell_core::{
     BlockRequest, DAY_NS, Operation, RandomStreams, SECTOR_BYTES, Sector, SectorCount, SimDuration,
-    SimTime,
+    SimTime, within_64_bits,
 };
 use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium, WriteRule};
@@ -123,16 +123,18 @@ fn write_requests(path: &Path, requests: &BlockBatch) -> Result<(), RunError> {
 /// answers false the run stops with [`RunError::Interrupted`].
 ///
 /// # Errors
-/// If a file is missing, damaged or inconsistent, or a request does not fit the device.
+/// If a file is missing, damaged or inconsistent, a request does not fit the device, or a number
+/// that the experiment leads to does not fit 64 bits.
 pub fn run(
     experiment: &AnyExperiment,
     places: Places,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Outcome, RunError> {
-    match experiment {
+    let run = || match experiment {
         AnyExperiment::Blocks(experiment) => run_blocks(experiment, places, progress),
         AnyExperiment::Files(experiment) => block_host::run(experiment, places, progress),
-    }
+    };
+    within_64_bits(run).unwrap_or_else(|overflow| Err(RunError::Input(overflow.to_string())))
 }
 
 /// An experiment, by the layers that it has.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agewell_core::{RandomStreams, Stream};
+use agewell_core::{RandomStreams, Stream, within_64_bits};
 use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
 use agewell_sim::config::resolve_path;
@@ -78,8 +78,17 @@ type Aged = SimulatedTarget<AnyFileSystem>;
 /// answers false the run stops with [`AgeError::Stopped`].
 ///
 /// # Errors
-/// If a file is missing or damaged, or what is asked for does not fit.
+/// If a file is missing or damaged, or what is asked for does not fit, 64 bits among others.
 pub fn run(
+    experiment: &AgingExperiment,
+    places: Places<'_>,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<AgingOutcome, AgeError> {
+    within_64_bits(|| run_to_the_end(experiment, places, progress))
+        .unwrap_or_else(|overflow| Err(AgeError::Input(overflow.to_string())))
+}
+
+fn run_to_the_end(
     experiment: &AgingExperiment,
     places: Places<'_>,
     progress: &mut dyn FnMut(u64) -> bool,

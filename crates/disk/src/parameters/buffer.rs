@@ -155,17 +155,24 @@ impl Default for BufferParameters {
     }
 }
 
+/// Segments of the largest buffer that is modelled, chosen by us: drives have up to a few hundred.
+const SEGMENTS_MAX: u64 = 1 << 16;
+
+fn count(table: &mut TableReader<'_>, key: &'static str, default: u32) -> Result<u32, DeviceError> {
+    Ok(table.optional_whole(key, 0, SEGMENTS_MAX)?.map_or(default, |value| value as u32))
+}
+
 impl BufferParameters {
     pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
         let default = Self::default();
         let Some(mut table) = reader.optional_table("buffer")? else { return Ok(default) };
-        let segments = table.small("segments", default.segments)?;
+        let segments = count(&mut table, "segments", default.segments)?;
         let segment_sectors =
             if segments > 0 { table.whole("segment_sectors", 1, 1 << 40)? } else { 0 };
         let buffer = Self {
             segments,
             segment_sectors,
-            write_segments: table.small("write_segments", default.write_segments)?,
+            write_segments: count(&mut table, "write_segments", default.write_segments)?,
             dedicated_write_segment: table.flag("dedicated_write_segment", false)?,
             caching: table.flag("caching", default.caching)?,
             read_ahead: read_choice(&mut table, "read_ahead", &ReadAhead::ALL, default.read_ahead)?,

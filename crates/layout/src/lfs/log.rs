@@ -156,7 +156,7 @@ impl LogSetting {
     /// # Errors
     /// If they do not.
     pub fn check_fits(&self, live: u64, logs: usize) -> Result<(), ShapeError> {
-        let spare = self.reserve_segments + logs as u32;
+        let spare = self.reserve_segments.saturating_add(logs as u32);
         let kept = u64::from(spare) * u64::from(self.shape.segment_blocks_max());
         let capacity = self.shape.capacity_blocks();
         if live + kept > capacity || spare >= self.shape.segments() {
