@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 600.0
 INSTALL_SECONDS = 240
 
 
