@@ -15,6 +15,7 @@ __all__ = [
     "age_recipe",
     "age_replay",
     "bench_directory",
+    "check_parquet",
     "device_import",
     "device_list",
     "device_load",
@@ -29,6 +30,7 @@ __all__ = [
     "trace_info",
     "validate_device",
     "version",
+    "with_checksums",
     "workload_info",
     "workload_make",
 ]
@@ -177,3 +179,9 @@ def workload_info(
     path: str | PathLike[str], progress: Callable[[int], object] | None = None
 ) -> str:
     """Read a whole workload, check its rules, and give its facts (JSON)."""
+
+def check_parquet(path: str | PathLike[str]) -> bool:
+    """Check every byte of a Parquet file that has checksums; whether it has."""
+
+def with_checksums(table: bytes) -> bytes:
+    """Put checksums into a Parquet file whose metadata have the key `agewell.checksums`."""
