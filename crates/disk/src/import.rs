@@ -1,7 +1,9 @@
 //! Reads other tools' device parameters.
 
 mod disksim;
+mod extracted;
 mod libparam;
+mod seek_file;
 
 use std::path::Path;
 

@@ -248,6 +248,7 @@ fn disk(
             line_ms: (seek.0 + seek.1 * 4.0, 0.05),
         },
         head_switch_ns: u64::from(head_switch_us) * 1000,
+        same_cylinder_ns: 0,
         write_settle_ns: i64::from(settle_us) * 1000,
         overhead: OverheadParameters {
             read_hit_ns: [300_000, 350_000],

@@ -192,7 +192,10 @@ def _import(file: Path | None, out: Path | None, name: str | None, as_json: bool
             print_text(text)
         return
     files.write_text(out, text)
+    changes = [line.removeprefix("# ") for line in text.splitlines() if line.startswith("# ")]
+    for change in changes:
+        note(change)
     if as_json:
-        print_json({"path": str(out)})
+        print_json({"path": str(out), "changes": changes})
     else:
         note(f"{out}: written; 'agewell devices {out}' shows it")

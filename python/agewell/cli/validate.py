@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from agewell import _agewell, catalogue
+from agewell import catalogue, validations
 from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table
+from agewell.errors import InputError
 
 app = typer.Typer()
 
@@ -20,11 +20,26 @@ Base = Literal["closed", "trace", "both"]
 @app.command("validate")
 def validate(
     device: Annotated[
-        str, typer.Argument(metavar="DEVICE", help="A device of the catalogue or a device file.")
+        str,
+        typer.Argument(
+            metavar="DEVICE",
+            help=(
+                "A device of the catalogue, a device file, a DiskSim .diskspecs file, or a folder "
+                "of such files."
+            ),
+        ),
     ],
     trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="A trace with measured start and finish times.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="[TRACE]",
+            help=(
+                "A trace with measured start and finish times; with a folder of devices, a folder "
+                "of traces (by default the same), one row a drive."
+            ),
+            show_default=False,
+        ),
+    ] = None,
     base: Annotated[
         Base,
         typer.Option(
@@ -57,21 +72,95 @@ def validate(
 
     The demerit is the RMS horizontal distance between the distributions of simulated and measured
     response times (Ruemmler & Wilkes 1994), computed as DiskSim does; the paired error is the RMS
-    over single requests.
+    over single requests. In a folder, NAME.trace goes with NAME.toml and NAME.diskspecs; figures of
+    DiskSim 4.0 stand beside those of its own validation traces.
 
-    Example: agewell validate hp-c2247a hp_c2247a.trace.zst
+    Examples: agewell validate hp-c2247a hp_c2247a.trace.zst; agewell validate drives traces
     """
     directory = catalogue.directory() if catalogue_directory is None else catalogue_directory
-    options = json.dumps({"fit": fit, "trace_device": trace_device})
-    report: dict[str, Any] = json.loads(
-        _agewell.validate_device(device, str(directory), str(trace), options)
-    )
+    if Path(device).is_dir():
+        _validate_all(Path(device), trace, directory, fit=fit, as_json=as_json)
+        return
+    if trace is None:
+        raise InputError("agewell validate needs a TRACE, for example hp_c2247a.trace.zst")
+    report = validations.validate(device, trace, directory, fit=fit, trace_device=trace_device)
     if as_json:
         print_json(report)
         return
     note(f"{report['device']['title']}: {report['trace']['requests']:,} measured requests")
     _print_bases(report, base)
     _tell_of_estimates(report)
+
+
+def _validate_all(
+    parameters: Path, traces: Path | None, directory: Path, *, fit: bool, as_json: bool
+) -> None:
+    found, alone = validations.pairs(parameters, traces or parameters)
+    for trace in alone:
+        note(f"{trace.name}: no parameters of that name in {parameters}; left out")
+    reports: list[dict[str, Any]] = []
+    refused = 0
+    for pair in found:
+        drive = {"drive": pair.name, "parameters": pair.parameters.name}
+        try:
+            report = validations.validate(
+                str(pair.parameters), pair.trace, directory, fit=fit, trace_device=None
+            )
+        except InputError as why:
+            refused += 1
+            note(f"{pair.parameters.name}: {why}")
+            reports.append({**drive, "refused": str(why)})
+        else:
+            reports.append({**drive, **report})
+    if as_json:
+        print_json({"validations": reports})
+    else:
+        _print_drives(reports)
+    if refused:
+        raise InputError(f"{refused} of {len(found)} drives could not be validated")
+
+
+def _print_drives(reports: list[dict[str, Any]]) -> None:
+    print_table(
+        (
+            "parameters",
+            ">requests",
+            ">measured ms",
+            ">demerit ms",
+            ">DiskSim",
+            ">reads",
+            ">DiskSim",
+            ">writes",
+            ">DiskSim",
+            ">paired RMS",
+            ">DiskSim",
+            ">2nd half",
+        ),
+        [_drive(report) for report in reports],
+    )
+
+
+def _drive(report: dict[str, Any]) -> tuple[str, ...]:
+    if "refused" in report:
+        return (report["parameters"], *("-" for _ in range(11)))
+    metrics = report["metrics"]
+    disksim = validations.DISKSIM.get(report["drive"])
+    cells = []
+    for name, digits in (
+        ("demerit_ms", 3),
+        ("demerit_read_ms", 3),
+        ("demerit_write_ms", 3),
+        ("paired_rms_ms", 2),
+    ):
+        cells.append(f"{metrics[name]:.{digits}f}" if name in metrics else "-")
+        cells.append("-" if disksim is None else f"{getattr(disksim, name):.{digits}f}")
+    return (
+        report["parameters"],
+        f"{report['trace']['requests']:,}",
+        f"{metrics['measured_mean_service_ms']:.3f}",
+        *cells,
+        f"{metrics['demerit_held_out_ms']:.3f}",
+    )
 
 
 def _print_bases(report: dict[str, Any], base: Base) -> None:

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::Imported;
 use super::libparam::{Block, ValueKind, beside, error, read_blocks};
+use super::seek_file;
+use super::{Imported, extracted};
 use crate::geometry::Geometry;
 use crate::parameters::{
     BufferParameters, BusParameters, ExtraDisconnect, FastWrite, GeometryParameters, KeepRequested,
@@ -40,7 +41,7 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
         ));
     }
     let mut notes = Vec::new();
-    let mut geometry = read_geometry(&model, &layout)?;
+    let mut geometry = read_geometry(&model, &layout, &mut notes)?;
     let dropped = Geometry::drop_unfitting_slips(&mut geometry);
     if dropped > 0 {
         notes.push(format!("{dropped} slips outnumber the spares of their unit and are left out."));
@@ -57,12 +58,13 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
             "The model file says {declared} blocks; its zones hold {held}. The smaller is taken."
         ));
     }
-    let (seek, head_switch_ns, write_settle_ns) = read_mechanics(&mechanics)?;
+    let mut repairs = Repairs::default();
+    let (seek, head_switch_ns, write_settle_ns) = read_mechanics(&mechanics, &mut repairs.seek)?;
     let rpm = mechanics.number("Rotation speed (in rpms)")?;
     if rpm < 1.0 {
         return Err(error(&mechanics.file, mechanics.line, format!("rotation speed is {rpm} rpm")));
     }
-    let mechanical = MechanicalParameters {
+    let mut mechanical = MechanicalParameters {
         sector_bytes: 512,
         capacity,
         rotation_period_ps: (60e12 / rpm).round() as u64,
@@ -70,25 +72,33 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
         seek,
         head_switch_ns,
         write_settle_ns,
+        same_cylinder_ns: 0,
         overhead: read_overhead(disk)?,
         bus: read_bus(disk, &mut notes)?,
         buffer: read_buffer(disk)?,
         // DiskSim's drives have a queue and a scheduler of their own, which are not imported.
         queue_depth: 1,
     };
+    extracted::interpret(&mut mechanical, &mut repairs.overhead);
     let stem =
         path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let mut sources = sources(path, &model, &mechanics, &repairs);
+    if mechanical.same_cylinder_ns != 0 {
+        let chosen = "chosen by us: part of the shortest seek (docs/concepts/disk-model.md)";
+        sources.insert("seek.same_cylinder_ms".to_owned(), chosen.to_owned());
+    }
     let parameters = DeviceParameters {
         name: name.map_or_else(|| catalogue_name(&stem), str::to_owned),
         title: format!("{} (DiskSim parameters)", disk.name),
         capacity_sectors: mechanical.capacity,
         kind: DeviceKind::Mechanical(Box::new(mechanical)),
-        sources: sources(path, &model, &mechanics),
+        sources,
     };
     // What was read must also pass the checks of a device file: the same rules for every way in.
     let text = parameters.to_toml();
     let checked = DeviceParameters::from_toml(&path.display().to_string(), &text)?;
     debug_assert_eq!(checked, parameters, "a device file reads back as it was written");
+    notes.splice(0..0, repairs.seek.into_iter().chain(repairs.overhead));
     Ok(Imported { parameters, notes })
 }
 
@@ -100,7 +110,20 @@ fn catalogue_name(stem: &str) -> String {
         .collect()
 }
 
-fn sources(path: &Path, model: &Block, mechanics: &Block) -> BTreeMap<String, String> {
+/// What was changed, one line each: notes of the import, and part of the sources of the numbers that they are about.
+#[derive(Default)]
+struct Repairs {
+    seek: Vec<String>,
+    overhead: Vec<String>,
+}
+
+fn sources(
+    path: &Path,
+    model: &Block,
+    mechanics: &Block,
+    repairs: &Repairs,
+) -> BTreeMap<String, String> {
+    let repaired = |source: String, notes: &[String]| [&[source], notes].concat().join("; ");
     let file = |path: &Path| {
         path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     };
@@ -117,14 +140,18 @@ fn sources(path: &Path, model: &Block, mechanics: &Block) -> BTreeMap<String, St
         ("geometry".to_owned(), model_file.clone()),
         ("zone".to_owned(), model_file.clone()),
         ("seek".to_owned(), model_file),
-        ("seek.points_ms".to_owned(), seek),
-        ("overhead".to_owned(), specification.clone()),
+        ("seek.points_ms".to_owned(), repaired(seek, &repairs.seek)),
+        ("overhead".to_owned(), repaired(specification.clone(), &repairs.overhead)),
         ("bus".to_owned(), specification.clone()),
         ("buffer".to_owned(), specification),
     ])
 }
 
-fn read_geometry(model: &Block, layout: &Block) -> Result<GeometryParameters, DeviceError> {
+fn read_geometry(
+    model: &Block,
+    layout: &Block,
+    notes: &mut Vec<String>,
+) -> Result<GeometryParameters, DeviceError> {
     let choice = |key: &str, count: usize| -> Result<usize, DeviceError> {
         let number = layout.whole(key)? as usize;
         if number < count {
@@ -147,18 +174,18 @@ fn read_geometry(model: &Block, layout: &Block) -> Result<GeometryParameters, De
         let ValueKind::Block(block) = &item.kind else {
             return Err(error(&layout.file, item.line, "'Zones' must hold zone blocks"));
         };
-        zones.push(read_zone(block, skew_units, zones.last())?);
+        zones.push(read_zone(block, skew_units, zones.last(), notes)?);
     }
     if zones.is_empty() {
         return Err(layout.missing("Zones"));
     }
-    let cylinders = model.whole("Number of cylinders")? as u32;
+    let declared = model.whole("Number of cylinders")? as u32;
     let last = zones.last().map_or(0, |zone| zone.last_cylinder);
-    if last >= cylinders {
-        return Err(error(
-            &layout.file,
-            layout.line,
-            format!("the last zone ends at cylinder {last}, but the disk has {cylinders}"),
+    let cylinders = declared.max(last.saturating_add(1));
+    if cylinders > declared {
+        notes.push(format!(
+            "The model file says {declared} cylinders; its last zone ends at cylinder {last}, counted from 0. \
+             The disk has {cylinders} here."
         ));
     }
     let surfaces = model.whole("Number of data surfaces")? as u32;
@@ -179,6 +206,7 @@ fn read_zone(
     block: &Block,
     skew_units: &str,
     before: Option<&ZoneParameters>,
+    notes: &mut Vec<String>,
 ) -> Result<ZoneParameters, DeviceError> {
     let first_cylinder = block.whole("First cylinder number")? as u32;
     let last_cylinder = block.whole("Last cylinder number")? as u32;
@@ -194,7 +222,7 @@ fn read_zone(
         ));
     }
     if let Some(before) = before
-        && first_cylinder <= before.last_cylinder
+        && first_cylinder < before.last_cylinder
     {
         return Err(fail(
             "First cylinder number",
@@ -204,6 +232,14 @@ fn read_zone(
             ),
         ));
     }
+    // The number of cylinders decides how many blocks a zone holds; where it starts, only how far the arm moves.
+    let shift = u32::from(before.is_some_and(|before| before.last_cylinder == first_cylinder));
+    if shift > 0 {
+        notes.push(format!(
+            "A zone starts at cylinder {first_cylinder}, where the one before it ends: it is moved on by \
+             one cylinder."
+        ));
+    }
     if sectors_per_track == 0 {
         return Err(fail("Blocks per track", "'Blocks per track' is 0".to_owned()));
     }
@@ -211,12 +247,14 @@ fn read_zone(
     let skew = |key: &str, required: bool| -> Result<f64, DeviceError> {
         let value =
             if required { block.number(key)? } else { block.optional_number(key)?.unwrap_or(0.0) };
-        // DiskSim cuts skews given in sectors to whole ones.
-        Ok(if units == "revolutions" {
+        // DiskSim cuts skews given in sectors to whole ones. A whole turn more or less is the same angle.
+        let sectors = if units == "revolutions" {
             value * f64::from(sectors_per_track)
         } else {
             value.trunc()
-        })
+        };
+        let turn = f64::from(sectors_per_track);
+        Ok(if (0.0..=turn).contains(&sectors) { sectors } else { sectors.rem_euclid(turn) })
     };
     let mut slips = block.wholes("slips")?;
     slips.sort_unstable();
@@ -226,8 +264,8 @@ fn read_zone(
         return Err(fail("defects", format!("{} numbers do not pair up", defects.len())));
     }
     Ok(ZoneParameters {
-        first_cylinder,
-        last_cylinder,
+        first_cylinder: first_cylinder.saturating_add(shift),
+        last_cylinder: last_cylinder.saturating_add(shift),
         sectors_per_track,
         first_sector_offset: skew("Offset of first block", true)?,
         track_skew: skew("Skew for track switch", false)?,
@@ -243,14 +281,17 @@ fn ns(ms: f64) -> u64 {
     (ms.max(0.0) * 1e6).round() as u64
 }
 
-fn read_mechanics(mechanics: &Block) -> Result<(SeekCurve, u64, i64), DeviceError> {
+fn read_mechanics(
+    mechanics: &Block,
+    notes: &mut Vec<String>,
+) -> Result<(SeekCurve, u64, i64), DeviceError> {
     let head_switch_ns = ns(mechanics.number("Head switch time")?);
     let write_settle_ns = (mechanics.number("Add. write settling delay")? * 1e6).round() as i64;
     let kind =
         mechanics.optional_word("Seek type")?.ok_or_else(|| mechanics.missing("Seek type"))?;
     let curve = match kind {
         // A curve file takes precedence over the other types, as in DiskSim.
-        _ if mechanics.get("Full seek curve").is_some() => read_seek_file(mechanics)?,
+        _ if mechanics.get("Full seek curve").is_some() => read_seek_curve(mechanics, notes)?,
         "extracted" => return Err(mechanics.missing("Full seek curve")),
         "hpl" | "hplplus10" => read_hpl(mechanics, kind == "hplplus10")?,
         "constant" => {
@@ -306,7 +347,7 @@ fn read_hpl(mechanics: &Block, first_ten: bool) -> Result<SeekCurve, DeviceError
     })
 }
 
-fn read_seek_file(mechanics: &Block) -> Result<SeekCurve, DeviceError> {
+fn read_seek_curve(mechanics: &Block, notes: &mut Vec<String>) -> Result<SeekCurve, DeviceError> {
     let name = mechanics
         .optional_word("Full seek curve")?
         .ok_or_else(|| mechanics.missing("Full seek curve"))?;
@@ -319,34 +360,9 @@ fn read_seek_file(mechanics: &Block) -> Result<SeekCurve, DeviceError> {
             format!("the seek curve {} cannot be read: {cause}", path.display()),
         )
     })?;
-    let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let announced: usize = lines
-        .next()
-        .and_then(|(_, line)| line.rsplit(':').next()?.trim().parse().ok())
-        .ok_or_else(|| error(&path, 1, "'Seek distances measured: N' is expected"))?;
-    let mut points: Vec<(u32, u64)> = Vec::with_capacity(announced);
-    for (index, line) in lines {
-        let parsed = line.split_once(',').and_then(|(distance, ms)| {
-            Some((distance.trim().parse::<u32>().ok()?, ms.trim().parse::<f64>().ok()?))
-        });
-        let (distance, ms) =
-            parsed.filter(|(_, ms)| ms.is_finite() && *ms >= 0.0).ok_or_else(|| {
-                error(&path, index + 1, format!("'DISTANCE, MS' is expected, not '{line}'"))
-            })?;
-        if points.last().is_some_and(|(before, _)| *before >= distance) {
-            return Err(error(&path, index + 1, format!("distance {distance} does not ascend")));
-        }
-        points.push((distance, ns(ms)));
-    }
-    if points.len() != announced {
-        return Err(error(
-            &path,
-            1,
-            format!("announces {announced} seek distances, but holds {}", points.len()),
-        ));
-    }
-    points.retain(|(distance, _)| *distance > 0);
-    Ok(SeekCurve::Points(points))
+    let measured = seek_file::read(&path, &text)?;
+    notes.extend(measured.notes);
+    Ok(SeekCurve::Points(measured.points))
 }
 
 fn read_overhead(disk: &Block) -> Result<OverheadParameters, DeviceError> {

@@ -12,6 +12,8 @@ pub(super) struct Segment {
     used: u64,
     /// Whether it holds written data.
     pub(super) written: bool,
+    /// Most sectors that it holds.
+    room: u64,
 }
 
 /// Read-ahead under way: the heads are where `position` says, about to read `next`.
@@ -24,11 +26,11 @@ pub(super) struct Stream {
 }
 
 impl Segment {
-    /// Reaches up to `end`, holding the last `capacity` blocks at most.
+    /// Reaches up to `end`, holding the last `room` blocks at most.
     #[inline]
-    fn reach(&mut self, end: u64, capacity: u64) {
+    fn reach(&mut self, end: u64) {
         self.end = self.end.max(end);
-        self.start = self.start.max(self.end.saturating_sub(capacity));
+        self.start = self.start.max(self.end.saturating_sub(self.room));
     }
 }
 
@@ -93,7 +95,7 @@ impl Buffer {
     pub(super) fn segment_at(&self, index: usize, stream: Option<&Stream>) -> Segment {
         let mut segment = self.segments[index];
         if let Some(stream) = stream.filter(|stream| stream.segment == index) {
-            segment.reach(stream.next, self.capacity);
+            segment.reach(stream.next);
         }
         segment
     }
@@ -138,7 +140,7 @@ impl Buffer {
     /// Lets `segment` reach up to `end`, dropping its oldest blocks if it is full.
     #[inline]
     pub(super) fn grow(&mut self, segment: usize, end: u64) {
-        self.segments[segment].reach(end, self.capacity);
+        self.segments[segment].reach(end);
     }
 
     /// The segment to read `start..end` into: the least recently used one that is not set aside for writes.
@@ -148,6 +150,31 @@ impl Buffer {
         let segment = (0..count).min_by_key(|index| self.segments[*index].used)?;
         self.fill(segment, start, end, false);
         Some(segment)
+    }
+
+    /// The segment of a read that goes on at `start`, where the data of an earlier read end; it takes over the room of all
+    /// others, and what they hold is dropped.
+    pub(super) fn widen_for_stream(&mut self, start: u64, end: u64) -> Option<usize> {
+        let goes_on = |segment: &Segment| {
+            !segment.written && segment.start < segment.end && segment.end == start
+        };
+        let found = self.segments.iter().position(goes_on)?;
+        let room = self.capacity * self.segments.len() as u64;
+        for (index, segment) in self.segments.iter_mut().enumerate() {
+            if index == found {
+                segment.room = room;
+            } else {
+                segment.end = segment.start;
+            }
+        }
+        self.grow(found, end);
+        self.touch(found);
+        Some(found)
+    }
+
+    /// Most sectors that `segment` holds.
+    pub(super) fn room(&self, segment: usize) -> u64 {
+        self.segments[segment].room
     }
 
     /// The segment to write `start..end` into.
@@ -174,6 +201,7 @@ impl Buffer {
         kept.start = start.max(end.saturating_sub(capacity));
         kept.end = end;
         kept.written = written;
+        kept.room = capacity;
         self.touch(segment);
     }
 
@@ -189,26 +217,30 @@ impl Buffer {
     }
 }
 
-/// How far to read ahead after a read of `start..end` into a segment that holds data from `held_from` on.
+/// How far to read ahead after a read of `start..end` into a segment with `room` that holds data from `held_from` on.
 pub(super) fn read_ahead_limit(
     parameters: &BufferParameters,
     platter: &Platter,
-    start: u64,
-    end: u64,
+    (start, end): (u64, u64),
     held_from: u64,
+    segment_room: u64,
 ) -> u64 {
     let blocks = platter.geometry.blocks();
     let room = match parameters.requested_data {
-        KeepRequested::Keep => (start + parameters.segment_sectors).max(end),
-        KeepRequested::Replace | KeepRequested::Drop => end + parameters.segment_sectors,
+        KeepRequested::Keep => (start + segment_room).max(end),
+        KeepRequested::Replace | KeepRequested::Drop => end + segment_room,
     };
-    let most = end.saturating_add(parameters.read_ahead_maximum);
+    // The file's bound is meant for a segment; a stream that was given several has several times as much.
+    let widened = segment_room / parameters.segment_sectors.max(1);
+    let most = end.saturating_add(parameters.read_ahead_maximum.saturating_mul(widened));
     let policy = match parameters.read_ahead {
         ReadAhead::None => end,
         ReadAhead::Segment => u64::MAX,
         ReadAhead::Track => track_end(platter, end - 1),
         ReadAhead::Cylinder => cylinder_end(platter, end - 1),
-        ReadAhead::TrackAhead => track_ahead(platter, end, held_from),
+        // Less than a track: nothing until the reader is seen to go on, when it gets more room.
+        ReadAhead::TrackAhead if segment_room < platter.track_sectors(start) => end,
+        ReadAhead::TrackAhead => track_ahead(platter, end, held_from, widened > 1),
     };
     policy.max(end + parameters.read_ahead_minimum).min(room).min(most).min(blocks).max(end)
 }
@@ -237,15 +269,15 @@ fn cylinder_end(platter: &Platter, block: u64) -> u64 {
     end
 }
 
-/// To the end of the track that holds the next block, and of the one behind it if the segment's data (from
-/// `held_from`) came from an earlier track: the reader is moving through (DiskSim `disk_buffer_get_max_readahead`).
-fn track_ahead(platter: &Platter, end: u64, held_from: u64) -> u64 {
+/// To the end of the track that holds the next block, and of the one behind it if the reader is known to go on or the
+/// segment's data (from `held_from`) came from an earlier track (DiskSim "buffer continuous read" 4).
+fn track_ahead(platter: &Platter, end: u64, held_from: u64, goes_on: bool) -> u64 {
     if end >= platter.geometry.blocks() {
         return end;
     }
     let here = platter.geometry.locate(end);
     let from = platter.geometry.locate(held_from);
     let this = track_end(platter, end);
-    let moving = (from.cylinder, from.head) != (here.cylinder, here.head);
+    let moving = goes_on || (from.cylinder, from.head) != (here.cylinder, here.head);
     if moving && this < platter.geometry.blocks() { track_end(platter, this) } else { this }
 }

@@ -54,6 +54,7 @@ pub(super) struct Platter {
     least_seek_ns: Vec<u32>,
     head_switch_ns: u64,
     write_settle_ns: i64,
+    same_cylinder_ns: u64,
     /// 2^64 / period in ns: phase gained per ns.
     phase_per_ns: u64,
     /// Period in ns, 32 bits of it behind the point.
@@ -73,11 +74,17 @@ impl Platter {
             seek_ns,
             head_switch_ns: parameters.head_switch_ns,
             write_settle_ns: parameters.write_settle_ns,
+            same_cylinder_ns: parameters.same_cylinder_ns,
             phase_per_ns,
             period_fixed: ((period_ps << 32) / 1000) as u64,
             phase,
             slack: phase_per_ns * SLACK_NS,
         }
+    }
+
+    /// Sectors of the track that holds `block`.
+    pub(super) fn track_sectors(&self, block: u64) -> u64 {
+        u64::from(self.geometry.locate(block).sectors_per_track)
     }
 
     /// How long the platter takes to turn by `angle`, ns.
@@ -120,6 +127,16 @@ impl Platter {
         let switch = if from.head == to.head { 0 } else { self.head_switch_ns };
         let time = seek.max(switch);
         if time != 0 && write { time.saturating_add_signed(self.write_settle_ns) } else { time }
+    }
+
+    /// What a read by heads at rest at `from` costs beyond [`Self::move_ns`] if `to` is on their cylinder, ns.
+    #[inline]
+    pub(super) fn settle_ns(&self, from: &Position, to: &Location) -> u64 {
+        if from.cylinder == to.cylinder {
+            self.same_cylinder_ns.saturating_sub(self.move_ns(from, to, false))
+        } else {
+            0
+        }
     }
 
     /// The least time in which the heads get anywhere at least `distance` cylinders away, for any request; it does not

@@ -75,6 +75,8 @@ pub(crate) struct Mechanics {
     read: Position,
     write: Position,
     append: Position,
+    /// Whether the heads rest, so that a read on their cylinder settles.
+    rests: bool,
 }
 
 impl Mechanics {
@@ -154,6 +156,22 @@ impl Mechanical {
     pub(super) fn heads_at(&self, stream: Option<&Stream>, now: u64) -> Position {
         let position = stream.map_or(self.position, |stream| stream.position);
         Position { free: position.free.max(now), ..position }
+    }
+
+    /// Whether the heads, reading ahead as far as `stream` or left where they were, had nothing to do at `issue`.
+    #[inline]
+    pub(super) fn rests(&self, stream: Option<&Stream>, issue: u64) -> bool {
+        stream.map_or(self.position, |stream| stream.position).free <= issue
+    }
+
+    /// `heads` once they have settled for a read of `block`, which they need if they rested on its cylinder.
+    #[inline]
+    pub(super) fn settled(&self, heads: Position, rested: bool, block: u64) -> Position {
+        if !rested || self.parameters.same_cylinder_ns == 0 {
+            return heads;
+        }
+        let settling = self.platter.settle_ns(&heads, &self.platter.geometry.locate(block));
+        Position { free: heads.free + settling, ..heads }
     }
 
     /// How a read issued at `issue` begins, read-ahead having got as far as `stream` when it arrives.
@@ -276,6 +294,7 @@ impl Mechanical {
             read: self.heads_at(read.as_ref(), missed),
             write: heads_of_write(false),
             append: heads_of_write(true),
+            rests: self.rests(read.as_ref(), issue),
         }
     }
 
@@ -304,7 +323,10 @@ impl Mechanical {
                 ReadStart::Hit(ReadHit { command, from: Some(heads), held, .. }) => {
                     (command, heads, held)
                 }
-                ReadStart::Miss { command } => (command, mechanics.read, blocks.first),
+                ReadStart::Miss { command } => {
+                    let heads = self.settled(mechanics.read, mechanics.rests, blocks.first);
+                    (command, heads, blocks.first)
+                }
             };
         let stretch = self.platter.stretch(&heads, first, blocks.end, false, |_, _, _| 0).0;
         stretch.start.max(command)

@@ -146,9 +146,9 @@ impl Mechanical {
         let limit = read_ahead_limit(
             &self.parameters.buffer,
             &self.platter,
-            blocks.first,
-            blocks.end,
+            (blocks.first, blocks.end),
             held_from,
+            self.buffer.room(segment),
         )
         .min(self.parameters.capacity);
         let end = self.buffer.segments[segment].end;
@@ -181,7 +181,11 @@ impl Mechanical {
 
     fn read_miss(&mut self, issue: u64, command: u64, blocks: Blocks) -> Service {
         let overhead = self.parameters.overhead;
+        self.buffer.catch_up(&self.platter, command);
+        let rests = self.rests(self.buffer.stream.as_ref(), issue);
         self.stop_stream(command);
+        let departs = self.position.free;
+        let heads = self.settled(self.position, rests, blocks.first);
         let count = blocks.end - blocks.first;
         let mut fence = self.fence(count);
         if self.parameters.bus.read_on_crossing {
@@ -197,7 +201,7 @@ impl Mechanical {
             carried: None,
         };
         let (position, positioning) = self.platter.sweep(
-            self.position,
+            heads,
             blocks.first,
             blocks.end,
             false,
@@ -207,21 +211,34 @@ impl Mechanical {
                 true
             },
         );
+        let positioning = Positioning { departs, ..positioning };
         let carried = transfer.carried.expect("the fence is at most the request");
         let finish = carried + overhead.read_completion_ns;
         self.position = position;
-        if let Some(segment) = self.buffer.claim_for_read(blocks.first, blocks.end) {
+        if let Some(segment) = self.claim_for_read(blocks) {
             let limit = read_ahead_limit(
                 &self.parameters.buffer,
                 &self.platter,
-                blocks.first,
-                blocks.end,
-                blocks.first,
+                (blocks.first, blocks.end),
+                self.buffer.segments[segment].start,
+                self.buffer.room(segment),
             )
             .min(self.parameters.capacity);
             self.buffer.stream = Some(Stream { segment, next: blocks.end, limit, position });
         }
         self.service(issue, finish, command, positioning, false, false)
+    }
+
+    /// The segment that a read from the medium fills. A drive that reads whole tracks ahead into segments smaller than a
+    /// track keeps them for single reads; a read that goes on where another ended gets the whole buffer
+    /// (docs/concepts/disk-model.md, Quantum Atlas III).
+    fn claim_for_read(&mut self, blocks: Blocks) -> Option<usize> {
+        let buffer = &self.parameters.buffer;
+        let small = buffer.read_ahead == ReadAhead::TrackAhead
+            && buffer.segment_sectors < self.platter.track_sectors(blocks.first);
+        let stream =
+            if small { self.buffer.widen_for_stream(blocks.first, blocks.end) } else { None };
+        stream.or_else(|| self.buffer.claim_for_read(blocks.first, blocks.end))
     }
 
     /// Blocks of a read of `count` that must be in the buffer before the bus starts.

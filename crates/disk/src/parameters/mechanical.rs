@@ -37,9 +37,9 @@ pub struct OverheadParameters {
     pub read_hit_ns: [u64; 2],
     /// Read not found in the buffer.
     pub read_miss_ns: [u64; 2],
-    /// Write reported before it is on the medium.
+    /// Write that continues data which the drive has reported and is still bringing to the medium.
     pub write_hit_ns: [u64; 2],
-    /// Write reported when it is on the medium.
+    /// Every other write.
     pub write_miss_ns: [u64; 2],
     /// Before the completion message of a read.
     pub read_completion_ns: u64,
@@ -117,6 +117,9 @@ pub struct MechanicalParameters {
     pub head_switch_ns: u64,
     /// Added to a seek or head switch before a write, ns.
     pub write_settle_ns: i64,
+    /// Least time to position the heads for a read on the cylinder where they rest, ns; a read that takes over heads
+    /// at work does not pay it.
+    pub same_cylinder_ns: u64,
     /// Controller.
     pub overhead: OverheadParameters,
     /// Bus.
@@ -160,15 +163,16 @@ impl MechanicalParameters {
                 ),
             ));
         }
-        let (seek, head_switch_ns, write_settle_ns) = read_seek(reader, geometry.cylinders)?;
+        let arm = read_seek(reader, geometry.cylinders)?;
         Ok(Self {
             sector_bytes: sector_bytes as u32,
             capacity,
             rotation_period_ps,
             geometry,
-            seek,
-            head_switch_ns,
-            write_settle_ns,
+            seek: arm.curve,
+            head_switch_ns: arm.head_switch_ns,
+            write_settle_ns: arm.write_settle_ns,
+            same_cylinder_ns: arm.same_cylinder_ns,
             overhead: read_overhead(reader)?,
             bus: read_bus(reader, sector_bytes)?,
             buffer: BufferParameters::read(reader)?,
@@ -195,15 +199,21 @@ fn read_rotation(reader: &mut TableReader<'_>) -> Result<u64, DeviceError> {
     }
 }
 
-fn read_seek(
-    reader: &mut TableReader<'_>,
-    cylinders: u32,
-) -> Result<(SeekCurve, u64, i64), DeviceError> {
+/// What the table `seek` holds.
+struct Arm {
+    curve: SeekCurve,
+    head_switch_ns: u64,
+    write_settle_ns: i64,
+    same_cylinder_ns: u64,
+}
+
+fn read_seek(reader: &mut TableReader<'_>, cylinders: u32) -> Result<Arm, DeviceError> {
     let mut table = reader.table("seek")?;
     let head_switch_ns = table.time_ns("head_switch_ms", 0)?;
     let write_settle_ns = table
         .optional_number("write_settle_ms", -1e3, 1e3)?
         .map_or(0, |ms| (ms * 1e6).round() as i64);
+    let same_cylinder_ns = table.time_ns("same_cylinder_ms", 0)?;
     let curve = if table.has("points_ms") {
         SeekCurve::Points(read_points(&mut table)?)
     } else {
@@ -213,7 +223,7 @@ fn read_seek(
         check_formula(&table, &curve, cylinders)?;
     }
     table.finish()?;
-    Ok((curve, head_switch_ns, write_settle_ns))
+    Ok(Arm { curve, head_switch_ns, write_settle_ns, same_cylinder_ns })
 }
 
 fn read_points(table: &mut TableReader<'_>) -> Result<Vec<(u32, u64)>, DeviceError> {

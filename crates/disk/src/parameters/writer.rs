@@ -176,6 +176,9 @@ fn write_mechanical(out: &mut Lines, mechanical: &MechanicalParameters) {
     write_seek(out, &mechanical.seek);
     out.number("head_switch_ms", ms(mechanical.head_switch_ns as i64, 6));
     out.number("write_settle_ms", ms(mechanical.write_settle_ns, 6));
+    if mechanical.same_cylinder_ns != 0 {
+        out.number("same_cylinder_ms", ms(mechanical.same_cylinder_ns as i64, 6));
+    }
     write_overhead(out, &mechanical.overhead);
     out.heading("[bus]");
     let bus = &mechanical.bus;
