@@ -417,6 +417,49 @@ def test_a_recipe_makes_the_same_again(place: Path, tmp_path: Path) -> None:
         aging.age("ffs", workload, recipe=recipe, copies=2)
 
 
+def test_the_command_follows_a_recipe_without_a_target(tmp_path: Path) -> None:
+    workload = history(tmp_path, 200)
+    first, again = tmp_path / "first.parquet", tmp_path / "again.parquet"
+    recipe = tmp_path / "recipe.json"
+    size = ("--layout", "size=24 MiB")
+    run("ffs", "-w", workload, *size, "--snapshot", first, "--save-recipe", recipe)
+    run("--recipe", recipe, "-w", workload, "--snapshot", again)
+    assert first.read_bytes() == again.read_bytes()
+    done = run("--recipe", recipe, "-w", workload, "--layout", "maxcontig=3", "--json", "--quiet")
+    layout = json.loads(done.stdout)["target"]["layout"]
+    asked = json.loads(recipe.read_text())["target"]["layout"]
+    assert layout == {**asked, "maxcontig": 3}
+
+
+def test_no_target_and_no_recipe_of_one_is_said(tmp_path: Path) -> None:
+    for more in ([], ["--layout", "maxcontig=3"]):
+        done = run("-w", history(tmp_path, 5), *more, check=False)
+        assert done.returncode == 2
+        assert "no target: name a directory, ffs" in done.stderr
+
+
+IGNORED_BY_SIMULATIONS = (
+    ["--allocate", "fallocate"],
+    ["--data", "zeros"],
+    ["--chunk", "4 KiB"],
+    ["--threads", "2"],
+    ["--state", "state.json"],
+    ["--allow-occupied"],
+    ["--allow-system-disk"],
+    ["--resume"],
+)
+
+
+@pytest.mark.parametrize("option", IGNORED_BY_SIMULATIONS, ids=lambda option: option[0])
+def test_an_option_that_a_simulated_target_ignores_is_refused(
+    tmp_path: Path, option: list[str]
+) -> None:
+    done = run("ffs", "-w", history(tmp_path, 5), *option, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert option[0] in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

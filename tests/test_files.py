@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,56 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         files.write_whole(tmp_path / "table.txt", interrupt)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_writer_left_is_taken_over(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, pathlib, agewell.files as files\n"
+        "def write(path):\n"
+        "    path.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "files.write_whole(pathlib.Path('table.txt'), write)"
+    )
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False)
+        assert done.returncode == -signal.SIGKILL
+        assert [each.name for each in tmp_path.iterdir()] == [".table.txt.partial"]
+    files.write_text(tmp_path / "table.txt", "whole")
+    assert [each.name for each in tmp_path.iterdir()] == ["table.txt"]
+    assert (tmp_path / "table.txt").read_text() == "whole"
+
+
+def test_writers_of_one_name_do_not_meet(tmp_path: Path) -> None:
+    path = tmp_path / "table.txt"
+
+    def slow(partial: Path) -> None:
+        partial.write_text("slow")
+        files.write_text(path, "quick")
+        assert path.read_text() == "quick"
+
+    files.write_whole(path, slow)
+    assert path.read_text() == "slow"
+    assert [each.name for each in tmp_path.iterdir()] == ["table.txt"]
+
+
+def test_a_link_in_the_place_of_a_partial_file_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / ".table.txt.partial").symlink_to(other)
+    (tmp_path / ".table.txt.1.partial").hardlink_to(other)
+    files.write_text(tmp_path / "table.txt", "new")
+    assert other.read_text() == "kept"
+    assert (tmp_path / "table.txt").read_text() == "new"
+
+
+def test_what_could_not_be_written_later_is_known_now(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "folder").mkdir()
+    for path in ("taken/table.txt", "folder"):
+        with pytest.raises(RunError, match=f"{path}: cannot be written: "):
+            files.require_writable([tmp_path / path])
+    files.require_writable([tmp_path / "new" / "table.txt", None, "-"])
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_others_may_read_what_was_written(tmp_path: Path) -> None:

@@ -276,7 +276,27 @@ def test_tables_say_what_each_share_is_of(taken: Path, capsys: pytest.CaptureFix
     assert re.search(r"layout score +[01]\.\d{4}  [\d,]+ of [\d,]+ blocks", out)
     assert "neighbours by name" in out
     assert "an estimate" in out
-    assert re.search(r"writing all anew in order: (likely|pays|not)", out)
+
+
+def test_the_verdict_comes_first_and_the_rest_when_asked_for(
+    taken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", str(taken), "--device", "seagate-st2000dm006"]
+    code, out, _ = run(capsys, *words)
+    assert code == 0
+    lines = out.splitlines()
+    assert re.match(r"Files lie (well|fairly well|badly): [\d.]+ % of their blocks", lines[0])
+    assert re.match(r"Making each file one piece (is|pays) .* saves about [\d.]+ %", lines[1])
+    assert re.match(r"Writing all anew in order (is|pays) .* about [\d.]+ %", lines[2])
+    assert len(lines) <= 20
+    assert "by size" not in out
+    for option in ("--all", "-v"):
+        code, everything, _ = run(capsys, *words, option)
+        assert code == 0
+        assert everything.splitlines()[:3] == lines[:3]
+        assert "by size" in everything
+    code, out, _ = run(capsys, "score", str(taken))
+    assert out.splitlines()[1].endswith("depends on the disk: name it by --device.")
 
 
 def test_several_are_compared_a_row_each(taken: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,6 +110,45 @@ def test_a_folder_with_something_else_in_it_is_refused(
     assert not (tmp_path / "runs").exists()
 
 
+OTHER_SWEEPS = {
+    "axes": (["--over", "queue.discipline=fcfs,sstf"], "holds a sweep over run.seed, not queue."),
+    "one-more-axis": (
+        ["--over", "run.seed=1,2,3", "--over", "queue.discipline=fcfs"],
+        "holds a sweep over run.seed, not run.seed, queue.discipline",
+    ),
+    "fewer-values": (["--over", "run.seed=1,2"], "1 of 3 runs are not among these"),
+    "settings": (
+        ["--over", "run.seed=1,2,3", "--set", "queue.discipline=sstf"],
+        "3 of 3 runs are not among these",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_SWEEPS)
+def test_the_folder_of_another_sweep_is_refused_and_left_as_it_is(
+    agewell: Agewell, experiment: Path, tmp_path: Path, name: str
+) -> None:
+    agewell("sweep", experiment, "--over", "run.seed=1,2,3", "--out", "sweep", "--quiet")
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    words, complaint = OTHER_SWEEPS[name]
+    done = agewell("sweep", experiment, *words, "--out", "sweep", "--quiet", check=False)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stderr.count("\n") == 1
+    after = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    assert after == before
+
+
+def test_a_sweep_that_gains_values_keeps_its_table_until_the_new_one_is_there(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
+    table = (tmp_path / "sweep" / "sweep.parquet").read_bytes()
+    words = ("--over", "run.seed=1,2,-1", "--out", "sweep", "--quiet")
+    assert agewell("sweep", experiment, *words, check=False).returncode == 2
+    assert (tmp_path / "sweep" / "sweep.parquet").read_bytes() == table
+
+
 def test_bad_input_in_one_run_stops_the_sweep(
     agewell: Agewell, experiment: Path, tmp_path: Path
 ) -> None:
@@ -153,6 +192,92 @@ def test_an_interrupted_sweep_goes_on_where_it_was(experiment: Path, tmp_path: P
     assert len(results(folder)) == 12
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert pq.read_table(folder / "sweep.parquet").num_rows == 12
+
+
+def children_of(process: int) -> set[int]:
+    found: set[int] = set()
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        found |= {int(child) for child in (thread / "children").read_text().split()}
+    return found
+
+
+def is_alive(process: int) -> bool:
+    """Whether it runs; one that has ended and that nobody has asked about does not."""
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 100
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+COMMANDS_WITH_WORKERS = {
+    "sweep": ["sweep", "experiment.toml", "--over", "run.seed=1,2", "--out", "out"],
+    "compare": [
+        *("compare", "--workload", "load.toml", "--device", "small.toml", "--out", "out"),
+        *("--layouts", "lfs,sequential"),
+    ],
+    "advise": ["advise", "--workload", "load.toml", "--device", "small.toml", "--out", "out"],
+    "reproduce": ["reproduce", "matthews-1999/figure-5-6", "--out", "out"],
+}
+LONG_LOAD = """\
+[workload]
+kind = "hot-cold"
+utilization = 0.8
+blocks = 3000
+updates_per_block = 1000000
+[layout]
+kind = "lfs"
+[device]
+model = "small.toml"
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("sweep", signal.SIGTERM),
+        ("sweep", signal.SIGHUP),
+        ("sweep", signal.SIGKILL),
+        ("compare", signal.SIGTERM),
+        ("advise", signal.SIGKILL),
+        ("reproduce", signal.SIGTERM),
+        ("reproduce", signal.SIGKILL),
+    ],
+)
+def test_workers_die_with_their_parent(
+    experiment: Path, tmp_path: Path, name: str, how: signal.Signals
+) -> None:
+    experiment.write_text(SMALL_EXPERIMENT.replace("requests = 2000", "requests = 4000000000"))
+    (tmp_path / "load.toml").write_text(LONG_LOAD)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agewell", *COMMANDS_WITH_WORKERS[name], "--quiet", "--jobs", "2"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # A folder of a run is there just before its simulation begins.
+        wait_until(lambda: len(list(tmp_path.rglob("runs/*"))) >= 2)
+        workers = children_of(process.pid)
+        assert len(workers) == 2
+        process.send_signal(how)
+        _, complaint = process.communicate(timeout=100)
+    finally:
+        process.kill()
+    wait_until(lambda: not any(map(is_alive, workers)))
+    if how is signal.SIGKILL:
+        return
+    assert complaint == "agewell: error: terminated\n"
+    assert process.returncode == 128 + how
 
 
 def test_a_worker_that_is_killed_fails_its_own_run_only(experiment: Path, tmp_path: Path) -> None:

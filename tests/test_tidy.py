@@ -204,3 +204,18 @@ def test_links_in_the_tree_lead_somewhere() -> None:
     ]
     assert links
     assert [name for name in links if not (REPOSITORY / name).exists()] == []
+
+
+def test_tables_of_pages_are_whole() -> None:
+    """A blank line within a table ends it: what follows has no head and shows as bars."""
+    broken = []
+    for path, text in texts(".md"):
+        lines = ["", *text.splitlines(), ""]
+        fenced = False
+        for number in range(1, len(lines) - 1):
+            line = lines[number]
+            fenced ^= line.startswith("```")
+            begins = line.startswith("|") and not lines[number - 1].startswith("|")
+            if begins and not fenced and not re.match(r"^\|[\s:|-]+$", lines[number + 1]):
+                broken.append(f"{path}:{number}: {line[:60]}")
+    assert broken == []

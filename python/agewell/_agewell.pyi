@@ -15,6 +15,7 @@ __all__ = [
     "age_recipe",
     "age_replay",
     "bench_directory",
+    "build",
     "check_parquet",
     "device_import",
     "device_list",
@@ -47,17 +48,22 @@ class RunError(AgewellError):
 def version() -> str:
     """The version of agewell, as in the workspace's Cargo.toml."""
 
+def build() -> str:
+    """What tells this build from others of the same version: a hash of its sources."""
+
 def run_experiment(
     config: str,
     base_dir: str | PathLike[str],
     catalogue_dir: str | PathLike[str],
+    build: str,
     out_dir: str | PathLike[str] | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> str:
     """Run the experiment `config` (JSON) and give the result document (JSON).
 
     Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
-    are written there. `progress` is called with the number of requests read so far.
+    are written there. The document names `build`, the software that made it. `progress` is called
+    with the number of requests read so far.
     """
 
 def resolve_experiment(config: str) -> str:

@@ -29,7 +29,7 @@ from agewell.keyed_runs import KeyedRun
 from agewell.layouts import LAYOUTS, named
 from agewell.sizes import size_text
 from agewell.time_slices import Spread, spread
-from agewell.version import __version__
+from agewell.version import __version__, build
 
 SCHEMA_VERSION = 1
 EXPERIMENTS_FOLDER = "experiments"
@@ -408,6 +408,7 @@ class Advice:
         return {
             "schema_version": SCHEMA_VERSION,
             "agewell_version": __version__,
+            "agewell_build": build(),
             "workload": self.workload,
             "device": self.device,
             "utilization": self.utilization,

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from agewell import _agewell, files
 from agewell.errors import InputError
+from agewell.files import path_text
 from agewell.plot import Curve, Plot
 
 SIMULATED = ("ffs", "ffs+realloc", "lfs", "early-unix")
@@ -107,7 +108,8 @@ def age(
             recipe if None.
         workload: A workload file, as `agewell workload` makes it, or the name of one that needs no
             input (`smith-1996`), which is then made with the seed; that of the recipe if None.
-        layout: Parameters of a simulated target, as in `[layout]` of an experiment.
+        layout: Parameters of a simulated target, as in `[layout]` of an experiment; without a
+            target, in place of those of the recipe.
         recipe: A recipe to follow; its workload must be the one given.
         copies: Copies of the workload side by side.
         streams: Deal files out among so many concurrent streams; default: as the workload says.
@@ -163,12 +165,12 @@ def age(
         "now_ns": time.time_ns(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        request["workload"] = str(_workload(workload, recipe, seed, Path(folder)))
+        request["workload"] = path_text(_workload(workload, recipe, seed, Path(folder)))
         kept = series is not None and Path(series).suffix != ".csv"
         series_path = Path(str(series)) if kept else Path(folder) / "series.parquet"
         request["outputs"] = {
             "log": _text(log),
-            "series": str(series_path),
+            "series": path_text(series_path),
             "snapshot": _text(snapshot),
             "recipe": _text(save_recipe),
         }
@@ -246,7 +248,7 @@ def _workload(
 
 def _target(target: str | PathLike[str] | None, layout: dict[str, Any] | None) -> dict[str, Any]:
     if target is None:
-        return {"layout": layout}
+        return {"layout": layout or None}
     if str(target) in SIMULATED:
         return {"layout": {"kind": str(target), **(layout or {})}}
     if layout:
@@ -254,8 +256,8 @@ def _target(target: str | PathLike[str] | None, layout: dict[str, Any] | None) -
             f"agewell age: a layout is given for {target}, which is not one of the simulated "
             f"targets ({', '.join(SIMULATED)}); leave one of the two out"
         )
-    return {"directory": str(target)}
+    return {"directory": path_text(target)}
 
 
 def _text(path: str | PathLike[str] | None) -> str | None:
-    return None if path is None else str(path)
+    return None if path is None else path_text(path)

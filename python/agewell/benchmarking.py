@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from agewell import _agewell
+from agewell.files import path_text
 from agewell.plot import Curve, Plot
 
 PHASES = ("create", "read", "overwrite")
@@ -52,6 +53,7 @@ def directory(
     hot_days: int | None = None,
     overwrite_hot: bool = False,
     device: str | PathLike[str] | None = None,
+    drop_system_caches: bool = False,
     seed: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Measured:
@@ -70,6 +72,9 @@ def directory(
         hot_days: Days before the last modification that count; 30 if None.
         overwrite_hot: Write the hot files again in place. Their contents are lost.
         device: Read this device, past the cache. It is never written.
+        drop_system_caches: Between phases empty all caches of the system, inodes and directories
+            too, which slows down whatever else runs on it, and needs root. Else the pages of the
+            files that are measured leave memory, and nothing else.
         seed: Seed of the bytes that are written.
         progress: Called with the benchmarks done and how many there are.
 
@@ -78,17 +83,18 @@ def directory(
         RunError: A benchmark failed.
     """
     request = {
-        "directory": str(path),
+        "directory": path_text(path),
         "sizes": None if sizes is None else list(sizes),
         "total": total,
         "files_per_directory": files_per_directory,
         "sync_each": None if sync_each is None else list(sync_each),
         "repetitions": repetitions,
         "hot": hot,
-        "hot_log": None if hot_log is None else str(hot_log),
+        "hot_log": None if hot_log is None else path_text(hot_log),
         "hot_days": hot_days,
         "overwrite_hot": overwrite_hot,
-        "device": None if device is None else str(device),
+        "device": None if device is None else path_text(device),
+        "drop_caches": drop_system_caches,
         "seed": seed,
     }
     record: dict[str, Any] = json.loads(_agewell.bench_directory(json.dumps(request), progress))

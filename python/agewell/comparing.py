@@ -30,7 +30,7 @@ from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
 from agewell.keyed_runs import KeyedRun
 from agewell.layouts import SHARED_HOST, NamedLayout
-from agewell.version import __version__
+from agewell.version import __version__, build
 from agewell.workers import Outcome, run_jobs
 
 DOCUMENT_FILE = "compare.json"
@@ -180,6 +180,7 @@ class Comparison:
         return {
             "schema_version": SCHEMA_VERSION,
             "agewell_version": __version__,
+            "agewell_build": build(),
             "layouts": [
                 {
                     "name": layout.name,

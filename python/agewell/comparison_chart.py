@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agewell import drawing, files
+from agewell import drawing
 from agewell.comparing import CLOSE_RATIO, Cell, Comparison, percent
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def save(comparison: Comparison, directory: Path) -> list[Path]:
     with drawing.style(NAME):
         figure = _figure(comparison)
         for path in paths:
-            files.write_whole(path, lambda temporary: drawing.write_figure(figure, temporary))
+            drawing.save_figure(figure, path)
     return paths
 
 

@@ -30,6 +30,10 @@ _POSITION = re.compile(
 )
 _BARE_KEY = re.compile(r"^[A-Za-z0-9_-]+$")
 
+_DEPTH_MAX = 64
+"""Tables and lists within one another that are read; chosen by us, far more than anything here
+needs: what is deeper is no experiment, and Python's own limits would end in a traceback."""
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
@@ -57,9 +61,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(_syntax_error(path, str(error))) from error
+    except RecursionError as error:
+        raise _too_deep(path) from error
+    require_shallow(tables, path)
+    return tables
 
 
 def load(path: Path) -> Experiment:
@@ -147,7 +155,26 @@ def parse_value(text: str) -> Any:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError as error:
+        raise _too_deep("a value on the command line") from error
+    require_shallow(value, "a value on the command line")
     return value if _is_json(value) else text
+
+
+def parse_json_value(text: str) -> Any:
+    """A value as JSON would read it; what is not JSON is taken as a string.
+
+    Raises:
+        InputError: It is nested too deep.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError:
+        return text
+    except RecursionError as error:
+        raise _too_deep("a value on the command line") from error
+    require_shallow(value, "a value on the command line")
+    return value
 
 
 def canonical_json(value: Any) -> str:
@@ -179,13 +206,44 @@ def read_json(path: Path, what: str) -> Any:
         InputError: The file cannot be read or is not JSON.
     """
     try:
-        return json.loads(path.read_bytes())
+        value = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8 text, so not {what}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}:{error.lineno}:{error.colno}: not {what}: {error.msg}") from error
+    except RecursionError as error:
+        raise _too_deep(path) from error
+    require_shallow(value, path)
+    return value
+
+
+def require_shallow(value: Any, what: Path | str) -> None:
+    """Refuse what is nested so deep that nothing here means it.
+
+    Args:
+        value: Tables and lists.
+        what: Where it comes from, for the message.
+
+    Raises:
+        InputError: It is.
+    """
+    level = [value]
+    for _ in range(_DEPTH_MAX + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return
+    raise _too_deep(what)
+
+
+def _too_deep(what: Path | str) -> InputError:
+    return InputError(f"{what}: more than {_DEPTH_MAX} tables or lists within one another")
 
 
 def _load_record(path: Path) -> Experiment:

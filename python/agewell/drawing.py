@@ -98,7 +98,7 @@ def save(plot: Plot, directory: Path) -> list[Path]:
     with style(plot.name):
         figure = _figure(plot, with_title=True)
         for path in paths:
-            files.write_whole(path, lambda temporary: write_figure(figure, temporary))
+            save_figure(figure, path)
     return paths
 
 
@@ -244,12 +244,20 @@ def _scale(axes: Axes, plot: Plot) -> None:
             axes.axhline(0, color=QUIET, linewidth=0.8, zorder=2)
 
 
-def write_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG or SVG, by the suffix; the same figure gives the same bytes."""
-    if path.suffix == ".svg":
-        figure.savefig(path, format="svg", metadata={"Date": None})
-    else:
-        figure.savefig(path, format="png", dpi=_PNG_DOTS_PER_INCH, metadata={"Software": None})
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG or SVG, by the suffix; the same figure gives the same bytes.
+
+    Raises:
+        RunError: It cannot be written.
+    """
+    options: dict[str, Any] = {"format": "svg", "metadata": {"Date": None}}
+    if path.suffix != ".svg":
+        options = {
+            "format": "png",
+            "dpi": _PNG_DOTS_PER_INCH,
+            "metadata": {"Software": None},
+        }
+    files.write_whole(path, lambda partial: figure.savefig(partial, **options))
 
 
 def _own_identifiers(text: str, name: str) -> str:

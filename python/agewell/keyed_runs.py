@@ -2,8 +2,9 @@
 
     FOLDER/runs/<key>/    one run, as `agewell run --out` leaves it
 
-The key covers the configuration and the version; a run is there when its folder holds a result and
-every input still has the bytes that the result was made from. Sweeps, comparisons and advice all
+The key covers the configuration, the version and the build of agewell, so that no answer of other
+code is taken for this one's; a run is there when its folder holds a result and every input still
+has the bytes that the result was made from. Sweeps, comparisons and advice all
 keep their runs so, and therefore go on where they were interrupted.
 """
 
@@ -24,7 +25,7 @@ from agewell.configuration import (
     sha256_of_file,
 )
 from agewell.simulation import RESULT_FILE
-from agewell.version import __version__
+from agewell.version import __version__, build
 from agewell.workers import Job
 
 _KEY_CHARACTERS = 16
@@ -40,7 +41,7 @@ class KeyedRun:
     @classmethod
     def of(cls, experiment: Experiment) -> KeyedRun:
         """The run of an experiment."""
-        asked = {"version": __version__, "config": experiment.configuration}
+        asked = {"version": __version__, "build": build(), "config": experiment.configuration}
         key = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:_KEY_CHARACTERS]
         return cls(experiment, key)
 

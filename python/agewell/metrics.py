@@ -67,6 +67,7 @@ METRICS = (
     Metric("move_ios", "I/Os spent on moves"),
     Metric("move_bytes", "bytes moved", "MB", digits=2, scale=1e-6),
     Metric("move_disk_seconds", "disk time spent on moves", "s", "lower", 2),
+    Metric("mechanisms", "room was made by"),
     Metric("overall_write_cost", "overall write cost", "", "lower", 3),
     Metric("new_data_cost", "of it, new data", "", "lower", 3),
     Metric("cleaner_cost", "of it, collection", "", "lower", 3),
@@ -158,6 +159,44 @@ METRICS = (
 )
 
 _BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+_MECHANISMS = {
+    "clean": "segments_cleaned",
+    "plug": "segments_plugged",
+    "thread": "segments_threaded",
+}
+"""How a log makes room, and the metric that counts the segments it has done so with."""
+
+
+def mechanisms(metrics: Mapping[str, Any]) -> str | None:
+    """How a log made room, by shares of the segments it did so with: `clean 12 %, thread 88 %`.
+
+    A log that chooses does not do what its victim policy is for where threading is cheaper, so that
+    no cost should stand without this beside it.
+
+    Args:
+        metrics: By name.
+
+    Returns:
+        None if they are of no log, `nothing` if it never ran short of room.
+    """
+    if any(metrics.get(name) is None for name in _MECHANISMS.values()):
+        return None
+    counts = {mechanism: int(metrics[name]) for mechanism, name in _MECHANISMS.items()}
+    whole = sum(counts.values())
+    shares = {name: 100.0 * count / whole for name, count in counts.items() if count}
+    # One segment of thousands is not none.
+    texts = [
+        f"{name} {'under 1' if share < 1 else f'{share:.0f}'} %" for name, share in shares.items()
+    ]
+    return ", ".join(texts) or "nothing"
+
+
+def with_mechanisms(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics as tables for people show them: with `mechanisms` where they are of a log."""
+    text = mechanisms(metrics)
+    return dict(metrics) if text is None else {"mechanisms": text, **metrics}
 
 
 def describe(name: str) -> Metric:

@@ -6,20 +6,33 @@ One HTML file that needs no network, and every plot as PNG and SVG in the folder
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agewell import aging_charts, log_charts
 from agewell.charts import BASELINE_LABEL, RUN_LABEL, Lane, plots_of, response_plot, seek_plot
-from agewell.metrics import change_pct, describe, in_order, show, show_change
+from agewell.metrics import (
+    change_pct,
+    describe,
+    in_order,
+    show,
+    show_change,
+    with_mechanisms,
+)
 from agewell.page import Cell, Highlight, Page, PageTable, Section
 from agewell.page import write as write_page
 from agewell.simulation import Result
 from agewell.sizes import size_text
 
-LOG_HEADLINES = ("overall_write_cost", "new_data_cost", "cleaner_cost", "write_amplification")
+LOG_HEADLINES = (
+    "overall_write_cost",
+    "new_data_cost",
+    "cleaner_cost",
+    "write_amplification",
+    "mechanisms",
+)
 LOG_OVERVIEW = (*LOG_HEADLINES, "disk_seconds", "read_seconds", "transactions_per_s")
 FILES_HEADLINES = ("layout_score", "utilization", "hot_layout_score", "hot_read_mb_per_s")
 HEADLINES = ("mean_service_ms", "mean_response_ms", "mean_seek_cylinders", "zero_seek_fraction")
@@ -196,11 +209,12 @@ def comparison(
     of_requests = any(not (result.is_of_a_log or result.is_of_files) for result in results)
     if of_requests or len({result.is_of_files for result in results}) > 1:
         return COMPARISON_COLUMNS, comparison_rows(results, names)
-    first = results[0].metrics
+    first = with_mechanisms(results[0].metrics)
     rows = []
     for result, name in zip(results, names, strict=True):
+        metrics = with_mechanisms(result.metrics)
         for place, metric in enumerate(_headlines(result)):
-            value = result.metrics.get(metric)
+            value = metrics.get(metric)
             change = "" if result is results[0] else show_change(metric, first.get(metric), value)
             label = name if place == 0 else ""
             rows.append([label, describe(metric).label, show(metric, value), change])
@@ -263,7 +277,7 @@ def _side_by_side_table(
     results: Sequence[Result], names: Sequence[str], only: Sequence[str] | None = None
 ) -> PageTable:
     """A column a run, with the change against the first; of the metrics in `only`, or of all."""
-    metrics = [result.metrics for result in results]
+    metrics = [with_mechanisms(result.metrics) for result in results]
     rows = []
     known = {key: None for each in metrics for key in each if only is None or key in only}
     for name in in_order(known):
@@ -282,11 +296,11 @@ def _against_first(name: str, metrics: dict[str, Any], first: dict[str, Any]) ->
 
 
 def _highlights(result: Result) -> list[Highlight]:
-    baseline = result.baseline
+    baseline, metrics = result.baseline, with_mechanisms(result.metrics)
     shown = []
     for name in _headlines(result):
         metric = describe(name)
-        value = result.metrics.get(name)
+        value = metrics.get(name)
         if value is None:
             continue
         text = f"{show(name, value)} {metric.unit}".rstrip()
@@ -309,7 +323,7 @@ def _headlines(result: Result) -> Sequence[str]:
 
 
 def _metrics_table(result: Result) -> PageTable:
-    metrics, baseline = result.metrics, result.baseline
+    metrics, baseline = with_mechanisms(result.metrics), result.baseline
     names = in_order(metrics)
     if baseline is None:
         rows = [
@@ -444,7 +458,7 @@ def _facts(result: Result, name: str) -> list[tuple[str, str]]:
     document = result.document
     before = f"{name}: " if name else ""
     facts = [
-        (f"{before}agewell", str(document["agewell_version"])),
+        (f"{before}agewell", _software(document)),
         (f"{before}seed", str(document["seed"])),
         (f"{before}result schema", str(document["schema_version"])),
     ]
@@ -453,6 +467,13 @@ def _facts(result: Result, name: str) -> list[tuple[str, str]]:
         for entry in document["inputs"]
     ]
     return facts
+
+
+def _software(document: Mapping[str, Any]) -> str:
+    # Results of 0.1.0 before builds were told apart name none.
+    build = document.get("agewell_build")
+    version = str(document["agewell_version"])
+    return f"{version}, build {build}" if build else version
 
 
 def _identifier(name: str) -> str:

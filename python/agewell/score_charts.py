@@ -30,7 +30,8 @@ _LABEL_CHARACTERS = 30
 _MAP_PARTS = (
     ("free_bytes", "free", "#e8ebef"),
     ("whole_file_bytes", "files in one piece", "#0072b3"),
-    ("split_file_bytes", "files in pieces", "#d55e01"),
+    ("long_piece_bytes", "pieces of 1 MiB or more", "#56b4ea"),
+    ("short_piece_bytes", "shorter pieces", "#d55e01"),
     ("other_bytes", "other: metadata, not in the tree", "#8b919b"),
 )
 """Parts of a cell, their names and colours; a cell is the mean of its parts.
@@ -57,7 +58,7 @@ def save(scores: Sequence[Score], path: Path) -> None:
         return
     with drawing.style("score"):
         figure = _figure(scores)
-        files.write_whole(path, lambda temporary: drawing.write_figure(figure, temporary))
+        drawing.save_figure(figure, path)
 
 
 def _figure(scores: Sequence[Score]) -> Figure:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from agewell import _agewell, catalogue, files
 from agewell.configuration import Configuration, Experiment, load, read_json, with_settings
 from agewell.errors import InputError
+from agewell.version import build
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -190,6 +191,7 @@ def run_experiment(
         json.dumps(experiment.configuration, allow_nan=False),
         str(experiment.base),
         str(devices),
+        build(),
         None if out is None else str(out),
         progress,
     )

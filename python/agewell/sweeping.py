@@ -2,14 +2,16 @@
 
 A sweep is a folder:
 
-    sweep.json            the experiment and the axes
+    sweep.json            the build of agewell, the axes and the keys of the runs
     runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what
-    was asked for sweep.parquet         a row a run, in the order of the axes, the last one fastest;
-    written when all runs are there
+                          was asked for and of the build that answered
+    sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when
+                          all runs are there
 
-A run whose folder holds a result of the same question, of the same version and on the same inputs
-is not made again, so an interrupted sweep goes on where it was. The table has the same bytes
-however many processes made the runs.
+A run whose folder holds a result of the same question, by the same build and on the same inputs is
+not made again, so an interrupted sweep goes on where it was, and one with more values keeps what it
+has. The table has the same bytes however many processes made the runs. A folder that holds another
+sweep is refused and left as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from agewell.configuration import (
 from agewell.errors import InputError, RunError
 from agewell.keyed_runs import KeyedRun
 from agewell.simulation import resolve
-from agewell.version import __version__
+from agewell.version import __version__, build
 from agewell.workers import Outcome, run_jobs
 
 TABLE_FILE = "sweep.parquet"
@@ -80,7 +82,8 @@ def sweep(
     Args:
         experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
         over: Values by `table.key`; the first name varies slowest.
-        out: Folder of the sweep; made if needed, continued if it holds part of this sweep.
+        out: Folder of the sweep; made if needed, continued if all runs of the sweep that it holds
+            are runs of this one.
         settings: Single values by `table.key`, the same in every run.
         base: Folder that relative paths in a dict start from; the current folder by default.
         catalogue_directory: Folder of device files to use instead of the catalogue that comes with
@@ -93,7 +96,7 @@ def sweep(
         where a baseline ran, `baseline.` before the name).
 
     Raises:
-        InputError: The experiment is bad, or `out` holds another sweep.
+        InputError: The experiment is bad, or `out` holds another sweep or one by another build.
         RunError: Runs failed; the finished ones stay, and the same call goes on with the rest.
     """
     folder = files.make_folder(Path(out))
@@ -192,6 +195,7 @@ def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[An
     description = {
         "schema_version": DESCRIPTION_SCHEMA_VERSION,
         "version": __version__,
+        "build": build(),
         "axes": {name: list(values) for name, values in over.items()},
         "runs": [point.key for point in points],
     }
@@ -200,16 +204,36 @@ def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[An
         earlier = read_json(path, "the description of a sweep")
         if earlier == description:
             return
-        if isinstance(earlier, dict) and earlier.get("version") != __version__:
-            raise InputError(
-                f"{folder}: holds a sweep made by agewell {earlier.get('version')}; "
-                "give another folder with --out"
-            )
-        # More or fewer values of the same experiment keep their finished runs; the old table no
-        # longer describes them.
-        (folder / TABLE_FILE).unlink(missing_ok=True)
+        difference = _difference(earlier, description)
+        if difference:
+            raise InputError(f"{folder}: {difference}; give another folder with --out")
     elif any(folder.iterdir()):
         raise InputError(
             f"{folder}: is not empty and holds no sweep; give another folder with --out"
         )
     files.write_json(path, description)
+
+
+def _difference(earlier: Any, now: Mapping[str, Any]) -> str:
+    """Why the folder of an earlier sweep cannot hold this one; empty if it can.
+
+    It can if every run of the earlier one is a run of this one, so that the table only gains rows.
+    """
+    if not isinstance(earlier, dict) or not isinstance(earlier.get("axes"), dict):
+        return f"its {DESCRIPTION_FILE} does not describe a sweep"
+    if (earlier.get("version"), earlier.get("build")) != (now["version"], now["build"]):
+        made_by = f"agewell {earlier.get('version')}, build {earlier.get('build', 'unknown')}"
+        return (
+            f"holds a sweep made by {made_by}; this is {now['version']}, build {now['build']}, "
+            "and numbers of two builds do not belong in one table"
+        )
+    if set(earlier["axes"]) != set(now["axes"]):
+        return f"holds a sweep over {', '.join(earlier['axes'])}, not {', '.join(now['axes'])}"
+    runs = earlier.get("runs", [])
+    lacking = len(set(runs) - set(now["runs"]))
+    if lacking:
+        return (
+            f"holds another sweep, of which {lacking} of {len(runs)} runs are not among these; "
+            "a sweep can be continued with the same settings and more values"
+        )
+    return ""

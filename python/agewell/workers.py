@@ -2,19 +2,21 @@
 
 A worker is a Python process in `work`: it reads one job a line from standard input and answers
 each with one line on standard output, both JSON. The parent holds one thread a worker. Plain
-processes rather than a pool from the standard
-library: a pool either hangs when a worker is killed or cannot be stopped at once, and needs an
-    importable main module, which
-a notebook is not.
+processes rather than a pool from the standard library: a pool either hangs when a worker is killed
+or cannot be stopped at once, and needs an importable main module, which a notebook is not.
 
-An interrupt ends the workers at once. A run that was under way leaves no result, for results are
-renamed into place.
+An interrupt ends the workers at once. So does the death of the parent, whatever it dies of: a
+thread of the worker waits at standard input, which ends with the last process that holds its other
+end, and only the parent does. On Linux `PR_SET_PDEATHSIG` would tell as well, but it tells of the
+thread that started the worker, and nothing if the parent was gone before it was asked for. A run
+that was under way leaves no result, for results are renamed into place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -176,17 +178,37 @@ def _ask(process: subprocess.Popen[str], job: Job) -> Outcome:
 
 
 def work() -> None:
-    """Be a worker: answer jobs on standard input until it ends."""
+    """Be a worker: answer jobs on standard input until it ends, and then end at once."""
     from agewell.simulation import run_experiment
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for line in sys.stdin:
-        job = Job(**json.loads(line))
+    # There is nothing to clean up: what is half written has no name yet, or is taken over.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_DFL)
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_take_jobs, args=(lines,), daemon=True).start()
+    while True:
+        job = Job(**json.loads(lines.get()))
         try:
             experiment = Experiment(job.configuration, Path(job.base))
             run_experiment(experiment, Path(job.out), job.catalogue)
             outcome = Outcome()
         except AgewellError as error:
             outcome = Outcome(str(error), isinstance(error, InputError))
-        sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
-        sys.stdout.flush()
+        # The parent may be gone by now; the other thread sees to what that means.
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+            sys.stdout.flush()
+
+
+def _take_jobs(lines: queue.SimpleQueue[str]) -> None:
+    """Take what the parent asks for; with the parent end this process, in the midst of a job too.
+
+    A simulation runs without the interpreter's lock, so that this thread comes to it at any time.
+    """
+    try:
+        # A reader of its own: Python closes `sys.stdin` when it ends, and would wait for this one.
+        with os.fdopen(os.dup(0), encoding="utf-8") as jobs:
+            for line in jobs:
+                lines.put(line)
+    finally:
+        os._exit(os.EX_OK)

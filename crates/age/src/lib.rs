@@ -10,6 +10,7 @@ pub mod benchmark;
 mod error;
 pub mod experiment;
 pub mod operation;
+mod path_text;
 pub mod replay;
 pub mod score;
 pub mod simulated_layout;

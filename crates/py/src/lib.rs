@@ -55,7 +55,14 @@ mod _agewell {
     use crate::age::workload::{workload_info, workload_make};
 
     #[pymodule_export]
-    use super::version;
+    use super::{build, version};
+}
+
+/// What tells this build from others of the same version: a hash of the sources that results are
+/// computed from (`build.rs`).
+#[pyfunction]
+fn build() -> &'static str {
+    env!("AGEWELL_BUILD")
 }
 
 /// The version of agewell, as in the workspace's Cargo.toml.

@@ -14,14 +14,16 @@ use crate::{age, error, interpreter};
 /// `config` is the experiment as JSON text; relative paths in it start from `base_dir`. With
 /// `out_dir` the result and its tables are also written there. `progress` is called now and then
 /// with the number of requests read so far; a KeyboardInterrupt, or an exception it raises, stops
-/// the run and nothing is written.
+/// the run and nothing is written. The result names `build`, the software that it was made by.
 #[pyfunction]
-#[pyo3(signature = (config, base_dir, catalogue_dir, out_dir=None, progress=None))]
+#[pyo3(signature = (config, base_dir, catalogue_dir, build, out_dir=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "each is an argument of the Python function")]
 pub(crate) fn run_experiment(
     py: Python<'_>,
     config: &str,
     base_dir: PathBuf,
     catalogue_dir: PathBuf,
+    build: &str,
     out_dir: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -36,7 +38,7 @@ pub(crate) fn run_experiment(
                 Ok(())
             })
         };
-        run_and_write(&experiment, places, out_dir.as_deref(), &mut tell)
+        run_and_write(&experiment, places, build, out_dir.as_deref(), &mut tell)
     };
     interpreter::detached(py, work, |why| why)
 }
@@ -73,12 +75,14 @@ fn read_experiment(config: &str) -> PyResult<Asked> {
 fn run_and_write(
     experiment: &Asked,
     places: Places,
+    build: &str,
     out_dir: Option<&Path>,
     tell: &mut dyn FnMut(u64) -> bool,
 ) -> PyResult<String> {
     match experiment {
         Asked::Requests(experiment) => {
-            let outcome = agewell_sim::run(experiment, places, tell).map_err(to_python)?;
+            let mut outcome = agewell_sim::run(experiment, places, tell).map_err(to_python)?;
+            outcome.document["agewell_build"] = build.into();
             if let Some(directory) = out_dir {
                 outcome.write(directory).map_err(to_python)?;
             }
@@ -86,7 +90,9 @@ fn run_and_write(
         }
         Asked::Aging(experiment) => {
             let failed = |why| age::to_python(&why);
-            let outcome = agewell_age::experiment::run(experiment, places, tell).map_err(failed)?;
+            let mut outcome =
+                agewell_age::experiment::run(experiment, places, tell).map_err(failed)?;
+            outcome.document["agewell_build"] = build.into();
             if let Some(directory) = out_dir {
                 outcome.write(directory).map_err(failed)?;
             }

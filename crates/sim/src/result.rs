@@ -8,8 +8,8 @@ mod tables;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value, json};
@@ -219,16 +219,6 @@ fn sha256_unless(stopped: &AtomicBool, path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// If the directory cannot be written to.
-pub fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    let temporary = directory.join(format!(".{name}.partial"));
-    let path = directory.join(name);
-    let mut file = fs::File::create(&temporary)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if let Err(error) = written.and_then(|()| fs::rename(&temporary, &path)) {
-        // The first error is the one to report; a file that cannot be removed either is only
-        // litter.
-        let _ = fs::remove_file(&temporary);
-        return Err(error);
-    }
-    Ok(path)
+pub fn write_whole(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    agewell_trace::write_whole(&directory.join(name), bytes)
 }

@@ -19,7 +19,7 @@ use agewell_core::{DailyWindow, Operation, SimTime, mix, nearest, parse_bytes, p
 
 use crate::error::TraceError;
 use crate::metadata::TraceMetadata;
-use crate::record::{BlockBatch, TIME_MISSING};
+use crate::record::{BlockBatch, DEVICE_SECTORS_MAX, TIME_MISSING};
 
 const NAMES: [&str; 9] =
     ["time", "op", "device", "sector", "drop-daily", "split", "rebase", "sample", "scale-time"];
@@ -415,7 +415,7 @@ fn rebase(by: i64, batch: &mut BlockBatch) -> Result<(), TraceError> {
         }
         *sector = sector
             .checked_add_signed(by)
-            .filter(|first| first.checked_add(u64::from(batch.sectors[index])).is_some())
+            .filter(|&first| first <= DEVICE_SECTORS_MAX - u64::from(batch.sectors[index]))
             .ok_or_else(|| {
                 TraceError::Usage(format!(
                     "filter rebase={by}: moves sector {sector} off the device; filter by sector first"

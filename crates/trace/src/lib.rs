@@ -46,7 +46,7 @@ pub use format::strace::{StraceOptions, StraceTrace};
 pub use format::{Detected, Format, FormatDescription, Sureness};
 pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
-pub use output::Output;
+pub use output::{Output, write_whole, write_whole_unsynced};
 pub use record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
 pub use source::Compression;
 pub use summary::{DeviceSummary, SizeCount, Summarizer, TimeSummary, TraceSummary};

@@ -7,6 +7,10 @@
 /// Stands in a time column where the format does not carry that time.
 pub const TIME_MISSING: u64 = u64::MAX;
 
+/// Sectors of the largest device that a trace may speak of: its addresses in bytes, which several
+/// formats carry, fit 64 bits. Readers refuse a request that reaches further, and filters make none.
+pub const DEVICE_SECTORS_MAX: u64 = u64::MAX / agewell_core::SECTOR_BYTES;
+
 /// Rows that readers put into one batch: large enough to hide per-batch costs, small enough for the
 /// cache.
 pub const BATCH_ROWS: usize = 8192;

@@ -8,7 +8,7 @@
 
 use crate::error::Problem;
 use crate::metadata::{DeviceTable, TraceMetadata};
-use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
+use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, DEVICE_SECTORS_MAX, TIME_MISSING};
 
 /// Rows held back to mend the order of formats that log out of order; chosen by us: about 6 MB.
 pub(crate) const WINDOW_ROWS: usize = 65_536;
@@ -130,12 +130,17 @@ impl Scene {
 
     /// Accepts one request; times on the format's own clock in ns.
     #[inline]
-    pub(crate) fn push(&mut self, row: BlockRow) -> Result<(), Problem> {
-        if row.sectors == 0 && row.operation != agewell_core::Operation::Flush as u8 {
+    pub(crate) fn push(&mut self, mut row: BlockRow) -> Result<(), Problem> {
+        let is_flush = row.operation == agewell_core::Operation::Flush as u8;
+        if row.sectors == 0 && !is_flush {
             return Err(Problem::new("a request of no length"));
         }
-        if row.sector.checked_add(u64::from(row.sectors)).is_none() {
-            return Err(Problem::new(format!("sector {} is beyond any device", row.sector)));
+        if row.sector > DEVICE_SECTORS_MAX - u64::from(row.sectors) {
+            if !is_flush {
+                return Err(Problem::new(format!("sector {} is beyond any device", row.sector)));
+            }
+            // A flush has no address; Linux shows that by one that no device has.
+            (row.sector, row.sectors) = (0, 0);
         }
         if row.start_ns < row.enqueue_ns
             || row.finish_ns < row.enqueue_ns

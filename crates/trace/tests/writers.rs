@@ -155,3 +155,44 @@ fn filters_are_applied_in_order_and_recorded() {
     let error = converted(std::slice::from_ref(&input), &input, OutputFormat::Parquet, &[]);
     assert!(error.expect_err("own input").to_string().contains("both input and output"));
 }
+
+#[test]
+fn what_rebase_lets_through_every_reader_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("in.trace");
+    std::fs::write(&input, "0.5 0 100 8 1\n2.5 0 108 8 0\n").expect("written");
+    let last = u64::MAX / 512 - (108 + 8);
+    for (name, format) in [
+        ("out.parquet", OutputFormat::Parquet),
+        ("out.trace", OutputFormat::DisksimAscii),
+        ("out.fio", OutputFormat::FioIologV2),
+        ("out.fio3", OutputFormat::FioIologV3),
+    ] {
+        let output = folder.path().join(name);
+        let inputs = std::slice::from_ref(&input);
+        converted(inputs, &output, format, &[&format!("rebase={last}")]).expect("it fits");
+        assert_eq!(read(&output).1.sector, [last + 100, last + 108], "{name}");
+        let error = converted(inputs, &output, format, &[&format!("rebase={}", last + 1)]);
+        assert!(
+            error.expect_err("too far").to_string().contains("moves sector 108 off the device")
+        );
+    }
+}
+
+#[test]
+fn a_flush_has_no_address_whatever_the_kernel_shows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("in.txt");
+    let lines = "  8,0    0  1  0.000000000  1  Q  FN 18446744073709551615 + 0 [x]\n\
+                   8,0    0  2  0.000000100  1  D  FN 18446744073709551615 + 0 [x]\n\
+                   8,0    0  3  0.000000200  0  C  FN 18446744073709551615 + 0 [0]\n\
+                   8,0    0  4  0.000001000  1  Q  W 100 + 8 [x]\n\
+                   8,0    0  5  0.000001100  1  D  W 100 + 8 [x]\n\
+                   8,0    0  6  0.000001200  0  C  W 100 + 8 [0]\n";
+    std::fs::write(&input, lines).expect("written");
+    let (_, all) = read(&input);
+    assert_eq!(all.sector, [0, 100]);
+    let output = folder.path().join("out.fio");
+    converted(std::slice::from_ref(&input), &output, OutputFormat::FioIologV3, &[]).expect("done");
+    assert_eq!(read(&output).1.sector, [0, 100]);
+}

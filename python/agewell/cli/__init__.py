@@ -1,16 +1,22 @@
 """The command line, `agewell`.
 
-Exit status: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted. An error is one
-line on standard error: what is wrong, where, and what to do. Commands raise `InputError` and
-`RunError`; `main` turns them into that line, so that no command prints errors or exits by itself.
+Exit status: 0 done, 1 the run failed, 2 bad usage or bad input, 130 interrupted, 143 terminated. An
+error is one line on standard error: what is wrong, where, and what to do. Commands raise
+`InputError` and `RunError`; `main` turns them into that line, so that no command prints errors or
+exits by itself.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -19,13 +25,14 @@ from typer.main import get_group_from_info
 from typer.models import TyperInfo
 
 from agewell.errors import AgewellError, InputError
-from agewell.version import __version__
+from agewell.version import __version__, build
 
 EXIT_DONE = 0
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
-"""128 + SIGINT, as shells report it."""
+_SIGNAL_STATUS = 128
+"""What shells add to the number of the signal that ended a program."""
+EXIT_INTERRUPTED = _SIGNAL_STATUS + signal.SIGINT
 
 COMMANDS = (
     "run",
@@ -92,7 +99,7 @@ app = typer.Typer(
 
 def _print_version(requested: bool) -> None:
     if requested:
-        typer.echo(f"agewell {__version__}")
+        typer.echo(f"agewell {__version__} (build {build()})")
         raise typer.Exit
 
 
@@ -147,6 +154,62 @@ def _complain_of_usage(error: typer.TyperException) -> None:
     _complain(path, f"{message.rstrip('.')}; see '{path} --help'")
 
 
+def _have_streams() -> bool:
+    """Make sure of the standard streams; whether there is an output to write to.
+
+    A program may be started with any of them closed (`>&-`). The first file that it opens then
+    takes the place of the stream, and gets what was meant for that.
+    """
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if closed:
+        _complain("agewell", "standard output is closed; send it to a file or to /dev/null")
+        return False
+    # Names of files are any bytes, and go out as they came in.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")
+    return True
+
+
+@contextmanager
+def _heeding_termination() -> Iterator[list[int]]:
+    """End in good order on SIGTERM and SIGHUP; the second one of a kind ends the process at once.
+
+    Like an interrupt from the keyboard they unwind what is under way, so that no half-written file
+    and no worker stays behind. A signal that is ignored, as SIGHUP below `nohup`, stays so.
+
+    Yields:
+        The signals that came.
+    """
+    came: list[int] = []
+
+    def unwind(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        came.append(number)
+        raise KeyboardInterrupt
+
+    heeded: list[signal.Signals] = []
+    # Only the main thread may say what becomes of a signal.
+    if threading.current_thread() is threading.main_thread():
+        heeded = [
+            number
+            for number in (signal.SIGTERM, signal.SIGHUP)
+            if signal.getsignal(number) is signal.SIG_DFL
+        ]
+    for number in heeded:
+        signal.signal(number, unwind)
+    try:
+        yield came
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `agewell` program.
 
@@ -156,9 +219,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Raises:
         SystemExit: Always, with the exit status.
     """
+    if not _have_streams():
+        sys.exit(EXIT_FAILED)
     try:
-        status = _run(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
+        with _heeding_termination() as signals:
+            status = _run(sys.argv[1:] if arguments is None else arguments)
+            sys.stdout.flush()
+            # An exception tells no signal from another, and typer keeps none.
+            if signals and status == EXIT_INTERRUPTED:
+                status = _SIGNAL_STATUS + signals[0]
     except BrokenPipeError:
         # The reader (`| head`) has gone; there is no one to tell. Python would complain again when
         # it closes stdout.
@@ -170,4 +239,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = EXIT_FAILED
     if status == EXIT_INTERRUPTED:
         _complain("agewell", "interrupted")
+    elif status > _SIGNAL_STATUS:
+        _complain("agewell", "terminated")
     sys.exit(status)

@@ -96,6 +96,16 @@ def bench(
             show_default=False,
         ),
     ] = None,
+    drop_system_caches: Annotated[
+        bool,
+        typer.Option(
+            "--drop-system-caches",
+            help=(
+                "Empty all caches of the system between phases, so that inodes and directories are "
+                "read from the device, too. It slows down whatever else runs, and needs root."
+            ),
+        ),
+    ] = False,
     workload: Annotated[
         str | None,
         typer.Option(
@@ -149,7 +159,7 @@ def bench(
     """Measure a file system: files of many sizes created, read and overwritten, and hot files.
 
     Files are made below TARGET and removed again. Times run until everything is on the device;
-    caches are dropped between phases, for the whole system where that is allowed.
+    between phases the pages of these files leave memory, and nothing else does unless asked for.
 
     A simulated file system is aged by a workload first, if one is given, and timed on a modelled
     disk.
@@ -166,7 +176,12 @@ def bench(
     if chosen == ["none"]:
         chosen = []
     if str(target) in aging.SIMULATED and not target.is_dir():
-        only = {"--device": device, "--out": out, "--hot-log": hot_log}
+        only = {
+            "--device": device,
+            "--out": out,
+            "--hot-log": hot_log,
+            "--drop-system-caches": drop_system_caches or None,
+        }
         _refuse(only, "is of a mounted file system; a simulated one has none")
         with progress("aging and measuring", quiet=quiet) as report:
             record = simulated_benchmark.simulated(
@@ -204,6 +219,7 @@ def bench(
             hot_days=hot_days,
             overwrite_hot=overwrite_hot,
             device=device,
+            drop_system_caches=drop_system_caches,
             progress=lambda done, in_all: report(done / in_all, f"{done:,} of {in_all:,}"),
         )
     if out is not None:
@@ -211,10 +227,23 @@ def bench(
 
         files.write_whole(out, lambda path: pq.write_table(measured.measurements, path))
     _show(measured.record, plots, as_json=as_json)
-    if not quiet and measured.record["target"]["cache"] == "advise":
+    _tell_of_caches(measured.record["target"], quiet=quiet)
+
+
+def _tell_of_caches(target: dict[str, Any], *, quiet: bool) -> None:
+    """What was emptied between phases, and whether it was."""
+    if not quiet:
+        done = (
+            "all caches of the system were emptied between phases"
+            if target["cache"] == "drop-caches"
+            else "the pages of these files left memory between phases; inodes and directories "
+            "stayed (--drop-system-caches, as root, empties all caches of the system)"
+        )
+        note(f"agewell: {done}")
+    if target["still_cached"]:
         note(
-            "agewell: warning: caches are dropped file by file; inodes and directories may still "
-            "be in memory (as root all are dropped)"
+            f"agewell: warning: files were in memory still {target['still_cached']:,} times when "
+            "they were read or written again, so that rates are the memory's, not the device's"
         )
 
 

@@ -13,7 +13,7 @@ from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, show
+from agewell.metrics import describe, mechanisms, show
 
 if TYPE_CHECKING:
     from agewell.comparing import Cell, Comparison, Entry
@@ -231,15 +231,16 @@ def _print_cell(comparison: Comparison, cell: Cell, row: list[Entry] | Any) -> N
     for entry in sorted(row, key=lambda each: each.disk_seconds):
         ratio = comparison.ratio(cell, entry)
         if entry.metrics is None or ratio is None:
-            rows.append([entry.layout, *([""] * (len(SHOWN_METRICS) + 1)), entry.cannot])
+            rows.append([entry.layout, *([""] * (len(SHOWN_METRICS) + 2)), entry.cannot])
             continue
         shown = [_shown(name, entry.metrics.get(name)) for name in SHOWN_METRICS]
-        rows.append([entry.layout, *shown, ratio_text(ratio), ""])
+        rows.append([entry.layout, *shown, ratio_text(ratio), mechanisms(entry.metrics) or "-", ""])
     unable = any(cells[-1] for cells in rows)
     headings = [
         "layout",
         *(f">{_HEADINGS.get(name, describe(name).label)}" for name in SHOWN_METRICS),
         ">ratio",
+        describe("mechanisms").label,
         *(["cannot"] if unable else []),
     ]
     print_table(headings, [cells if unable else cells[:-1] for cells in rows])

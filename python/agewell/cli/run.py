@@ -11,7 +11,7 @@ import typer
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_settings
-from agewell.metrics import describe, in_order, show, show_change
+from agewell.metrics import describe, in_order, show, show_change, with_mechanisms
 
 app = typer.Typer()
 
@@ -75,7 +75,7 @@ def run(
 
 def _print_metrics(document: dict[str, Any]) -> None:
     """The metrics of a run, beside those of its baseline if it has one."""
-    metrics, baseline = document["metrics"], document["baseline_metrics"]
+    metrics, baseline = with_mechanisms(document["metrics"]), document["baseline_metrics"]
     if baseline is None:
         rows = [
             (describe(name).label, show(name, metrics[name]), describe(name).unit)

@@ -23,6 +23,16 @@ app = typer.Typer()
 _DIRECTORIES_SHOWN = 8
 _FILES_SHOWN = 5
 _PLOT_SUFFIXES = (".png", ".svg", ".html")
+_SHORT_ROWS = (
+    "layout score",
+    "  hot files",
+    "files split",
+    "fragments a file",
+    "neighbours by name",
+    "free-space score",
+    "free extents",
+)
+"""What is printed without `--all`: what the verdict stands on."""
 
 
 @app.command("score")
@@ -100,6 +110,17 @@ def score(
             show_default=False,
         ),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            "-v",
+            help=(
+                "Print every metric, and tables by size, free extent, place on the disk, directory "
+                "and file. Default: the verdict and what it stands on."
+            ),
+        ),
+    ] = False,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -109,7 +130,8 @@ def score(
     The layout score is the share of a file's blocks that lie right behind the block before (Smith &
     Seltzer 1996): 1 is perfect. Beside it stand what it does not see: how files of a directory
     lie to each other, and free space. Several arguments are compared; several snapshots of one file
-    system are shown over time. Nothing is written to what is measured.
+    system are shown over time. Nothing is written to what is measured. The verdict comes first;
+    --all shows all that it stands on.
 
     Example: agewell score /srv --hot 30d --device seagate-st2000dm006 --plot srv.png
     """
@@ -142,7 +164,7 @@ def score(
     if as_json:
         print_json(scoring.document(scores))
     elif len(scores) == 1:
-        _print_one(scores[0])
+        _print_one(scores[0], everything=everything)
     else:
         _print_compared(scores)
     for told in scores:
@@ -151,11 +173,22 @@ def score(
         note(f"picture in {plot}")
 
 
-def _print_one(told: Score) -> None:
-    report = told.report
-    typer.echo(_headline(told))
+def _print_one(told: Score, *, everything: bool) -> None:
+    for sentence in scoring.verdict(told):
+        typer.echo(sentence)
     typer.echo()
-    print_table(("", ">", "of what"), list(_headline_rows(report)))
+    typer.echo(_headline(told))
+    rows = list(_headline_rows(told.report))
+    if not everything:
+        rows = [row for row in rows if row[0] in _SHORT_ROWS]
+    print_table(("", ">", "of what"), rows)
+    if everything:
+        _print_details(told.report)
+    if told.reorganising is not None:
+        _print_reorganising(told.reorganising)
+
+
+def _print_details(report: dict[str, Any]) -> None:
     typer.echo("\nby size")
     print_table(
         (">blocks", ">up to", ">files", ">split %", ">layout score", ">blocks counted"),
@@ -181,8 +214,6 @@ def _print_one(told: Score) -> None:
             ("file", ">blocks", ">fragments", ">layout score", ">badly placed blocks"),
             [_file_row(each) for each in report["layout"]["worst_files"][:_FILES_SHOWN]],
         )
-    if told.reorganising is not None:
-        _print_reorganising(told.reorganising)
 
 
 def _headline(told: Score) -> str:
@@ -341,14 +372,11 @@ def _print_reorganising(told: dict[str, Any]) -> None:
         ),
     ]
     print_table(("", ">as they lie", ">each in one piece", ">written in order"), rows)
-    typer.echo(_verdict_text("making each file one piece", told["defragmenting_verdict"], told))
-    words = _verdict_text("writing all anew in order", told["rewriting_verdict"], told)
     if told["walks_to_pay"] is not None:
-        words += (
-            f"; it takes {seconds(told['rewriting_seconds'])} and has paid for itself after "
-            f"{told['walks_to_pay']:,.1f} walks"
+        typer.echo(
+            f"writing all anew takes {seconds(told['rewriting_seconds'])} and has paid for itself "
+            f"after {told['walks_to_pay']:,.1f} walks"
         )
-    typer.echo(words)
     if told["scaled"]:
         typer.echo("the file system is larger than the device: distances are scaled to it")
 
@@ -373,15 +401,6 @@ def _named(name: str | None, inode: int) -> str:
 def _saved(value: float, gain_pct: float) -> str:
     # Adding zero turns a negative zero into a plain one.
     return f"{seconds(value)} ({round(-gain_pct, 1) + 0:+.1f} %)"
-
-
-def _verdict_text(what: str, verdict: str, told: dict[str, Any]) -> str:
-    words = {
-        "likely-to-pay": f"likely to pay (a walk saves {told['pays_pct']:g} % or more)",
-        "little": f"pays little (a walk saves less than {told['pays_pct']:g} %)",
-        "not-worth-it": f"not worth it (a walk saves less than {told['noticed_pct']:g} %)",
-    }
-    return f"{what}: {words[verdict]}"
 
 
 def _print_compared(scores: Sequence[Score]) -> None:

@@ -13,7 +13,7 @@ from agewell.cli.run import ExperimentArgument, SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_axis, parse_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, show
+from agewell.metrics import describe, mechanisms, show
 
 app = typer.Typer()
 
@@ -110,12 +110,19 @@ def sweep(
 
 def _print_runs(rows: list[dict[str, Any]], axes: list[str]) -> None:
     shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
+    ran = [mechanisms({name.removeprefix("metrics."): row[name] for name in row}) for row in rows]
+    of_logs = any(text is not None for text in ran)
     print_table(
-        [*axes, *(f">{_heading(name)}" for name in shown)],
+        [
+            *axes,
+            *(f">{_heading(name)}" for name in shown),
+            *([describe("mechanisms").label] if of_logs else []),
+        ],
         [
             [str(row[axis]) for axis in axes]
             + [show(name, row[f"metrics.{name}"]) for name in shown]
-            for row in rows
+            + ([text or "-"] if of_logs else [])
+            for row, text in zip(rows, ran, strict=True)
         ],
     )
 

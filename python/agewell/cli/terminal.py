@@ -6,7 +6,6 @@ terminal, a line every few seconds in a log, and nothing with `--quiet`.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import unicodedata
@@ -14,6 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from agewell.files import json_text
 
 ProgressCallback = Callable[[float | None, str], None]
 """Called with the fraction done (None where the end is not known) and a few words."""
@@ -24,8 +25,8 @@ read."""
 
 
 def print_json(document: Any) -> None:
-    """Write one JSON document to standard output; numbers read back exactly."""
-    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    """Write one JSON document to standard output; numbers and names of files read back exactly."""
+    sys.stdout.write(json_text(document))
     sys.stdout.flush()
 
 

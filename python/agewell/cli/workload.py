@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,9 @@ import typer
 from agewell import workloads
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
+from agewell.configuration import parse_json_value
 from agewell.errors import InputError
+from agewell.files import path_text
 
 app = typer.Typer()
 
@@ -98,7 +99,7 @@ def git(
     """
     request = {
         "source": "git",
-        "repository": str(repository),
+        "repository": path_text(repository),
         "revision": revision,
         "history": _history(copies, rewrite, sync_every, scale),
     }
@@ -129,7 +130,7 @@ def oplist(
     """
     request = {
         "source": "oplist",
-        "list": str(operations),
+        "list": path_text(operations),
         "history": _history(copies, rewrite, sync_every, scale),
     }
     _make(request, output, as_json, quiet)
@@ -197,7 +198,7 @@ def snapshots(
     if short_trace is not None and short_files:
         raise InputError("agewell workload: say --short-files or --short-trace, not both")
     if short_trace is not None:
-        parameters["short_lived"] = {"kind": "trace", "trace": str(short_trace)}
+        parameters["short_lived"] = {"kind": "trace", "trace": path_text(short_trace)}
     elif short_files:
         parameters["short_lived"] = {
             "kind": "nfs-like",
@@ -206,7 +207,7 @@ def snapshots(
         }
     request = {
         "source": "snapshots",
-        "snapshots": [str(path) for path in paths],
+        "snapshots": [path_text(path) for path in paths],
         "seed": seed,
         "parameters": _merged(parameters, _settings(settings or [])),
     }
@@ -260,7 +261,7 @@ def profile(
     }
     request = {
         "source": "profile",
-        "profile": str(directory),
+        "profile": path_text(directory),
         "seed": seed,
         "parameters": _merged(parameters, _settings(settings or [])),
     }
@@ -287,7 +288,7 @@ def trace(
 
     Example: agewell workload trace build.parquet -o build-workload.parquet
     """
-    _make({"source": "trace", "trace": str(path)}, output, as_json, quiet)
+    _make({"source": "trace", "trace": path_text(path)}, output, as_json, quiet)
 
 
 @workload.command("smith-1996")
@@ -349,10 +350,7 @@ def _settings(settings: list[str]) -> dict[str, Any]:
         name, equals, text = setting.partition("=")
         if not equals or not name:
             raise InputError(f"agewell workload: --set '{setting}' must be NAME=VALUE")
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError:
-            value = text
+        value = parse_json_value(text)
         *outer, last = name.split(".")
         table = document
         for part in outer:

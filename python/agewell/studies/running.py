@@ -16,6 +16,7 @@ from agewell import catalogue
 from agewell.configuration import Experiment, canonical_json, load, read_json, with_settings
 from agewell.errors import InputError, RunError
 from agewell.simulation import RESULT_FILE, run_experiment
+from agewell.version import build
 from agewell.workers import Job, Outcome, run_jobs
 
 if TYPE_CHECKING:
@@ -107,7 +108,9 @@ def _question(
     else:
         loaded = Experiment(dict(experiment), context.experiments)
     configuration = with_settings(loaded.configuration, overrides)
-    text = canonical_json({"config": configuration, "base": str(loaded.base.resolve())})
+    text = canonical_json(
+        {"build": build(), "config": configuration, "base": str(loaded.base.resolve())}
+    )
     key = hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
     return _Question(Experiment(configuration, loaded.base), key)
 

@@ -1,8 +1,9 @@
 //! Benchmarks of a mounted file system, below a directory of it.
 //!
 //! Times are of the wall clock, from the first call of a phase until everything is on the device
-//! (`syncfs`). Between phases caches are dropped, for all of the system where that is allowed, else
-//! file by file ([`CacheControl`] says which was done). Everything is made below a directory of the
+//! (`syncfs`). Between phases the pages of the files themselves leave memory; what else the system
+//! keeps there is its users' and stays, unless they ask for that too ([`CacheControl`]). Whether the
+//! pages have gone is looked at, not believed. Everything is made below a directory of the
 //! benchmark's own and removed again, also when it fails; files that were there are read, and
 //! written only when they are named as ones that may be. Devices are read, never written.
 //!
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use rustix::fs::{Advice, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use self::tree::Tree;
 use super::{CALL_BYTES, SequentialPlan};
@@ -81,18 +82,19 @@ pub struct RealBench {
     path: PathBuf,
     root: OwnedFd,
     cache: CacheControl,
+    /// Times that a file was still in memory after it was told to leave.
+    still_cached: u64,
     pool: Pool,
     buffer: Vec<u8>,
     repetition: u64,
 }
 
 impl RealBench {
-    /// The file system of the directory at `path`; caches are emptied in the most thorough way that
-    /// is allowed unless `cache` names one.
+    /// The file system of the directory at `path`, with caches emptied as `cache` says.
     ///
     /// # Errors
-    /// If it is not a directory or cannot be opened.
-    pub fn open(path: &Path, seed: u64, cache: Option<CacheControl>) -> Result<Self, AgeError> {
+    /// If it is not a directory or cannot be opened, or the system's caches may not be dropped.
+    pub fn open(path: &Path, seed: u64, cache: CacheControl) -> Result<Self, AgeError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|why| match why {
             Errno::NOENT | Errno::NOTDIR => AgeError::Input(format!(
@@ -101,13 +103,19 @@ impl RealBench {
             )),
             why => AgeError::io("open", path)(why.into()),
         })?;
-        let cache = cache.unwrap_or_else(|| {
-            if drop_caches().is_ok() { CacheControl::DropCaches } else { CacheControl::Advise }
-        });
+        if cache == CacheControl::DropCaches {
+            drop_caches().map_err(|why| {
+                AgeError::Input(format!(
+                    "the caches of the system cannot be dropped ({why}); run it as root, or leave \
+                     out --drop-system-caches"
+                ))
+            })?;
+        }
         Ok(Self {
             path: path.to_owned(),
             root,
             cache,
+            still_cached: 0,
             pool: Pool::new(crate::target::Data::Random, CALL_BYTES as usize, seed),
             buffer: vec![0; CALL_BYTES as usize],
             repetition: 0,
@@ -118,6 +126,13 @@ impl RealBench {
     #[must_use]
     pub fn cache(&self) -> CacheControl {
         self.cache
+    }
+
+    /// Times so far that the pages of a file were in memory still when it was about to be read or
+    /// written from the device: what was measured of those is the memory's speed.
+    #[must_use]
+    pub fn still_cached(&self) -> u64 {
+        self.still_cached
     }
 
     /// Creates, reads and overwrites the files of `plan` and removes them again.
@@ -249,13 +264,16 @@ impl RealBench {
     }
 
     /// Empties caches; everything is on the device already.
-    fn forget(&self, tree: &Tree, plan: &SequentialPlan) -> Result<(), AgeError> {
+    fn forget(&mut self, tree: &Tree, plan: &SequentialPlan) -> Result<(), AgeError> {
         if self.cache == CacheControl::DropCaches {
             return drop_caches();
         }
         for number in 0..plan.files {
             match tree.open(number, OFlags::RDONLY) {
-                Ok(file) => advise(&file).map_err(|why| tree.failed("forget", number, why))?,
+                Ok(file) => {
+                    let left = drop_pages(&file).map_err(|why| tree.failed("forget", number, why));
+                    self.still_cached += u64::from(!left?);
+                }
                 // Before the first phase there are no files.
                 Err(_) => return Ok(()),
             }
@@ -263,14 +281,15 @@ impl RealBench {
         Ok(())
     }
 
-    fn forget_existing(&self, files: &[PathBuf]) -> Result<(), AgeError> {
+    fn forget_existing(&mut self, files: &[PathBuf]) -> Result<(), AgeError> {
         self.sync()?;
         if self.cache == CacheControl::DropCaches {
             return drop_caches();
         }
         for path in files {
             let file = self.open_below(path, OFlags::RDONLY)?;
-            advise(&file).map_err(|why| self.failed("forget", path, why))?;
+            let left = drop_pages(&file).map_err(|why| self.failed("forget", path, why))?;
+            self.still_cached += u64::from(!left);
         }
         Ok(())
     }
@@ -359,8 +378,17 @@ impl RealBench {
     }
 }
 
-fn advise(file: &OwnedFd) -> Result<(), Errno> {
-    rustix::fs::fadvise(file, 0, None, Advice::DontNeed)
+/// Tells the pages of a file that is on the device to leave memory; whether its first one has, as
+/// far as the file system tells.
+fn drop_pages(file: &OwnedFd) -> Result<bool, Errno> {
+    rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?;
+    let mut first = [0];
+    let mut byte = [std::io::IoSliceMut::new(&mut first)];
+    // A read that may not wait succeeds from memory alone.
+    Ok(match rustix::io::preadv2(file, &mut byte, 0, ReadWriteFlags::NOWAIT) {
+        Ok(read) => read == 0,
+        Err(_) => true,
+    })
 }
 
 fn elapsed_ns(began: Instant) -> u64 {

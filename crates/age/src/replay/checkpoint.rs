@@ -89,7 +89,7 @@ impl Checkpoint {
     /// If it cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<(), AgeError> {
         let text = serde_json::to_vec(self).expect("plain values become JSON");
-        write_whole(path, &text)
+        agewell_trace::write_whole_unsynced(path, &text).map_err(AgeError::io("write", path))
     }
 
     /// Whether it is of the replay that is to be resumed.
@@ -110,18 +110,4 @@ impl Checkpoint {
         };
         Err(does_not_fit(path, differs))
     }
-}
-
-/// Writes `bytes` to `path` through a file beside it, so that `path` is whole or as it was.
-pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), AgeError> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = Path::new(&beside);
-    if let Err(why) = fs::write(beside, bytes) {
-        // What is half written is of no use, and takes room where there is none; it may not be
-        // there at all.
-        let _gone = fs::remove_file(beside);
-        return Err(AgeError::io("write", beside)(why));
-    }
-    fs::rename(beside, path).map_err(AgeError::io("rename", beside))
 }

@@ -15,6 +15,7 @@ use super::{
     ReplayFiles, ReplayOptions, ReplayReport, StopReason, Tell, Until, WorkloadOperations,
     checkpoint_path, replay, write_series,
 };
+use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
 use crate::snapshot::columns;
 use crate::target::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
@@ -42,12 +43,16 @@ pub enum TargetChoice {
 #[serde(default, deny_unknown_fields)]
 pub struct Outputs {
     /// The operations asked of the target, as a workload.
+    #[serde(deserialize_with = "path_text::read")]
     pub log: Option<PathBuf>,
     /// Fullness and score over time, Parquet.
+    #[serde(deserialize_with = "path_text::read")]
     pub series: Option<PathBuf>,
     /// What the target holds in the end, and where.
+    #[serde(deserialize_with = "path_text::read")]
     pub snapshot: Option<PathBuf>,
     /// What makes the same again.
+    #[serde(deserialize_with = "path_text::read")]
     pub recipe: Option<PathBuf>,
 }
 

@@ -117,6 +117,6 @@ impl Recipe {
     pub fn write(&self, path: &Path) -> Result<(), AgeError> {
         let mut text = serde_json::to_string_pretty(self).expect("plain values become JSON");
         text.push('\n');
-        super::checkpoint::write_whole(path, text.as_bytes())
+        agewell_trace::write_whole(path, text.as_bytes()).map_err(AgeError::io("write", path))
     }
 }

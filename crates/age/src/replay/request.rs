@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::job::{Job, Outputs, TargetChoice};
 use super::recipe::Recipe;
 use super::{Hold, ReplayOptions, SyncEvery, Until};
+use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
 use crate::target::{Allocation, Data, DirectoryOptions};
 use crate::{AgeError, NO_TIME};
@@ -17,12 +18,13 @@ use crate::{AgeError, NO_TIME};
 #[serde(deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command")]
 pub struct Request {
+    #[serde(deserialize_with = "path_text::read")]
     workload: PathBuf,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "path_text::read")]
     directory: Option<PathBuf>,
     #[serde(default)]
     layout: Option<Value>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "path_text::read")]
     recipe: Option<PathBuf>,
     #[serde(default)]
     copies: Option<u32>,
@@ -54,7 +56,7 @@ pub struct Request {
     allow_system_disk: bool,
     #[serde(default)]
     resume: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "path_text::read")]
     state: Option<PathBuf>,
     /// The time now, nanoseconds since 1970: when a snapshot of a directory is taken.
     #[serde(default)]
@@ -136,20 +138,54 @@ impl Request {
             let options = self.directory_options(used)?;
             return Ok(TargetChoice::Directory { path: path.clone(), options });
         }
-        let layout = self.layout.clone().or_else(|| used.get("layout").cloned());
-        let Some(layout) = layout else {
+        let Some(layout) = self.layout_over(used.get("layout")) else {
             return Err(AgeError::Input(
-                "no target: name a directory, ffs, ffs+realloc or lfs".to_owned(),
+                "no target: name a directory, ffs, ffs+realloc, lfs or early-unix".to_owned(),
             ));
         };
+        self.refuse_what_only_directories_heed()?;
+        let setup = LayoutSetup::read(layout).map_err(|why| AgeError::Input(why.to_string()))?;
+        Ok(TargetChoice::Simulated(setup))
+    }
+
+    /// The layout asked for: whole where it names its kind, else parameters in place of those of
+    /// the recipe's layout. `None` where neither names a kind.
+    fn layout_over(&self, of_recipe: Option<&Value>) -> Option<Value> {
+        let mut layout = match (&self.layout, of_recipe) {
+            (Some(given), _) if given.get("kind").is_some() => return Some(given.clone()),
+            (_, Some(used)) => used.clone(),
+            (_, None) => return None,
+        };
+        if let (Some(all), Some(Value::Object(given))) = (layout.as_object_mut(), &self.layout) {
+            all.extend(given.clone());
+        }
+        Some(layout)
+    }
+
+    /// An option that would have no effect is a mistake of the one who gave it.
+    fn refuse_what_only_directories_heed(&self) -> Result<(), AgeError> {
         if self.resume {
             return Err(AgeError::Input(
                 "a simulated target keeps nothing to resume; run it again without --resume"
                     .to_owned(),
             ));
         }
-        let setup = LayoutSetup::read(layout).map_err(|why| AgeError::Input(why.to_string()))?;
-        Ok(TargetChoice::Simulated(setup))
+        let given = [
+            ("--allocate", self.allocate.is_some()),
+            ("--data", self.data.is_some()),
+            ("--chunk", self.chunk.is_some()),
+            ("--threads", self.threads.is_some()),
+            ("--state", self.state.is_some()),
+            ("--allow-occupied", self.allow_occupied),
+            ("--allow-system-disk", self.allow_system_disk),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((name, _)) => Err(AgeError::Input(format!(
+                "{name} means something below a directory only, and this target is simulated; \
+                 leave it out"
+            ))),
+        }
     }
 
     /// As asked, else as in the recipe, else by default.

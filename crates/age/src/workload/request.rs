@@ -8,6 +8,7 @@ use super::profile::{self, ProfileParameters};
 use super::smith_1996::{self, Smith1996Parameters};
 use super::snapshots::{self, SnapshotsParameters};
 use super::{HistoryParameters, OperationSink, WorkloadFacts, WorkloadWriter, git, oplist, trace};
+use crate::path_text;
 use crate::{AgeError, Operation};
 
 /// Operations between two calls of a watcher: some milliseconds; chosen by us.
@@ -20,6 +21,7 @@ pub enum WorkloadRequest {
     /// [`git::from_repository`].
     Git {
         /// A repository on disk.
+        #[serde(deserialize_with = "path_text::read")]
         repository: PathBuf,
         /// Where the history ends.
         #[serde(default = "head")]
@@ -31,6 +33,7 @@ pub enum WorkloadRequest {
     /// [`oplist::from_list`].
     Oplist {
         /// The list of operations.
+        #[serde(deserialize_with = "path_text::read")]
         list: PathBuf,
         /// How it is played.
         #[serde(default)]
@@ -39,6 +42,7 @@ pub enum WorkloadRequest {
     /// [`profile::from_profile`].
     Profile {
         /// A folder with the three distributions.
+        #[serde(deserialize_with = "path_text::read")]
         profile: PathBuf,
         /// Seed of every draw.
         #[serde(default = "one")]
@@ -50,6 +54,7 @@ pub enum WorkloadRequest {
     /// [`snapshots::from_snapshots`].
     Snapshots {
         /// Snapshot files in the order of time.
+        #[serde(deserialize_with = "path_text::read")]
         snapshots: Vec<PathBuf>,
         /// Seed of every draw.
         #[serde(default = "one")]
@@ -61,6 +66,7 @@ pub enum WorkloadRequest {
     /// [`trace::from_trace`].
     Trace {
         /// A trace of file operations.
+        #[serde(deserialize_with = "path_text::read")]
         trace: PathBuf,
     },
     /// [`smith_1996::generate`].

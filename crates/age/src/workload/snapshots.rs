@@ -75,6 +75,7 @@ pub enum ShortLived {
     /// A trace of file operations.
     Trace {
         /// The trace.
+        #[serde(deserialize_with = "crate::path_text::read")]
         trace: PathBuf,
     },
 }

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{RealBench, RealPhase, hot};
+use super::{CacheControl, RealBench, RealPhase, hot};
 use crate::benchmark::{FILE_SIZES_KIB, SEQUENTIAL_BYTES, SequentialPlan, median_and_deviation};
+use crate::path_text;
 use crate::{AgeError, LayoutCounts};
 
 /// Repetitions unless told otherwise (Smith & Seltzer 1996, §5.1).
@@ -26,6 +27,7 @@ const HOT_DAYS: u64 = 30;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RealSuite {
+    #[serde(deserialize_with = "path_text::read")]
     directory: PathBuf,
     /// Bytes of the files; none measures hot files or the device alone.
     #[serde(default)]
@@ -41,14 +43,17 @@ pub struct RealSuite {
     repetitions: Option<u32>,
     #[serde(default)]
     hot: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "path_text::read")]
     hot_log: Option<PathBuf>,
     #[serde(default)]
     hot_days: Option<u64>,
     #[serde(default)]
     overwrite_hot: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "path_text::read")]
     device: Option<PathBuf>,
+    /// Empty the caches of the whole system between phases.
+    #[serde(default)]
+    drop_caches: bool,
     #[serde(default)]
     seed: Option<u64>,
 }
@@ -90,7 +95,8 @@ impl RealSuite {
         let total_bytes = self.total_bytes()?;
         let repetitions = self.repetitions.unwrap_or(REPETITIONS).max(1);
         let hot = self.hot_files()?;
-        let mut bench = RealBench::open(&self.directory, self.seed.unwrap_or(1), None)?;
+        let cache = if self.drop_caches { CacheControl::DropCaches } else { CacheControl::Advise };
+        let mut bench = RealBench::open(&self.directory, self.seed.unwrap_or(1), cache)?;
         let of_each =
             plans.len() as u64 + u64::from(hot.is_some()) + u64::from(self.device.is_some());
         let total = of_each * u64::from(repetitions);
@@ -129,7 +135,7 @@ impl RealSuite {
         }
         Ok(json!({
             "schema_version": 1,
-            "target": {"kind": "directory", "cache": bench.cache()},
+            "target": {"kind": "directory", "cache": bench.cache(), "still_cached": bench.still_cached()},
             "total_bytes": total_bytes,
             "files_per_directory": self.files_per_directory(),
             "repetitions": repetitions,

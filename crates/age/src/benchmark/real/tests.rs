@@ -11,7 +11,7 @@ fn place() -> tempfile::TempDir {
 
 /// Without emptying the caches of the whole machine.
 fn open(path: &Path) -> Result<RealBench, AgeError> {
-    RealBench::open(path, 1, Some(CacheControl::Advise))
+    RealBench::open(path, 1, CacheControl::Advise)
 }
 
 /// A plan is carried out, its numbers are of what was asked, and nothing is left.

@@ -221,7 +221,10 @@ fn check_space(snapshot: &Snapshot, report: &Report) {
     for (cell, group) in kinds.chunks(cell_pieces).enumerate() {
         let free = group.iter().filter(|kind| **kind == 0).count() as u64 * bytes_a_piece;
         assert_eq!(map.free_bytes[cell], free);
-        let sum = map.whole_file_bytes[cell] + map.split_file_bytes[cell] + map.other_bytes[cell];
+        let sum = map.whole_file_bytes[cell]
+            + map.long_piece_bytes[cell]
+            + map.short_piece_bytes[cell]
+            + map.other_bytes[cell];
         assert_eq!(sum + free, group.len() as u64 * bytes_a_piece);
     }
 }

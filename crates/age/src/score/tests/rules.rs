@@ -339,9 +339,23 @@ fn a_map_tells_free_whole_split_and_other() {
     let blocks = |bytes: &[u64]| bytes.iter().map(|each| each / BLOCK).collect::<Vec<_>>();
     assert_eq!(map.cell_bytes, 2 * BLOCK);
     assert_eq!(blocks(&map.whole_file_bytes), [2, 1, 0, 0]);
-    assert_eq!(blocks(&map.split_file_bytes), [0, 1, 1, 0]);
+    assert_eq!(blocks(&map.short_piece_bytes), [0, 1, 1, 0]);
     assert_eq!(blocks(&map.free_bytes), [0, 0, 0, 2]);
     assert_eq!(blocks(&map.other_bytes), [0, 0, 1, 0]);
+}
+
+#[test]
+fn two_breaks_do_not_colour_all_of_a_large_file() {
+    let mut maker = Maker::new(1000);
+    // Pieces of 400, 10 and 290 blocks; the first in two extents that touch.
+    let pieces = [extent(0, 0, 300), extent(300, 300, 100), extent(400, 600, 10)];
+    maker.file(&[pieces[0], pieces[1], pieces[2], extent(410, 700, 290)]);
+    let options = ScoreOptions { map_cells: 10, ..ScoreOptions::default() };
+    let map = score(&maker.snapshot, &options).expect("sound").map;
+    let blocks = |bytes: &[u64]| bytes.iter().map(|each| each / BLOCK).collect::<Vec<_>>();
+    assert_eq!(blocks(&map.long_piece_bytes), [100, 100, 100, 100, 0, 0, 0, 100, 100, 90]);
+    assert_eq!(blocks(&map.short_piece_bytes), [0, 0, 0, 0, 0, 0, 10, 0, 0, 0]);
+    assert_eq!(map.whole_file_bytes.iter().sum::<u64>(), 0);
 }
 
 /// What may befall a snapshot.
