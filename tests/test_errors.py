@@ -116,3 +116,56 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment:
     assert complaint == "agewell: error: interrupted\n"
     assert process.returncode == 130
     assert list((tmp_path / "first").iterdir()) == []
+
+
+NESTED = {
+    "experiment": ("experiment.toml", "a = " + "[" * 5000 + "]" * 5000),
+    "record": ("result.json", '{"config":' + "[" * 50_000 + "]" * 50_000 + "}"),
+    "deep": ("experiment.toml", "a = " + "[" * 200 + "]" * 200),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_what_is_nested_too_deep_is_one_line(agewell: Agewell, tmp_path: Path, name: str) -> None:
+    file, text = NESTED[name]
+    (tmp_path / file).write_text(text)
+    done = agewell("run", file, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"agewell: error: {file}: more than 64 tables or lists within one another\n"
+    )
+
+
+def test_a_value_that_is_nested_too_deep_is_one_line(agewell: Agewell, experiment: Path) -> None:
+    done = agewell("run", experiment, "--set", f"a.b={'[' * 3000}{']' * 3000}", check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["devices"], ["--help"]])
+def test_a_closed_standard_output_is_one_line(tmp_path: Path, words: list[str]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-m", "agewell", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "agewell: error: standard output is closed; send it to a file or to /dev/null\n"
+    )
+
+
+def test_a_listing_may_lose_its_reader(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "agewell", "devices"],
+            stdout=output,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            check=False,
+        )
+    assert done.stderr == b""

@@ -22,9 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 
-from agewell import _agewell, files
+from agewell import _agewell, files, parquet_tables
 from agewell.errors import InputError
 from agewell.files import path_text
 from agewell.plot import Curve, Plot
@@ -178,10 +177,16 @@ def age(
             json.dumps(request),
             None if progress is None else lambda *state: progress(Progress(*state)),
         )
-        table = pq.read_table(series_path)
+        table = parquet_tables.read(series_path)
     if series is not None and not kept:
-        files.write_whole(Path(series), lambda path: pyarrow.csv.write_csv(table, path))
+        files.write_whole(Path(series), lambda path: _write_csv(table, path))
     return Aged(record=json.loads(told), series=table)
+
+
+def _write_csv(table: pa.Table, path: Path) -> None:
+    # Arrow takes a name for UTF-8 text, which it need not be.
+    with path.open("wb") as file:
+        pyarrow.csv.write_csv(table, file)
 
 
 def read_recipe(path: str | PathLike[str]) -> dict[str, Any]:

@@ -172,7 +172,8 @@ def _holds_file_operations(path: Path) -> bool:
     import pyarrow.parquet as pq
 
     try:
-        metadata = pq.read_metadata(path).metadata or {}
+        with path.open("rb") as file:
+            metadata = pq.read_metadata(file).metadata or {}
     except (OSError, pa.ArrowInvalid) as error:
         raise InputError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from error
     return bool(metadata.get(b"agewell.kind") == b"file")

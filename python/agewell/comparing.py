@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agewell import catalogue, files, keyed_runs
+from agewell import catalogue, files, keyed_runs, parquet_tables
 from agewell.choices import DeviceChoice, WorkloadChoice
 from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
@@ -470,7 +470,6 @@ def _refuse_what_nobody_can_do(cells: Mapping[Cell, Sequence[Entry]]) -> None:
 
 def _write_table(comparison: Comparison, path: Path) -> None:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = [
         (cell, entry, entry.metrics or {})
@@ -492,7 +491,7 @@ def _write_table(comparison: Comparison, path: Path) -> None:
         columns[f"metrics.{name}"] = pa.array(
             [None if value is None else float(value) for value in values], pa.float64()
         )
-    files.write_whole(path, lambda temporary: pq.write_table(pa.table(columns), temporary))
+    parquet_tables.write(path, pa.table(columns))
 
 
 def _robustness_document(each: Robustness) -> dict[str, Any]:

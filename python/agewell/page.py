@@ -119,12 +119,14 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )
     template = environment.get_template("page.html")
-    return template.render(
+    text: str = template.render(
         page=page,
         series_colours=drawing.SERIES,
         inline_svg=drawing.inline_svg,
         version=__version__,
     )
+    # Names of files are any bytes; a page is UTF-8.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def write(page: Page, path: Path) -> list[Path]:

@@ -188,7 +188,7 @@ def run_experiment(
     devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
     started_seconds = time.perf_counter()
     text = _agewell.run_experiment(
-        json.dumps(experiment.configuration, allow_nan=False),
+        _request(experiment),
         str(experiment.base),
         str(devices),
         build(),
@@ -202,6 +202,23 @@ def run_experiment(
         base = os.path.relpath(experiment.base.resolve(), out.resolve())
         files.write_json(out / ORIGIN_FILE, {"base": base})
     return document
+
+
+def _request(experiment: Experiment) -> str:
+    """The configuration as the extension module takes it.
+
+    Raises:
+        InputError: It holds a name that is not UTF-8.
+    """
+    text = json.dumps(experiment.configuration, allow_nan=False, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "the experiment names a file whose name is not UTF-8; rename it, or run from its "
+            "folder, so that the name is left out"
+        ) from error
+    return text
 
 
 def _is_of_a_log(document: Mapping[str, Any]) -> bool:
@@ -239,10 +256,11 @@ def _no_histograms() -> pa.Table:
 def _read_table(path: Path) -> pa.Table:
     # Loading Arrow takes longer than a week's trace: a run that only prints its metrics does not.
     import pyarrow as pa
-    import pyarrow.parquet as pq
+
+    from agewell import parquet_tables
 
     try:
-        return pq.read_table(path)
+        return parquet_tables.read(path)
     except (OSError, pa.ArrowInvalid) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise InputError(f"{path}: not a table of agewell run: {reason}") from error

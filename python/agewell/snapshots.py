@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from agewell import _agewell
+from agewell import _agewell, parquet_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,10 +90,9 @@ def read(path: str | PathLike[str]) -> Snapshot:
     # Taking a snapshot needs no tables, and they are slow to load.
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
     facts = json.loads(_agewell.snapshot_check(path))["facts"]
-    table = pq.read_table(path)
+    table = parquet_tables.read(path)
     is_free = pc.equal(table["kind"], "free")
     extents = table.filter(is_free)["extents"].combine_chunks()
     pieces = extents.flatten()

@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from agewell import catalogue, files, keyed_runs
+from agewell import catalogue, files, keyed_runs, parquet_tables
 from agewell.configuration import (
     Configuration,
     Experiment,
@@ -132,7 +131,7 @@ def sweep(
             "the finished runs are kept, the same command makes the others"
         )
     table = tabulate(folder, points, list(over))
-    files.write_whole(folder / TABLE_FILE, lambda path: pq.write_table(table, path))
+    parquet_tables.write(folder / TABLE_FILE, table)
     return table
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agewell import parquet_tables
 from agewell.errors import InputError
 from agewell.simulation import THROUGHPUT_FILE
 
@@ -99,11 +100,10 @@ def course(folder: Path) -> tuple[FloatArray, FloatArray]:
         InputError: It holds no running totals.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = folder / THROUGHPUT_FILE
     try:
-        table = pq.read_table(path, columns=["user_bytes", "disk_ns"])
+        table = parquet_tables.read(path, columns=["user_bytes", "disk_ns"])
     except (OSError, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{path}: not the running totals of a run: {reason}") from error

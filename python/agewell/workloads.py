@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from agewell import _agewell
+from agewell import _agewell, parquet_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -107,7 +107,4 @@ def read(path: str | PathLike[str]) -> Workload:
     Raises:
         InputError: The file is no workload, is damaged, or breaks a rule.
     """
-    # Slow to load; commands that make no tables do without.
-    import pyarrow.parquet as pq
-
-    return Workload(facts=info(path), operations=pq.read_table(fspath(path)))
+    return Workload(facts=info(path), operations=parquet_tables.read(path))

@@ -34,6 +34,9 @@ _SIGNAL_STATUS = 128
 """What shells add to the number of the signal that ended a program."""
 EXIT_INTERRUPTED = _SIGNAL_STATUS + signal.SIGINT
 
+_NAME_CHARACTERS_MAX = 200
+"""What is shown of a text that cannot be used; chosen by us: a line or two."""
+
 COMMANDS = (
     "run",
     "sweep",
@@ -130,6 +133,11 @@ def _run(arguments: Sequence[str]) -> int:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
     except typer.TyperException as error:
         _complain_of_usage(error)
+        return EXIT_BAD_INPUT
+    except UnicodeEncodeError as error:
+        # Every other name of a file goes through as it is.
+        name = ascii(error.object[:_NAME_CHARACTERS_MAX])
+        _complain("agewell", f"{name}: is not UTF-8 text, which is needed here")
         return EXIT_BAD_INPUT
     except AgewellError as error:
         _complain("agewell", str(error))

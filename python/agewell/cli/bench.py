@@ -167,7 +167,7 @@ def bench(
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
     Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
     """
-    from agewell import aging, benchmarking, files, simulated_benchmark
+    from agewell import aging, benchmarking, parquet_tables, simulated_benchmark
 
     if fsync not in ("no", "yes", "both"):
         raise InputError(f"--fsync {fsync}: write no, yes or both")
@@ -223,9 +223,7 @@ def bench(
             progress=lambda done, in_all: report(done / in_all, f"{done:,} of {in_all:,}"),
         )
     if out is not None:
-        import pyarrow.parquet as pq
-
-        files.write_whole(out, lambda path: pq.write_table(measured.measurements, path))
+        parquet_tables.write(out, measured.measurements)
     _show(measured.record, plots, as_json=as_json)
     _tell_of_caches(measured.record["target"], quiet=quiet)
 

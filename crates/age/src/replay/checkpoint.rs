@@ -4,7 +4,6 @@
 //! renamed. It does not outlive a loss of power better than what the file system aged has on disk:
 //! for that the workload is to sync.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
