@@ -169,3 +169,30 @@ def test_a_listing_may_lose_its_reader(tmp_path: Path) -> None:
             check=False,
         )
     assert done.stderr == b""
+
+
+UNWRITABLE = {
+    "age-series": ["age", "ffs", "-w", "smith-1996", "--series", "taken/series.csv"],
+    "age-snapshot": ["age", "ffs", "-w", "smith-1996", "--snapshot", "taken/taken.parquet"],
+    "age-recipe": ["age", "ffs", "-w", "smith-1996", "--save-recipe", "folder"],
+    "age-plots": ["age", "ffs", "-w", "smith-1996", "--plots", "taken/plots"],
+    "bench": ["bench", ".", "--out", "taken/measurements.parquet"],
+    "score": ["score", ".", "--plot", "taken/score.png"],
+    "snapshot": ["snapshot", ".", "-o", "taken/snapshot.parquet"],
+    "run": ["run", "experiment.toml", "--set", "workload.requests=4000000000", "--out", "full"],
+}
+
+
+@pytest.mark.parametrize("name", UNWRITABLE)
+def test_what_cannot_be_written_is_known_before_the_work(
+    agewell: Agewell, experiment: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "taken").write_text("a file, not a folder")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "full" / "result.json").mkdir(parents=True)
+    before = sorted(tmp_path.rglob("*"))
+    done = agewell(*UNWRITABLE[name], "--quiet", check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before

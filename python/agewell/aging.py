@@ -142,6 +142,8 @@ def age(
         InputError: The target, the workload or an option does not do.
         RunError: The target failed, or a file cannot be written.
     """
+    # Before hours of work, not after them.
+    files.require_writable([log, series, snapshot, save_recipe])
     request: dict[str, Any] = {
         **_target(target, layout),
         "recipe": _text(recipe),

@@ -48,7 +48,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         raise RunError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def require_writable(paths: Iterable[Path | str | None]) -> None:
+def require_writable(paths: Iterable[str | os.PathLike[str] | None]) -> None:
     """Find out now whether files can be written that are to be written after long work.
 
     Args:
@@ -58,7 +58,7 @@ def require_writable(paths: Iterable[Path | str | None]) -> None:
         RunError: One of them cannot be written.
     """
     for path in paths:
-        if path is not None and str(path) != "-":
+        if path is not None and os.fspath(path) != "-":
             _try_writing(Path(path))
 
 

@@ -185,6 +185,7 @@ def run_experiment(
     """
     if out is not None:
         files.make_folder(out)
+        files.require_writable([out / RESULT_FILE])
     devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
     started_seconds = time.perf_counter()
     text = _agewell.run_experiment(

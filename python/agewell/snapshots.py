@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from agewell import _agewell, parquet_tables
+from agewell import _agewell, files, parquet_tables
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,6 +73,7 @@ def take(
         InputError: There is nothing that agewell reads at `path`.
         RunError: It cannot be read, or `output` cannot be written.
     """
+    files.require_writable([output])
     told = _agewell.snapshot_take(path, output, time.time_ns(), names, sync, resume, progress)
     document: dict[str, Any] = json.loads(told)
     return document

@@ -267,8 +267,10 @@ def age(
 
     Example: agewell age /mnt/x --workload git.parquet --copies 40 --utilization 0.8
     """
-    from agewell import aging
+    from agewell import aging, files
 
+    if plots is not None:
+        files.make_folder(plots)
     simulated = target in aging.SIMULATED or (target is None and recipe is not None)
     started_seconds = time.monotonic()
     with progress("aging", quiet=quiet) as report:
@@ -310,7 +312,7 @@ def age(
             raise
     elapsed_seconds = time.monotonic() - started_seconds
     if plots is not None:
-        from agewell import drawing, files
+        from agewell import drawing
 
         drawing.save(aging.score_plot(aged.series), files.make_folder(plots))
     if as_json:

@@ -167,8 +167,11 @@ def bench(
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
     Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
     """
-    from agewell import aging, benchmarking, parquet_tables, simulated_benchmark
+    from agewell import aging, benchmarking, files, parquet_tables, simulated_benchmark
 
+    files.require_writable([out])
+    if plots is not None:
+        files.make_folder(plots)
     if fsync not in ("no", "yes", "both"):
         raise InputError(f"--fsync {fsync}: write no, yes or both")
     synced = {"no": [False], "yes": [True], "both": [False, True]}[fsync]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import scoring
+from agewell import files, scoring
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
@@ -137,6 +137,7 @@ def score(
     """
     if plot is not None and plot.suffix not in _PLOT_SUFFIXES:
         raise InputError(f"{plot}: a picture ends in {', '.join(_PLOT_SUFFIXES)}")
+    files.require_writable([plot])
     with progress("score", quiet=quiet) as report:
 
         def tell(files: int, in_all: int | None) -> None:
