@@ -155,9 +155,11 @@ def test_the_segment_size_is_that_of_the_other_command(small_load: Path, tmp_pat
     sizes = [step for step in advice.steps if step.question == advising.SEGMENT_SIZE]
     (step,) = sizes
     experiment = load(tmp_path / "out" / "experiments" / step.chosen.file)
+    document = step.chosen.document
+    assert document is not None
     other = segment_size.advise(experiment)
     assert other.best.segment_bytes == segment_size._bytes(
-        step.chosen.document["config"]["layout"]["segment_size"]
+        document["config"]["layout"]["segment_size"]
     )
 
 

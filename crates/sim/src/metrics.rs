@@ -178,7 +178,13 @@ impl Metrics {
             self.current_day = day;
         }
         if let Some(counts) = self.seek_distances.get_mut(&day) {
-            counts[io.seek_cylinders as usize] += 1;
+            let distance = io.seek_cylinders as usize;
+            // A drive that empties its cache for a request moves the arm several times, together
+            // further than it has cylinders.
+            if distance >= counts.len() {
+                counts.resize(distance + 1, 0);
+            }
+            counts[distance] += 1;
         }
     }
 
@@ -213,5 +219,30 @@ impl Metrics {
         let parts_ns: u128 = self.parts_ns.iter().sum();
         assert_eq!(parts_ns, all.service_ns, "the parts of service are all of it");
         assert_eq!(self.series.requests(), all.requests, "every request in one interval");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shingled drive that merges bands for a request crosses its disk many times.
+    #[test]
+    fn the_arm_may_move_further_for_one_io_than_the_drive_is_wide() {
+        let mut metrics = Metrics::new(100, SimDuration(1_000_000_000));
+        for seek_cylinders in [0, 99, 250, 250] {
+            metrics.physical(&Physical {
+                enqueue: SimTime::ZERO,
+                seek_cylinders,
+                seek: SimDuration(0),
+                rotation: SimDuration(0),
+                transfer: SimDuration(0),
+                overhead: SimDuration(0),
+                buffer_hit: false,
+            });
+        }
+        let counts = &metrics.seek_distances[&0];
+        assert_eq!((counts[0], counts[99], counts[250]), (1, 1, 2));
+        assert_eq!(counts.iter().sum::<u64>(), 4);
     }
 }
