@@ -59,7 +59,14 @@ def test_every_word_rests_on_runs_that_can_be_made_again(
 ) -> None:
     document = json.loads(agewell(*ARGUMENTS, "--device", "hp-97560", "--json").stdout)
     assert set(document) == {
-        *("schema_version", "agewell_version", "workload", "device", "utilization"),
+        *(
+            "schema_version",
+            "agewell_version",
+            "agewell_build",
+            "workload",
+            "device",
+            "utilization",
+        ),
         *("recommended", "steps", "against", "quicker_to_recover", "advice", "shuffling"),
     }
     folder = tmp_path / "out"

@@ -271,7 +271,8 @@ def test_a_name_that_is_taken_is_not_overwritten(place: Path, tmp_path: Path) ->
     outside.mkdir()
     (target / "d00000001").symlink_to(outside)
     refused = run(target, "-w", workload, "--allow-occupied", check=False)
-    assert refused.returncode == 1, refused.stderr
+    assert refused.returncode == 2, refused.stderr
+    assert "it holds 'd00000001', a name such as the replay gives" in refused.stderr
     assert found(outside) == {}
 
 

@@ -375,6 +375,7 @@ def test_a_report_on_one_run(agewell: Agewell, log_experiment: Path, tmp_path: P
         "of it, new data",
         "of it, collection",
         "write amplification",
+        "room was made by",
     ]
     assert [plot.name for plot in result.plots] == ["write-cost", "disk-time"]
     text = (tmp_path / "report.html").read_text()

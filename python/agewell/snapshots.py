@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell, files, parquet_tables
@@ -73,7 +74,9 @@ def take(
         InputError: There is nothing that agewell reads at `path`.
         RunError: It cannot be read, or `output` cannot be written.
     """
-    files.require_writable([output])
+    # A folder in its place is a mistake of usage, which is told first of all by what follows.
+    if not Path(output).is_dir():
+        files.require_writable([output])
     told = _agewell.snapshot_take(path, output, time.time_ns(), names, sync, resume, progress)
     document: dict[str, Any] = json.loads(told)
     return document
