@@ -9,10 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from agewell import files
-from agewell.errors import RunError
+from agewell import files, parquet_tables
+from agewell.errors import InputError, RunError
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -110,3 +112,36 @@ def test_a_folder_in_the_place_of_a_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"page\.html: cannot be written") as raised:
         files.write_text(tmp_path / "page.html", "text")
     assert "\n" not in str(raised.value)
+
+
+def test_what_is_read_is_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"twelve bytes")
+    assert files.read_bounded(path, 12) == b"twelve bytes"
+    with pytest.raises(InputError, match="longer than 11 bytes"):
+        files.read_bounded(path, 11)
+    with pytest.raises(InputError, match="a device"):
+        files.read_bounded(Path("/dev/zero"))
+
+
+def test_a_flipped_bit_in_a_table_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    table = pa.table({"number": list(range(50)), "name": [f"n{n % 3}" for n in range(50)]})
+    parquet_tables.write(path, table)
+    assert parquet_tables.read(path).equals(table)
+    assert pq.read_table(path).equals(table), "other readers look past the checksums"
+    sound = path.read_bytes()
+    found = 0
+    for at in range(0, len(sound), 3):
+        flipped = bytearray(sound)
+        flipped[at] ^= 1 << at % 8
+        path.write_bytes(flipped)
+        try:
+            read = parquet_tables.read(path)
+        except InputError:
+            found += 1
+        else:
+            assert read.equals(table), "a flip in the name of the checksums is no harm"
+    assert found > len(range(0, len(sound), 3)) - 10
+    pq.write_table(table, path)
+    assert parquet_tables.read(path).equals(table), "a table without checksums is read"

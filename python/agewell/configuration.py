@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agewell import catalogue
+from agewell import catalogue, files
 from agewell.errors import InputError
 
 Configuration = dict[str, Any]
@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         InputError: The file cannot be read or is not TOML; the message gives file, line and column.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = files.read_bounded(path).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: byte {error.start}: not UTF-8 text, so not TOML") from error
     except OSError as error:
@@ -206,7 +206,7 @@ def read_json(path: Path, what: str) -> Any:
         InputError: The file cannot be read or is not JSON.
     """
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(files.read_bounded(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -1,6 +1,6 @@
-"""Writing files so that nothing half-written is ever left under its final name.
+"""Files that are written whole or not at all, and small ones that are read within bounds.
 
-As the extension module does: what is being written to `NAME` stands in `.NAME.partial` beside it,
+As in the extension module, what is being written to `NAME` stands in `.NAME.partial` beside it,
 or in `.NAME.1.partial` and so on where writers of the same name are at work, and each holds a lock
 on its own. One without a lock is what a killed process has left, and is taken over.
 """
@@ -11,11 +11,37 @@ import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from agewell.errors import RunError
+from agewell.errors import InputError, RunError
+
+TEXT_BYTES_MAX = 64 << 20
+"""Bytes of the longest file that is read as a whole, chosen by us; as on the Rust side."""
+
+
+def read_bounded(path: Path, bytes_max: int = TEXT_BYTES_MAX) -> bytes:
+    """The bytes of a file or pipe that someone wrote by hand or a program in one piece.
+
+    Args:
+        path: The file.
+        bytes_max: More is refused, so that what never ends does not fill the memory.
+
+    Raises:
+        InputError: It is a device, or longer.
+        OSError: It cannot be read.
+    """
+    mode = path.stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise InputError(f"{path}: a device, not a file; name a file")
+    with path.open("rb") as file:
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise InputError(f"{path}: longer than {bytes_max:,} bytes, which no such file is")
+    return content
+
 
 _PARTIAL_FILES_MAX = 1000
 """Partial files of one name that are tried; chosen by us: more writers of one file at once are a

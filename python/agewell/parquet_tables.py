@@ -1,5 +1,7 @@
-"""Parquet tables in files of any name.
+"""Parquet tables with checksums, in files of any name: a flipped bit is an error, never other data.
 
+The form is that of the tables that the extension module writes: a block of checksums between the
+data and the footer, which other readers of Parquet look past. Tables without it are read unchecked.
 Arrow takes a name for UTF-8 text, which on Linux it need not be; a file that is open already has
 none. Loading Arrow takes longer than most runs, so that it is loaded here and not before.
 """
@@ -11,35 +13,60 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agewell import files
+from agewell import _agewell, files
+from agewell.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_KEY = b"agewell.checksums"
+_VERSION = b"1"
 
-def read(path: str | PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
-    """A table, or some columns of it.
+
+def read(
+    path: str | PathLike[str],
+    columns: Sequence[str] | None = None,
+    what: str = "a table of agewell",
+) -> pa.Table:
+    """A table, or some columns of it, checked where it has checksums.
+
+    Args:
+        path: The file.
+        columns: Those to read, all if not given.
+        what: What the file should be, for the line that says that it is not.
 
     Raises:
-        OSError: The file cannot be read.
-        pyarrow.ArrowInvalid: It holds no such table.
+        InputError: It is not there, damaged, or no such table.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with Path(path).open("rb") as file:
-        return pq.read_table(file, columns=columns)
+    try:
+        _agewell.check_parquet(path)
+        with Path(path).open("rb") as file:
+            return pq.read_table(file, columns=columns)
+    except (InputError, OSError, pa.ArrowInvalid) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        reason = reason.removeprefix(f"{path}: ")
+        raise InputError(f"{path}: not {what}: {reason}") from error
 
 
 def write(path: Path, table: pa.Table, **options: Any) -> None:
-    """Write a table in one step, with Arrow's `options`.
+    """Write a table with checksums in one step, with Arrow's `options`.
+
+    Args:
+        path: Where to.
+        table: Held in memory as a file once more while it is written.
+        options: Those of `pyarrow.parquet.write_table`.
 
     Raises:
         RunError: It cannot be written.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def fill(partial: Path) -> None:
-        with partial.open("wb") as file:
-            pq.write_table(table, file, **options)
-
-    files.write_whole(path, fill)
+    marked = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: _VERSION})
+    sink = pa.BufferOutputStream()
+    pq.write_table(marked, sink, **options)
+    content = _agewell.with_checksums(sink.getvalue().to_pybytes())
+    files.write_whole(path, lambda partial: partial.write_bytes(content))

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from agewell import catalogue, files
+from agewell import catalogue, files, parquet_tables
 from agewell.comparing import made
 from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
@@ -405,7 +404,7 @@ class _Runs:
         """A row a size that could be done, ascending; the file of it is left in the folder."""
         points = [self.done[size] for size in sorted(self.done)]
         table = tabulate(self.folder, points, [SEGMENT_SIZE])
-        files.write_whole(self.folder / TABLE_FILE, lambda path: pq.write_table(table, path))
+        parquet_tables.write(self.folder / TABLE_FILE, table)
         return table
 
 

@@ -255,13 +255,6 @@ def _no_histograms() -> pa.Table:
 
 
 def _read_table(path: Path) -> pa.Table:
-    # Loading Arrow takes longer than a week's trace: a run that only prints its metrics does not.
-    import pyarrow as pa
-
     from agewell import parquet_tables
 
-    try:
-        return parquet_tables.read(path)
-    except (OSError, pa.ArrowInvalid) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        raise InputError(f"{path}: not a table of agewell run: {reason}") from error
+    return parquet_tables.read(path, what="a table of agewell run")

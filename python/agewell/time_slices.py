@@ -99,14 +99,11 @@ def course(folder: Path) -> tuple[FloatArray, FloatArray]:
     Raises:
         InputError: It holds no running totals.
     """
-    import pyarrow as pa
-
-    path = folder / THROUGHPUT_FILE
-    try:
-        table = parquet_tables.read(path, columns=["user_bytes", "disk_ns"])
-    except (OSError, pa.ArrowInvalid) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"{path}: not the running totals of a run: {reason}") from error
+    table = parquet_tables.read(
+        folder / THROUGHPUT_FILE,
+        columns=["user_bytes", "disk_ns"],
+        what="the running totals of a run",
+    )
     columns = [
         np.append(0.0, table[name].to_numpy().astype(np.float64))
         for name in ("user_bytes", "disk_ns")

@@ -378,7 +378,10 @@ def _print_record(record: dict[str, Any]) -> None:
             f"{outcomes['no_space']:,} without room, {outcomes['skipped']:,} skipped for that",
         ),
         ("written", _amount(planned["written_bytes"])),
-        ("files", f"{planned['live_files']:,}, {_amount(planned['live_bytes'])} in whole blocks"),
+        (
+            "files",
+            f"{planned['live_files']:,}, {_amount(planned['live_bytes'])} in blocks and fragments",
+        ),
         ("full", f"{100 * full:.1f} % of {_amount(after['total_bytes'])}"),
         ("layout score", "no block counts" if score is None else f"{score:.4f}"),
     ]

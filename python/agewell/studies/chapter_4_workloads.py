@@ -20,9 +20,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from agewell import files
+from agewell import parquet_tables
 
 BLOCK_BYTES = 8192
 FILES = 4096
@@ -150,9 +149,7 @@ class Script:
     def save(self, path: Path) -> None:
         """Write the trace."""
         table = self.table()
-        files.write_whole(
-            path, lambda temporary: pq.write_table(table, temporary, compression="zstd")
-        )
+        parquet_tables.write(path, table, compression="zstd")
 
     def _transfer(self, operation: int, block: int, blocks: int) -> None:
         file, first = divmod(block, self.file_blocks)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyarrow import parquet
-
+from agewell import parquet_tables
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
 from agewell.studies import Context, FigureResult
@@ -119,7 +118,7 @@ def between_rows(points: Sequence[float], values: Sequence[float], point: float)
 
 def read_course(directory: Path) -> Course:
     """The course of a finished run."""
-    table = parquet.read_table(directory / "throughput.parquet")
+    table = parquet_tables.read(directory / "throughput.parquet")
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     block = 8192
     return Course(

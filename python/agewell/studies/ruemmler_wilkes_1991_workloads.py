@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from agewell import parquet_tables
 from agewell.simulation import HISTOGRAMS_FILE, SERIES_FILE
 from agewell.studies import Context, find_input, missing_input
 
@@ -131,7 +130,7 @@ class Series:
 
 def series(result: Mapping[str, Any]) -> Series:
     """The series of a run."""
-    table = pq.read_table(Path(result["directory"]) / SERIES_FILE).to_pydict()
+    table = parquet_tables.read(Path(result["directory"]) / SERIES_FILE).to_pydict()
     return Series(
         start_hours=[start / HOUR_NS for start in table["start_ns"]],
         requests=list(table["requests"]),
@@ -183,7 +182,7 @@ def weighted_by_hour_pct(of: Series, from_hour: float) -> list[float]:
 
 def seek_counts(result: Mapping[str, Any], lane: str = "run") -> dict[int, dict[int, int]]:
     """How often each seek distance occurred, by day of the trace."""
-    table = pq.read_table(Path(result["directory"]) / HISTOGRAMS_FILE).to_pylist()
+    table = parquet_tables.read(Path(result["directory"]) / HISTOGRAMS_FILE).to_pylist()
     counts: dict[int, dict[int, int]] = {}
     for row in table:
         if row["lane"] == lane and row["quantity"] == "seek_cylinders":

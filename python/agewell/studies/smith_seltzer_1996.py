@@ -11,9 +11,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow.parquet
-
-from agewell import aging, workloads
+from agewell import aging, parquet_tables, workloads
 from agewell.configuration import read_toml
 from agewell.plot import Curve, Plot
 from agewell.simulation import SERIES_FILE
@@ -62,7 +60,7 @@ def daily_scores(run: Run) -> list[float]:
 
 
 def _column(run: Run, name: str) -> list[float]:
-    table = pyarrow.parquet.read_table(run["directory"] / SERIES_FILE, columns=[name])
+    table = parquet_tables.read(run["directory"] / SERIES_FILE, columns=[name])
     return [float(value) for value in table[name].to_pylist()]
 
 
