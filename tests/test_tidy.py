@@ -66,6 +66,12 @@ ALLOWED_DEPENDENCIES = {
 }
 """What each crate may use: core <- {trace, disk, layout, shuffle} <- sim <- age <- py."""
 
+PLATFORM_FUNCTIONS = re.compile(
+    r"\.(ln|ln_1p|log2|log10|exp|exp2|exp_m1|sin|cos|tan|sin_cos|asin|acos|atan|sinh|cosh|tanh"
+    r"|cbrt)\(\)|\.(powf|atan2|hypot)\(|\bf(32|64)::(ln|log|exp|powf|sin|cos)"
+)
+"""Methods of floats that are whatever the system's library makes of them."""
+
 VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
 
 
@@ -219,3 +225,21 @@ def test_tables_of_pages_are_whole() -> None:
             if begins and not fenced and not re.match(r"^\|[\s:|-]+$", lines[number + 1]):
                 broken.append(f"{path}:{number}: {line[:60]}")
     assert broken == []
+
+
+def test_no_result_depends_on_the_platforms_functions() -> None:
+    """Logarithms, powers and angles come from the crate `libm`: the same bits everywhere."""
+    found = []
+    for path in tracked():
+        place = path.relative_to(REPOSITORY)
+        if path.suffix != ".rs" or place.parts[2:3] != ("src",) or "tests" in path.stem:
+            continue
+        if "tests" in place.parts or place.stem == "rows":
+            continue
+        code = path.read_text().split("#[cfg(test)]\nmod tests", 1)[0]
+        found += [
+            f"{place}: {line.strip()}"
+            for line in code.splitlines()
+            if PLATFORM_FUNCTIONS.search(line) and not line.strip().startswith("//")
+        ]
+    assert found == []

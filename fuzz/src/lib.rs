@@ -2,10 +2,20 @@
 //! or unbounded memory.
 
 use std::io::{Cursor, Write as _};
+use std::path::Path;
 
+use agewell_age::experiment::AgingExperiment;
+use agewell_age::replay::recipe::Recipe;
+use agewell_age::snapshot;
+use agewell_age::workload::profile::Profile;
+use agewell_age::workload::{HistoryParameters, WorkloadReader, oplist};
+use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
+use agewell_disk::{Device as _, DeviceModel, DeviceParameters};
+use agewell_sim::AnyExperiment;
 use agewell_trace::{
-    BlockBatch, BlockRow, BlockTrace, Filter, FilterPipe, Format, ReadOptions, TIME_MISSING,
-    TraceError, TraceMetadata, open_block_trace, read_block_trace,
+    BlockBatch, BlockRow, BlockTrace, FileOperationBatch, FileOperationTrace, Filter, FilterPipe,
+    Format, ReadOptions, StraceOptions, StraceTrace, TIME_MISSING, TraceError, TraceMetadata,
+    open_block_trace, read_block_trace,
 };
 
 /// Reads to the end and holds every batch to the promises of the record.
@@ -134,4 +144,122 @@ pub fn read_ufs_image(bytes: &[u8]) {
     let big = bytes.first().is_some_and(|byte| byte & 1 == 1);
     let magic = if big { magic.to_be_bytes() } else { magic.to_le_bytes() };
     read_image(bytes.get(1..).unwrap_or(&[]), 8192, 8192 + 1372, &magic);
+}
+
+fn one_line(result: Result<(), impl std::fmt::Display>) {
+    if let Err(error) = result {
+        assert!(!error.to_string().contains('\n'), "one line: {error}");
+    }
+}
+
+/// `bytes` as a file called `name` in a folder of its own.
+fn in_a_file(name: &str, bytes: &[u8], read: impl FnOnce(&Path)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).expect("room for the input");
+    read(&path);
+}
+
+/// A device file; the device that it describes serves a few requests.
+pub fn read_device_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    one_line(DeviceParameters::from_toml("fuzz.toml", text).map(|device| {
+        let mut model = DeviceModel::new(&device);
+        let last = device.capacity_sectors.saturating_sub(8);
+        let mut now = SimTime::ZERO;
+        for sector in [0, last, last / 2, 8] {
+            let request = BlockRequest {
+                enqueue: now,
+                sector: Sector(sector),
+                sectors: SectorCount(8.min(device.capacity_sectors)),
+                operation: Operation::Read,
+                synchronous: true,
+            };
+            now = model.serve(now, &request).finish;
+        }
+    }));
+}
+
+/// The configuration of an experiment, as JSON.
+pub fn read_experiment(bytes: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
+    if AgingExperiment::is_asked_for(&value) {
+        one_line(AgingExperiment::from_value(value).map(|experiment| {
+            AgingExperiment::from_value(experiment.resolved()).expect("it resolves to itself");
+        }));
+        return;
+    }
+    one_line(AnyExperiment::from_value(value).map(|experiment| {
+        let again = AnyExperiment::from_value(experiment.resolved());
+        assert_eq!(again.expect("it resolves to itself"), experiment);
+    }));
+}
+
+/// The output of strace.
+pub fn read_strace(bytes: &[u8]) {
+    for skip_bad in [false, true] {
+        let options = StraceOptions { skip_bad, ..StraceOptions::default() };
+        let reader = Box::new(Cursor::new(bytes.to_vec()));
+        one_line(StraceTrace::read("fuzz", reader, &options).and_then(|mut trace| {
+            let mut batch = FileOperationBatch::default();
+            while trace.next_batch(&mut batch)? {
+                batch.verify();
+            }
+            Ok(())
+        }));
+    }
+}
+
+/// The recipe of a replay.
+pub fn read_recipe(bytes: &[u8]) {
+    in_a_file("fuzz.json", bytes, |path| one_line(Recipe::read(path).map(drop)));
+}
+
+/// A snapshot.
+pub fn read_snapshot(bytes: &[u8]) {
+    in_a_file("fuzz.parquet", bytes, |path| {
+        one_line(snapshot::columns::read(path).map(|snapshot| {
+            snapshot.check().expect("a snapshot keeps its promises");
+        }));
+    });
+}
+
+/// A workload.
+pub fn read_workload(bytes: &[u8]) {
+    in_a_file("fuzz.parquet", bytes, |path| {
+        one_line(WorkloadReader::open(path).and_then(|mut reader| reader.read_all()).map(drop));
+    });
+}
+
+/// A trace of file operations.
+pub fn read_file_operations(bytes: &[u8]) {
+    in_a_file("fuzz.parquet", bytes, |path| {
+        one_line(FileOperationTrace::open(path).and_then(|mut trace| {
+            let mut batch = FileOperationBatch::default();
+            while trace.next_batch(&mut batch)? {
+                batch.verify();
+            }
+            Ok(())
+        }));
+    });
+}
+
+/// A profile: the three files of one, the parts of the input between zero bytes.
+pub fn read_profile(bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["age_distribution.txt", "size_distribution.txt", "dir_distribution.txt"];
+    let mut parts = bytes.split(|byte| *byte == 0);
+    for name in names {
+        let part = parts.next().unwrap_or_default();
+        std::fs::write(folder.path().join(name), part).expect("room for the input");
+    }
+    one_line(Profile::read(folder.path()).map(drop));
+}
+
+/// A list of operations as a table of text.
+pub fn read_operation_list(bytes: &[u8]) {
+    in_a_file("fuzz.csv", bytes, |path| {
+        let parameters = HistoryParameters::default();
+        one_line(oplist::from_list(path, &parameters, Vec::new()).map(drop));
+    });
 }

@@ -24,6 +24,7 @@ mod hot;
 mod layout;
 mod map;
 mod measure;
+mod metadata_reads;
 mod neighbours;
 mod pieces;
 mod placement;

@@ -1,14 +1,20 @@
 //! Whether reorganising is likely to pay: the expected time to read all regular files on a device.
 //!
 //! Two ways to read: in a walk over the tree by names, and each file alone, the heads coming from
-//! anywhere. Three layouts: as the files lie; as if each were in one piece where it begins (what a
-//! defragmenter does); as if all lay one behind the other in the order of the walk (what copying
-//! them anew does, for the walk only). Data are taken to move at the rate of where they lie now in
-//! all three, so that only positioning differs. Reads are split where the file does not go on right
-//! behind, and nowhere else; what positioning costs stands in `read_costs`.
+//! anywhere. Three layouts: as the files lie; as if each were in one piece where it begins, if that
+//! saves time (what a defragmenter does); as if all lay one behind the other in the order of the
+//! walk (what copying them anew does, for the walk only). Data are taken to move at the rate of
+//! where they lie now in all three, so that only positioning differs. Reads are split where the file
+//! does not go on right behind, and nowhere else; what positioning costs stands in `read_costs`.
 //!
-//! It is an estimate: it knows no cache, no other load, no request size of the system, no angles.
-//! A test holds it against the mechanical model of the same device.
+//! A walk also reads directories and inodes (`metadata_reads`), each block once, and the heads
+//! return from there to the data. That costs the same in every layout, because reorganising files
+//! does not spare it: nothing saves more than the positioning between data. Hence no saving is
+//! below zero.
+//!
+//! It is an estimate: it knows no other load, no request size of the system, no angles over long
+//! ways, and of caches only that metadata stay in them. Tests hold it against the mechanical model
+//! of the same device.
 //!
 //! Cost: one pass over the extents.
 
@@ -18,6 +24,7 @@ use serde::Serialize;
 use crate::{AgeError, Snapshot};
 
 use super::measure::{FileMeasure, Measures};
+use super::metadata_reads::{MetadataReads, directory};
 use super::pieces::{Join, Pieces};
 use super::read_costs::ReadCosts;
 use super::tree::{Group, Tree};
@@ -59,6 +66,10 @@ pub struct Reorganising {
     pub bytes: u64,
     /// Time in which data move, the same in every layout, s.
     pub transfer_seconds: f64,
+    /// Reads of directories and inodes in a walk.
+    pub metadata_reads: u64,
+    /// Time for them in a walk, with the way there and back, the same in every layout, s.
+    pub metadata_seconds: f64,
     /// All files in a walk by names.
     pub walk: Walk,
     /// Each file alone.
@@ -133,9 +144,14 @@ struct Times {
     within_ns: u128,
     /// Positioning from the end of a file, as it lies, to the start of the next.
     between_ns: u128,
-    /// The same from where the file would end if it were in one piece.
-    between_whole_ns: u128,
+    /// What a defragmenter saves of both.
+    saved_whole_ns: u128,
     breaks: u64,
+    metadata_reads: u64,
+    /// Getting to directories and inodes, reading them, and returning to data.
+    metadata_ns: u128,
+    /// For each file alone: its inode, and from there to its data.
+    inodes_ns: u128,
     mean_positioning_ns: u64,
 }
 
@@ -144,6 +160,8 @@ struct Times {
 struct Before<'a> {
     measure: &'a FileMeasure,
     bytes: u64,
+    /// Positioning between its pieces.
+    within_ns: u64,
 }
 
 impl Times {
@@ -153,37 +171,104 @@ impl Times {
             mean_positioning_ns: costs.mean_positioning_ns(snapshot.facts.total_bytes),
             ..Self::default()
         };
+        let mut metadata = MetadataReads::new(snapshot);
         let mut before: Option<Before<'_>> = None;
-        for place in tree.groups.iter().flat_map(|group| in_name_order(snapshot, tree, *group)) {
-            let measure = &measures.files[place as usize];
-            if !measure.has_place() {
-                continue;
+        for group in &tree.groups {
+            let members = in_name_order(snapshot, tree, *group);
+            let placed = |place: &&u32| measures.files[**place as usize].has_place();
+            let Some(first) = members.iter().find(placed) else { continue };
+            let anchor = measures.files[*first as usize].first_bytes;
+            let mut heads = before.map(|before| before.measure.end_bytes);
+            let mut away = false;
+            let inode = snapshot.files[*first as usize].directory;
+            if metadata.must_read(inode) {
+                let at = metadata.place(inode, anchor);
+                times.read_metadata(&mut heads, at, metadata.block_bytes(), costs);
+                away = true;
             }
-            if let Some(before) = before {
-                times.go_on(before, measure, block_bytes, costs);
+            for piece in directory(snapshot, inode)
+                .into_iter()
+                .flat_map(|directory| Pieces::new(snapshot, directory, false))
+            {
+                times.read_metadata(&mut heads, piece.physical_bytes, piece.length_bytes, costs);
+                away = true;
             }
-            let bytes = times.read_pieces(snapshot, place, costs);
-            before = Some(Before { measure, bytes });
-            times.files += 1;
-            times.bytes += bytes;
+            for place in members {
+                let measure = &measures.files[place as usize];
+                if !measure.has_place() {
+                    continue;
+                }
+                let inode = snapshot.files[place as usize].inode;
+                let at = metadata.place(inode, anchor);
+                if metadata.must_read(inode) {
+                    times.read_metadata(&mut heads, at, metadata.block_bytes(), costs);
+                    away = true;
+                }
+                times.inodes_ns += u128::from(costs.transfer_ns(at, metadata.block_bytes()))
+                    + u128::from(costs.positioning_ns(
+                        at.saturating_add(metadata.block_bytes()),
+                        measure.first_bytes,
+                    ));
+                if let Some(before) = before {
+                    times.go_on(before, measure, block_bytes, away, costs);
+                }
+                if let Some(heads) = heads.filter(|_| away) {
+                    times.metadata_ns +=
+                        u128::from(costs.positioning_ns(heads, measure.first_bytes));
+                }
+                let (bytes, within_ns) = times.read_pieces(snapshot, place, costs);
+                before = Some(Before { measure, bytes, within_ns });
+                heads = Some(measure.end_bytes);
+                away = false;
+                times.files += 1;
+                times.bytes += bytes;
+            }
+        }
+        if let Some(last) = before {
+            times.saved_whole_ns += u128::from(last.within_ns);
         }
         times
     }
 
-    /// Goes from one file to the start of the next, in both layouts.
+    /// Reads `length_bytes` of metadata at `at`, the heads coming from `heads`, from anywhere if
+    /// nothing was read before.
+    fn read_metadata(
+        &mut self,
+        heads: &mut Option<u64>,
+        at: u64,
+        length_bytes: u64,
+        costs: &ReadCosts,
+    ) {
+        let way_ns = match *heads {
+            Some(heads) if heads == at => 0,
+            Some(heads) => costs.positioning_ns(heads, at),
+            // It is the start of the walk, which is counted.
+            None => 0,
+        };
+        self.metadata_reads += 1;
+        self.metadata_ns += u128::from(way_ns) + u128::from(costs.transfer_ns(at, length_bytes));
+        *heads = Some(at.saturating_add(length_bytes));
+    }
+
+    /// Goes from one file to the start of the next, in both layouts. If the heads are `away`, at
+    /// metadata, the way from there is counted with them.
     fn go_on(
         &mut self,
         before: Before<'_>,
         next: &FileMeasure,
         block_bytes: u64,
+        away: bool,
         costs: &ReadCosts,
     ) {
-        let Before { measure, bytes } = before;
-        let mut lies_ns = 0;
-        if !measure.is_followed_by(next, block_bytes) {
-            self.breaks += 1;
-            lies_ns = costs.positioning_ns(measure.end_bytes, next.first_bytes);
+        let Before { measure, bytes, within_ns } = before;
+        let follows = measure.is_followed_by(next, block_bytes);
+        self.breaks += u64::from(!follows);
+        if away {
+            self.saved_whole_ns += u128::from(within_ns);
+            return;
         }
+        let lies_ns =
+            if follows { 0 } else { costs.positioning_ns(measure.end_bytes, next.first_bytes) };
         let whole_ns = if measure.fragments > 1 {
             let end_bytes = measure.first_bytes + bytes.next_multiple_of(block_bytes);
             if end_bytes == next.first_bytes {
@@ -195,26 +280,30 @@ impl Times {
             lies_ns
         };
         self.between_ns += u128::from(lies_ns);
-        self.between_whole_ns += u128::from(whole_ns);
+        // What would take longer in one piece stays as it lies.
+        let saved_ns = within_ns.saturating_add(lies_ns).saturating_sub(whole_ns);
+        self.saved_whole_ns += u128::from(saved_ns);
     }
 
-    /// Reads the pieces of a file; gives their bytes.
-    fn read_pieces(&mut self, snapshot: &Snapshot, place: u32, costs: &ReadCosts) -> u64 {
+    /// Reads the pieces of a file; gives their bytes, and the time of positioning between them.
+    fn read_pieces(&mut self, snapshot: &Snapshot, place: u32, costs: &ReadCosts) -> (u64, u64) {
         let mut at = None;
-        let mut bytes = 0;
+        let (mut bytes, mut within_ns) = (0, 0_u64);
         for piece in Pieces::new(snapshot, &snapshot.files[place as usize], false) {
             if let Some(at) = at
                 && piece.join != Join::Behind
             {
                 self.breaks += 1;
-                self.within_ns += u128::from(costs.positioning_ns(at, piece.physical_bytes));
+                let way_ns = costs.positioning_ns(at, piece.physical_bytes);
+                within_ns = within_ns.saturating_add(way_ns);
             }
             let transfer_ns = costs.transfer_ns(piece.physical_bytes, piece.length_bytes);
             self.transfer_ns += u128::from(transfer_ns);
             bytes += piece.length_bytes;
             at = Some(piece.end_bytes());
         }
-        bytes
+        self.within_ns += u128::from(within_ns);
+        (bytes, within_ns)
     }
 
     fn told(&self, device: &DeviceParameters, costs: &ReadCosts) -> Reorganising {
@@ -222,10 +311,11 @@ impl Times {
             0 => 0,
             _ => u128::from(self.mean_positioning_ns),
         };
-        let starts_ns = u128::from(self.mean_positioning_ns) * u128::from(self.files);
-        let lies_ns = start_ns + self.transfer_ns + self.within_ns + self.between_ns;
-        let defragmented_ns = start_ns + self.transfer_ns + self.between_whole_ns;
-        let rewritten_ns = start_ns + self.transfer_ns;
+        let starts_ns =
+            u128::from(self.mean_positioning_ns) * u128::from(self.files) + self.inodes_ns;
+        let rewritten_ns = start_ns + self.transfer_ns + self.metadata_ns;
+        let lies_ns = rewritten_ns + self.within_ns + self.between_ns;
+        let defragmented_ns = lies_ns - self.saved_whole_ns;
         let alone_ns = starts_ns + self.transfer_ns + self.within_ns;
         let alone_whole_ns = starts_ns + self.transfer_ns;
         let defragmenting_gain_pct = gain_pct(lies_ns, defragmented_ns);
@@ -239,6 +329,8 @@ impl Times {
             files: self.files,
             bytes: self.bytes,
             transfer_seconds: seconds(self.transfer_ns),
+            metadata_reads: self.metadata_reads,
+            metadata_seconds: seconds(self.metadata_ns),
             walk: Walk {
                 breaks: self.breaks,
                 as_they_lie_seconds: seconds(lies_ns),

@@ -148,11 +148,12 @@ fn search(samples: &[(f64, f64)], range: f64) -> (f64, f64, f64) {
         let (mut sine, mut cosine) = (0.0, 0.0);
         for (time, turns) in samples {
             let angle = std::f64::consts::TAU * (turns - rate * time);
-            sine += angle.sin();
-            cosine += angle.cos();
+            let (of_sine, of_cosine) = libm::sincos(angle);
+            sine += of_sine;
+            cosine += of_cosine;
         }
         let length = (sine * sine + cosine * cosine).sqrt() / samples.len() as f64;
-        (length, sine.atan2(cosine) / std::f64::consts::TAU)
+        (length, libm::atan2(sine, cosine) / std::f64::consts::TAU)
     };
     // Four points to the width of a peak, then ever finer around the best.
     let mut step = 0.25 / last.max(1.0);

@@ -1,5 +1,7 @@
 //! Laying out what was there before the first request.
 
+use std::ops::Range;
+
 use super::log::Log;
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
@@ -39,20 +41,22 @@ impl<P: Placement> Log<P> {
     }
 
     /// Puts `blocks` on the empty log in chunks of `chunk_blocks` that lie evenly (Matthews 1999,
-    /// §6.3), so that all segments but those kept free are partly full.
+    /// §6.3), so that all segments but those kept free are partly full. Of several zones each keeps
+    /// free what is its share of the slots.
     ///
     /// # Errors
     /// If there is no room.
     ///
     /// # Panics
-    /// If one of the blocks exists already, or the log is not empty or has several zones.
+    /// If one of the blocks exists already, or the log is not empty.
     pub fn fragment(&mut self, blocks: &[u32], chunk_blocks: u32) -> Result<(), LogError> {
         let shape = self.table.shape.clone();
-        assert!(shape.zones() == 1 && self.live_blocks == 0, "only an empty log is fragmented");
-        let kept = self.setting.reserve_segments + self.open.len() as u32;
-        let segments = shape.segments().saturating_sub(kept);
-        let segment_blocks = shape.segment_blocks(0);
-        let room = u64::from(segments) * u64::from(segment_blocks);
+        assert!(self.live_blocks == 0, "only an empty log is fragmented");
+        let used = self.fragmented_segments();
+        let zone_room = |(zone, segments): (usize, &Range<u32>)| {
+            segments.len() as u64 * u64::from(shape.zone(zone).segment_blocks)
+        };
+        let room: u64 = used.iter().enumerate().map(zone_room).sum();
         let chunks = even_chunks(room, blocks.len() as u64, chunk_blocks);
         let places: Vec<u64> =
             chunks.flat_map(|(first, length)| first..first + u64::from(length)).collect();
@@ -62,14 +66,15 @@ impl<P: Placement> Log<P> {
             return Err(LogError::Full { live: blocks.len() as u64, capacity });
         }
         let mut placed = places.iter().zip(blocks).peekable();
-        self.free[0].drain(..segments as usize).for_each(drop);
-        for segment in 0..segments {
+        for (free, segments) in self.free.iter_mut().zip(&used) {
+            free.drain(..segments.len()).for_each(drop);
+        }
+        let mut base = 0;
+        for segment in used.into_iter().flatten() {
             let (first, end) = self.table.bounds(segment);
             self.table.opened[segment as usize] = self.clock;
-            let base = u64::from(segment) * u64::from(segment_blocks);
-            while let Some((place, block)) =
-                placed.next_if(|(place, _)| **place < base + u64::from(segment_blocks))
-            {
+            let after = base + u64::from(end - first);
+            while let Some((place, block)) = placed.next_if(|(place, _)| **place < after) {
                 let slot = first + (place - base) as u32;
                 assert_eq!(self.map[*block as usize], NONE, "block {block} is there already");
                 self.clock += 1;
@@ -81,6 +86,7 @@ impl<P: Placement> Log<P> {
                 self.block_times.written(*block, self.clock);
                 self.live_blocks += 1;
             }
+            base = after;
             self.written_slots += u64::from(end - first);
             self.table.youngest[segment as usize] = self.clock;
             self.table.sealed[segment as usize] = self.clock;
@@ -91,5 +97,21 @@ impl<P: Placement> Log<P> {
             }
         }
         Ok(())
+    }
+
+    /// The segments of each zone that fragmenting fills: all but its share of those kept free.
+    fn fragmented_segments(&self) -> Vec<Range<u32>> {
+        let shape = &self.table.shape;
+        let kept = u128::from(self.setting.reserve_segments) + self.open.len() as u128;
+        let kept_slots = kept * u128::from(shape.segment_blocks_max());
+        let zone_segments = |zone| {
+            let segments = shape.segments_of_zone(zone);
+            let slots = segments.len() as u128 * u128::from(shape.zone(zone).segment_blocks);
+            let share = (kept_slots * slots).div_ceil(u128::from(shape.capacity_blocks()));
+            let kept = share.div_ceil(u128::from(shape.zone(zone).segment_blocks));
+            let used = (segments.len() as u128).saturating_sub(kept);
+            segments.start..segments.start + used as u32
+        };
+        (0..shape.zones()).map(zone_segments).collect()
     }
 }

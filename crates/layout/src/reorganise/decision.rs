@@ -124,7 +124,7 @@ fn cleaning_relief(live: f64) -> f64 {
     if live <= 0.0 || live >= 1.0 {
         return if live <= 0.0 { 1.0 } else { 0.0 };
     }
-    let mean = (-live - 2.0 * (1.0 - live).ln()) / live;
+    let mean = (-live - 2.0 * libm::log(1.0 - live)) / live;
     mean * (1.0 - live) / (1.0 + live)
 }
 

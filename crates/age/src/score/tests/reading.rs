@@ -1,5 +1,6 @@
 //! The expected time of reading: against the mechanical model of the same device, and by hand.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use agewell_core::{
@@ -9,7 +10,7 @@ use agewell_core::{
 use agewell_disk::{Device, DeviceModel, DeviceParameters};
 
 use super::{BLOCK, Maker, extent};
-use crate::score::{Reorganising, Verdict, reorganising};
+use crate::score::{PAYS_PCT, Reorganising, Verdict, reorganising};
 use crate::{FileKind, Snapshot};
 
 /// Our estimate may differ so much from the mechanical model where nothing about the angles is
@@ -25,12 +26,37 @@ fn estimate(snapshot: &Snapshot, device: &DeviceParameters) -> Reorganising {
     reorganising(snapshot, device).expect("the snapshot is sound")
 }
 
+/// Inodes of a group in these tests, 256 bytes each as of `mkfs.ext4`.
+const INODES_PER_GROUP: u64 = 1024;
+/// Bytes of a group in these tests.
+const GROUP_BYTES: u64 = 8 << 20;
+
+/// A file system of so many blocks whose groups have inodes, numbered from 0.
+fn maker(blocks: u64) -> Maker {
+    let mut maker = Maker::new(blocks);
+    let facts = &mut maker.snapshot.facts;
+    facts.group_bytes = GROUP_BYTES;
+    facts.parameters.insert("inodes_per_group".to_owned(), INODES_PER_GROUP.to_string());
+    maker
+}
+
 /// The files one after another on the mechanical model, a request a piece, each issued when the one
-/// before is done, s.
+/// before is done, and before it the block of its inode if it was not read before, s.
 fn simulated_seconds(snapshot: &Snapshot, device: &DeviceParameters) -> f64 {
     let mut model = DeviceModel::new(device);
     let mut requests: Vec<(u64, u64)> = Vec::new();
-    for file in snapshot.files.iter().filter(|file| file.kind == FileKind::Regular) {
+    let mut blocks = BTreeSet::new();
+    let inodes_per_block = BLOCK / 256;
+    let first_group_bytes = snapshot.facts.first_group_bytes;
+    for file in &snapshot.files {
+        if blocks.insert(file.inode / inodes_per_block) {
+            let group = file.inode / INODES_PER_GROUP;
+            let within = file.inode % INODES_PER_GROUP / inodes_per_block * BLOCK;
+            requests.push((first_group_bytes + group * GROUP_BYTES + within, BLOCK));
+        }
+        if file.kind != FileKind::Regular {
+            continue;
+        }
         for extent in snapshot.extents_of(file) {
             match requests.last_mut() {
                 Some((start, length)) if *start + *length == extent.physical_bytes => {
@@ -64,7 +90,7 @@ fn tree(device: &DeviceParameters, run: u64, blocks_max: u64, spread_share: f64)
     let mut stream = RandomStreams::new(7).stream("reading");
     let blocks = device.capacity_sectors * SECTOR_BYTES / BLOCK;
     let spread = ((blocks as f64 * spread_share) as u64).max(blocks_max * 2);
-    let mut maker = Maker::new(blocks);
+    let mut maker = maker(blocks);
     let mut next = 0;
     for _ in 0..1500 {
         let size = 1 + uniform_below(&mut stream, blocks_max);
@@ -115,7 +141,10 @@ fn the_estimate_is_near_the_mechanical_model() {
 /// Files of twenty pieces of `run` blocks, `gap` blocks between them; any up to as many if `mixed`.
 fn gappy(device: &DeviceParameters, run: u64, gap: u64, mixed: bool) -> Snapshot {
     let mut stream = RandomStreams::new(9).stream("gaps");
-    let mut maker = Maker::new(device.capacity_sectors * SECTOR_BYTES / BLOCK);
+    let blocks = device.capacity_sectors * SECTOR_BYTES / BLOCK;
+    let mut maker = maker(blocks);
+    // Far from the data: what a drive reads ahead behind inodes must not meet them.
+    maker.snapshot.facts.first_group_bytes = blocks / 2 * BLOCK;
     let mut next = 0;
     for _ in 0..100 {
         let mut pieces = Vec::new();
@@ -173,18 +202,67 @@ fn a_simple_device_pays_its_access_time_a_break() {
     maker.file(&[extent(0, 200, 10), extent(10, 300, 10)]);
     let told = estimate(&maker.snapshot, &device);
     let transfer = 40.0 * BLOCK as f64 / 5e6;
+    // One block holds all inodes; it is read first, and the heads return from it.
+    let inode = BLOCK as f64 / 5e6;
     let near = |value: f64, expected: f64| assert!((value - expected).abs() < 1e-6, "{value}");
     near(told.transfer_seconds, transfer);
-    near(told.walk.as_they_lie_seconds, transfer + 4.0 * 0.015);
-    near(told.walk.defragmented_seconds, transfer + 2.0 * 0.015);
-    near(told.walk.rewritten_seconds, transfer + 0.015);
-    near(told.alone.as_they_lie_seconds, transfer + 4.0 * 0.015);
-    near(told.alone.defragmented_seconds, transfer + 2.0 * 0.015);
+    assert_eq!(told.metadata_reads, 1);
+    near(told.metadata_seconds, inode + 0.015);
+    near(told.walk.as_they_lie_seconds, transfer + inode + 5.0 * 0.015);
+    near(told.walk.defragmented_seconds, transfer + inode + 3.0 * 0.015);
+    near(told.walk.rewritten_seconds, transfer + inode + 2.0 * 0.015);
+    near(told.alone.as_they_lie_seconds, transfer + 2.0 * inode + 6.0 * 0.015);
+    near(told.alone.defragmented_seconds, transfer + 2.0 * inode + 4.0 * 0.015);
     assert_eq!((told.walk.breaks, told.files), (3, 2));
     assert_eq!(told.rewriting_verdict, Verdict::LikelyToPay);
     // Read once and written once, over what a walk then saves.
     let rewriting = told.walk.as_they_lie_seconds + told.walk.rewritten_seconds;
     near(told.walks_to_pay.expect("it saves something"), rewriting / (3.0 * 0.015));
+}
+
+/// A tree as `mke2fs -d` leaves it: a file or two in each of many directories, in the order in which
+/// they were listed. Most of a walk is inodes and directories, which no reorganising spares.
+#[test]
+fn a_fresh_tree_of_small_directories_is_hardly_worth_rewriting() {
+    let device = device("seagate-st2000dm006");
+    let mut maker = maker(device.capacity_sectors * SECTOR_BYTES / BLOCK);
+    let mut stream = RandomStreams::new(3).stream("fresh");
+    let mut place = 100;
+    for _ in 0..400 {
+        let inode = maker.snapshot.files.len() as u64 + 2;
+        // Inodes of directories are spread over the groups; those of their files lie beside them.
+        let _ = maker.add(2, FileKind::Directory, BLOCK, &[extent(0, place, 1)]);
+        place += 1 + uniform_below(&mut stream, 4000);
+        for _ in 0..=uniform_below(&mut stream, 2) {
+            let _ = maker.add(inode, FileKind::Regular, BLOCK, &[extent(0, place, 1)]);
+            place += 1;
+        }
+    }
+    let told = estimate(&maker.snapshot, &device);
+    assert!(told.metadata_reads >= 400, "{}", told.metadata_reads);
+    assert!(told.metadata_seconds > told.walk.as_they_lie_seconds / 2.0, "{told:?}");
+    assert!((0.0..PAYS_PCT).contains(&told.walk.rewriting_gain_pct), "{told:?}");
+    assert_ne!(told.rewriting_verdict, Verdict::LikelyToPay);
+}
+
+/// Pieces whose ends meet the next file, so that making one piece tears what was together.
+#[test]
+fn no_saving_is_below_zero() {
+    for name in ["seagate-st32430n", "seagate-st2000dm006", "matthews-baseline"] {
+        let device = device(name);
+        let mut maker = maker(device.capacity_sectors * SECTOR_BYTES / BLOCK);
+        for number in 0..200 {
+            let first = 100 + number * 20;
+            maker.file(&[extent(0, 50_000 - number * 97, 1), extent(1, first, 10)]);
+            maker.file(&[extent(0, first + 10, 10)]);
+        }
+        let told = estimate(&maker.snapshot, &device);
+        for gain in
+            [told.walk.defragmenting_gain_pct, told.walk.rewriting_gain_pct, told.alone.gain_pct]
+        {
+            assert!((0.0..=100.0).contains(&gain), "{name}: {told:?}");
+        }
+    }
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn is_in_turn(counts: impl Iterator<Item = f64> + Clone) -> bool {
     let blocks = counts.clone().count().max(1) as f64;
     let mean = counts.clone().sum::<f64>() / blocks;
     let pairs: f64 = counts.map(|count| count * (count - 1.0)).sum();
-    let error = ((4.0 * mean.powi(3) + 2.0 * mean * mean) / blocks).sqrt();
+    let error = ((4.0 * mean * mean * mean + 2.0 * mean * mean) / blocks).sqrt();
     pairs / blocks < mean * mean - ERRORS * error
 }
 
@@ -203,7 +203,7 @@ fn is_in_turn(counts: impl Iterator<Item = f64> + Clone) -> bool {
 /// often is missing from a part with the chance that each of its writes went elsewhere.
 fn distinct_by_chance(counts: &[u32]) -> f64 {
     let parts = f64::from(PARTS);
-    let parts_with = |count: u32| parts * (1.0 - (1.0 - 1.0 / parts).powf(f64::from(count)));
+    let parts_with = |count: u32| parts * (1.0 - libm::pow(1.0 - 1.0 / parts, f64::from(count)));
     counts.iter().filter(|count| **count > 0).map(|count| parts_with(*count)).sum()
 }
 

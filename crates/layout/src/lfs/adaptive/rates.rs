@@ -56,16 +56,17 @@ impl Rates {
         // Of Poisson draws around one rate, the mean of n (n - 1) is the square of that of n.
         let (mean, pairs) = (moment(|count| count), moment(|count| count * (count - 1.0)));
         let excess = pairs - mean * mean;
-        let error = ((4.0 * mean.powi(3) + 2.0 * mean * mean) / total.max(1.0)).sqrt();
+        let error = ((4.0 * mean * mean * mean + 2.0 * mean * mean) / total.max(1.0)).sqrt();
         if excess <= ERRORS * error {
             return Self { rates: vec![mean], cumulative: vec![vec![1.0]; COUNTS] };
         }
         let least = LEAST_RATE.min(mean * LEAST_SHARE);
         let most = 1.5 * COUNTS as f64;
-        let step = (most / least).powf(1.0 / (RATES - 1) as f64);
-        let rates: Vec<f64> = (0..RATES).map(|place| least * step.powf(place as f64)).collect();
+        let step = libm::pow(most / least, 1.0 / (RATES - 1) as f64);
+        let rates: Vec<f64> =
+            (0..RATES).map(|place| least * libm::pow(step, place as f64)).collect();
         let shape = mean * mean / excess;
-        let gamma = |rate: &f64| (shape * ((rate / mean).ln() - rate / mean)).exp();
+        let gamma = |rate: &f64| libm::exp(shape * (libm::log(rate / mean) - rate / mean));
         let begin = normalized(rates.iter().map(gamma).collect());
         let likelihoods: Vec<Vec<f64>> =
             (0..COUNTS).map(|count| likelihood(count, &rates)).collect();
@@ -109,9 +110,9 @@ fn maximized(mut shares: Vec<f64>, likelihoods: &[Vec<f64>], blocks: &[f64; COUN
 
 /// The likelihood of each rate given a count, over that of the likeliest.
 fn likelihood(count: usize, rates: &[f64]) -> Vec<f64> {
-    let logarithm = |rate: &f64| count as f64 * rate.ln() - rate;
+    let logarithm = |rate: &f64| count as f64 * libm::log(*rate) - rate;
     let most = rates.iter().map(logarithm).fold(f64::NEG_INFINITY, f64::max);
-    rates.iter().map(|rate| (logarithm(rate) - most).exp()).collect()
+    rates.iter().map(|rate| libm::exp(logarithm(rate) - most)).collect()
 }
 
 /// Shares of the rates among blocks of the count that `likelihood` belongs to.

@@ -37,8 +37,8 @@
 //!
 //! Cost: six bytes a block; a user write touches its block's state and those of two neighbours in
 //! turn. A new division sixteen times a round takes some 0.1 ms. Nothing is allocated after
-//! construction. Logarithms and exponentials decide placements, so that results are the same
-//! wherever the platform's mathematical functions are.
+//! construction. Logarithms and exponentials decide placements; they are those of `libm`, which are
+//! the same on every platform.
 
 mod division;
 mod mortality;
@@ -66,6 +66,8 @@ const FIRST_SHARE: f64 = 0.05;
 const FIRST_PRICE: f64 = 6.0;
 /// Where the price may go: uniform updates show 0.007 at 20 % utilization and 20,000 at 99.5 %.
 const PRICE_BOUNDS: (f64, f64) = (1e-3, 1e5);
+/// Their natural logarithms.
+const LOG_PRICE_BOUNDS: (f64, f64) = (-6.907_755_278_982_137, 11.512_925_464_970_229);
 /// Weight of the newest victim in the price; chosen by us: about 500 victims are remembered.
 const PRICE_WEIGHT: f64 = 0.002;
 /// Step of the rounding sequence: 2^16 over the golden ratio, odd, so that sixteen bits are met
@@ -114,7 +116,7 @@ impl LifeTable {
             mortality: Mortality::new(),
             division: Division::new(logs),
             log: Box::new(Mortality::table(0)),
-            log_price: FIRST_PRICE.ln(),
+            log_price: libm::log(FIRST_PRICE),
             period_writes: 0,
             period: LEAST_PERIOD,
             hand: 0,
@@ -175,12 +177,12 @@ impl LifeTable {
         self.mortality.set_round(round);
         // The hand comes by once in blocks / VISITS writes.
         let rounds = self.count.len() as f64 / VISITS as f64 / round as f64;
-        let lost = -(-rounds / FORGET_ROUNDS).exp_m1();
+        let lost = -libm::expm1(-rounds / FORGET_ROUNDS);
         self.decay = (lost * 65_536.0) as u32;
     }
 
     fn divide(&mut self) {
-        let price = self.log_price.exp();
+        let price = libm::exp(self.log_price);
         self.mortality.compute_rates(price);
         self.division.clear();
         for (share, rate) in self.mortality.states() {
@@ -236,19 +238,31 @@ impl Placement for LifeTable {
 
     fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
         let share = f64::from(segment.live) / f64::from(segment.blocks);
-        let gain = (1.0 - share) / share + share.ln();
+        let log_share = libm::log(share);
+        let gain = (1.0 - share) / share + log_share;
         if !(gain.is_finite() && gain > 0.0) {
             return;
         }
         let age = clock + 1 - Renewal::written_at(segment.opened, segment.sealed);
-        let rate_a_round = -share.ln() / age as f64 * self.live_blocks as f64;
-        let shown = (rate_a_round / gain).max(PRICE_BOUNDS.0).ln();
+        let rate_a_round = -log_share / age as f64 * self.live_blocks as f64;
+        let shown = libm::log((rate_a_round / gain).max(PRICE_BOUNDS.0));
         self.log_price += PRICE_WEIGHT * (shown - self.log_price);
-        self.log_price = self.log_price.clamp(PRICE_BOUNDS.0.ln(), PRICE_BOUNDS.1.ln());
+        self.log_price = self.log_price.clamp(LOG_PRICE_BOUNDS.0, LOG_PRICE_BOUNDS.1);
     }
 
     fn deleted(&mut self, block: u32, _clock: u64) {
         let count = std::mem::take(&mut self.count[block as usize]);
         self.live_blocks -= u64::from(count > 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logarithms_are_those_of_the_bounds() {
+        let logarithms = (libm::log(PRICE_BOUNDS.0), libm::log(PRICE_BOUNDS.1));
+        assert_eq!(LOG_PRICE_BOUNDS, logarithms);
     }
 }

@@ -47,7 +47,7 @@ pub struct Renewal {
 /// after `age` at a constant rate.
 fn deaths_and_exposure(live: u32, blocks: u32, age: u64) -> (f64, f64) {
     let deaths = f64::from(blocks - live);
-    let logarithm = (f64::from(blocks) / f64::from(live)).ln();
+    let logarithm = libm::log(f64::from(blocks) / f64::from(live));
     (deaths, deaths * (age + 1) as f64 / logarithm)
 }
 
@@ -101,7 +101,7 @@ impl Renewal {
             return 0.0;
         }
         let share = f64::from(live) / f64::from(blocks);
-        let gain = (1.0 - share) / share + share.ln();
+        let gain = (1.0 - share) / share + libm::log(share);
         let (deaths, exposure) = deaths_and_exposure(live, blocks, age);
         let (prior_deaths, prior_exposure) = self.prior();
         gain * (exposure + prior_exposure) / (deaths + prior_deaths)

@@ -69,7 +69,7 @@ impl Division {
 
     /// The band of `relative_rate`: deaths a block in as many writes as there are live blocks.
     fn band(relative_rate: f64) -> usize {
-        let octave = TOP_OCTAVE - relative_rate.log2();
+        let octave = TOP_OCTAVE - libm::log2(relative_rate);
         // Casting saturates, also at infinity.
         ((octave * OCTAVE_BANDS) as usize).min(BANDS - 1)
     }
@@ -104,12 +104,12 @@ impl Division {
 
     fn sum_costs(&mut self, price: f64) {
         for (index, before) in self.before.iter_mut().enumerate() {
-            let age = ((index as f64 - AGES_BELOW_PRICE) * AGE_OCTAVES).exp2() / price;
+            let age = libm::exp2((index as f64 - AGES_BELOW_PRICE) * AGE_OCTAVES) / price;
             for band in 0..BANDS {
                 let mut cost = 0.0;
                 if self.blocks[band] > 0.0 {
                     let rate = self.deaths[band] / self.blocks[band];
-                    let writes = self.deaths[band] / -(-rate * age).exp_m1();
+                    let writes = self.deaths[band] / -libm::expm1(-rate * age);
                     cost = (1.0 + price * age) * writes;
                 }
                 before[band + 1] = before[band] + cost;

@@ -69,7 +69,7 @@ fn count_group(sixteenths: u16) -> usize {
 
 /// Rounds from the beginning of age group `group` to its end; the oldest has none.
 fn width_rounds(group: usize) -> f64 {
-    let end = OLDEST_FROM_ROUNDS * (group as f64 + 2.0 - AGE_GROUPS as f64).exp2();
+    let end = OLDEST_FROM_ROUNDS * libm::exp2(group as f64 + 2.0 - AGE_GROUPS as f64);
     if group == 0 { end } else { end / 2.0 }
 }
 
@@ -91,7 +91,7 @@ impl Mortality {
         let oldest_from = OLDEST_FROM_ROUNDS * live_blocks as f64;
         self.age_from = array::from_fn(|group| {
             // Casting saturates.
-            (oldest_from * (group as f64 + 2.0 - AGE_GROUPS as f64).exp2()) as u32
+            (oldest_from * libm::exp2(group as f64 + 2.0 - AGE_GROUPS as f64)) as u32
         });
     }
 
@@ -154,7 +154,7 @@ impl Mortality {
                     continue;
                 }
                 let after = |width: f64, next: f64| {
-                    let stays = (-ends * width).exp();
+                    let stays = libm::exp(-ends * width);
                     rate / ends * (1.0 - stays) + stays * next
                 };
                 // A block met in a group is halfway through it; one just written is at its start.
