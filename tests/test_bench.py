@@ -111,6 +111,30 @@ def test_hot_files_by_their_times(place: Path) -> None:
     assert measured.record["hot_files"] == 3
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root empties the caches of the system")
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_caches_of_the_system_are_emptied_only_when_asked(place: Path, *, asked: bool) -> None:
+    """`drop_caches` of /proc counts in vmstat (`drop_pagecache`, `drop_slab`)."""
+
+    def dropped() -> int:
+        vmstat = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+        return int(vmstat["drop_slab"])
+
+    before = dropped()
+    options = ["--drop-system-caches"] if asked else []
+    done = run(place, "--sizes", "1 KiB", "--bytes", "64 KiB", "-r", "1", *options)
+    assert (dropped() > before) == asked
+    assert ("all caches of the system were emptied" in done.stderr) == asked
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may empty the caches of the system")
+def test_who_may_not_empty_the_caches_of_the_system_is_told_before_the_work(place: Path) -> None:
+    done = run(place, "--bytes", "64 KiB", "--drop-system-caches", check=False)
+    assert done.returncode == 1
+    assert "run it as root, or leave out --drop-system-caches" in done.stderr
+    assert not any(place.iterdir())
+
+
 def test_a_device_is_read(tmp_path: Path, place: Path) -> None:
     """Past the cache; an image stands for it where the file system allows that."""
     image = tmp_path / "image"

@@ -6,13 +6,14 @@ import json
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import agewell as api
 import chromium
-from agewell import drawing
+from agewell import drawing, score_charts
 from agewell.errors import InputError
 from agewell.page import Cell, Highlight, Page, PageTable, Section, render
 from agewell.plot import Curve, Plot
@@ -225,6 +226,33 @@ def test_an_inline_picture_takes_the_colours_of_the_page() -> None:
     assert all(name.startswith("figure-00-") for name in identifiers)
     for target in re.findall(r'(?:href="#|url\(#)([^")]+)', text):
         assert target in identifiers
+
+
+def _plot_of(*names: str) -> Plot:
+    return replace(PLOT, curves=[Curve(name, [0, 1], [0, 1]) for name in names])
+
+
+def test_a_name_has_one_colour_on_a_page_and_a_colour_one_name() -> None:
+    plots = [_plot_of("reads", "writes"), _plot_of("writes", "moves"), _plot_of("", "reads")]
+    assert drawing.places_of(plots) == {"reads": 0, "writes": 1, "moves": 2}
+    section = Section(identifier="a", title="A", plots=plots)
+    text = render(Page(title="T", subtitle="", sections=[section]))
+    body = text[text.index("<main>") :]
+    assert all(f"var(--series-{place})" in body for place in (1, 2, 3))
+    assert "var(--series-4)" not in body
+    assert "var(--alone)" in body
+
+
+def test_names_of_one_plot_share_no_colour_where_a_page_has_more_names_than_colours() -> None:
+    many = [_plot_of(*(f"{group}-{each}" for each in range(4))) for group in range(8)]
+    places = drawing.places_of(many)
+    for plot in many:
+        assert len({places[curve.label] for curve in plot.curves}) == len(plot.curves)
+    assert set(places.values()) == set(range(len(drawing.SERIES)))
+
+
+def test_the_map_of_a_score_has_no_colour_of_a_series() -> None:
+    assert not {colour for _, _, colour in score_charts._MAP_PARTS} & set(drawing.SERIES)
 
 
 def test_curves_of_unequal_columns_are_refused() -> None:

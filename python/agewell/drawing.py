@@ -1,8 +1,10 @@
 """How plots look: one palette, one set of axes, as PNG and SVG files and inside a page.
 
-Series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people with any of
-the common colour vision deficiencies tell apart; lines also differ in dash, so that a print in grey
-can be read.
+The first six series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people
+with any of the common colour vision deficiencies tell apart, the others are after Tol ("Colour
+Schemes", 2021, muted); lines also differ in dash, so that a print in grey can be read.
+Plots that are read together (`places_of`) give each name one colour, and each colour one name for
+as long as there are colours.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,12 @@ QUIET = "#8b919a"
 """Baselines and published curves."""
 GRID = "#dfe2e6"
 PAPER = "#ffffff"
-SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+ALONE = "#566474"
+"""A curve without a name, the only one of its plot."""
+SERIES = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
+    *("#332288", "#882255", "#999933", "#117733", "#aa4499", "#661100", "#44aa99", "#888800"),
+)
 
 _DASHES: tuple[Any, ...] = (
     "solid",
@@ -50,6 +57,7 @@ _THEME_VARIABLES = {
     QUIET: "var(--quiet)",
     GRID: "var(--grid)",
     PAPER: "var(--paper)",
+    ALONE: "var(--alone)",
     **{colour: f"var(--series-{place})" for place, colour in enumerate(SERIES, start=1)},
 }
 
@@ -88,24 +96,55 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-def save(plot: Plot, directory: Path) -> list[Path]:
+def places_of(plots: Iterable[Plot]) -> dict[str, int]:
+    """The place in the palette of every name in plots that are read together.
+
+    A name has one colour in all of them. Two names share a colour only when there are more names
+    than colours, and then never two names of one plot, unless it has that many itself.
+    """
+    together = [_names(plot) for plot in plots]
+    places: dict[str, int] = {}
+    for names in together:
+        for name in names:
+            if name in places:
+                continue
+            others = {other for with_it in together if name in with_it for other in with_it}
+            beside = [place for other, place in places.items() if other in others]
+            used = list(places.values())
+            places[name] = min(
+                range(len(SERIES)),
+                key=lambda place: (beside.count(place), used.count(place), place),
+            )
+    return places
+
+
+def _names(plot: Plot) -> list[str]:
+    return [curve.label for curve in plot.curves if curve.emphasis and curve.label]
+
+
+def save(plot: Plot, directory: Path, places: Mapping[str, int] | None = None) -> list[Path]:
     """Write `<name>.png` and `<name>.svg` of a plot; the same plot gives the same bytes.
+
+    Args:
+        plot: What to draw.
+        directory: Where to.
+        places: From `places_of`, if the plot is read together with others.
 
     Raises:
         RunError: The folder cannot be written.
     """
     paths = [directory / f"{plot.name}.png", directory / f"{plot.name}.svg"]
     with style(plot.name):
-        figure = _figure(plot, with_title=True)
+        figure = _figure(plot, places, with_title=True)
         for path in paths:
             save_figure(figure, path)
     return paths
 
 
-def inline_svg(plot: Plot) -> str:
+def inline_svg(plot: Plot, places: Mapping[str, int] | None = None) -> str:
     """The plot as SVG text for an HTML page, in the page's theme colours, without its title."""
     with style(plot.name):
-        return inline_figure(_figure(plot, with_title=False), plot.name, plot.title)
+        return inline_figure(_figure(plot, places, with_title=False), plot.name, plot.title)
 
 
 def inline_figure(figure: Figure, name: str, title: str) -> str:
@@ -141,14 +180,14 @@ def style(name: str) -> Any:
     return mpl.rc_context(settings)
 
 
-def _figure(plot: Plot, *, with_title: bool) -> Figure:
+def _figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool) -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
     axes: Axes = figure.add_subplot()
     bars = [curve for curve in plot.curves if curve.style == "bars"]
     heights: dict[float, float] = {}
-    for place, (curve, colour, dash) in enumerate(_coloured(plot)):
+    for place, (curve, colour, dash) in enumerate(_coloured(plot, places)):
         if curve.style == "bars":
             _draw_bars(axes, curve, colour, bars.index(curve), len(bars), plot.y_scale == "linear")
         elif curve.style == "stacked":
@@ -170,17 +209,15 @@ def _figure(plot: Plot, *, with_title: bool) -> Figure:
     return figure
 
 
-def _coloured(plot: Plot) -> list[tuple[Curve, str, Any]]:
+def _coloured(plot: Plot, places: Mapping[str, int] | None) -> list[tuple[Curve, str, Any]]:
     """Every curve with its colour and dash; baselines take no colour from the others."""
+    places = places_of([plot]) if places is None else places
     coloured: list[tuple[Curve, str, Any]] = []
-    used = 0
     for curve in plot.curves:
-        if curve.emphasis:
-            colour = SERIES[used % len(SERIES)]
-            dash = _DASHES[used % len(_DASHES)]
-            used += 1
-        else:
-            colour, dash = QUIET, "solid"
+        colour, dash = (ALONE if curve.emphasis else QUIET), _DASHES[0]
+        if curve.emphasis and curve.label:
+            place = places[curve.label]
+            colour, dash = SERIES[place], _DASHES[place % len(_DASHES)]
         coloured.append((curve, colour, (0, (4, 2)) if curve.dashed else dash))
     return coloured
 

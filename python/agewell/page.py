@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import jinja2
@@ -122,7 +123,8 @@ def render(page: Page) -> str:
     text: str = template.render(
         page=page,
         series_colours=drawing.SERIES,
-        inline_svg=drawing.inline_svg,
+        alone_colour=drawing.ALONE,
+        inline_svg=partial(drawing.inline_svg, places=_places(page)),
         version=__version__,
     )
     # Names of files are any bytes; a page is UTF-8.
@@ -143,8 +145,14 @@ def write(page: Page, path: Path) -> list[Path]:
         RunError: A file cannot be written.
     """
     written = [path]
+    places = _places(page)
     for section in page.sections:
         for plot in section.plots:
-            written += drawing.save(plot, path.parent / "plots")
+            written += drawing.save(plot, path.parent / "plots", places)
     files.write_text(path, render(page))
     return written
+
+
+def _places(page: Page) -> dict[str, int]:
+    """One colour for one name on the whole page."""
+    return drawing.places_of(plot for section in page.sections for plot in section.plots)

@@ -29,15 +29,15 @@ _LABEL_CHARACTERS = 30
 
 _MAP_PARTS = (
     ("free_bytes", "free", "#e8ebef"),
-    ("whole_file_bytes", "files in one piece", "#0072b3"),
-    ("long_piece_bytes", "pieces of 1 MiB or more", "#56b4ea"),
-    ("short_piece_bytes", "shorter pieces", "#d55e01"),
-    ("other_bytes", "other: metadata, not in the tree", "#8b919b"),
+    ("whole_file_bytes", "files in one piece", "#5b6b7d"),
+    ("long_piece_bytes", "pieces of 1 MiB or more", "#c2a14d"),
+    ("short_piece_bytes", "shorter pieces", "#a3123a"),
+    ("other_bytes", "other: metadata, not in the tree", "#b9add0"),
 )
 """Parts of a cell, their names and colours; a cell is the mean of its parts.
 
-The colours are a shade off those of `drawing`: on a page these follow the reader's theme, which the
-cells of a map cannot, and the legend must show the colours of the cells.
+None is a colour of `drawing`: there they stand for the trees that are told apart, and on a page
+they follow the reader's theme, which the cells of a map cannot.
 """
 
 
