@@ -219,6 +219,8 @@ def test_a_slice_without_disk_time_says_nothing(tmp_path: Path) -> None:
 def tried(label: str, seconds: float, recovery_s: float = 100.0, **layout: Any) -> Tried:
     table = {"kind": "lfs", **layout}
     metrics = {"disk_seconds": seconds, "recovery_seconds": recovery_s, "p99_response_ms": 2.0}
+    if "collect" in layout:
+        metrics |= {"segments_cleaned": 1, "segments_plugged": 0, "segments_threaded": 3}
     run = KeyedRun.of(Experiment({"layout": table}, Path()))
     return Tried(label, Choice(table), f"{label}.toml", run, {"metrics": metrics, "config": table})
 

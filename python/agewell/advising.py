@@ -27,6 +27,7 @@ from agewell.configuration import Configuration
 from agewell.errors import InputError
 from agewell.keyed_runs import KeyedRun
 from agewell.layouts import LAYOUTS, named
+from agewell.metrics import mechanisms
 from agewell.sizes import size_text
 from agewell.time_slices import Spread, spread
 from agewell.version import __version__, build
@@ -141,6 +142,11 @@ class Tried:
         """Total disk time; infinite if it could not be done."""
         return float("inf") if self.metrics is None else float(self.metrics["disk_seconds"])
 
+    @property
+    def room_made_by(self) -> str | None:
+        """Which mechanisms of collection ran, and for what share; None without a log."""
+        return None if self.metrics is None else mechanisms(self.metrics)
+
     def is_same_as(self, other: Tried) -> bool:
         """Whether both asked for the same, defaults filled in."""
         if self.document is None or other.document is None:
@@ -154,6 +160,7 @@ class Tried:
             "file": f"{EXPERIMENTS_FOLDER}/{self.file}",
             "run": None if self.metrics is None else f"runs/{self.run.key}",
             "disk_seconds": None if self.metrics is None else self.disk_seconds,
+            "room_made_by": self.room_made_by,
             "cannot": self.cannot or None,
         }
 

@@ -24,6 +24,7 @@ from agewell import catalogue, files, parquet_tables
 from agewell.comparing import made
 from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
+from agewell.metrics import mechanisms
 from agewell.plot import Curve, Plot
 from agewell.segment_search import SEGMENTS_MIN, best_of, largest_bytes, search
 from agewell.simulation import run_experiment
@@ -96,6 +97,21 @@ class SizeCost:
     new_data_cost: float
     cleaner_cost: float
     transfer_inefficiency: float
+    room_made_by: str | None = None
+    """Which mechanisms of collection ran, and for what share; None if that is not known."""
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> SizeCost:
+        """From a row of the table of all runs."""
+        metrics = {name.removeprefix("metrics."): value for name, value in row.items()}
+        return cls(
+            segment_bytes=_bytes(row[SEGMENT_SIZE]),
+            overall_write_cost=metrics["overall_write_cost"],
+            new_data_cost=metrics["new_data_cost"],
+            cleaner_cost=metrics["cleaner_cost"],
+            transfer_inefficiency=metrics["transfer_inefficiency"],
+            room_made_by=mechanisms(metrics),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,13 +458,7 @@ def _searched(runs: _Runs, own: Mapping[str, Any], disk_source: str) -> Advice:
     return Advice(
         disk=disk,
         own_bytes=own_bytes,
-        costs=[
-            SizeCost(
-                segment_bytes=_bytes(row[SEGMENT_SIZE]),
-                **{name: row[f"metrics.{name}"] for name in SizeCost.__slots__[1:]},
-            )
-            for row in table.to_pylist()
-        ],
+        costs=[SizeCost.of_row(row) for row in table.to_pylist()],
         failed_bytes=sorted(runs.failed.keys() - set(too_large)),
         left_out=left_out,
         config=own["config"],

@@ -12,7 +12,7 @@ from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import Experiment, parse_settings, with_settings
 from agewell.errors import InputError
-from agewell.metrics import show
+from agewell.metrics import describe, show
 from agewell.sizes import size_text
 
 if TYPE_CHECKING:
@@ -165,14 +165,23 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
             typer.echo(f"\n{step.question}: {step.note}")
             continue
         typer.echo("")
+        logs = any(each.room_made_by for each in step.tried)
         unable = any(each.cannot for each in step.tried)
         print_table(
-            (step.question, ">disk time (s)", "", "experiment", *(["cannot"] if unable else [])),
+            (
+                step.question,
+                ">disk time (s)",
+                "",
+                *([describe("mechanisms").label] if logs else []),
+                "experiment",
+                *(["cannot"] if unable else []),
+            ),
             [
                 (
                     each.label,
                     "" if each.cannot else f"{each.disk_seconds:,.2f}",
                     "chosen" if each is step.chosen else "",
+                    *([each.room_made_by or "-"] if logs else []),
                     each.file,
                     *([each.cannot] if unable else []),
                 )
@@ -374,6 +383,7 @@ def _print(advice: Advice) -> None:
             ">of it, collection",
             ">transfer inefficiency",
             ">above the best (%)",
+            describe("mechanisms").label,
         ),
         [
             (
@@ -383,6 +393,7 @@ def _print(advice: Advice) -> None:
                 show("cleaner_cost", row.cleaner_cost),
                 show("transfer_inefficiency", row.transfer_inefficiency),
                 f"{advice.above_best_pct(row):.1f}",
+                row.room_made_by or "-",
             )
             for row in advice.costs
         ],
