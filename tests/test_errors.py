@@ -194,6 +194,8 @@ UNWRITABLE = {
     "age-recipe": ["age", "ffs", "-w", "smith-1996", "--save-recipe", "folder"],
     "age-plots": ["age", "ffs", "-w", "smith-1996", "--plots", "taken/plots"],
     "bench": ["bench", ".", "--out", "taken/measurements.parquet"],
+    "reproduce": ["reproduce", "--out", "taken"],
+    "report": ["report", "no-run-at-all", "--out", "taken/report.html"],
     "score": ["score", ".", "--plot", "taken/score.png"],
     "snapshot": ["snapshot", ".", "-o", "taken/snapshot.parquet"],
     "run": ["run", "experiment.toml", "--set", "workload.requests=4000000000", "--out", "full"],

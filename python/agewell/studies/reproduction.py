@@ -28,6 +28,8 @@ from agewell.studies import (
 )
 
 ROWS_SCHEMA_VERSION = 1
+_REPORT_FILE = "report.html"
+_ROWS_FILE = "rows.json"
 _TONES = {
     Verdict.HOLDS: "good",
     Verdict.DIFFERS: "bad",
@@ -121,6 +123,11 @@ def reproduce(
         lacking = _lacking(choice.figure, data)
         if choice.by_name and lacking:
             raise InputError(missing_input(lacking[0], data))
+    files.require_writable(
+        out / study / name
+        for study in dict.fromkeys(choice.study.name for choice in choices)
+        for name in (_REPORT_FILE, _ROWS_FILE)
+    )
     caches: dict[str, dict[str, Any]] = {}
     done: list[Reproduced] = []
     for place, choice in enumerate(choices):
@@ -204,7 +211,7 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _write_report(study: Study, reproduced: Sequence[Reproduced], folder: Path) -> None:
-    files.write_json(folder / "rows.json", document(reproduced))
+    files.write_json(folder / _ROWS_FILE, document(reproduced))
     summary = Section(
         identifier="verdicts",
         title="Verdicts",
@@ -223,7 +230,7 @@ def _write_report(study: Study, reproduced: Sequence[Reproduced], folder: Path) 
         subtitle="Published figures computed again, ours beside the paper's.",
         sections=sections,
     )
-    write_page(page, folder / "report.html")
+    write_page(page, folder / _REPORT_FILE)
 
 
 def _figure_section(reproduced: Reproduced) -> Section:
