@@ -14,7 +14,7 @@ import pytest
 
 from agewell.cli import COMMANDS, terminal
 
-HEAVY = ("PIL", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "rich")
+HEAVY = ("PIL", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "rich")
 """Packages of which each takes tens of milliseconds to load."""
 
 _SCRIPT = """\
@@ -57,6 +57,7 @@ def _loaded(*arguments: str, folder: Path) -> set[str]:
         ("score", "."),
         ("snapshot", ".", "-o", "snapshot.parquet"),
         ("trace", "formats"),
+        ("reproduce", "--list"),
     ],
     ids=" ".join,
 )

@@ -18,15 +18,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.csv
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell, files, parquet_tables
 from agewell.errors import InputError
 from agewell.files import path_text
 from agewell.plot import Curve, Plot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SIMULATED = ("ffs", "ffs+realloc", "lfs", "early-unix")
 """Names of simulated targets; anything else is a directory."""
@@ -186,6 +186,8 @@ def age(
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:
+    import pyarrow.csv
+
     # Arrow takes a name for UTF-8 text, which it need not be.
     with path.open("wb") as file:
         pyarrow.csv.write_csv(table, file)

@@ -9,11 +9,9 @@ unknown one. Here a configuration is only a nested dict of JSON values.
 from __future__ import annotations
 
 import copy
-import hashlib
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +52,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises:
         InputError: The file cannot be read or is not TOML; the message gives file, line and column.
     """
+    import tomllib  # many commands read none
+
     try:
         text = files.read_bounded(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -149,6 +149,8 @@ def parse_value(text: str) -> Any:
     What is not TOML is taken as a string, so that quotes can be left out: `1` is a number, `true` a
     truth value, `["a"]` a list, `1 d` and `"1 d"` the same string.
     """
+    import tomllib  # many commands read none
+
     if "\n" in text or "\r" in text:
         return text
     try:
@@ -188,6 +190,8 @@ def sha256_of_file(path: Path) -> str:
     Raises:
         InputError: The file cannot be read.
     """
+    import hashlib  # it loads OpenSSL, which most commands do without
+
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

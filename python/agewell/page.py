@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import jinja2
-
 from agewell import drawing, files
 from agewell.plot import Plot
 from agewell.version import __version__
@@ -112,6 +110,8 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as HTML text; the same page gives the same text."""
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 
 from agewell import _agewell
@@ -37,6 +36,8 @@ def build() -> str:
     it was built, and those of the Python modules above, as they are now. The same sources have the
     same hash on every machine.
     """
+    import hashlib  # it loads OpenSSL, which most commands do without
+
     hasher = hashlib.sha256(_agewell.build().encode())
     folder = Path(__file__).parent
     for name in COMPUTING_MODULES:

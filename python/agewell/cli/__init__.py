@@ -37,24 +37,24 @@ EXIT_INTERRUPTED = _SIGNAL_STATUS + signal.SIGINT
 _NAME_CHARACTERS_MAX = 200
 """What is shown of a text that cannot be used; chosen by us: a line or two."""
 
-COMMANDS = (
-    "run",
-    "sweep",
-    "compare",
-    "advise",
-    "reproduce",
-    "devices",
-    "validate",
-    "trace",
-    "workload",
-    "age",
-    "bench",
-    "score",
-    "snapshot",
-    "report",
-)
-"""The commands in the order of `agewell --help`; each is the application of the module of `cli`
-that is named after it."""
+COMMANDS = {
+    "run": "Run one simulation and print its metrics.",
+    "sweep": "Run an experiment for every combination of values.",
+    "compare": "Every layout on the same workloads and disks.",
+    "advise": "What to choose for a workload and a disk.",
+    "reproduce": "Compute published figures again, beside the paper's.",
+    "devices": "List, show and import devices.",
+    "validate": "Hold a device model against measured traces.",
+    "trace": "Look into block traces and make traces from traces.",
+    "workload": "Make aging workloads from what is known of a system.",
+    "age": "Age a file system, real or simulated.",
+    "bench": "Measure a file system, real or simulated.",
+    "score": "How well files lie, and whether reorganising pays.",
+    "snapshot": "Record where every file of a file system lies.",
+    "report": "Write an HTML report on runs, with every plot.",
+}
+"""The commands in the order of `agewell --help`, and what it says of them; each is the application
+of the module of `cli` that is named after it, which need not be loaded to be listed."""
 
 
 class _Commands(TyperGroup):
@@ -76,6 +76,11 @@ class _Commands(TyperGroup):
             )
             self.commands[cmd_name] = loaded.commands[cmd_name]
         return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Every command with a line on it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """As the base class does; for a name that is unknown it looks among all of them."""
