@@ -133,6 +133,114 @@ fn measure<P: Placement + Clone>(
     group.finish();
 }
 
+/// Blocks of a segment of the naive loop: known when it is compiled, as such a loop would have it.
+const NAIVE_SEGMENT: u32 = 512;
+
+/// The same updates by a loop that does nothing else: a map from blocks to slots, one back, live
+/// counts, and a scan for the emptiest segment. What a log is allowed to cost is held against it.
+struct Naive {
+    map: Vec<u32>,
+    owner: Vec<u32>,
+    live: Vec<u32>,
+    free: Vec<u32>,
+    next: u32,
+    end: u32,
+    copied: u64,
+}
+
+impl Naive {
+    fn new(segments: u32) -> Self {
+        Self {
+            map: vec![u32::MAX; BLOCKS as usize],
+            owner: vec![u32::MAX; (segments * NAIVE_SEGMENT) as usize],
+            live: vec![0; segments as usize],
+            free: (0..segments).collect(),
+            next: 0,
+            end: 0,
+            copied: 0,
+        }
+    }
+
+    #[inline]
+    fn append(&mut self, block: u32) {
+        self.owner[self.next as usize] = block;
+        self.map[block as usize] = self.next;
+        self.live[(self.next / NAIVE_SEGMENT) as usize] += 1;
+        self.next += 1;
+    }
+
+    fn open(&mut self) {
+        let segment = self.free.pop().expect("a segment is free");
+        self.next = segment * NAIVE_SEGMENT;
+        self.end = self.next + NAIVE_SEGMENT;
+    }
+
+    fn write(&mut self, block: u32) {
+        if self.next == self.end {
+            self.open();
+        }
+        let old = self.map[block as usize];
+        if old != u32::MAX {
+            self.live[(old / NAIVE_SEGMENT) as usize] -= 1;
+        }
+        self.append(block);
+        while self.free.len() < 2 {
+            self.clean();
+        }
+    }
+
+    #[inline(never)]
+    fn clean(&mut self) {
+        let open = self.next.wrapping_sub(1) / NAIVE_SEGMENT;
+        let full = (0..self.live.len() as u32)
+            .filter(|segment| *segment != open && !self.free.contains(segment));
+        let victim = full.min_by_key(|segment| self.live[*segment as usize]).expect("a victim");
+        let first = victim * NAIVE_SEGMENT;
+        for slot in first..first + NAIVE_SEGMENT {
+            let block = self.owner[slot as usize];
+            if self.map[block as usize] == slot {
+                if self.next == self.end {
+                    self.open();
+                }
+                self.append(block);
+                self.copied += 1;
+            }
+        }
+        self.live[victim as usize] = 0;
+        self.free.push(victim);
+    }
+}
+
+fn naive(criterion: &mut Criterion) {
+    let updates = uniform_updates();
+    let mut group = criterion.benchmark_group("layout");
+    group.throughput(Throughput::Elements(u64::from(WRITES)));
+    group.sample_size(10);
+    let (segments, mut log) = (setting(0.85, NAIVE_SEGMENT, 1).shape.segments(), None);
+    group.bench_function("naive_85", |bencher| {
+        let log = log.get_or_insert_with(|| {
+            let mut log = Naive::new(segments);
+            for block in (0..BLOCKS).chain(updates.iter().chain(&updates).copied()) {
+                log.write(block);
+            }
+            let before = log.copied;
+            for block in &updates {
+                log.write(*block);
+            }
+            let written = f64::from(WRITES) + (log.copied - before) as f64;
+            eprintln!("layout/naive_85: {:?}", written / f64::from(WRITES));
+            log
+        });
+        bencher.iter(|| {
+            for block in &updates {
+                log.write(*block);
+            }
+            black_box(log.copied)
+        });
+    });
+    group.finish();
+}
+
 fn fixed<P: Placement + Clone>(setting: LogSetting, placement: P) -> AdaptiveLog<P> {
     AdaptiveLog::fixed(setting, placement).expect("it has room to work with")
 }
@@ -182,5 +290,5 @@ fn placements(criterion: &mut Criterion) {
     place!("life_table", 12, LifeTable::new(blocks, 12));
 }
 
-criterion_group!(benches, mechanisms, placements);
+criterion_group!(benches, naive, mechanisms, placements);
 criterion_main!(benches);

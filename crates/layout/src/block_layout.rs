@@ -131,6 +131,18 @@ pub trait BlockLayout {
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError>;
 
+    /// Whether writes can be handed over many at a time: [`Self::write_to_buffer`].
+    fn takes_many_writes(&self) -> bool {
+        false
+    }
+
+    /// A user writes the first of `blocks`, as many as only have to wait in a write buffer; how many.
+    /// No device is asked for anything, and everything is as if they had been written one by one.
+    /// The one that fills the buffer is not among them.
+    fn write_to_buffer(&mut self, _blocks: &[u32], _client: u32) -> usize {
+        0
+    }
+
     /// Looks where a write of `block` will: who knows what is written soon has the processor bring
     /// it in. Changes nothing, and the number means nothing.
     #[inline]

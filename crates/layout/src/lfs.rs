@@ -15,6 +15,7 @@ mod buffer;
 mod collection;
 mod cost_meter;
 mod counts;
+mod deaths;
 mod error;
 mod log;
 pub mod policy;

@@ -19,6 +19,7 @@ mod run;
 mod series;
 mod together;
 mod trial;
+mod updates;
 mod workload;
 mod zones;
 

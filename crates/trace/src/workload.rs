@@ -89,6 +89,15 @@ pub trait FileWorkload {
         }
     }
 
+    /// What comes next, where that is known to be updates that differ in nothing but the block: writes
+    /// of single blocks by one client to one file at one time. Replaces the contents of `blocks` by
+    /// their blocks, at most `requests_max` of them, and says what they are but for the block. None,
+    /// and nothing is taken, where anything else may come, or nothing.
+    fn next_updates(&mut self, blocks: &mut Vec<u32>, requests_max: usize) -> Option<FileRequest> {
+        let _ = (blocks, requests_max);
+        None
+    }
+
     /// The directory that `file` is in, for layouts that keep the files of a directory together;
     /// directories are numbered densely from zero. Holds for the files live before the stream and
     /// for any that a request has named so far. A workload without directories has all its files in
@@ -108,6 +117,10 @@ impl<W: FileWorkload + ?Sized> FileWorkload for &mut W {
         (**self).next_batch(batch, requests_max);
     }
 
+    fn next_updates(&mut self, blocks: &mut Vec<u32>, requests_max: usize) -> Option<FileRequest> {
+        (**self).next_updates(blocks, requests_max)
+    }
+
     fn directory_of(&self, file: u32) -> u32 {
         (**self).directory_of(file)
     }
@@ -120,6 +133,10 @@ impl<W: FileWorkload + ?Sized> FileWorkload for Box<W> {
 
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
         (**self).next_batch(batch, requests_max);
+    }
+
+    fn next_updates(&mut self, blocks: &mut Vec<u32>, requests_max: usize) -> Option<FileRequest> {
+        (**self).next_updates(blocks, requests_max)
     }
 
     fn directory_of(&self, file: u32) -> u32 {

@@ -140,6 +140,17 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         &self.log
     }
 
+    /// Whether writes can be handed over many at a time: where nobody learns from each.
+    #[must_use]
+    pub fn takes_many_writes(&self) -> bool {
+        self.watch.is_none() && self.log.takes_many_writes()
+    }
+
+    /// Writes many blocks that only have to wait: see [`Log::write_to_buffer`].
+    pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
+        if self.takes_many_writes() { self.log.write_to_buffer(blocks, client) } else { 0 }
+    }
+
     /// What it has done so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {

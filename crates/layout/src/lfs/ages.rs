@@ -83,6 +83,13 @@ impl BlockTimes {
         }
     }
 
+    /// Each of `blocks` was new at `clock`.
+    pub(crate) fn written_all(&mut self, blocks: impl Iterator<Item = u32>, clock: u64) {
+        if self.kept {
+            blocks.for_each(|block| self.written(block, clock));
+        }
+    }
+
     /// When `block` was new, in block writes, rounded down.
     pub(crate) fn of(&self, block: u32) -> u64 {
         u64::from(self.ticks[block as usize]) * TICK_WRITES

@@ -64,6 +64,14 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         Ok(written?)
     }
 
+    fn takes_many_writes(&self) -> bool {
+        AdaptiveLog::takes_many_writes(self)
+    }
+
+    fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
+        AdaptiveLog::write_to_buffer(self, blocks, client)
+    }
+
     #[inline]
     fn look_up(&self, block: u32) -> u32 {
         self.log().map.get(block as usize).copied().unwrap_or(NONE)

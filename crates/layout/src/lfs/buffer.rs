@@ -64,6 +64,14 @@ impl Buffers {
         first..first + self.filled[client as usize]
     }
 
+    /// The number of a client's next entry, and the entries from there on, but for the last: when
+    /// that is taken the buffer is sent.
+    fn room_but_one(&mut self, client: u32) -> (u32, &mut [Waiting]) {
+        let next = client * self.blocks + self.filled[client as usize];
+        let last = (client + 1) * self.blocks - 1;
+        (next, &mut self.entries[next as usize..last.max(next) as usize])
+    }
+
     /// Everything of a client's has been sent.
     pub(crate) fn empty(&mut self, client: u32) {
         self.filled[client as usize] = 0;
@@ -75,7 +83,49 @@ impl Buffers {
     }
 }
 
+fn waiting_blocks(entries: &[Waiting]) -> impl Iterator<Item = u32> + '_ {
+    entries.iter().map(|waiting| waiting.block)
+}
+
 impl<P: Placement> Log<P> {
+    /// Whether a write that only has to wait is nothing more than that.
+    #[must_use]
+    pub fn takes_many_writes(&self) -> bool {
+        self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
+    }
+
+    /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; how many.
+    /// The one that fills the buffer is not among them. Each is what [`Log::write`] would make of it,
+    /// where [`Log::takes_many_writes`].
+    ///
+    /// # Panics
+    /// If each write may ask for more than to wait.
+    pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
+        assert!(self.takes_many_writes(), "each write may ask for collection");
+        let Self { map, buffers, .. } = self;
+        let (first, room) = buffers.room_but_one(client);
+        let (mut waiting, mut created, mut taken) = (0, 0, 0);
+        for block in blocks {
+            let place = &mut map[*block as usize];
+            // Waiting places are those from WAITING on, but for NONE.
+            if *place ^ WAITING < NONE ^ WAITING {
+                taken += 1;
+                continue;
+            }
+            let Some(entry) = room.get_mut(waiting) else { break };
+            *entry = Waiting { block: *block, old: *place };
+            created += u64::from(*place == NONE);
+            *place = WAITING | (first + waiting as u32);
+            waiting += 1;
+            taken += 1;
+        }
+        buffers.filled[client as usize] += waiting as u32;
+        self.live_blocks += created;
+        self.counts.user_blocks += taken as u64;
+        self.counts.absorbed_blocks += (taken - waiting) as u64;
+        taken
+    }
+
     #[inline]
     pub(super) fn write_buffered(
         &mut self,
@@ -114,34 +164,13 @@ impl<P: Placement> Log<P> {
         if self.setting.buffer_blocks <= 1 {
             return Ok(());
         }
-        let mut outgoing = std::mem::take(&mut self.outgoing);
         self.sending = self.buffers.range(client);
-        // Where nobody has to be asked the blocks go as they come.
-        let asked = if self.is_indifferent { 0..0 } else { self.sending.clone() };
-        if self.is_indifferent {
-            let waits = |entry: &u32| self.buffers.entries[*entry as usize].block != NONE;
-            outgoing[0].extend(self.sending.clone().filter(waits));
-            self.clock += outgoing[0].len() as u64;
-        }
-        for entry in asked {
-            let Waiting { block, old } = self.buffers.entries[entry as usize];
-            if block != NONE {
-                self.clock += 1;
-                if old != NONE {
-                    self.placement.died(block, self.table.shape.segment_of(old));
-                }
-                let log = self.placement.place_new(block, old != NONE, self.clock);
-                outgoing[log as usize].push(entry);
-            }
-        }
-        let mut written = Ok(());
-        for (log, entries) in outgoing.iter_mut().enumerate() {
-            if written.is_ok() {
-                written = self.write_out(log, entries, device);
-            }
-            entries.clear();
-        }
-        self.outgoing = outgoing;
+        let written = if self.is_indifferent && self.are_all_there(self.sending.clone()) {
+            self.clock += u64::from(self.sending.end - self.sending.start);
+            self.write_out_run(self.sending.clone(), device)
+        } else {
+            self.send_by_log(device)
+        };
         let sent = std::mem::take(&mut self.sending);
         if written.is_err() {
             self.keep_waiting(sent);
@@ -152,6 +181,81 @@ impl<P: Placement> Log<P> {
             self.keep_free(share, device);
         }
         Ok(())
+    }
+
+    /// Sends what is to be sent to the log that the placement names for each block.
+    fn send_by_log(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
+        let mut outgoing = std::mem::take(&mut self.outgoing);
+        let mut clock = self.clock;
+        for entry in self.sending.clone() {
+            let Waiting { block, old } = self.buffers.entries[entry as usize];
+            if block == NONE {
+                continue;
+            }
+            clock += 1;
+            let mut log = 0;
+            // Where nobody has to be asked the blocks go as they come.
+            if !self.is_indifferent {
+                if old != NONE {
+                    self.placement.died(block, self.table.shape.segment_of(old));
+                }
+                log = self.placement.place_new(block, old != NONE, clock);
+            }
+            outgoing[log as usize].push(entry);
+        }
+        self.clock = clock;
+        let mut written = Ok(());
+        for (log, entries) in outgoing.iter_mut().enumerate() {
+            if written.is_ok() {
+                written = self.write_out(log, entries, device);
+            }
+            entries.clear();
+        }
+        self.outgoing = outgoing;
+        written
+    }
+
+    /// Whether none of the blocks that waited as `entries` was deleted meanwhile.
+    fn are_all_there(&self, entries: std::ops::Range<u32>) -> bool {
+        let entries = &self.buffers.entries[entries.start as usize..entries.end as usize];
+        entries.iter().all(|waiting| waiting.block != NONE)
+    }
+
+    /// Sends `entries`, which are all there, to the only log.
+    fn write_out_run(
+        &mut self,
+        mut entries: std::ops::Range<u32>,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        while !entries.is_empty() {
+            if self.open[0].next == self.open[0].end && !self.open_for_new_data(0, device)? {
+                // The rest goes into holes, as many at a time as a segment has.
+                let mut rest = std::mem::take(&mut self.outgoing[0]);
+                rest.extend(entries);
+                let written = self.write_out(0, &rest, device);
+                rest.clear();
+                self.outgoing[0] = rest;
+                return written;
+            }
+            let room = self.open[0].end - self.open[0].next;
+            let count = room.min(entries.end - entries.start);
+            self.append_new_run(entries.start..entries.start + count, device);
+            entries.start += count;
+        }
+        Ok(())
+    }
+
+    fn append_new_run(&mut self, entries: std::ops::Range<u32>, device: &mut impl BlockDevice) {
+        let Open { segment, next: first, .. } = self.open[0];
+        let (count, clock) = (entries.end - entries.start, self.clock);
+        let entries = entries.start as usize..entries.end as usize;
+        let waiting = &self.buffers.entries[entries.clone()];
+        self.table.fill_run(segment, first, waiting.iter().map(|waiting| waiting.block));
+        self.table.youngest[segment as usize] = clock;
+        self.appended(0, count, Purpose::NewData, device);
+        self.counts.new_blocks += u64::from(count);
+        self.block_times.written_all(waiting_blocks(&self.buffers.entries[entries.clone()]), clock);
+        self.settle_run(entries, first);
     }
 
     /// Tells the placement that what it took for dead is not, because what was to replace it could

@@ -98,13 +98,15 @@ impl<P: Placement> Log<P> {
 
     /// Lets the index know what died since it last looked.
     pub(super) fn refresh_index(&mut self) {
-        for segment in self.changed.drain(..) {
-            if self.table.state[segment as usize] == State::Changed {
-                self.table.state[segment as usize] = State::Sealed;
-                let zone = self.table.shape.zone_of(segment);
-                self.index.update(segment, zone, self.table.live[segment as usize]);
+        for segment in self.changed.listed() {
+            let state = &mut self.table.state[*segment as usize];
+            if *state == State::CHANGED {
+                *state = State::SEALED;
+                let zone = self.table.shape.zone_of(*segment);
+                self.index.update(*segment, zone, self.table.live[*segment as usize]);
             }
         }
+        self.changed.forget();
         self.limit_what_is_told();
     }
 
@@ -214,7 +216,7 @@ impl<P: Placement> Log<P> {
     fn abandon_collection(&mut self) {
         self.staged.iter_mut().for_each(Vec::clear);
         for segment in 0..self.table.shape.segments() {
-            if self.table.state[segment as usize] == State::Collecting {
+            if self.table.state[segment as usize] == State::COLLECTING {
                 self.enter_index(segment);
             }
         }
@@ -388,8 +390,7 @@ impl<P: Placement> Log<P> {
         let (slot, end) = self.table.bounds(victim);
         let (blocks, live) = (end - slot, self.table.live[victim as usize]);
         self.index.remove(victim, zone);
-        self.table.state[victim as usize] = State::Collecting;
-        self.dead_sealed -= u64::from(blocks - live);
+        self.table.state[victim as usize] = State::COLLECTING;
         self.counts.victim_live_blocks += u64::from(live);
         self.counts.victim_blocks += u64::from(blocks);
         if self.index.is_cached(victim) {
@@ -464,7 +465,12 @@ impl<P: Placement> Log<P> {
         self.table.youngest[segment as usize] = youngest;
         self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
         self.counts.cleaned_blocks += blocks.len() as u64;
-        self.moved(blocks, first..first + blocks.len() as u32);
+        if self.is_indifferent && self.setting.ages.order == CollectedOrder::Found {
+            // Nothing was staged for another log, and segments were gathered from end to end.
+            self.moved_all(blocks, first);
+        } else {
+            self.moved(blocks, first..first + blocks.len() as u32);
+        }
     }
 
     /// The segment that the first of staged `blocks` comes from, those before the first that comes
@@ -501,11 +507,38 @@ impl<P: Placement> Log<P> {
                 }
             }
             let live = self.table.clear_all(segment, from_one.iter().map(|block| block.1));
-            debug_assert_eq!(self.table.state[segment as usize], State::Collecting);
-            if live == 0 {
-                self.release(segment);
+            self.let_go(segment, live);
+            rest = others;
+        }
+    }
+
+    /// The same where the slots follow one another, and everything live between the first and the
+    /// last block of a segment is among `blocks`.
+    fn moved_all(&mut self, blocks: &[(u32, u32)], first: u32) {
+        let (mut rest, mut slot) = (blocks, first);
+        while let Some((segment, from_one, others)) = self.of_one_source(rest) {
+            let mut left = from_one;
+            loop {
+                let moved = point_to(&mut self.map, left, slot);
+                slot += moved as u32;
+                let Some(((block, from), later)) = left[moved..].split_first() else { break };
+                self.moved_below_buffer(*block, *from, slot);
+                slot += 1;
+                left = later;
+            }
+            if let [(_, first), .., (_, last)] | [(_, first @ last)] = from_one {
+                let live = self.table.clear_between(segment, *first, *last, from_one.len() as u32);
+                self.let_go(segment, live);
             }
             rest = others;
+        }
+    }
+
+    /// `segment`, which is being collected, has `live` blocks left.
+    fn let_go(&mut self, segment: u32, live: u32) {
+        debug_assert_eq!(self.table.state[segment as usize], State::COLLECTING);
+        if live == 0 {
+            self.release(segment);
         }
     }
 
@@ -529,7 +562,7 @@ impl<P: Placement> Log<P> {
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
         let live = self.table.live[victim as usize];
-        let holes = self.dead_sealed - u64::from(self.table.dead(victim));
+        let holes = self.dead_sealed() - u64::from(self.table.dead(victim));
         if holes < u64::from(live) {
             return false;
         }
@@ -595,7 +628,6 @@ impl<P: Placement> Log<P> {
             filled.push(hole);
             slot = hole + 1;
         }
-        self.dead_sealed -= (filled.len() - begin) as u64;
         let zone = self.table.shape.zone_of(segment);
         self.index.update(segment, zone, self.table.live[segment as usize]);
         self.transfer_filled(&filled[begin..], purpose, device);
@@ -628,4 +660,19 @@ impl<P: Placement> Log<P> {
         }
         device.end_together();
     }
+}
+
+/// Notes in `map` that staged `blocks` are in the slots from `first` on now; how many, up to the
+/// first that is not where it was staged from. The loop of the whole log that is gone through most
+/// often: it waits for the map alone, and for several places of it at a time.
+#[inline(never)]
+fn point_to(map: &mut [u32], blocks: &[(u32, u32)], first: u32) -> usize {
+    for (moved, ((block, from), slot)) in blocks.iter().zip(first..).enumerate() {
+        let place = &mut map[*block as usize];
+        if *place != *from {
+            return moved;
+        }
+        *place = slot;
+    }
+    blocks.len()
 }

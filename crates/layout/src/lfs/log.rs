@@ -18,19 +18,23 @@
 //! segment, and what the placement keeps; with the largest placement, 6 bytes a block, the process
 //! grows by 15.3 bytes a live block at 85 % and segments of 512 blocks.
 //!
-//! What bounds it: a user write touches the map twice and the segment of the old version once, all
-//! at random, and waits for the map if that is larger than the second cache (1 MB here, as the map
-//! of 2^18 blocks) unless who writes looks it up beforehand, many at a time
-//! (`BlockLayout::look_up`); a collected block costs a load and a store of the map, which do not
-//! wait for each other. 2^18 blocks in buffers of a segment, random updates, greedy cleaning,
-//! segments of 512, 85 % full: some 310 instructions a user write (callgrind), 2.5 collected blocks
-//! among them; the host above it takes 400 more.
+//! What bounds it: the map, looked up at random: twice for a user write, once for a collected block,
+//! 2.5 of which there are for each write at 85 %. Everything else is in the first cache or read in
+//! order. The look-ups do not wait for each other where the loops around them are short, so loops
+//! touch one table each, over a buffer or a segment at a time, and do not branch on what is in no
+//! order (`deaths.rs`); who writes looks the map up beforehand, many at a time, or hands over
+//! many blocks at once ([`Log::write_to_buffer`]). 2^18 blocks in buffers of a segment, random
+//! updates, greedy cleaning, segments of 512, 85 % full: some 210 instructions a user write
+//! (callgrind), of which 80 go to collected blocks, 70 to the old places of new ones, 45 to the index
+//! of victims. Beside it the loop of twenty lines in `benches/layout.rs` (`naive_85`) waits for the
+//! map for each slot of a victim, live or not.
 
 use agewell_core::{RandomStreams, Stream};
 
 use super::ages::{Ages, BlockTimes};
 use super::buffer::Buffers;
 use super::counts::Counts;
+use super::deaths::ChangedSegments;
 use super::policy::cost::CostModel;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
@@ -187,10 +191,14 @@ pub struct Log<P> {
     pub(crate) open: Vec<Open>,
     pub(crate) buffers: Buffers,
     pub(crate) index: VictimIndex,
-    /// Segments whose live count the index does not know yet and must know to choose.
-    pub(crate) changed: Vec<u32>,
-    /// Deaths that leave a segment this full or fuller are not told to the index.
+    /// What the index does not know yet and must know to choose.
+    pub(crate) changed: ChangedSegments,
+    /// Deaths that leave a segment this full or fuller are not told to the index; at least 1.
     pub(crate) told_below: u32,
+    /// Segments that lost their last live block, while many blocks die.
+    pub(super) emptied: Vec<u32>,
+    /// Segments of places that many blocks have left.
+    pub(super) left_segments: Vec<u32>,
     pub(crate) placement: P,
     /// Whether the placement need not be asked or told: [`Placement::is_indifferent`].
     pub(crate) is_indifferent: bool,
@@ -200,9 +208,8 @@ pub struct Log<P> {
     /// New blocks placed so far.
     pub(crate) clock: u64,
     pub(crate) live_blocks: u64,
-    /// Slots written in open and full segments, and those of them dead in full segments.
+    /// Slots written in open and full segments.
     pub(crate) written_slots: u64,
-    pub(crate) dead_sealed: u64,
     /// Which blocks the host has in its cache, a bit each; nothing unless asked for.
     resident: Vec<u64>,
     /// Collected blocks that wait to be written, log by log, with the slot they come from.
@@ -217,7 +224,7 @@ pub struct Log<P> {
     /// What the reorganisation log needs beside its open segment.
     pub(crate) reorganisation: Reorganisation,
     /// Free segments that the device has not been told of.
-    dead_segments: DeadPlaces,
+    pub(super) dead_segments: DeadPlaces,
 }
 
 impl<P: Placement> Log<P> {
@@ -239,8 +246,10 @@ impl<P: Placement> Log<P> {
             buffers: Buffers::new(setting.clients, setting.buffer_blocks),
             index: VictimIndex::new(setting.victim, setting.ages.segment, &shape),
             table: SegmentTable::new(shape),
-            changed: Vec::new(),
+            changed: ChangedSegments::default(),
             told_below: u32::MAX,
+            emptied: Vec::new(),
+            left_segments: Vec::new(),
             is_indifferent: placement.is_indifferent(),
             placement,
             counts: Counts::default(),
@@ -248,7 +257,6 @@ impl<P: Placement> Log<P> {
             clock: 0,
             live_blocks: 0,
             written_slots: 0,
-            dead_sealed: 0,
             resident: vec![0; resident],
             staged: vec![Vec::new(); logs],
             filled: Vec::new(),
@@ -366,7 +374,7 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         // A policy that ignores utilization may meet full segments, but not in all of a round.
         let mut left = self.table.shape.segments();
-        while self.dead_sealed as f64 > share * self.written_slots as f64 && left > 0 {
+        while self.dead_sealed() as f64 > share * self.written_slots as f64 && left > 0 {
             left -= 1;
             if !self.clean_ahead(1, device)? {
                 break;
@@ -520,58 +528,6 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// The data in `slot` is not needed any more.
-    #[inline]
-    pub(crate) fn kill(&mut self, slot: u32) {
-        let segment = self.table.shape.segment_of(slot);
-        let live = self.table.clear(segment, slot);
-        match self.table.state[segment as usize] {
-            State::Sealed => {
-                self.dead_sealed += 1;
-                if live < self.told_below {
-                    self.changes(segment, live);
-                }
-            }
-            State::Changed => {
-                self.dead_sealed += 1;
-                if live == 0 {
-                    self.release_emptied(segment);
-                }
-            }
-            State::Collecting if live == 0 => self.release(segment),
-            State::Collecting | State::Open => {}
-            State::Free => unreachable!("a block died in a free segment"),
-        }
-    }
-
-    /// The index will be told that `segment` has `live` blocks, or that it is gone.
-    #[cold]
-    fn changes(&mut self, segment: u32, live: u32) {
-        if live == 0 {
-            self.release_emptied(segment);
-        } else {
-            self.table.state[segment as usize] = State::Changed;
-            self.changed.push(segment);
-        }
-    }
-
-    #[cold]
-    fn release_emptied(&mut self, segment: u32) {
-        let zone = self.table.shape.zone_of(segment);
-        self.index.remove(segment, zone);
-        self.dead_sealed -= u64::from(self.table.dead(segment));
-        self.counts.segments_emptied += 1;
-        self.release(segment);
-    }
-
-    pub(crate) fn release(&mut self, segment: u32) {
-        self.written_slots -= u64::from(self.table.shape.segment_blocks(segment));
-        self.table.state[segment as usize] = State::Free;
-        self.dead_segments.died(segment);
-        self.placement.freed(segment);
-        self.free[self.table.shape.zone_of(segment)].push_back(segment);
-    }
-
     #[cold]
     fn seal(&mut self, log: usize) {
         let segment = self.open[log].segment;
@@ -587,8 +543,7 @@ impl<P: Placement> Log<P> {
 
     /// `segment` is full and may be collected from now on.
     pub(crate) fn enter_index(&mut self, segment: u32) {
-        self.table.state[segment as usize] = State::Sealed;
-        self.dead_sealed += u64::from(self.table.dead(segment));
+        self.table.state[segment as usize] = State::SEALED;
         let zone = self.table.shape.zone_of(segment);
         let live = self.table.live[segment as usize];
         self.index.insert(segment, zone, live, self.time_of(segment), self.is_resident(segment));
@@ -679,7 +634,7 @@ impl<P: Placement> Log<P> {
         let Some(segment) = chosen.or_else(next) else { return false };
         let (next, end) = self.table.bounds(segment);
         self.open[log] = Open { segment, next, end };
-        self.table.state[segment as usize] = State::Open;
+        self.table.state[segment as usize] = State::OPEN;
         self.dead_segments.used(segment);
         self.table.log[segment as usize] = log as u8;
         self.table.opened[segment as usize] = self.clock;
@@ -750,7 +705,7 @@ impl<P: Placement> Log<P> {
         if let Some(slot) = self.slot_of(block) {
             let segment = self.table.shape.segment_of(slot);
             // An open segment has no age yet, and is looked at again when it is sealed.
-            if matches!(self.table.state[segment as usize], State::Sealed | State::Changed) {
+            if self.table.state[segment as usize].is_full() {
                 let zone = self.table.shape.zone_of(segment);
                 let time = self.time_of(segment);
                 self.index.uncache(segment, zone, time);

@@ -132,7 +132,7 @@ impl<P: Placement> Log<P> {
         }
         let (last, segments) = (self.reorganisation.last, self.table.shape.segments());
         let follows =
-            |segment: u32| segment < segments && self.table.state[segment as usize] == State::Free;
+            |segment: u32| segment < segments && self.table.state[segment as usize] == State::FREE;
         let beyond = (blocks - rest).div_ceil(self.table.shape.segment_blocks_max());
         let row = (1..=beyond).take_while(|ahead| last != NONE && follows(last + ahead)).count();
         let breaks = beyond - row as u32;
@@ -299,7 +299,7 @@ impl<P: Placement> Log<P> {
         let last = self.reorganisation.last;
         let is_free = |segment: &u32| {
             *segment < self.table.shape.segments()
-                && self.table.state[*segment as usize] == State::Free
+                && self.table.state[*segment as usize] == State::FREE
                 && zones.contains(&self.table.shape.zone_of(*segment))
         };
         let aimed = self.reorganisation.aim.take().and_then(|aim| {

@@ -1,27 +1,46 @@
 //! What lies where: the owner and the live bit of every slot, and the state of every segment.
 //!
 //! Invariants: a slot's live bit is set from when data is written to it until the map on disk names
-//! another place for that data; `live[s]` counts the bits of segment `s`; a free segment has none.
+//! another place for that data; `live[s]` counts the bits of segment `s`,
+//! `live_slots` those of all; a free segment has none.
 
 use super::LogShape;
+use super::buffer::Waiting;
 
 /// No block, no slot, no segment.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// What a segment is being used for.
+///
+/// A number rather than an enumeration, so that a death can go from [`State::SEALED`] to
+/// [`State::CHANGED`] by an addition, or stay, without a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) struct State(u8);
+
+impl State {
     /// Holds nothing that anyone needs.
-    Free,
+    pub(crate) const FREE: Self = Self(0);
     /// Takes blocks.
-    Open,
+    pub(crate) const OPEN: Self = Self(1);
+    /// Taken out of the index; free as soon as its last live block has moved.
+    pub(crate) const COLLECTING: Self = Self(2);
     /// Full; the index of victims knows how many of its blocks are live, or that they are more than
     /// it needs to know.
-    Sealed,
+    pub(crate) const SEALED: Self = Self(3);
     /// Full; its count has changed since the index looked, and is one that it needs to know.
-    Changed,
-    /// Taken out of the index; free as soon as its last live block has moved.
-    Collecting,
+    pub(crate) const CHANGED: Self = Self(4);
+
+    /// What becomes of a sealed segment if it `has_changed`.
+    #[inline]
+    pub(crate) fn or_changed(self, has_changed: bool) -> Self {
+        debug_assert!(self == Self::SEALED || !has_changed, "only a sealed segment changes");
+        Self(self.0.wrapping_add(u8::from(has_changed)))
+    }
+
+    /// Whether it is full and may be collected.
+    pub(crate) fn is_full(self) -> bool {
+        self == Self::SEALED || self == Self::CHANGED
+    }
 }
 
 /// Slots and segments.
@@ -30,7 +49,9 @@ pub(crate) struct SegmentTable {
     pub(crate) shape: LogShape,
     /// The block last written to each slot.
     pub(crate) owner: Vec<u32>,
-    live_bits: Vec<u64>,
+    pub(super) live_bits: Vec<u64>,
+    /// Live blocks of all segments.
+    pub(super) live_slots: u64,
     /// Live blocks of each segment.
     pub(crate) live: Vec<u32>,
     /// State of each segment.
@@ -52,8 +73,9 @@ impl SegmentTable {
             shape,
             owner: vec![NONE; slots],
             live_bits: vec![0; slots.div_ceil(64)],
+            live_slots: 0,
             live: vec![0; segments],
-            state: vec![State::Free; segments],
+            state: vec![State::FREE; segments],
             log: vec![0; segments],
             opened: vec![0; segments],
             sealed: vec![0; segments],
@@ -81,6 +103,7 @@ impl SegmentTable {
         self.owner[slot as usize] = block;
         self.live_bits[(slot / 64) as usize] |= 1 << (slot % 64);
         self.live[segment as usize] += 1;
+        self.live_slots += 1;
     }
 
     /// Puts `blocks` into the slots of `segment` from `first` on.
@@ -105,16 +128,25 @@ impl SegmentTable {
             slot += bits;
         }
         self.live[segment as usize] += count;
+        self.live_slots += u64::from(count);
     }
 
-    /// The block in `slot` of `segment` is dead; the live blocks that are left.
+    /// The block in `slot` is dead; its segment's count is the caller's to change.
     #[inline]
-    pub(crate) fn clear(&mut self, segment: u32, slot: u32) -> u32 {
+    pub(super) fn clear_bit(&mut self, slot: u32) {
         debug_assert!(self.is_live(slot), "slot {slot} is dead already");
         self.live_bits[(slot / 64) as usize] &= !(1 << (slot % 64));
-        let live = &mut self.live[segment as usize];
-        *live -= 1;
-        *live
+    }
+
+    /// The same for the places that `waiting` blocks have on disk, with the segment of each.
+    #[inline(never)]
+    pub(super) fn segments_left(&mut self, waiting: &[Waiting], segments: &mut Vec<u32>) {
+        let (bits, segment_of) = (self.live_bits.as_mut_slice(), self.shape.segment_of_slots());
+        let old = waiting.iter().map(|waiting| waiting.old).filter(|slot| *slot != NONE);
+        for slot in old.clone() {
+            bits[(slot / 64) as usize] &= !(1 << (slot % 64));
+        }
+        segments.extend(old.map(|slot| segment_of.of(slot)));
     }
 
     /// The slots whose bits in word `word` are set in `mask` are dead.
@@ -141,6 +173,26 @@ impl SegmentTable {
             mask |= 1 << (slot % 64);
         }
         self.clear_word(word, mask);
+        self.live_slots -= u64::from(count);
+        let live = &mut self.live[segment as usize];
+        *live -= count;
+        *live
+    }
+
+    /// All that is live from slot `first` to `last` of `segment`, which is `count` blocks, is dead;
+    /// the live blocks that are left.
+    pub(crate) fn clear_between(&mut self, segment: u32, first: u32, last: u32, count: u32) -> u32 {
+        let mut cleared = 0;
+        for word in first / 64..=last / 64 {
+            let from = first.max(word * 64) % 64;
+            let to = last.min(word * 64 + 63) % 64;
+            let mask = (u64::MAX << from) & (u64::MAX >> (63 - to));
+            let bits = &mut self.live_bits[word as usize];
+            cleared += (*bits & mask).count_ones();
+            *bits &= !mask;
+        }
+        assert_eq!(cleared, count, "live blocks of segment {segment} in slots {first} to {last}");
+        self.live_slots -= u64::from(count);
         let live = &mut self.live[segment as usize];
         *live -= count;
         *live
@@ -224,7 +276,7 @@ mod tests {
                 let slot = base + slot % segment_blocks;
                 if live.contains(&slot) {
                     live.retain(|other| *other != slot);
-                    prop_assert_eq!(table.clear(1, slot) as usize, live.len());
+                    prop_assert_eq!(table.clear_all(1, [slot].into_iter()) as usize, live.len());
                 }
             }
             for slot in base..end {

@@ -42,6 +42,26 @@ struct PlacedZone {
     divisor: Divisor,
 }
 
+/// Finds the segments of many slots: what most logs, of one zone, need for it stands in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentOf<'a> {
+    shape: &'a LogShape,
+    divisor: Divisor,
+    is_single: bool,
+}
+
+impl SegmentOf<'_> {
+    /// The segment that holds `slot`.
+    #[inline]
+    pub(crate) fn of(&self, slot: u32) -> u32 {
+        if self.is_single {
+            self.divisor.quotient(slot)
+        } else {
+            self.shape.segment_of_several_zones(slot)
+        }
+    }
+}
+
 /// Divides numbers below [`SLOTS_MAX`] by a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Divisor {
@@ -61,8 +81,9 @@ impl Divisor {
 
     #[inline]
     fn quotient(self, number: u32) -> u32 {
-        // The multiplier is below 2^32, since a divisor is more than half of its power of two.
-        ((u64::from(number) * self.multiplier) >> self.shift) as u32
+        // The multiplier is below 2^32, since a divisor is more than half of its power of two; so
+        // the product fits, and the shift is below 64.
+        (u64::from(number).wrapping_mul(self.multiplier) >> (self.shift & 63)) as u32
     }
 }
 
@@ -154,6 +175,13 @@ impl LogShape {
         } else {
             self.segment_of_several_zones(slot)
         }
+    }
+
+    /// The segments of slots, for a loop over many.
+    #[inline]
+    pub(crate) fn segment_of_slots(&self) -> SegmentOf<'_> {
+        let is_single = self.zones.len() == 1;
+        SegmentOf { shape: self, divisor: self.first.divisor, is_single }
     }
 
     /// The same, apart so that the rest is small enough to stand where it is asked for.

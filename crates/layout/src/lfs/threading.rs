@@ -12,7 +12,7 @@ use super::{BlockDevice, Purpose};
 impl<P: Placement> Log<P> {
     /// Whether a full segment has a dead block.
     pub(super) fn has_hole(&self) -> bool {
-        self.dead_sealed > 0
+        self.dead_sealed() > 0
     }
 
     /// Writes buffer entries into the holes of one segment; as many as it has holes.

@@ -194,28 +194,48 @@ impl UtilizationOrder {
         self.exact_below.min(self.segment_blocks)
     }
 
+    /// `segment` goes down to the run of `live`. It is put down where it ends up: on the way each
+    /// run's first segment takes its place, and the run begins one later.
     #[inline]
     fn fall(&mut self, segment: u32, live: u32) {
         let index = self.index(segment);
-        while self.live[index] > live {
-            let run = self.live[index] as usize;
-            let edge = self.starts[run];
-            self.swap(self.place[index] as usize, edge as usize);
-            self.starts[run] = edge + 1;
-            self.live[index] -= 1;
+        let (mut place, mut run) = (self.place[index], self.live[index]);
+        while run > live {
+            let edge = self.starts[run as usize];
+            self.starts[run as usize] = edge + 1;
+            if edge != place {
+                self.put(self.order[edge as usize], place);
+                place = edge;
+            }
+            run -= 1;
         }
+        self.live[index] = run;
+        self.put(segment, place);
     }
 
+    /// The same, up.
     #[inline]
     fn rise(&mut self, segment: u32, live: u32) {
         let index = self.index(segment);
-        while self.live[index] < live {
-            let run = self.live[index] as usize + 1;
-            let edge = self.starts[run] - 1;
-            self.swap(self.place[index] as usize, edge as usize);
-            self.starts[run] = edge;
-            self.live[index] += 1;
+        let (mut place, mut run) = (self.place[index], self.live[index]);
+        while run < live {
+            run += 1;
+            let edge = self.starts[run as usize] - 1;
+            self.starts[run as usize] = edge;
+            if edge != place {
+                self.put(self.order[edge as usize], place);
+                place = edge;
+            }
         }
+        self.live[index] = run;
+        self.put(segment, place);
+    }
+
+    #[inline]
+    fn put(&mut self, segment: u32, place: u32) {
+        self.order[place as usize] = segment;
+        let index = self.index(segment);
+        self.place[index] = place;
     }
 
     #[inline]

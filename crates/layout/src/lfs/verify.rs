@@ -56,18 +56,18 @@ impl<P: Placement> Log<P> {
             let indexed = self.index.utilization[zone].contains(segment);
             live += bits;
             match self.table.state[segment as usize] {
-                State::Free => {
+                State::FREE => {
                     assert_eq!(bits, 0, "live blocks in free segment {segment}");
                     assert!(listed[segment as usize], "free segment {segment} is not listed");
                     free += blocks;
                 }
-                State::Open => {
+                State::OPEN => {
                     let open = self.open.iter().find(|open| open.segment == segment);
                     let open = open.expect("an open segment belongs to a log");
                     unwritten += u64::from(open.end - open.next);
                     dead += u64::from(open.next - first) - bits;
                 }
-                State::Sealed => {
+                State::SEALED => {
                     let order = &self.index.utilization[zone];
                     let known = u64::from(order.live(segment));
                     assert_eq!(known, bits.min(u64::from(order.exact_below())));
@@ -75,17 +75,18 @@ impl<P: Placement> Log<P> {
                     dead += blocks - bits;
                     dead_sealed += blocks - bits;
                 }
-                State::Changed => {
+                State::CHANGED => {
                     dead += blocks - bits;
                     dead_sealed += blocks - bits;
                 }
-                State::Collecting => panic!("segment {segment} is left half collected"),
+                _ => panic!("segment {segment} is left half collected"),
             }
-            let full = matches!(self.table.state[segment as usize], State::Sealed | State::Changed);
+            let full = self.table.state[segment as usize].is_full();
             assert_eq!(indexed, full, "segment {segment} in the index");
         }
         assert_eq!(live, live_slots, "live slots that no block names");
-        assert_eq!(dead_sealed, self.dead_sealed, "dead blocks of full segments");
+        assert_eq!(live, self.table.live_slots, "live slots");
+        assert_eq!(dead_sealed, self.dead_sealed(), "dead blocks of full segments");
         assert_eq!(live + dead, self.written_slots, "written slots");
         assert_eq!(free + unwritten + live + dead, shape.capacity_blocks(), "capacity");
     }

@@ -1,11 +1,12 @@
-//! A placement that looks at nothing need not be asked, and it makes no difference whether it is.
+//! A placement that looks at nothing need not be asked, and it makes no difference whether it is;
+//! nor does it whether writes that only wait are handed over one by one.
 
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::block_device::{BlockDevice, Transfer};
 use agewell_layout::lfs::policy::cost::CostModel;
 use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
 use agewell_layout::lfs::policy::placement::{CollectedSegment, NoSeparation, Placement};
-use agewell_layout::lfs::{Ages, CollectedOrder, Log, LogSetting, LogShape, SegmentAge};
+use agewell_layout::lfs::{Ages, CollectedOrder, Counts, Log, LogSetting, LogShape, SegmentAge};
 
 /// One log for everything, asked each time.
 struct Asked;
@@ -33,25 +34,49 @@ impl BlockDevice for Taken {
     }
 }
 
-/// What a log does under uniform writes of 300 blocks, deletions and syncs among them.
-fn transfers(setting: &LogSetting, placement: impl Placement) -> Vec<(Transfer, Vec<u32>)> {
+/// What a log does under uniform writes of 300 blocks, deletions and syncs among them; writes are
+/// handed over `at_once` at most, where they only have to wait.
+fn transfers(
+    setting: &LogSetting,
+    placement: impl Placement,
+    at_once: usize,
+) -> (Vec<(Transfer, Vec<u32>)>, Counts) {
     let mut log = Log::new(setting.clone(), placement).unwrap();
     let (mut taken, mut stream) = (Taken::default(), RandomStreams::new(3).stream("writes"));
+    let at_once = if log.takes_many_writes() { at_once } else { 0 };
+    let mut written = Vec::new();
     for number in 0..6_000 {
         let block = uniform_below(&mut stream, 300) as u32;
+        let other = number % 17 == 11 || (number % 17 == 5 && number > 600);
+        if !other {
+            written.push(block);
+            continue;
+        }
+        let mut rest = &written[..];
+        while let Some((first, later)) = rest.split_first() {
+            let waiting = match at_once {
+                0 => 0,
+                most => log.write_to_buffer(&rest[..rest.len().min(most)], 0),
+            };
+            rest = &rest[waiting..];
+            if waiting == 0 {
+                log.write(*first, 0, &mut taken).unwrap();
+                rest = later;
+            }
+        }
+        written.clear();
         match number % 17 {
-            5 if number > 600 => log.delete(block, &mut taken),
-            11 => log.sync(0, &mut taken).unwrap(),
-            _ => log.write(block, 0, &mut taken).unwrap(),
+            5 => log.delete(block, &mut taken),
+            _ => log.sync(0, &mut taken).unwrap(),
         }
     }
     log.sync_all(&mut taken).unwrap();
     log.verify();
-    taken.0
+    (taken.0, *log.counts())
 }
 
 #[test]
-fn who_is_indifferent_need_not_be_asked() {
+fn who_is_indifferent_need_not_be_asked_nor_write_one_by_one() {
     let disk = CostModel {
         access_ns: 15_000_000,
         further_ns: 15_000_000,
@@ -78,12 +103,14 @@ fn who_is_indifferent_need_not_be_asked() {
                         batch_segments: if ages.order == CollectedOrder::Age { 3 } else { 0 },
                         ..LogSetting::plain(shape.clone(), 300, disk)
                     };
-                    let ours = transfers(&setting, NoSeparation);
-                    let asked = transfers(&setting, Asked);
-                    assert!(
-                        ours == asked,
-                        "{segment_blocks} {ages:?} {mechanism:?} {buffer_blocks}"
-                    );
+                    let asked = transfers(&setting, Asked, 0);
+                    for at_once in [0, 1, 5, 100] {
+                        let ours = transfers(&setting, NoSeparation, at_once);
+                        assert!(
+                            ours == asked,
+                            "{segment_blocks} {ages:?} {mechanism:?} {buffer_blocks} {at_once}"
+                        );
+                    }
                 }
             }
         }

@@ -87,7 +87,21 @@ impl FileBlocks {
         self.files.get(file as usize)?.get(block)
     }
 
-    /// The same, made if it does not exist.
+    /// Of a file whose blocks are numbered one behind the other: the number of the first, and how
+    /// many there are.
+    pub(crate) fn run_of(&self, file: u32) -> Option<(u32, u32)> {
+        match self.files.get(file as usize)? {
+            Numbers::Run { first, blocks } => Some((*first, *blocks)),
+            Numbers::Table(_) => None,
+        }
+    }
+
+    /// Whether the layout has been told of `file`.
+    pub(crate) fn is_created(&self, file: u32) -> bool {
+        self.created.get(file as usize).is_some_and(|created| *created)
+    }
+
+    /// The block of the layout behind `block` of `file`, made if it does not exist.
     #[inline]
     pub(crate) fn make(&mut self, file: u32, block: u32) -> u32 {
         self.find(file, block).unwrap_or_else(|| self.add(file, block))

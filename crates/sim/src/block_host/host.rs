@@ -56,17 +56,19 @@ pub(crate) struct HostRun<L> {
     pub(crate) responses: Distribution,
     pub(crate) response_total_ns: u128,
     /// When the last request of each client was answered.
-    answered_ns: Vec<u64>,
+    pub(super) answered_ns: Vec<u64>,
     /// Blocks that the read just served had to get from the disk.
     missed: Vec<u32>,
     pub(crate) ahead: ReadAhead,
-    setting: Host,
+    pub(super) setting: Host,
     pub(super) files: FileBlocks,
-    clients: Vec<Cache>,
+    /// Numbers in the layout of blocks that are written together.
+    pub(super) numbers: Vec<u32>,
+    pub(super) clients: Vec<Cache>,
     pub(super) server: Option<Cache>,
     /// Writes of each client since its last sync by count.
-    unsynced: Vec<u32>,
-    next_flush_ns: u64,
+    pub(super) unsynced: Vec<u32>,
+    pub(super) next_flush_ns: u64,
     /// When the last collection in idle time ends.
     collecting_until_ns: u64,
 }
@@ -98,6 +100,7 @@ impl<L: BlockLayout> HostRun<L> {
             ahead: ReadAhead::new(setting.prefetch, clients),
             setting,
             files: FileBlocks::default(),
+            numbers: Vec::new(),
             clients: (0..clients).filter_map(|_| cache(setting.client_cache_bytes)).collect(),
             server: cache(setting.server_cache_bytes),
             unsynced: vec![0; clients as usize],
@@ -224,7 +227,7 @@ impl<L: BlockLayout> HostRun<L> {
         Ok(())
     }
 
-    fn buffer_of(&self, client: u32) -> u32 {
+    pub(super) fn buffer_of(&self, client: u32) -> u32 {
         if self.setting.buffers_per_client { client } else { 0 }
     }
 

@@ -28,6 +28,9 @@ pub(crate) struct Prepared<'a> {
     pub(crate) preallocated_blocks: u32,
     /// What policies take the disk for.
     pub(crate) estimate: CostModel,
+    /// Whether every request is served by itself, even where several may be at once: a test holds the
+    /// one against the other.
+    pub(crate) one_by_one: bool,
     /// The requests of a trace, which had to be read to be surveyed.
     kept: Option<KeptRequests>,
     drive: Drive,
@@ -80,6 +83,7 @@ impl<'a> Prepared<'a> {
             capacity_blocks,
             preallocated_blocks,
             estimate,
+            one_by_one: false,
             kept,
             drive,
             zones,

@@ -235,8 +235,19 @@ impl<L: BlockLayout> Lane<L> {
         if wants_moves {
             self.host.disk.note_moves();
         }
-        let mut batch = Vec::new();
-        while source.next_batch(&mut batch)? {
+        let (mut batch, mut updated) = (Vec::new(), Vec::new());
+        let takes_updates = self.host.takes_updates() && !prepared.one_by_one;
+        loop {
+            let update = if takes_updates { source.next_updates(&mut updated) } else { None };
+            if let Some(update) = update {
+                let directory_of = |file| source.directory_of(file);
+                let Self { host, throughput, .. } = self;
+                let served = host.serve_updates(&update, &updated, directory_of, throughput);
+                served.map_err(does_not_fit)?;
+                batch.clear();
+            } else if !source.next_batch(&mut batch)? {
+                break;
+            }
             for soon in batch.chunks(LOOKED_UP_TOGETHER) {
                 self.host.look_up(soon);
                 for request in soon {

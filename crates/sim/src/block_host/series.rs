@@ -155,6 +155,11 @@ impl ThroughputSeries {
         }
     }
 
+    /// How many blocks can be transferred for users without the interval being over.
+    pub(crate) fn blocks_within(&self, counts: &HostCounts) -> u64 {
+        (self.next_blocks - 1).saturating_sub(counts.read_blocks + counts.written_blocks)
+    }
+
     /// The workload is over.
     pub(crate) fn finish(&mut self, counts: &HostCounts, disk: &TimedDisk) {
         self.add(counts, disk);

@@ -198,6 +198,15 @@ impl WorkloadSource {
         Ok(!batch.is_empty())
     }
 
+    /// The next requests where they are updates that differ in nothing but the block; see
+    /// [`FileWorkload::next_updates`].
+    pub(crate) fn next_updates(&mut self, blocks: &mut Vec<u32>) -> Option<FileRequest> {
+        match self {
+            WorkloadSource::Generated(workload) => workload.next_updates(blocks, BATCH_REQUESTS),
+            _ => None,
+        }
+    }
+
     /// The directory of a file that a request has named so far; see
     /// [`FileWorkload::directory_of`]. Traces of blocks have no directories.
     pub(crate) fn directory_of(&self, file: u32) -> u32 {

@@ -56,6 +56,12 @@ impl Distribution {
         self.total += 1;
     }
 
+    /// Counts `value` so many `times`.
+    pub fn record_many(&mut self, value: u64, times: u64) {
+        self.counts[bucket_of(value)] += times;
+        self.total += times;
+    }
+
     /// How many values were counted.
     #[must_use]
     pub fn count(&self) -> u64 {

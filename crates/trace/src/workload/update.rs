@@ -172,4 +172,18 @@ impl<C: BlockChoice> FileWorkload for UpdateWorkload<C> {
         }
         if self.updates_left == 0 { None } else { Some(self.next_update()) }
     }
+
+    fn next_updates(&mut self, blocks: &mut Vec<u32>, requests_max: usize) -> Option<FileRequest> {
+        let UpdateParameters { sync_every, interval, .. } = self.parameters;
+        let is_at_updates = self.fill_next == self.fill_end && self.updates_left > 0;
+        if !is_at_updates || sync_every > 0 || interval != SimDuration::ZERO {
+            return None;
+        }
+        let count = self.updates_left.min(requests_max as u64);
+        self.updates_left -= count;
+        blocks.clear();
+        let Self { choice, .. } = self;
+        blocks.extend((0..count as usize).map(|_| choice.next_block()));
+        Some(self.request(FileAction::Write, 0, 1))
+    }
 }
