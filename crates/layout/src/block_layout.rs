@@ -95,6 +95,19 @@ pub trait BlockLayout {
     /// If there is no room.
     fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError>;
 
+    /// Puts blocks `first..first + blocks` on the disk as [`Self::preload`] does one after another;
+    /// they are those of one file from `name` on.
+    ///
+    /// # Errors
+    /// If there is no room.
+    fn preload_run(&mut self, first: u32, blocks: u32, name: FileBlock) -> Result<(), LayoutError> {
+        for number in 0..blocks {
+            self.ensure_blocks(first + number + 1);
+            self.preload(first + number, FileBlock { block: name.block + number, ..name })?;
+        }
+        Ok(())
+    }
+
     /// Puts blocks `first..first + blocks`, which are never asked for again, on an empty disk in
     /// chunks of `chunk_blocks` that lie evenly (Matthews 1999, §6.3), at no cost.
     ///
@@ -154,6 +167,11 @@ pub trait BlockLayout {
     /// do not exist cost nothing; those side by side on the disk are read together.
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
         read_in_runs(blocks, purpose, |block| self.place_of(block), device);
+    }
+
+    /// Whether a read of nothing is nothing to it: all that users asked for was in a cache.
+    fn ignores_empty_reads(&self) -> bool {
+        false
     }
 
     /// A user asks for `block`, which was read ahead of time and is in the host's cache: to a layout

@@ -6,11 +6,14 @@ mod disk;
 mod file_blocks;
 mod file_trace;
 mod flushes;
+mod hits;
 mod host;
 mod in_place_setup;
 mod log_run;
 mod log_setup;
 mod metrics;
+#[cfg(test)]
+mod one_by_one;
 mod oracle;
 mod placement;
 mod prepared;

@@ -105,12 +105,15 @@ impl Access {
 /// What every policy does; the doors are those of [`Cache`]. The capacity is at least one block.
 trait Policy {
     fn contains(&self, key: u32) -> bool;
-    /// Looks where `reference` will; what it sees means nothing.
-    #[inline]
-    fn look_up(&self, key: u32) -> u32 {
-        u32::from(self.contains(key))
-    }
+    /// Looks where `reference` to `keys` will and notes for each in `found` whether it is known, 0 if
+    /// not; keys above the bound are not. What it gives means nothing.
+    fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32;
     fn reference(&mut self, key: u32) -> Access;
+    /// As [`Self::reference`] if `key` is resident; else nothing happens.
+    #[inline]
+    fn reference_resident(&mut self, key: u32) -> bool {
+        self.contains(key) && self.reference(key).is_hit()
+    }
     fn remove(&mut self, key: u32) -> bool;
     fn len(&self) -> usize;
     fn ensure_keys(&mut self, keys: usize);
@@ -269,13 +272,14 @@ impl Cache {
         dispatch!(&self.contents, policy => policy.contains(key), nothing => false)
     }
 
-    /// Has the processor bring in what [`Self::reference`] will look at; the number means nothing.
-    #[inline]
-    pub(crate) fn look_up(&self, key: u32) -> u32 {
-        if key as usize >= self.keys {
-            return 0;
-        }
-        dispatch!(&self.contents, policy => policy.look_up(key), nothing => 0)
+    /// Has the processor bring in what [`Self::reference`] to `keys` will look at, all of it together;
+    /// notes in `found` which of them are known, 0 for those that are not, which are not resident. The
+    /// number means nothing.
+    pub(crate) fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32 {
+        dispatch!(&self.contents, policy => policy.look_up(keys, found), nothing => {
+            found.fill(0);
+            0
+        })
     }
 
     /// Reads `key`: a resident block gains standing, another one enters, and if the cache was full
@@ -288,6 +292,15 @@ impl Cache {
             policy => policy.reference(key),
             nothing => Access::Miss { evicted: None }
         )
+    }
+
+    /// Reads `key` if it is resident; nothing happens if it is not. Whether it was.
+    #[inline]
+    pub fn reference_resident(&mut self, key: u32) -> bool {
+        if key as usize >= self.keys {
+            return false;
+        }
+        dispatch!(&mut self.contents, policy => policy.reference_resident(key), nothing => false)
     }
 
     /// Writes `key`, which counts as a reference to it. Returns the block that left, if one did.

@@ -478,17 +478,34 @@ impl<F: RecordFormat> RowReader for RecordReader<F> {
     fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
         let need = self.format.record_bytes();
         while !scene.is_full() {
-            let byte = source.offset();
-            let Some(record) = source.take(need)? else {
-                return Ok(false);
-            };
-            self.records += 1;
-            if record.len() < need {
-                let have = record.len();
-                truncated(source, scene, self.records, byte, have, need)?;
+            let begin = source.offset();
+            let bytes = source.in_memory(need)?;
+            if bytes.len() < need {
+                let have = bytes.len();
+                if have > 0 {
+                    source.consume(have);
+                    self.records += 1;
+                    truncated(source, scene, self.records, begin, have, need)?;
+                }
                 return Ok(false);
             }
-            if let Err(problem) = self.format.parse(record, scene) {
+            // As many as are there, up to one that is bad: what the source does for a record is done
+            // once for all of them.
+            let (mut parsed, mut bad) = (0, None);
+            for record in bytes.chunks_exact(need) {
+                if scene.is_full() {
+                    break;
+                }
+                parsed += 1;
+                if let Err(problem) = self.format.parse(record, scene) {
+                    bad = Some(problem);
+                    break;
+                }
+            }
+            source.consume(parsed * need);
+            self.records += parsed as u64;
+            if let Some(problem) = bad {
+                let byte = begin + ((parsed - 1) * need) as u64;
                 bad_record(source, scene, self.records, None, byte, problem)?;
             }
         }

@@ -152,7 +152,10 @@ impl DeviceTable {
         metadata: &mut TraceMetadata,
     ) -> Result<u32, Problem> {
         let key = u64::from(id);
-        if self.last == Some((key, id)) || self.by_key.contains_key(&key) {
+        if self.last == Some((key, id)) {
+            return Ok(id);
+        }
+        if self.by_key.contains_key(&key) {
             self.last = Some((key, id));
             return Ok(id);
         }

@@ -182,6 +182,36 @@ impl BlockBatch {
         self.client.push(row.client);
     }
 
+    /// Appends one row of which nothing else is known, and leaves the other columns behind until
+    /// [`Self::complete`].
+    #[inline]
+    pub(crate) fn push_bare(
+        &mut self,
+        enqueue_ns: u64,
+        device: u32,
+        sector: u64,
+        sectors: u32,
+        operation: u8,
+    ) {
+        self.enqueue_ns.push(enqueue_ns);
+        self.device.push(device);
+        self.sector.push(sector);
+        self.sectors.push(sectors);
+        self.operation.push(operation);
+    }
+
+    /// Brings all columns to one length: with what stands for nothing known.
+    #[inline]
+    pub(crate) fn complete(&mut self) {
+        let (rows, unknown) = (self.enqueue_ns.len(), BlockRow::default());
+        if self.client.len() < rows {
+            self.start_ns.resize(rows, unknown.start_ns);
+            self.finish_ns.resize(rows, unknown.finish_ns);
+            self.flags.resize(rows, unknown.flags);
+            self.client.resize(rows, unknown.client);
+        }
+    }
+
     /// The row at `index`.
     ///
     /// # Panics

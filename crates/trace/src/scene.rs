@@ -159,6 +159,28 @@ impl Scene {
         }
     }
 
+    /// [`Self::push`] of a row that says nothing of its start, its end, its flags and its client: what
+    /// stands for that is put beside many such rows at once.
+    #[inline]
+    pub(crate) fn push_bare(&mut self, row: BlockRow) -> Result<(), Problem> {
+        let is_plain = self.order == Order::Strict
+            && row.operation != agewell_core::Operation::Flush as u8
+            && row.sectors > 0
+            && row.sector <= DEVICE_SECTORS_MAX - u64::from(row.sectors)
+            && row.enqueue_ns >= self.latest_ns;
+        let Some(origin) = self.origin_ns.filter(|_| is_plain) else { return self.push(row) };
+        self.latest_ns = row.enqueue_ns;
+        self.rows += 1;
+        self.ready.push_bare(
+            row.enqueue_ns - origin,
+            row.device,
+            row.sector,
+            row.sectors,
+            row.operation,
+        );
+        Ok(())
+    }
+
     #[inline]
     fn push_strict(&mut self, row: BlockRow) -> Result<(), Problem> {
         if row.enqueue_ns < self.latest_ns {
@@ -174,6 +196,7 @@ impl Scene {
             None => self.first_origin(row.enqueue_ns),
         };
         self.rows += 1;
+        self.ready.complete();
         self.ready.push(rebased(row, origin));
         Ok(())
     }
@@ -270,6 +293,7 @@ impl Scene {
 
     /// Moves up to [`BATCH_ROWS`] ready rows into `batch`.
     pub(crate) fn take(&mut self, batch: &mut BlockBatch) {
+        self.ready.complete();
         self.tell_repeated();
         batch.clear();
         let left = self.ready.len() - self.ready_head;

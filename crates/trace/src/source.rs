@@ -223,6 +223,13 @@ impl Source {
         Ok(&self.buffer[self.head..end])
     }
 
+    /// All unread bytes that are in memory, at least `least` of them; fewer only at the end of the
+    /// stream. Consumes nothing.
+    pub(crate) fn in_memory(&mut self, least: usize) -> Result<&[u8], TraceError> {
+        while self.tail - self.head < least && self.fill()? {}
+        Ok(&self.buffer[self.head..self.tail])
+    }
+
     /// Consumes `count` bytes that a `peek` has shown.
     pub(crate) fn consume(&mut self, count: usize) {
         assert!(count <= self.tail - self.head, "consuming bytes that were never shown");

@@ -200,6 +200,18 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         self.log.preload(block, device)
     }
 
+    /// Lays out blocks `first..first + blocks` as they were before the first request, one after
+    /// another: see [`Log::preload_run`].
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+        if self.watch.is_none() {
+            return self.log.preload_run(first, blocks);
+        }
+        (first..first + blocks).try_for_each(|block| self.preload(block, &mut Unpriced))
+    }
+
     /// Lays out blocks in even chunks: see [`Log::fragment`].
     ///
     /// # Errors

@@ -46,6 +46,16 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         Ok(AdaptiveLog::preload(self, block, &mut Unpriced)?)
     }
 
+    fn preload_run(
+        &mut self,
+        first: u32,
+        blocks: u32,
+        _name: FileBlock,
+    ) -> Result<(), LayoutError> {
+        AdaptiveLog::ensure_blocks(self, first + blocks);
+        Ok(AdaptiveLog::preload_run(self, first, blocks)?)
+    }
+
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         let blocks: Vec<u32> = (first..first + blocks).collect();
         Ok(AdaptiveLog::fragment(self, &blocks, chunk_blocks)?)
@@ -62,6 +72,10 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         let written = AdaptiveLog::write(self, block, client, device);
         self.tell_the_dead(device);
         Ok(written?)
+    }
+
+    fn ignores_empty_reads(&self) -> bool {
+        true
     }
 
     fn takes_many_writes(&self) -> bool {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use super::log::Log;
+use super::log::{Log, Open};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
-use super::{BlockDevice, LogError};
+use super::{BlockDevice, LogError, Purpose, Unpriced};
 use crate::block_layout::even_chunks;
 
 impl<P: Placement> Log<P> {
@@ -38,6 +38,52 @@ impl<P: Placement> Log<P> {
         }
         self.append_one(log, block, device);
         Ok(())
+    }
+
+    /// [`Self::preload`] of `first..first + blocks`, one after another, where it costs nothing.
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    ///
+    /// # Panics
+    /// If one of the blocks exists already.
+    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+        let end = first + blocks;
+        let mut next = first;
+        while next < end {
+            // The first block of a segment is told of alone: it has a segment opened.
+            self.preload(next, &mut Unpriced)?;
+            next += 1;
+            if self.is_indifferent {
+                let room = self.open[0].end - self.open[0].next;
+                let count = room.min(end - next);
+                self.append_preloaded(next, count);
+                next += count;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the new blocks `first..first + count` to the only log, which has room.
+    fn append_preloaded(&mut self, first: u32, count: u32) {
+        if count == 0 {
+            return;
+        }
+        let Open { segment, next: slot, .. } = self.open[0];
+        let places = &mut self.map[first as usize..(first + count) as usize];
+        for (number, (place, slot)) in places.iter_mut().zip(slot..).enumerate() {
+            assert_eq!(*place, NONE, "block {} is there already", first as usize + number);
+            *place = slot;
+        }
+        for block in first..first + count {
+            self.clock += 1;
+            self.block_times.written(block, self.clock);
+        }
+        self.table.fill_run(segment, slot, first..first + count);
+        self.table.youngest[segment as usize] = self.clock;
+        self.live_blocks += u64::from(count);
+        self.counts.new_blocks += u64::from(count);
+        self.appended(0, count, Purpose::NewData, &mut Unpriced);
     }
 
     /// Puts `blocks` on the empty log in chunks of `chunk_blocks` that lie evenly (Matthews 1999,

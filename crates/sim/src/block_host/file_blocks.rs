@@ -147,6 +147,27 @@ impl FileBlocks {
         first
     }
 
+    /// Numbers all blocks of a file that lies on the disk before the first request, one behind the
+    /// other, and gives the first number; none if other numbers are to be used first or the file has
+    /// blocks.
+    pub(crate) fn lay_out_run(&mut self, initial: InitialFile) -> Option<u32> {
+        let InitialFile { file, blocks } = initial;
+        let is_empty = |numbers: &Numbers| matches!(numbers, Numbers::Run { blocks: 0, .. });
+        if !self.free.is_empty() || !self.files.get(file as usize).is_none_or(is_empty) {
+            return None;
+        }
+        let first = self.number_apart(blocks);
+        if file as usize >= self.files.len() {
+            self.files.resize(file as usize + 1, Numbers::default());
+        }
+        self.files[file as usize] = Numbers::Run { first, blocks };
+        if let Some(names) = &mut self.names {
+            names.resize(names.len().max(first as usize), None);
+            names.extend((0..blocks).map(|block| Some(FileBlock { file, block })));
+        }
+        Some(first)
+    }
+
     /// All blocks of a file that lies on the disk before the first request.
     pub(crate) fn lay_out(
         &mut self,

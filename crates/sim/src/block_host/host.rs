@@ -17,6 +17,10 @@ use crate::cache::{Access, Cache};
 use crate::metrics::Distribution;
 use crate::prefetch::Prefetch;
 
+/// Requests whose places are looked up together; chosen by us: more than a processor waits for at a
+/// time, and what they bring in fits its first cache beside the rest.
+pub(crate) const LOOKED_UP_TOGETHER: usize = 64;
+
 /// What the host has counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HostCounts {
@@ -122,6 +126,11 @@ impl<L: BlockLayout> HostRun<L> {
             if self.files.is_created_by(file.file) {
                 self.layout.create(file.file, directory_of(file.file), &mut Unpriced)?;
             }
+            if let Some(first) = self.files.lay_out_run(*file) {
+                let name = FileBlock { file: file.file, block: 0 };
+                self.layout.preload_run(first, file.blocks, name)?;
+                continue;
+            }
             for (block, name) in self.files.lay_out(file) {
                 self.layout.ensure_blocks(block + 1);
                 self.layout.preload(block, name)?;
@@ -143,6 +152,9 @@ impl<L: BlockLayout> HostRun<L> {
     /// Has the drive hold every block that the layout has on it. Where a block lies in pieces it is
     /// taken to lie behind the first of them: enough for a drive that only counts what it holds.
     pub(crate) fn lay_down(&mut self, block_bytes: u64) {
+        if !self.disk.is_mechanical() {
+            return;
+        }
         for block in 0..self.files.numbered() {
             if let Place::Disk(place) = self.layout.place_of(block) {
                 self.disk.lay_down(place, block_bytes);
@@ -153,20 +165,33 @@ impl<L: BlockLayout> HostRun<L> {
     /// Looks up what serving `requests` will ask for, which changes nothing. Serving asks at random
     /// places of tables larger than the processor's caches, and does so much between two of them that
     /// it waits for each; here it waits for all of them together.
+    ///
+    /// # Panics
+    /// If there are more than [`LOOKED_UP_TOGETHER`].
     pub(crate) fn look_up(&self, requests: &[FileRequest]) {
-        let mut seen = 0;
+        let (mut asked, mut found) = ([0; LOOKED_UP_TOGETHER], [0; LOOKED_UP_TOGETHER]);
+        let mut written = [false; LOOKED_UP_TOGETHER];
+        let (mut seen, mut count) = (0, 0);
         for request in requests {
-            if !matches!(request.action, FileAction::Read | FileAction::Write) {
+            let is_write = request.action == FileAction::Write;
+            if !is_write && request.action != FileAction::Read {
                 continue;
             }
             let Some(block) = self.files.find(request.file, request.block) else { continue };
-            let client = self.clients.get(request.client as usize);
-            for cache in client.into_iter().chain(&self.server) {
-                seen ^= cache.look_up(block);
+            if let Some(client) = self.clients.get(request.client as usize) {
+                seen ^= client.look_up(&[block], &mut [0]);
             }
-            if request.action == FileAction::Write {
-                seen ^= self.layout.look_up(block);
-            }
+            (asked[count], written[count]) = (block, is_write);
+            count += 1;
+        }
+        let (asked, found) = (&asked[..count], &mut found[..count]);
+        if let Some(server) = &self.server {
+            seen ^= server.look_up(asked, found);
+        }
+        for ((block, found), is_write) in asked.iter().zip(found).zip(written) {
+            // The layout is asked for what is written and for what no cache has. It is asked for
+            // another block in place of the rest: that is there already, and saves a branch.
+            seen ^= self.layout.look_up(if *found == 0 || is_write { *block } else { 0 });
         }
         std::hint::black_box(seen);
     }

@@ -10,7 +10,7 @@ use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use serde_json::{Map, Value, json};
 
 use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};
-use super::host::HostRun;
+use super::host::{HostRun, LOOKED_UP_TOGETHER};
 use super::in_place_setup::journaled;
 use super::log_run;
 use super::metrics::{Totals, metrics};
@@ -155,10 +155,6 @@ impl Prepared<'_> {
     }
 }
 
-/// Requests whose places are looked up together; chosen by us: more than a processor waits for at a
-/// time, and what they bring in fits its first cache beside the rest.
-const LOOKED_UP_TOGETHER: usize = 64;
-
 /// One layout under the whole workload.
 pub(crate) struct Lane<L> {
     pub(crate) host: HostRun<L>,
@@ -237,6 +233,7 @@ impl<L: BlockLayout> Lane<L> {
         }
         let (mut batch, mut updated) = (Vec::new(), Vec::new());
         let takes_updates = self.host.takes_updates() && !prepared.one_by_one;
+        let takes_hits = self.host.takes_hits() && !prepared.one_by_one;
         loop {
             let update = if takes_updates { source.next_updates(&mut updated) } else { None };
             if let Some(update) = update {
@@ -250,10 +247,16 @@ impl<L: BlockLayout> Lane<L> {
             }
             for soon in batch.chunks(LOOKED_UP_TOGETHER) {
                 self.host.look_up(soon);
-                for request in soon {
+                let mut rest = soon;
+                loop {
+                    if takes_hits {
+                        rest = &rest[self.host.serve_hits(rest, &self.throughput)..];
+                    }
+                    let Some((request, later)) = rest.split_first() else { break };
                     let directory_of = |file| source.directory_of(file);
                     self.host.serve(request, directory_of).map_err(does_not_fit)?;
                     self.throughput.note(&self.host.counts, &self.host.disk);
+                    rest = later;
                 }
             }
             if wants_moves {

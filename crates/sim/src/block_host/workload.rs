@@ -303,6 +303,9 @@ pub(crate) struct BlocksAsFile {
     trace: BlockTrace,
     filters: FilterPipe,
     block_sectors: u64,
+    /// What a sector is shifted by to become a block, where blocks are a power of two: a division
+    /// costs as much as all else that is done to a request here.
+    block_shift: Option<u32>,
     records: BlockBatch,
     devices: Numbers,
     latest_ns: u64,
@@ -311,10 +314,13 @@ pub(crate) struct BlocksAsFile {
 
 impl BlocksAsFile {
     fn new(trace: BlockTrace, filters: FilterPipe, block_bytes: u64) -> Self {
+        let block_sectors = block_bytes / SECTOR_BYTES;
+        let is_power = block_sectors.is_power_of_two();
         Self {
             trace,
             filters,
-            block_sectors: block_bytes / SECTOR_BYTES,
+            block_sectors,
+            block_shift: is_power.then(|| block_sectors.trailing_zeros()),
             records: BlockBatch::default(),
             devices: Numbers::default(),
             latest_ns: 0,
@@ -337,6 +343,16 @@ impl BlocksAsFile {
         Ok(more && !past_end)
     }
 
+    /// The block of the layout that `sector` belongs to.
+    #[inline]
+    fn block_of(&self, sector: u64) -> u64 {
+        match self.block_shift {
+            Some(shift) => sector >> (shift & 63),
+            None => sector / self.block_sectors,
+        }
+    }
+
+    #[inline]
     fn request(&mut self, row: usize) -> Result<Option<FileRequest>, RunError> {
         let operation = Operation::from_code(self.records.operation[row])
             .expect("readers give canonical operation codes");
@@ -345,8 +361,7 @@ impl BlocksAsFile {
             self.without_transfer += 1;
             return Ok(None);
         }
-        let first = sector / self.block_sectors;
-        let last = (sector + sectors - 1) / self.block_sectors;
+        let (first, last) = (self.block_of(sector), self.block_of(sector + sectors - 1));
         if last >= NUMBERS_MAX {
             return Err(RunError::Input(format!(
                 "[workload]: sector {sector} is block {last} of the layout, more than a log can \

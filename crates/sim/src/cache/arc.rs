@@ -144,6 +144,10 @@ impl Policy for Arc {
         self.find(key).is_some_and(|(_, list)| list <= T2)
     }
 
+    fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32 {
+        self.blocks.look_up(keys, found)
+    }
+
     #[inline]
     fn reference(&mut self, key: u32) -> Access {
         match self.find(key) {

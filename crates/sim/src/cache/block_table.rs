@@ -82,12 +82,21 @@ impl BlockTable {
         self.index.get(key)
     }
 
-    /// Looks at all that moving `key` to another place on its list will look at, without a branch
-    /// that would wait for what it sees: an unknown key leads to the first sentinel.
-    #[inline]
-    pub(super) fn look_up(&self, key: u32) -> u32 {
-        let Slot { newer, older, .. } = self.slots[self.index.slot_or_first(key) as usize];
-        self.slots[newer as usize].key ^ self.slots[older as usize].key
+    /// Notes in `slots` where `keys` are, the first sentinel for one that is not known, and looks at
+    /// all that moving them to another place on their list will look at. Step by step for all of
+    /// them, so that no more than three times somebody waits, and without a branch that would wait
+    /// for what it sees. What it gives means nothing.
+    pub(super) fn look_up(&self, keys: &[u32], slots: &mut [u32]) -> u32 {
+        self.index.slots_or_first(keys, slots);
+        let mut seen = 0;
+        for slot in &*slots {
+            seen ^= self.slots[*slot as usize].key;
+        }
+        for slot in &*slots {
+            let Slot { newer, older, .. } = self.slots[*slot as usize];
+            seen ^= self.slots[newer as usize].key ^ self.slots[older as usize].key;
+        }
+        seen
     }
 
     #[inline]

@@ -115,6 +115,22 @@ impl KeyIndex {
         }
     }
 
+    /// The same for many keys, some of which may be above the bound.
+    pub(super) fn slots_or_first(&self, keys: &[u32], found: &mut [u32]) {
+        match self {
+            KeyIndex::Dense(slots) => {
+                for (key, found) in keys.iter().zip(found) {
+                    *found = slots.get(*key as usize).copied().unwrap_or(ABSENT);
+                }
+            }
+            KeyIndex::Hashed(hashed) => {
+                for (key, found) in keys.iter().zip(found) {
+                    *found = hashed.get(*key);
+                }
+            }
+        }
+    }
+
     /// Notes that `key`, which has no slot, is in `slot`.
     #[inline]
     pub(super) fn insert(&mut self, key: u32, slot: u32) {

@@ -41,9 +41,17 @@ impl<const RENEWED_BY_HITS: bool> Policy for OneList<RENEWED_BY_HITS> {
         self.blocks.find(key).is_some()
     }
 
+    fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32 {
+        self.blocks.look_up(keys, found)
+    }
+
     #[inline]
-    fn look_up(&self, key: u32) -> u32 {
-        self.blocks.look_up(key)
+    fn reference_resident(&mut self, key: u32) -> bool {
+        let Some(slot) = self.blocks.find(key) else { return false };
+        if RENEWED_BY_HITS {
+            self.blocks.move_to_newest(slot, LIST);
+        }
+        true
     }
 
     #[inline]

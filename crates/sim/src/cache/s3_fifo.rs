@@ -148,6 +148,10 @@ impl Policy for S3Fifo {
         self.find(key).is_some_and(|(_, mark)| queue_of(mark) != GHOST)
     }
 
+    fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32 {
+        self.blocks.look_up(keys, found)
+    }
+
     #[inline]
     fn reference(&mut self, key: u32) -> Access {
         let queue = match self.find(key) {

@@ -64,6 +64,10 @@ impl Policy for Sieve {
         self.blocks.find(key).is_some()
     }
 
+    fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32 {
+        self.blocks.look_up(keys, found)
+    }
+
     #[inline]
     fn reference(&mut self, key: u32) -> Access {
         if let Some(slot) = self.blocks.find(key) {

@@ -84,7 +84,7 @@ fn push(
     sectors: u32,
 ) -> Result<(), Problem> {
     let device = scene.devices.numbered(volume, &mut scene.metadata)?;
-    scene.push(BlockRow {
+    scene.push_bare(BlockRow {
         enqueue_ns,
         device,
         sector,

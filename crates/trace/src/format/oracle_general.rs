@@ -31,6 +31,7 @@ impl OracleGeneral {
     }
 }
 
+#[inline]
 fn bytes_at<const N: usize>(record: &[u8], position: usize) -> [u8; N] {
     let mut bytes = [0; N];
     bytes.copy_from_slice(&record[position..position + N]);
@@ -84,10 +85,13 @@ impl RecordFormat for OracleGeneral {
     }
 
     fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
-        let time_s = u32::from_le_bytes(bytes_at(record, 0));
-        let object = u64::from_le_bytes(bytes_at(record, 4));
-        let bytes = u32::from_le_bytes(bytes_at(record, 12));
-        let next = i64::from_le_bytes(bytes_at(record, self.record_bytes() - 8));
+        // Of a known length, so that no field needs a check of its own.
+        let head: &[u8; 16] = record.first_chunk().expect("a record is longer");
+        let tail: &[u8; 8] = record.last_chunk().expect("a record is longer");
+        let time_s = u32::from_le_bytes(bytes_at(head, 0));
+        let object = u64::from_le_bytes(bytes_at(head, 4));
+        let bytes = u32::from_le_bytes(bytes_at(head, 12));
+        let next = i64::from_le_bytes(*tail);
         if next < -1 {
             return Err(Problem::new(format!("next access {next} is neither -1 nor an index")));
         }
@@ -99,15 +103,18 @@ impl RecordFormat for OracleGeneral {
         let sectors = u64::from(bytes).div_ceil(512) as u32;
         let sector = object & ((1 << SECTOR_BITS) - 1);
         let device = scene.devices.numbered(0, &mut scene.metadata)?;
-        scene.push(BlockRow {
-            enqueue_ns: u64::from(time_s) * 1_000_000_000,
+        let enqueue_ns = u64::from(time_s) * 1_000_000_000;
+        let row = BlockRow {
+            enqueue_ns,
             device,
             sector,
             sectors,
             operation: operation as u8,
             client: u32::from(space),
             ..BlockRow::default()
-        })?;
+        };
+        let pushed = if space == 0 { scene.push_bare(row) } else { scene.push(row) };
+        pushed?;
         scene.warn_again(OBJECT_NUMBERS);
         if sector != object {
             scene.metadata.warn(FOLDED);
