@@ -85,6 +85,8 @@ struct Watch<P> {
     chosen: Option<Mechanism>,
     /// Writes before the next moment to look ahead.
     next_writes: u64,
+    /// What transfers took in a trial of each mechanism, if there was one.
+    trials: Vec<TransferTimes>,
     /// As large as the live data ever was, blocks.
     peak_blocks: u64,
     /// Syncs of each client that were not passed on to the sample yet.
@@ -127,11 +129,20 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
             began: false,
             chosen: None,
             next_writes: 0,
+            trials: Vec::new(),
             peak_blocks: 0,
             held_syncs: vec![0; setting.clients as usize],
         };
         let placement = placement(setting.blocks);
         Ok(Self { log: Log::new(setting, placement)?, watch: Some(Box::new(watch)) })
+    }
+
+    /// Prices what each mechanism does also by what a trial of it alone has shown, beside what the
+    /// device says of the run; `trials` are in the order of the mechanisms.
+    pub fn price_by(&mut self, trials: Vec<TransferTimes>) {
+        if let Some(watch) = &mut self.watch {
+            watch.trials = trials;
+        }
     }
 
     /// The log itself.
@@ -387,8 +398,14 @@ impl<P: Placement + Clone> Watch<P> {
             return;
         }
         let spread = self.sample.spread(subject.shape().segment_blocks_max());
-        let meter = CostMeter::learnt(subject.setting.disk, times, spread);
-        let chosen = rehearse(subject, &self.mechanisms, self.chosen, &forecast, &meter);
+        let disk = subject.setting.disk;
+        let meter = |place: usize| {
+            let both = times.zip(self.trials.get(place)).map(|(run, trial)| run.after_trial(trial));
+            CostMeter::learnt(disk, both.as_ref().or(times), spread)
+        };
+        let candidates: Vec<(Mechanism, CostMeter)> =
+            self.mechanisms.iter().copied().zip((0..).map(meter)).collect();
+        let chosen = rehearse(subject, &candidates, self.chosen, &forecast);
         self.chosen = Some(chosen);
         log.set_collect(Collect::Always(chosen));
         if let Some(follower) = &mut self.follower {

@@ -297,15 +297,17 @@ impl TransferTimes {
         }
     }
 
-    /// What was seen so far counts as no more than `count` transfers of each pair of kinds from now
-    /// on, and the next transfer comes after none.
-    pub fn begin_anew(&mut self, count: f64) {
-        self.after = After::NOTHING;
-        self.latest = None;
-        for pair in self.pairs.values_mut().filter(|pair| pair.count > count) {
-            pair.sum *= count / pair.count;
-            pair.count = count;
+    /// What was seen in a trial and here together; users call as they do here.
+    #[must_use]
+    pub fn after_trial(&self, trial: &Self) -> Self {
+        let mut both = self.clone();
+        for (pair, tried) in &trial.pairs {
+            let mean = both.pairs.entry(*pair).or_default();
+            mean.sum += tried.sum;
+            mean.count += tried.count;
         }
+        both.issues_together |= trial.issues_together;
+        both
     }
 
     /// The prices that what was seen leads to; none if nothing was.

@@ -71,19 +71,22 @@ impl LogRun<'_> {
             AnyPlacement::new(layout.placement, blocks, segment_blocks, layout.logs, seed, deaths)
         };
         let blocks = prepared.survey.peak_live_blocks as u32;
+        let trials = self.trials()?;
+        let learns = trials.is_some();
         let Some(reorganise) = &layout.reorganise else {
-            return self.finish(self.log_of(blocks, make)?, progress, |_, _| {});
+            let log = self.log_of(blocks, trials, make)?;
+            return self.finish(log, learns, progress, |_, _| {});
         };
         let regrouping = |blocks: u32| {
             let placement = Regrouping::new(make(blocks), blocks);
             placement.expect("the configuration allows fewer logs than can be numbered")
         };
-        let log = self.log_of(blocks, regrouping)?;
+        let log = self.log_of(blocks, trials, regrouping)?;
         // What the server's cache holds need not be read to be moved.
         let cached = prepared.experiment.host.server_cache_bytes / layout.block_bytes;
         let memory_blocks = cached.max(u64::from(4 * segment_blocks)).min(u64::from(blocks)) as u32;
         let setting = reorganise.setting(layout.block_bytes, memory_blocks);
-        self.finish(ReorganisingLog::new(log, setting), progress, |layout, values| {
+        self.finish(ReorganisingLog::new(log, setting), learns, progress, |layout, values| {
             let counts = layout.reorganisation();
             values.insert("regrouped_blocks".into(), json!(counts.moved_blocks));
             values.insert("groups_moved".into(), json!(counts.moved));
@@ -96,6 +99,7 @@ impl LogRun<'_> {
     fn log_of<P: Placement + Clone>(
         &self,
         blocks: u32,
+        trials: Option<Vec<TransferTimes>>,
         make: impl Fn(u32) -> P,
     ) -> Result<AdaptiveLog<P>, RunError> {
         let first = make(blocks);
@@ -105,19 +109,24 @@ impl LogRun<'_> {
             Collecting::Fixed(_) => AdaptiveLog::fixed(setting, first),
             Collecting::Adaptive(mechanisms) => AdaptiveLog::among(mechanisms, setting, make),
         };
-        log.map_err(|error| RunError::Input(format!("[layout]: {error}")))
+        let mut log = log.map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
+        if let Some(trials) = trials {
+            log.price_by(trials);
+        }
+        Ok(log)
     }
 
-    /// Runs `log` and gives its result, with what `more` adds to the metrics.
+    /// Runs `log`, noting what transfers take if it `learns`, and gives its result, with what `more`
+    /// adds to the metrics.
     fn finish<L: Logged>(
         &self,
         log: L,
+        learns: bool,
         progress: Progress,
         more: impl Fn(&L, &mut Map<String, Value>),
     ) -> Result<Outcome, RunError> {
         let Self { prepared, layout } = self;
-        let times = self.trial()?;
-        let (lane, before, series) = self.drive(log, times, progress)?;
+        let (lane, before, series) = self.drive(log, learns, progress)?;
         let log = lane.host.layout.inner();
         let counts = log.counts().since(&before);
         let mut values = lane.values();
@@ -130,8 +139,9 @@ impl LogRun<'_> {
         Ok(prepared.outcome(lane, values, Some(series)))
     }
 
-    /// What transfers take on the drive, tried before the first request, if the log chooses by it.
-    fn trial(&self) -> Result<Option<TransferTimes>, RunError> {
+    /// What transfers take on the drive with each mechanism, tried before the first request, if the log
+    /// chooses by it.
+    fn trials(&self) -> Result<Option<Vec<TransferTimes>>, RunError> {
         let Self { prepared, layout } = self;
         let Collecting::Adaptive(mechanisms) = &layout.collect else { return Ok(None) };
         let setting = log_setting(prepared, layout, 1)?;
@@ -142,12 +152,12 @@ impl LogRun<'_> {
         Ok(is_tried.then(|| try_out(&disk, &setting, live, mechanisms, seed)))
     }
 
-    /// `log` under the whole workload, noting beside `times` what transfers take if there are any;
-    /// with it what it had done before the first request, and how it went on.
+    /// `log` under the whole workload, noting what transfers take if it `learns`; with it what it had
+    /// done before the first request, and how it went on.
     fn drive<L: Logged>(
         &self,
         log: L,
-        times: Option<TransferTimes>,
+        learns: bool,
         progress: Progress,
     ) -> Result<(Lane<L>, Counts, LogSeries), RunError> {
         let mut lane = Lane::new(self.prepared, log)?;
@@ -156,8 +166,8 @@ impl LogRun<'_> {
             lane.host.disk.written_before(slot, blocks);
         }
         lane.host.disk.begin_measuring();
-        if let Some(times) = times {
-            lane.host.disk.begin_learning(times);
+        if learns {
+            lane.host.disk.begin_learning(TransferTimes::new(self.prepared.estimate));
         }
         let before = *lane.host.layout.inner().counts();
         let mut series = LogSeries::new(self.prepared.survey.peak_live_blocks, &before);
@@ -190,7 +200,7 @@ impl LogRun<'_> {
         setting.collect = Collect::Always(Mechanism::Clean);
         let log = AdaptiveLog::fixed(setting, AnyPlacement::Recorder(Recorder::default()))
             .map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
-        let (lane, before, _) = self.drive(log, None, progress)?;
+        let (lane, before, _) = self.drive(log, false, progress)?;
         let measured = lane.host.layout.counts().since(&before);
         Ok((lane, measured))
     }

@@ -25,25 +25,24 @@ const TOO_FAR_BEHIND: f64 = 1.5;
 
 /// The mechanism that `log` goes on with in the least disk time, as it estimates that, if
 /// `forecast` comes true; `chosen`, if there is one, unless another takes [`LEAST_GAIN`] less.
-/// `meter` is at zero and prices what the copies do.
+/// Beside each of the candidates is a meter at zero that prices what a copy with it does.
 pub(super) fn rehearse<P: Placement + Clone>(
     log: &Log<P>,
-    mechanisms: &[Mechanism],
+    candidates: &[(Mechanism, CostMeter)],
     chosen: Option<Mechanism>,
     forecast: &[Entry],
-    meter: &CostMeter,
 ) -> Mechanism {
-    let first = chosen.unwrap_or(mechanisms[0]);
-    let mut best = Rehearsed { mechanism: first, limit_ns: u64::MAX, spent_ns: Vec::new() };
-    if let Some(spent_ns) = best.spent_by(first, log, forecast, meter.clone()) {
-        best.take(first, spent_ns);
-        if chosen.is_some() {
-            best.limit_ns = (best.limit_ns as f64 * (1.0 - LEAST_GAIN)) as u64;
-        }
-    }
-    for other in mechanisms.iter().filter(|other| **other != first) {
-        if let Some(spent_ns) = best.spent_by(*other, log, forecast, meter.clone()) {
-            best.take(*other, spent_ns);
+    let is_first = |mechanism| chosen.is_none_or(|chosen| chosen == mechanism);
+    let first = candidates.iter().position(|(mechanism, _)| is_first(*mechanism)).unwrap_or(0);
+    let mut best =
+        Rehearsed { mechanism: candidates[first].0, limit_ns: u64::MAX, spent_ns: Vec::new() };
+    let (earlier, later) = candidates.split_at(first);
+    for (mechanism, meter) in later[..1].iter().chain(earlier).chain(&later[1..]) {
+        if let Some(spent_ns) = best.spent_by(*mechanism, log, forecast, meter.clone()) {
+            best.take(*mechanism, spent_ns);
+            if chosen == Some(*mechanism) {
+                best.limit_ns = (best.limit_ns as f64 * (1.0 - LEAST_GAIN)) as u64;
+            }
         }
     }
     best.mechanism

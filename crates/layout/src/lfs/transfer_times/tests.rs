@@ -206,22 +206,18 @@ fn a_device_that_changes_is_followed() {
     assert!((0.96..1.01).contains(&ratio), "{ratio}");
 }
 
-/// What was tried in advance weighs little against what is seen later.
+/// What was seen in a trial and in a run counts as if it had been seen in one of them.
 #[test]
-fn beginning_anew_lets_what_comes_weigh_more() {
-    let learnt = |anew: bool| {
+fn a_trial_and_a_run_together_price_at_their_mean() {
+    let seen = |time_ns: u64| {
         let mut times = TransferTimes::new(DISK);
-        let (mut stream, mut after) = streams(3);
-        learn(&mut times, |_| 60_000_000, 40_000, &mut stream);
-        if anew {
-            times.begin_anew(4.0);
-        }
-        learn(&mut times, |_| 40_000_000, 10_000, &mut stream);
-        let (taken_ns, priced_ns) = priced(&times, |_| 40_000_000, 1_000, &mut after);
-        priced_ns as f64 / taken_ns as f64
+        learn(&mut times, |_| time_ns, 20_000, &mut streams(3).0);
+        times
     };
-    let (anew, on) = (learnt(true), learnt(false));
-    assert!(anew < on - 0.1, "{anew} {on}");
+    let both = seen(40_000_000).after_trial(&seen(60_000_000));
+    let (taken_ns, priced_ns) = priced(&both, |_| 50_000_000, 1_000, &mut streams(4).1);
+    let ratio = priced_ns as f64 / taken_ns as f64;
+    assert!((0.99..1.01).contains(&ratio), "{ratio}");
 }
 
 /// In a sample of a log segments are nearer to each other than in the log, slots of one are not.
