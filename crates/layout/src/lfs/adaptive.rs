@@ -217,10 +217,14 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// # Errors
     /// If there is no room left beyond the reserve.
     pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
-        if self.watch.is_none() {
+        if self.watch.is_none() && self.log.is_indifferent {
             return self.log.preload_run(first, blocks);
         }
-        (first..first + blocks).try_for_each(|block| self.preload(block, &mut Unpriced))
+        // A placement may go by how many blocks there are so far.
+        (first..first + blocks).try_for_each(|block| {
+            self.ensure_blocks(block + 1);
+            self.preload(block, &mut Unpriced)
+        })
     }
 
     /// Lays out blocks in even chunks: see [`Log::fragment`].

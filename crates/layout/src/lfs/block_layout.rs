@@ -52,7 +52,6 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         blocks: u32,
         _name: FileBlock,
     ) -> Result<(), LayoutError> {
-        AdaptiveLog::ensure_blocks(self, first + blocks);
         Ok(AdaptiveLog::preload_run(self, first, blocks)?)
     }
 

@@ -40,26 +40,27 @@ impl<P: Placement> Log<P> {
         Ok(())
     }
 
-    /// [`Self::preload`] of `first..first + blocks`, one after another, where it costs nothing.
+    /// [`Self::preload`] of `first..first + blocks`, one after another, where it costs nothing and
+    /// the placement looks at nothing.
     ///
     /// # Errors
     /// If there is no room left beyond the reserve.
     ///
     /// # Panics
-    /// If one of the blocks exists already.
-    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+    /// If one of the blocks exists already, or the placement is to be asked.
+    pub(super) fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+        assert!(self.is_indifferent, "the placement is to be asked for each block");
         let end = first + blocks;
+        self.ensure_blocks(end);
         let mut next = first;
         while next < end {
             // The first block of a segment is told of alone: it has a segment opened.
             self.preload(next, &mut Unpriced)?;
             next += 1;
-            if self.is_indifferent {
-                let room = self.open[0].end - self.open[0].next;
-                let count = room.min(end - next);
-                self.append_preloaded(next, count);
-                next += count;
-            }
+            let room = self.open[0].end - self.open[0].next;
+            let count = room.min(end - next);
+            self.append_preloaded(next, count);
+            next += count;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod case;
 mod indifferent;
 mod limit;
 mod operations;
+mod preloading;
 mod recorder;
 mod reference;
 mod reorganising;
