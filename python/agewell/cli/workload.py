@@ -304,7 +304,7 @@ def smith_1996(
     300 days on a 502 MB file system of 27 cylinder groups, 9 % to 90 % full, about 800,000
     operations that write 48.6 GB, 8,774 files at the end.
 
-    Example: agewell workload smith-1996 -o smith.parquet --set life_days=30
+    Example: agewell workload smith-1996 -o smith.parquet --set active_days=30
     """
     request = {"source": "smith-1996", "seed": seed, "parameters": _settings(settings or [])}
     _make(request, output, as_json, quiet)

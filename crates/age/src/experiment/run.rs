@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agewell_core::{RandomStreams, Stream, within_64_bits};
+use agewell_core::{DAY_NS, RandomStreams, Stream, within_64_bits};
 use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
 use agewell_sim::config::resolve_path;
@@ -110,7 +110,11 @@ fn run_to_the_end(
     let report = age(experiment, operations, &mut target, progress)?;
     // A log gives blocks a place when it writes them.
     target.apply(&SYNC)?;
-    let snapshot = target.snapshot()?;
+    let mut snapshot = target.snapshot()?;
+    // Snapshots are nightly (Smith & Seltzer 1996, §3.1): the days before one are whole days.
+    if let Some(last) = report.series.last() {
+        snapshot.facts.taken_ns = ((last.day + 1) * DAY_NS) as i64;
+    }
     let hot_ns = experiment.measure.hot.map(|hot| hot.0);
     let options = ScoreOptions { hot_period_ns: hot_ns, ..ScoreOptions::default() };
     let scores = score(&snapshot, &options)?;

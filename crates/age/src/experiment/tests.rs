@@ -52,6 +52,33 @@ fn run_in(directory: &Path, value: Value) -> AgingOutcome {
     run(&experiment, places(directory), &mut |_| true).expect("it runs")
 }
 
+// Hot files are those of whole days before the last evening: as many as the workload says that it
+// modifies in them, whenever on the last day its last modification is.
+#[test]
+fn hot_files_are_those_of_the_last_days() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for seed in 1..5 {
+        let outcome = run_in(
+            directory.path(),
+            json!({
+                "workload": {"kind": "smith-1996", "parameters": {
+                    "days": 30, "groups": 4, "file_system_bytes": 10 << 20,
+                    "file_operations": 9_000, "written_bytes": 300 << 20,
+                    "files_at_end": 200, "allocated_bytes_at_end": 6 << 20,
+                    "recent_days": 5, "recent_files": 60, "recent_allocated_bytes": 1 << 20,
+                    "utilization_path": [[0, 10.0], [10, 80.0]], "directories": 30,
+                    "active_directories": 5, "bytes_max": 1 << 20,
+                }},
+                "layout": {"kind": "ffs", "size": "64 MiB"},
+                "device": {"model": "seagate-st32430n"},
+                "measure": {"hot": "5 d", "repetitions": 1},
+                "run": {"seed": seed},
+            }),
+        );
+        assert_eq!(outcome.document["metrics"]["hot_files"], 60, "seed {seed}");
+    }
+}
+
 #[test]
 fn an_experiment_ages_measures_and_can_be_run_again_from_its_record() {
     let directory = tempfile::tempdir().expect("a directory");

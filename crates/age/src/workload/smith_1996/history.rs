@@ -1,24 +1,27 @@
 //! The history of the long-lived files, as nightly snapshots would tell it.
 //!
 //! The files of the end are planned first ([`super::survivors`]); what else the utilization asks
-//! for is filled by files that come and go, day by day: some are made, those whose life is over are
-//! removed, a burst now and then removes and makes many at once, and when there is too much the
-//! files of whole directories are cleaned up. All of it happens in the few directories that are
-//! active at the time.
+//! for is filled by files that come and go, day by day: some are made, in the few directories that
+//! are active at the time, and when there is too much the files of whole directories are cleaned up.
+//! So no more comes and goes from day to day than the published utilization, and the files that
+//! stay, make room for.
 
 use agewell_core::{DAY_NS, RandomStreams, Stream, chance, uniform_below};
 
 use super::survivors::{self, Survivor};
 use super::{Kind, Smith1996Parameters, allocated_bytes};
-use crate::workload::draws::{geometric, log_normal_bytes, normal, pick, power_of_two, zipf};
+use crate::workload::draws::{geometric, log_normal_bytes, normal, pick, zipf};
 use crate::workload::short_lived::working_time_ns;
 use crate::workload::{DayChange, DayEvent};
 
 /// Deviation of the changes of a directory about its time of the day, ns: 20 minutes.
 const SESSION_NS: f64 = 1.2e12;
-/// A file may exceed what is missing to the day's utilization by this much, bytes; chosen by us so
-/// that large files exist and the utilization stays within a percent.
+/// A file may exceed what is missing to the day's utilization by this much, bytes, and by no more
+/// than this part of it; chosen by us so that large files exist and the utilization stays within a
+/// percent, and within two percent of itself while it is low.
 const OVERSHOOT_BYTES: u64 = 2 << 20;
+/// See `OVERSHOOT_BYTES`.
+const OVERSHOOT_PART: u64 = 64;
 
 /// The directories and which of them are active when.
 pub(super) struct Directories {
@@ -112,7 +115,6 @@ type Change = (u32, u32, Option<u64>, bool);
 struct Guest {
     key: u32,
     directory: u32,
-    last_day: u32,
     allocated: u64,
 }
 
@@ -176,21 +178,7 @@ impl<'a> Planner<'a> {
         self.survivor_bytes += self.survivors[day as usize];
         let wanted = self.parameters.path_bytes(day);
         // Nothing is removed on the day that it is made: nightly snapshots do not see such files.
-        let old = self.guests.len();
-        let mut kept = Vec::with_capacity(old);
-        for guest in std::mem::take(&mut self.guests) {
-            if guest.last_day <= day {
-                self.remove(day, &guest);
-            } else {
-                kept.push(guest);
-            }
-        }
-        self.guests = kept;
-        let burst = uniform_below(stream, self.parameters.burst_days.into()) == 0;
-        let replaced =
-            if burst { self.guest_bytes / 100 * u64::from(self.parameters.burst_pct) } else { 0 };
-        let burst_level = self.level() - replaced;
-        self.clean_up(day, wanted.min(burst_level), stream);
+        self.clean_up(day, wanted, stream);
         if day + 1 == self.parameters.days {
             // What is left in the last evening is what was planned to be.
             for guest in std::mem::take(&mut self.guests) {
@@ -229,9 +217,6 @@ impl<'a> Planner<'a> {
         let directories = self.directories;
         let directory = directories.active_on(day, stream);
         let kind = directories.kind(directory);
-        // What was made together goes together, as a tree that is removed.
-        let spread = power_of_two(self.parameters.life_doublings * normal(stream));
-        let life_days = (self.parameters.life_days * spread).clamp(1.0, 1e6) as u32;
         for _ in 0..geometric(stream, kind.batch_files) {
             let missing = wanted.saturating_sub(self.level());
             if missing == 0 {
@@ -239,10 +224,11 @@ impl<'a> Planner<'a> {
             }
             let drawn = log_normal_bytes(stream, kind.median_bytes, kind.size_doublings);
             let drawn = ((drawn * self.factor) as u64).max(1);
-            let bytes = drawn.min(self.parameters.bytes_max).min(missing + OVERSHOOT_BYTES);
+            let overshoot = OVERSHOOT_BYTES.min(wanted / OVERSHOOT_PART);
+            let bytes = drawn.min(self.parameters.bytes_max).min(missing + overshoot);
             let allocated = allocated_bytes(bytes);
             let key = self.next_key();
-            self.guests.push(Guest { key, directory, last_day: day + life_days, allocated });
+            self.guests.push(Guest { key, directory, allocated });
             self.guest_bytes += allocated;
             self.days[day as usize].push((key, directory, Some(bytes), false));
         }

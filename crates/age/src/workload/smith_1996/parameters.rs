@@ -62,19 +62,10 @@ pub struct Smith1996Parameters {
     /// Directories that the files lie in before they are gathered by group; ten files each in the
     /// end. Chosen by us.
     pub directories: u32,
-    /// Knob: directories that change on a usual day.
+    /// Directories that change on a usual day: two for each of the four users. Chosen by us.
     pub active_directories: u32,
     /// Days that a directory stays active, in the mean. Chosen by us.
     pub active_days: f64,
-    /// Knob: half of the files that come and go live longer than this, days.
-    pub life_days: f64,
-    /// Two thirds of them live within so many doublings of that. Chosen by us.
-    pub life_doublings: f64,
-    /// Days between two bursts, in the mean. Chosen by us.
-    pub burst_days: u32,
-    /// Share of the files that come and go which a burst replaces, percent of their bytes. Chosen by
-    /// us.
-    pub burst_pct: u32,
     /// Share of the files at the end that have been written again at least once, percent, and how
     /// often those were, in the mean. Chosen by us.
     pub rewritten_pct: u32,
@@ -84,7 +75,7 @@ pub struct Smith1996Parameters {
     pub kinds: Vec<Kind>,
     /// No long-lived file is longer, bytes. Chosen by us.
     pub bytes_max: u64,
-    /// The short-lived files; their `life_doublings` are the third knob.
+    /// The short-lived files.
     pub short_lived: NfsLike,
 }
 
@@ -128,10 +119,6 @@ impl Default for Smith1996Parameters {
             directories: 880,
             active_directories: 8,
             active_days: 10.0,
-            life_days: 240.0,
-            life_doublings: 1.8,
-            burst_days: 12,
-            burst_pct: 2,
             rewritten_pct: 25,
             rewrites: 3.0,
             kinds: vec![
@@ -218,9 +205,7 @@ impl Smith1996Parameters {
             ),
             (self.directories <= 10_000_000, "at most 10 million directories"),
             (self.active_days >= 1.0, "active_days must be at least 1"),
-            (self.life_days > 0.0 && self.life_doublings >= 0.0, "life_days must be above 0"),
-            (self.burst_days >= 1, "burst_days must be at least 1"),
-            (self.burst_pct <= 100 && self.rewritten_pct <= 100, "shares are at most 100 %"),
+            (self.rewritten_pct <= 100, "rewritten_pct must be at most 100"),
             (
                 self.kinds.iter().map(|kind| kind.share_pct).sum::<u32>() == 100,
                 "the shares of the kinds must make 100",
