@@ -74,7 +74,7 @@ reproduce: $(STAMPS)/extension
 	@$(BIN)/agewell reproduce --out runs/reproduce
 
 bench:
-	@cargo bench --locked --workspace --exclude agewell-py
+	@cargo bench --locked --workspace
 	@scripts/benchmark-table
 
 fuzz:
@@ -90,7 +90,7 @@ test: test-rust test-python
 # The binding crate has no Rust tests of its own: tests/ exercises it from Python. Property tests draw the same cases
 # every time here, so that a change is judged by what it changed; `make explore` draws others.
 test-rust:
-	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace --exclude agewell-py
+	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
 
 explore:
 	@scripts/explore $(EXPLORE_ROUNDS)

@@ -199,6 +199,28 @@ def test_crates_use_only_what_they_may() -> None:
             assert "pyo3" not in {each["name"] for each in package["dependencies"]}
 
 
+def _features(*selection: str) -> dict[str, str]:
+    """The features of every crate that a build of the selection has, by its name and version."""
+    command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{f}"]
+    done = subprocess.run(
+        [*command, *selection], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    pairs = (line.removesuffix(" (*)").split("|") for line in done.stdout.splitlines() if line)
+    return {crate.split(" (")[0]: features for crate, features in pairs}
+
+
+def test_tests_and_extension_module_share_one_build() -> None:
+    """A feature that only one of them asks for makes the other build every crate anew."""
+    extension = _features("-p", "agewell-py", "--edges", "normal,build")
+    tests = _features("--workspace", "--edges", "normal,build,dev")
+    differing = {
+        crate: (features, tests[crate])
+        for crate, features in extension.items()
+        if tests[crate] != features
+    }
+    assert differing == {}
+
+
 def test_links_in_the_tree_lead_somewhere() -> None:
     listing = subprocess.run(
         ["git", "ls-files", "-s", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=False
