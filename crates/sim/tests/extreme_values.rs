@@ -143,6 +143,7 @@ const RAN: &str = "it ran";
 
 /// What a child process does: reads one configuration and runs it for as long as a test may.
 #[test]
+#[expect(clippy::print_stdout, reason = "it tells its parent")]
 fn child() {
     let (Ok(config), Ok(folder)) = (std::env::var(CONFIG), std::env::var(FOLDER)) else { return };
     let config = serde_json::from_str(&config).expect("the parent wrote it");
