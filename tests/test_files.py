@@ -145,3 +145,18 @@ def test_a_flipped_bit_in_a_table_is_found(tmp_path: Path) -> None:
     assert found > len(range(0, len(sound), 3)) - 10
     pq.write_table(table, path)
     assert parquet_tables.read(path).equals(table), "a table without checksums is read"
+
+
+def test_a_table_is_read_by_this_thread_alone(tmp_path: Path) -> None:
+    """One of Arrow's threads that still held the file when Python ended would abort the process."""
+    path = tmp_path / "table.parquet"
+    columns = {f"column_{number}": list(range(1000)) for number in range(8)}
+    parquet_tables.write(path, pa.table(columns))
+    script = (
+        "import os, sys, pyarrow.parquet\n"
+        "from agewell import parquet_tables\n"
+        "before = os.listdir('/proc/self/task')\n"
+        "parquet_tables.read(sys.argv[1])\n"
+        "assert os.listdir('/proc/self/task') == before\n"
+    )
+    subprocess.run([sys.executable, "-c", script, path], check=True)

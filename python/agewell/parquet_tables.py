@@ -44,7 +44,14 @@ def read(
     try:
         _agewell.check_parquet(path)
         with Path(path).open("rb") as file:
-            return pq.read_table(file, columns=columns)
+            # In this thread alone: one of Arrow's that still holds the file when Python ends aborts
+            # the process after all its work (github.com/apache/arrow/issues/34314, 50482). The
+            # function `read_table` has one even where it is told to use none.
+            parquet = pq.ParquetFile(file, pre_buffer=False)
+            missing = set(columns or ()) - set(parquet.schema_arrow.names)
+            if missing:
+                raise pa.ArrowInvalid(f"it has no column {min(missing)}")
+            return parquet.read(columns=columns, use_threads=False)
     except (InputError, OSError, pa.ArrowInvalid) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         reason = reason.removeprefix(f"{path}: ")

@@ -10,7 +10,8 @@
 //! |---|---|
 //! | several days, one picked at random for each day (§3.1) | `days`, picked by the mixer |
 //! | most files live less than a day (Ousterhout 1985, Baker 1991, as quoted ibid.) | all of these do |
-//! | of files 65 to 80 % live less than 30 s, of bytes 4 to 27 % (Baker 1991); of bytes about half less than 5 minutes (Ousterhout 1985) | 72, 15 and 50 %: lives grow with lengths |
+//! | of files 65 to 80 % live less than 30 s, of bytes 4 to 27 % (Baker 1991) | 72 and 15 % |
+//! | of bytes about half live less than 5 minutes (Ousterhout 1985) | half |
 //! | files of a directory share its period of activity (§3.1: shifted to the peak) | sessions |
 //!
 //! The three shares fix the three numbers of the lives (in doublings, those of files and of bytes are
