@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agewell_core::{RandomStreams, Stream, chance, uniform_below};
 use agewell_sim::{AnyExperiment, Places, run};
 use agewell_trace::record::{BlockBatch, BlockRow};
-use agewell_trace::{DeviceDescription, OutputFormat, TraceMetadata, create_block_trace};
+use agewell_trace::write_requests;
 use serde_json::{Value, json};
 
 /// Of each single mechanism, and of the choice.
@@ -187,16 +187,7 @@ fn drawn_load(half: &str, number: u32, folder: &Path) -> Result<(String, Value, 
     }
     let name = format!("{half}{number}");
     let path = folder.join(format!("{name}.parquet"));
-    let device = DeviceDescription { name: "device".into(), ..DeviceDescription::default() };
-    let metadata = TraceMetadata {
-        schema_version: agewell_trace::SCHEMA_VERSION,
-        format: "agewell".into(),
-        devices: vec![device],
-        ..TraceMetadata::default()
-    };
-    let mut sink = create_block_trace(&path, OutputFormat::Parquet)?;
-    sink.write(&mut batch, &metadata)?;
-    sink.finish(&metadata)?;
+    write_requests(&path, &mut batch)?;
     let sync_every = [0, 0, 1, 4, 16, 64][draw(stream, 6) as usize];
     let host = json!({ "sync_every": sync_every, "flush_interval": "30 s" });
     Ok((name, json!({ "kind": "trace", "path": path }), host))

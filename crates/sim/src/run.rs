@@ -11,7 +11,7 @@ use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium, WriteRule};
 use agewell_shuffle::{DriveShape, ShuffleSetting, Shuffler};
 use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
-use agewell_trace::{DeviceDescription, OutputFormat, TraceMetadata, create_block_trace};
+use agewell_trace::write_requests;
 use serde_json::{Value, json};
 
 use crate::block_host::{self, BlockExperiment, LogSeries, ThroughputSeries};
@@ -94,7 +94,7 @@ impl Outcome {
                 log.iter().try_for_each(|log| log.write(directory)).map_err(failed)?;
                 throughput.write(directory).map_err(failed)?;
                 if let Some(requests) = requests {
-                    write_requests(&directory.join("requests.parquet"), requests)?;
+                    write_requests(&directory.join("requests.parquet"), &mut requests.clone())?;
                 }
             }
         }
@@ -102,21 +102,6 @@ impl Outcome {
         write_whole(directory, "result.json", text.as_bytes()).map_err(failed)?;
         Ok(())
     }
-}
-
-/// Writes what a layout asked of its device as a trace that any experiment reads.
-fn write_requests(path: &Path, requests: &BlockBatch) -> Result<(), RunError> {
-    let device = DeviceDescription { name: "device".into(), ..DeviceDescription::default() };
-    let metadata = TraceMetadata {
-        schema_version: agewell_trace::SCHEMA_VERSION,
-        format: "agewell".into(),
-        devices: vec![device],
-        ..TraceMetadata::default()
-    };
-    let mut sink = create_block_trace(path, OutputFormat::Parquet)?;
-    sink.write(&mut requests.clone(), &metadata)?;
-    sink.finish(&metadata)?;
-    Ok(())
 }
 
 /// Runs `experiment`, whichever layers it has. `progress` is told the number of requests read so far, now and then; if it

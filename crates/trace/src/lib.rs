@@ -51,4 +51,4 @@ pub use record::{BATCH_ROWS, BlockBatch, BlockRow, TIME_MISSING};
 pub use source::Compression;
 pub use summary::{DeviceSummary, SizeCount, Summarizer, TimeSummary, TraceSummary};
 pub use trace::{BlockSource, BlockTrace, ReadOptions, open_block_trace, read_block_trace};
-pub use write::{BlockSink, OutputFormat, Written, create_block_trace};
+pub use write::{BlockSink, OutputFormat, Written, create_block_trace, write_requests};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::TraceError;
-use crate::metadata::TraceMetadata;
+use crate::metadata::{DeviceDescription, SCHEMA_VERSION, TraceMetadata};
 use crate::output::Output;
 use crate::record::BlockBatch;
 
@@ -123,4 +123,22 @@ pub fn create_block_trace(
         OutputFormat::FioIologV2 => Box::new(fio::FioSink::new(output, 2)?),
         OutputFormat::FioIologV3 => Box::new(fio::FioSink::new(output, 3)?),
     })
+}
+
+/// Writes what was asked of one device, named `device`, as a Parquet trace that any experiment
+/// reads.
+///
+/// # Errors
+/// If the output cannot be created or written.
+pub fn write_requests(path: &Path, requests: &mut BlockBatch) -> Result<Written, TraceError> {
+    let device = DeviceDescription { name: "device".into(), ..DeviceDescription::default() };
+    let metadata = TraceMetadata {
+        schema_version: SCHEMA_VERSION,
+        format: "agewell".into(),
+        devices: vec![device],
+        ..TraceMetadata::default()
+    };
+    let mut sink = create_block_trace(path, OutputFormat::Parquet)?;
+    sink.write(requests, &metadata)?;
+    sink.finish(&metadata)
 }
