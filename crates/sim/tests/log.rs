@@ -315,13 +315,22 @@ fn a_microbenchmark_reads_its_file_as_often_as_it_is_told() {
     }
 }
 
+/// The adaptive choice costs at most two per cent more than the best mechanism on `drive`.
+fn assert_near_the_best_mechanism(drive: &str, config: impl Fn(&str) -> Value) {
+    let cost = |collect: &str| metric(&config(collect), "overall_write_cost");
+    let [clean, plug, thread] = ["clean", "plug", "thread"].map(cost);
+    let adaptive = cost("adaptive");
+    let best = clean.min(plug).min(thread);
+    assert!(adaptive < 1.02 * best, "{drive}: {adaptive} against {clean}, {plug}, {thread}");
+}
+
 /// A drive that reports writes early takes less for holes than its mean access time says, one that
 /// does not takes what its platter takes: prices are tried in advance and learnt.
 #[test]
 fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism() {
     for (drive, utilization) in [("hp-97560", 0.7), ("hp-c3323a", 0.7), ("hp-c2249a", 0.9)] {
-        let cost = |collect: &str| {
-            let config = json!({
+        assert_near_the_best_mechanism(drive, |collect| {
+            json!({
                 "workload": {
                     "kind": "microbenchmark", "blocks": 40_000, "write": "random",
                     "read": "sequential", "reads": 0, "utilization": utilization,
@@ -336,13 +345,8 @@ fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism(
                 },
                 "device": { "model": drive },
                 "run": { "lower_bound": false },
-            });
-            metric(&config, "overall_write_cost")
-        };
-        let [clean, plug, thread] = ["clean", "plug", "thread"].map(cost);
-        let adaptive = cost("adaptive");
-        let best = clean.min(plug).min(thread);
-        assert!(adaptive < 1.02 * best, "{drive}: {adaptive} against {clean}, {plug}, {thread}");
+            })
+        });
     }
 }
 
@@ -355,8 +359,8 @@ fn each_mechanism_is_priced_by_a_trial_of_it_alone() {
     {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/traces");
         let path = format!("{path}/{trace}.parquet");
-        let cost = |collect: &str| {
-            let config = json!({
+        assert_near_the_best_mechanism(drive, |collect| {
+            json!({
                 "workload": { "kind": "trace", "path": path, "utilization": utilization },
                 "host": { "sync_every": 0, "flush_interval": "30 s" },
                 "layout": {
@@ -365,12 +369,7 @@ fn each_mechanism_is_priced_by_a_trial_of_it_alone() {
                 },
                 "device": { "model": drive },
                 "run": { "lower_bound": false },
-            });
-            metric(&config, "overall_write_cost")
-        };
-        let [clean, plug, thread] = ["clean", "plug", "thread"].map(cost);
-        let adaptive = cost("adaptive");
-        let best = clean.min(plug).min(thread);
-        assert!(adaptive < 1.02 * best, "{drive}: {adaptive} against {clean}, {plug}, {thread}");
+            })
+        });
     }
 }
