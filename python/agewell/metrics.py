@@ -193,6 +193,14 @@ def mechanisms(metrics: Mapping[str, Any]) -> str | None:
     return ", ".join(texts) or "nothing"
 
 
+def of_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics by name in a row of a table of runs, whose columns are `metrics.NAME`."""
+    prefix = "metrics."
+    return {
+        name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)
+    }
+
+
 def with_mechanisms(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """The metrics as tables for people show them: with `mechanisms` where they are of a log."""
     text = mechanisms(metrics)

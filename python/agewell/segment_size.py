@@ -24,7 +24,7 @@ from agewell import catalogue, files, parquet_tables
 from agewell.comparing import made
 from agewell.configuration import Configuration, Experiment, with_settings
 from agewell.errors import InputError, RunError
-from agewell.metrics import mechanisms
+from agewell.metrics import mechanisms, of_row
 from agewell.plot import Curve, Plot
 from agewell.segment_search import SEGMENTS_MIN, best_of, largest_bytes, search
 from agewell.simulation import run_experiment
@@ -103,7 +103,7 @@ class SizeCost:
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> SizeCost:
         """From a row of the table of all runs."""
-        metrics = {name.removeprefix("metrics."): value for name, value in row.items()}
+        metrics = of_row(row)
         return cls(
             segment_bytes=_bytes(row[SEGMENT_SIZE]),
             overall_write_cost=metrics["overall_write_cost"],

@@ -13,7 +13,7 @@ from agewell.cli.run import ExperimentArgument, SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.configuration import parse_axis, parse_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, mechanisms, show
+from agewell.metrics import describe, mechanisms, of_row, show
 
 app = typer.Typer()
 
@@ -110,7 +110,7 @@ def sweep(
 
 def _print_runs(rows: list[dict[str, Any]], axes: list[str]) -> None:
     shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
-    ran = [mechanisms({name.removeprefix("metrics."): row[name] for name in row}) for row in rows]
+    ran = [mechanisms(of_row(row)) for row in rows]
     of_logs = any(text is not None for text in ran)
     print_table(
         [
