@@ -37,13 +37,15 @@ ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-core"},
-    "agewell-layout": {"agewell-core"},
+    "agewell-log": {"agewell-core"},
+    "agewell-layout": {"agewell-core", "agewell-log"},
     "agewell-shuffle": {"agewell-core"},
     "agewell-sim": {
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
         "agewell-layout",
+        "agewell-log",
         "agewell-shuffle",
     },
     "agewell-age": {
@@ -51,6 +53,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-trace",
         "agewell-disk",
         "agewell-layout",
+        "agewell-log",
         "agewell-sim",
     },
     "agewell-py": {
@@ -59,12 +62,13 @@ ALLOWED_DEPENDENCIES = {
         "agewell-trace",
         "agewell-disk",
         "agewell-layout",
+        "agewell-log",
         "agewell-shuffle",
         "agewell-sim",
     },
-    "agewell-testkit": {"agewell-core"},
+    "agewell-testkit": {"agewell-core", "agewell-log"},
 }
-"""What each crate may use: core <- {trace, disk, layout, shuffle} <- sim <- age <- py."""
+"""What each crate may use: core <- {trace, disk, log <- layout, shuffle} <- sim <- age <- py."""
 
 PLATFORM_FUNCTIONS = re.compile(
     r"\.(ln|ln_1p|log2|log10|exp|exp2|exp_m1|sin|cos|tan|sin_cos|asin|acos|atan|sinh|cosh|tanh"

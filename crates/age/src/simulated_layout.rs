@@ -5,9 +5,9 @@ use agewell_layout::ffs::{
     FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
 };
 use agewell_layout::file_system::{FileDevice, FileExtent, FileSystem, FileSystemError};
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{LogSetting, LogShape, Victim};
 use agewell_layout::log_file_system::{LogFileSystem, LogFileSystemSetting};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::{LogSetting, LogShape, Victim};
 use agewell_sim::config::{ConfigError, Table};
 use serde_json::{Value, json};
 
@@ -317,7 +317,7 @@ fn read_early(table: &mut Table<'_>) -> Result<EarlyUnixSetting, ConfigError> {
     Ok(early)
 }
 
-fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_layout::lfs::ShapeError> {
+fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_log::ShapeError> {
     let segment_blocks = (choice.segment_bytes / choice.block_bytes) as u32;
     let segments = (choice.total_bytes / choice.segment_bytes) as u32;
     // Only adaptive collection asks what the disk costs.

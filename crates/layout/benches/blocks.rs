@@ -12,13 +12,13 @@
 use std::hint::black_box;
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_layout::block_device::Unpriced;
 use agewell_layout::block_layout::{BlockLayout, FileBlock};
 use agewell_layout::ffs::{FastFileSystem, Parameters, Policies};
 use agewell_layout::file_system_blocks::{FileSystemBlocks, FileSystemBlocksSetting};
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
 use agewell_layout::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
 use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, WriteAnywhereSetting};
+use agewell_log::Unpriced;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const BLOCKS: u32 = 1 << 18;

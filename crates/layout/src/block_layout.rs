@@ -11,9 +11,9 @@
 //! never written; the same calls give the same transfers; what is refused for want of room leaves
 //! the layout as it was, so that it goes on after deletions.
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::file_system::FileSystemError;
-use crate::lfs::LogError;
+use agewell_log::{BlockDevice, Purpose, Transfer};
+use agewell_log::{LogError, even_chunks};
 
 /// Which block of which file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -286,54 +286,8 @@ pub fn read_in_runs(
     device.end_together();
 }
 
-/// First places of chunks of `chunk_blocks` that hold `blocks` in all, spread evenly over
-/// `capacity` places (Matthews 1999, §6.3: "evenly throughout the disk in chunks of 8 blocks at a
-/// time"), with the length of each: the last may be shorter.
-pub fn even_chunks(
-    capacity: u64,
-    blocks: u64,
-    chunk_blocks: u32,
-) -> impl Iterator<Item = (u64, u32)> {
-    let chunk = u64::from(chunk_blocks.max(1));
-    let chunks = blocks.div_ceil(chunk);
-    (0..chunks).map(move |number| {
-        let first = u128::from(number) * u128::from(capacity) / u128::from(chunks.max(1));
-        (first as u64, chunk.min(blocks - number * chunk) as u32)
-    })
-}
-
 /// The places of [`even_chunks`], one by one.
 pub fn even_places(capacity: u64, blocks: u64, chunk_blocks: u32) -> impl Iterator<Item = u64> {
     let chunks = even_chunks(capacity, blocks, chunk_blocks);
     chunks.flat_map(|(first, length)| first..first + u64::from(length))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn chunks_are_even_apart_and_complete(
-            blocks in 1_u64..500,
-            spare in 0_u64..500,
-            chunk_blocks in 1_u32..10,
-        ) {
-            // Whole chunks must fit.
-            let capacity = blocks.next_multiple_of(u64::from(chunk_blocks)) + spare;
-            let chunks: Vec<_> = even_chunks(capacity, blocks, chunk_blocks).collect();
-            prop_assert_eq!(chunks.iter().map(|(_, length)| u64::from(*length)).sum::<u64>(), blocks);
-            let mut distances = Vec::new();
-            for pair in chunks.windows(2) {
-                prop_assert!(pair[0].0 + u64::from(pair[0].1) <= pair[1].0);
-                distances.push(pair[1].0 - pair[0].0);
-            }
-            let (last, length) = chunks[chunks.len() - 1];
-            prop_assert!(last + u64::from(length) <= capacity);
-            if let (Some(least), Some(most)) = (distances.iter().min(), distances.iter().max()) {
-                prop_assert!(most - least <= 1);
-            }
-        }
-    }
 }

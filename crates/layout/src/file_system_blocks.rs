@@ -32,9 +32,9 @@ mod metadata;
 #[cfg(test)]
 mod tests;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer, Unpriced};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 use crate::write_buffers::WriteBuffers;
+use agewell_log::{BlockDevice, Purpose, Transfer, Unpriced};
 pub(crate) use examined::in_disk_order;
 pub use examined::{ExaminedFileSystem, SectorRun};
 use files::Files;

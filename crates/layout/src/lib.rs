@@ -3,18 +3,18 @@
 //! A layout knows neither clock nor disk. It is told what is written, read and deleted, and answers
 //! with transfers of blocks; whoever drives it decides what those cost.
 
-pub mod block_device;
 pub mod block_layout;
-mod dead_places;
 pub mod early_unix;
 pub mod ffs;
 pub mod file_system;
 pub mod file_system_blocks;
-pub mod free_places;
-pub mod lfs;
 pub mod log_file_system;
+mod log_layout;
 pub mod reorganise;
+pub mod reorganising_log;
 pub mod sequential;
+#[cfg(test)]
+mod taken;
 pub mod write_ahead;
 pub mod write_anywhere;
 pub mod write_buffers;

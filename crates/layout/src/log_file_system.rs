@@ -23,8 +23,8 @@ mod partial_segment;
 use crate::file_system::{
     Content, FileDevice, FileExtent, FileSystem, FileSystemError, FileTransfer, Urgency,
 };
-use crate::lfs::policy::placement::NoSeparation;
-use crate::lfs::{Log, LogSetting, ShapeError};
+use agewell_log::policy::placement::NoSeparation;
+use agewell_log::{Log, LogSetting, ShapeError};
 use partial_segment::SegmentDevice;
 
 const NONE: u32 = u32::MAX;

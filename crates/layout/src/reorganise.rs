@@ -3,9 +3,9 @@
 //!
 //! What is here is policy: it sees what is read, written and deleted and where blocks lie, and
 //! answers with blocks to lay side by side. It moves nothing, knows no clock and no disk but a
-//! [`CostModel`](crate::lfs::policy::cost::CostModel). The mechanism in the log is
-//! [`Log::regroup`](crate::lfs::Log::regroup), and
-//! [`ReorganisingLog`](crate::lfs::ReorganisingLog) joins the two.
+//! [`CostModel`](agewell_log::policy::cost::CostModel). The mechanism in the log is
+//! [`Log::regroup`](agewell_log::Log::regroup), and
+//! [`ReorganisingLog`](agewell_log::ReorganisingLog) joins the two.
 //!
 //! ```text
 //! read, write, delete -> groups (graph and partitions, or files) --.

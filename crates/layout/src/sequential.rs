@@ -10,11 +10,11 @@
 //! Left open by the source, and decided here: blocks that are sent together are sent in the order of
 //! their places if asked so ([`Order`]), neighbours by one transfer.
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places};
-use crate::dead_places::DeadPlaces;
-use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
+use agewell_log::dead_places::DeadPlaces;
+use agewell_log::free_places::FreePlaces;
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// No place.
 const NONE: u32 = u32::MAX;
@@ -226,7 +226,7 @@ impl BlockLayout for Sequential {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block_device::taken::Taken;
+    use crate::taken::Taken;
 
     fn layout(order: Order) -> Sequential {
         Sequential::new(SequentialSetting {

@@ -40,8 +40,8 @@ mod journal;
 #[cfg(test)]
 mod tests;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use journal::Journal;
 
 /// What goes through the journal.

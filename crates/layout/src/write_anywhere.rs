@@ -27,13 +27,13 @@ mod stripes;
 #[cfg(test)]
 mod tests;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{
     BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places, read_in_runs,
 };
-use crate::dead_places::DeadPlaces;
-use crate::free_places::FreePlaces;
 use crate::write_buffers::WriteBuffers;
+use agewell_log::dead_places::DeadPlaces;
+use agewell_log::free_places::FreePlaces;
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use disk_map::DiskMap;
 pub use disk_map::{CrashRecovery, MAP_ENTRY_BYTES};
 pub use search::{Choice, Heading, Search, View};

@@ -3,8 +3,10 @@
 //! Each is written to be read rather than to run: one obvious step at a time, no cleverness shared
 //! with the code it checks.
 
+mod crash_disk;
 mod garbage_log;
 mod replay;
 
+pub use crash_disk::{CrashDisk, Durable, Version};
 pub use garbage_log::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 pub use replay::{Served, reference_replay};

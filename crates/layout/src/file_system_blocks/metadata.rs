@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer};
-use crate::dead_places::DeadPlaces;
 use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
-use crate::free_places::FreePlaces;
+use agewell_log::dead_places::DeadPlaces;
+use agewell_log::free_places::FreePlaces;
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// Metadata: what waits, and what is cached.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! A file system behind the seam of layouts, by example: what it is asked for, and what it sends.
 
 use super::*;
-use crate::block_device::taken::Taken;
 use crate::early_unix::{EarlyUnix, EarlyUnixSetting};
 use crate::ffs::{FastFileSystem, Parameters, Policies};
+use crate::taken::Taken;
 
 const BLOCK_BYTES: u64 = 8192;
 

@@ -2,7 +2,7 @@
 //! transfers of sectors.
 
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
-use crate::lfs::{BlockDevice, Transfer};
+use agewell_log::{BlockDevice, Transfer};
 
 use super::{INODE_BYTES, LogFileSystem, NONE};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use agewell_core::{RandomStreams, Stream, uniform_below};
 
 use super::*;
-use crate::lfs::LogShape;
-use crate::lfs::policy::cost::CostModel;
+use agewell_log::LogShape;
+use agewell_log::policy::cost::CostModel;
 
 fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
     let disk = CostModel {

@@ -16,7 +16,7 @@
 //!
 //! All of it is in disk time by the policies' [`CostModel`]. Pure functions of plain values.
 
-use crate::lfs::policy::cost::CostModel;
+use agewell_log::policy::cost::CostModel;
 
 /// What is known of a group when it is considered.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,7 +12,7 @@
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
 
-use crate::lfs::policy::cost::CostModel;
+use agewell_log::policy::cost::CostModel;
 
 /// Jumps before which the model is believed; chosen by us.
 const JUMPS_MIN: f64 = 64.0;

@@ -19,7 +19,7 @@ use super::savings::savings_ns;
 use super::setting::{Decide, Related, ReorganiseSetting, When};
 use super::trust::Trust;
 use crate::block_layout::FileBlock;
-use crate::lfs::policy::cost::CostModel;
+use agewell_log::policy::cost::CostModel;
 
 /// A group whose value does not exceed this is not moved (Matthews 1999, §6.4.2).
 const VALUE_MIN: u64 = 2;

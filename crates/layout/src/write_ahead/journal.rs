@@ -6,9 +6,9 @@
 //! left out at the end no record is written over before its places are.
 
 use super::{JournalPlace, Journaled, WriteAheadSetting};
-use crate::block_device::{BlockDevice, Purpose, Transfer};
-use crate::dead_places::DeadPlaces;
-use crate::free_places::FreePlaces;
+use agewell_log::dead_places::DeadPlaces;
+use agewell_log::free_places::FreePlaces;
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// No block, no entry.
 const NONE: u32 = u32::MAX;

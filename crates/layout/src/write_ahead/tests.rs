@@ -4,8 +4,8 @@ mod crash;
 mod spied;
 
 use super::*;
-use crate::block_device::taken::Taken;
 use crate::sequential::{Order, Sequential, SequentialSetting};
+use crate::taken::Taken;
 
 /// A hundred places, of which each buffer sends four, and a journal of 33 places.
 fn layout(place: JournalPlace) -> WriteAhead<Sequential> {

@@ -16,8 +16,8 @@
 //! block are one in two thousand of it.
 
 use super::NONE;
-use crate::block_device::{BlockDevice, Purpose, Transfer};
-use crate::free_places::FreePlaces;
+use agewell_log::free_places::FreePlaces;
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// Bytes of a block's entry in the map on disk: an address (also WAFL's entry a block in its block
 /// map: Hitz et al. 1995, §3.2).

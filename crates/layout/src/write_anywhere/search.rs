@@ -1,7 +1,7 @@
 //! Which free place is written next: a pure function of what is free and where the head is.
 
 use super::Stripes;
-use crate::free_places::FreePlaces;
+use agewell_log::free_places::FreePlaces;
 
 /// The direction in which the head searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

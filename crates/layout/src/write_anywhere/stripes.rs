@@ -3,7 +3,7 @@
 //! Stripes of `stripe_blocks` neighbouring places; the last may be shorter. For each number of free
 //! places there is the set of stripes that have it: about a bit a place in all.
 
-use crate::free_places::FreePlaces;
+use agewell_log::free_places::FreePlaces;
 
 /// Free places by stripe.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Write-anywhere by example: where blocks go, what is free when, and the trap of the nearest place.
 
 use super::*;
-use crate::block_device::taken::Taken;
+use crate::taken::Taken;
 use agewell_core::{RandomStreams, uniform_below};
 
 fn setting(capacity_blocks: u32, search: Search) -> WriteAnywhereSetting {

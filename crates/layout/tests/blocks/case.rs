@@ -1,8 +1,8 @@
 //! Any sequence of operations on any layout, and what must hold after each.
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_layout::block_device::{Purpose, Unpriced};
 use agewell_layout::block_layout::{BlockLayout, FileBlock, Place};
+use agewell_log::{Purpose, Unpriced};
 use proptest::prelude::*;
 
 use crate::kinds::KINDS;

@@ -6,13 +6,14 @@ use agewell_layout::ffs::{FastFileSystem, Parameters, Policies};
 use agewell_layout::file_system_blocks::{
     ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting,
 };
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::placement::{NoSeparation, Regrouping};
-use agewell_layout::lfs::{AdaptiveLog, LogSetting, LogShape, ReorganisingLog};
 use agewell_layout::reorganise::{Related, ReorganiseSetting, When};
+use agewell_layout::reorganising_log::ReorganisingLog;
 use agewell_layout::sequential::{Order, Sequential, SequentialSetting};
 use agewell_layout::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
 use agewell_layout::write_anywhere::{CrashRecovery, Search, WriteAnywhere, WriteAnywhereSetting};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::placement::{NoSeparation, Regrouping};
+use agewell_log::{AdaptiveLog, LogSetting, LogShape};
 
 use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
 

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// A block and its version.
 pub(crate) type Version = (u32, u64);

@@ -1,7 +1,7 @@
 //! A disk with one head: a transfer that begins where the last one ended only streams.
 
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{BlockDevice, Purpose, Transfer};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// The drive of the paper's microbenchmarks: 2.10 MB/s and about 19 ms (Matthews 1999, §6.2.2).
 pub(crate) const HP_97560: CostModel = CostModel {

@@ -5,8 +5,8 @@
 
 use agewell_core::mix;
 use agewell_layout::block_layout::BlockLayout;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
+use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 
 use crate::loads::{Subject, by_gain, matthews, plain_with, reorganising_with, with};
 

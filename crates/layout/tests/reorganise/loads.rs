@@ -1,12 +1,13 @@
 //! A log under test, and what is done to it.
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::{BlockLayout, FileBlock};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::{NoSeparation, Placement, Regrouping};
-use agewell_layout::lfs::{AdaptiveLog, LogSetting, LogShape, ReorganisingLog};
 use agewell_layout::reorganise::{Decide, Related, ReorganisationCounts, ReorganiseSetting, When};
+use agewell_layout::reorganising_log::ReorganisingLog;
+use agewell_log::Purpose;
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::placement::{NoSeparation, Placement, Regrouping};
+use agewell_log::{AdaptiveLog, LogSetting, LogShape};
 
 use crate::bench_disk::{HP_97560, HeadDisk};
 

@@ -3,4 +3,5 @@
 mod bench_disk;
 mod decision;
 mod loads;
+mod operations;
 mod passes;

@@ -2,8 +2,8 @@
 //! order, and read in some order five times.
 
 use agewell_layout::block_layout::BlockLayout;
-use agewell_layout::lfs::Purpose;
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
+use agewell_log::Purpose;
 
 use crate::loads::{Plain, Reorganising, Subject, by_gain, matthews, plain, reorganising, with};
 

@@ -9,9 +9,9 @@ use agewell_core::{
     BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime, Stream, uniform_below,
 };
 use agewell_disk::{Device, DeviceModel, FlashCounts, WriteRule};
-use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{Comes, CostMeter, TransferTimes};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::{BlockDevice, Purpose, Transfer};
+use agewell_log::{Comes, CostMeter, TransferTimes};
 
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 

@@ -7,7 +7,7 @@
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::Device;
-use agewell_layout::block_device::{Purpose, Transfer};
+use agewell_log::{Purpose, Transfer};
 
 use super::disk::{TimedDisk, Timing};
 

@@ -5,8 +5,8 @@
 //! stays in both caches. Deleted blocks leave them. Every request waits for the one before it.
 
 use agewell_core::{FileAction, FileRequest};
-use agewell_layout::block_device::{BlockDevice, Purpose, Unpriced};
 use agewell_layout::block_layout::{BlockLayout, FileBlock, LayoutError, Place};
+use agewell_log::{BlockDevice, Purpose, Unpriced};
 use agewell_trace::workload::InitialFile;
 
 use super::config::{Host, IdleCleaning};

@@ -1,9 +1,10 @@
 //! A run of a log: its placement, and what an oracle would have paid.
 
 use agewell_layout::block_layout::BlockLayout;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::{Placement, Regrouping, death_clocks};
-use agewell_layout::lfs::{AdaptiveLog, Counts, Log, ReorganisingLog, TransferTimes};
+use agewell_layout::reorganising_log::ReorganisingLog;
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::placement::{Placement, Regrouping, death_clocks};
+use agewell_log::{AdaptiveLog, Counts, Log, TransferTimes};
 use serde_json::{Map, Value, json};
 
 use super::config::{Collecting, LogLayout, LogTrigger, PlacementChoice};

@@ -1,8 +1,8 @@
 //! How a log is set up for a workload: its segments, and everything else but its content.
 
 use agewell_core::RandomStreams;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{LogSetting, LogShape, Trigger, Victim, Zone, ZoneUse};
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::{LogSetting, LogShape, Trigger, Victim, Zone, ZoneUse};
 use agewell_trace::workload::Survey;
 
 use super::config::{Collecting, LogLayout, LogTrigger, WorkloadTable, ZoneSize};

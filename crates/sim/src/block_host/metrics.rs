@@ -1,10 +1,10 @@
 //! The metrics of a run of file requests under their fixed names.
 
 use agewell_disk::FlashCounts;
-use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::BlockCounts;
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::{CostMeter, Counts};
+use agewell_log::Purpose;
+use agewell_log::policy::cost::CostModel;
+use agewell_log::{CostMeter, Counts};
 use serde_json::{Map, Value, json};
 
 use super::host::HostCounts;

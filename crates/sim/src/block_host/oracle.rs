@@ -8,9 +8,9 @@
 
 use super::log_setup::garbage_capacity;
 use super::placement::AnyPlacement;
-use agewell_layout::lfs::policy::cost::CostModel;
-use agewell_layout::lfs::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
-use agewell_layout::lfs::{Counts, Log, LogError, LogSetting, LogShape, Trigger, Unpriced};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::placement::{CollectedSegment, Oracle, Placement, death_clocks};
+use agewell_log::{Counts, Log, LogError, LogSetting, LogShape, Trigger, Unpriced};
 
 /// Classes of lifetime: as many as a log may have.
 const CLASSES: usize = 256;

@@ -2,7 +2,7 @@
 //! once. A call costs one branch more than a placement of its own.
 
 use agewell_core::RandomStreams;
-use agewell_layout::lfs::policy::placement::{
+use agewell_log::policy::placement::{
     CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, SepBit,
     Sfs, UserCollected,
 };

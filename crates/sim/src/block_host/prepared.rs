@@ -3,7 +3,7 @@
 
 use agewell_core::{RandomStreams, SECTOR_BYTES};
 use agewell_disk::{Device, DeviceModel};
-use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_log::policy::cost::CostModel;
 use agewell_trace::workload::Survey;
 
 use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk};

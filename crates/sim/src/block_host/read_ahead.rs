@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use agewell_core::FileRequest;
-use agewell_layout::block_device::Purpose;
 use agewell_layout::block_layout::{BlockLayout, Place};
+use agewell_log::Purpose;
 
 use super::host::HostRun;
 use crate::prefetch::{FileGraph, Prefetch, Streams};

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agewell_layout::block_device::BlockDevice;
 use agewell_layout::block_layout::{BlockCounts, BlockLayout, LayoutError};
 use agewell_layout::file_system_blocks::ExaminedFileSystem;
 use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
+use agewell_log::BlockDevice;
 use serde_json::{Map, Value, json};
 
 use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};

@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use agewell_layout::block_device::Purpose;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::{CostMeter, Counts};
+use agewell_log::Purpose;
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::{CostMeter, Counts};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 
 use super::disk::TimedDisk;

@@ -10,8 +10,8 @@
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device, Service};
-use agewell_layout::block_device::{Purpose, Transfer};
-use agewell_layout::lfs::Comes;
+use agewell_log::Comes;
+use agewell_log::{Purpose, Transfer};
 use agewell_trace::record::{BlockRow, flag};
 
 use super::disk::{TimedDisk, Timing, operation_of};

@@ -14,10 +14,10 @@
 //! Cost: one or two tenths of a second, however large the log.
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_layout::block_device::{BlockDevice, Transfer, Unpriced};
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
-use agewell_layout::lfs::policy::placement::NoSeparation;
-use agewell_layout::lfs::{Log, LogError, LogSetting, LogShape, TransferTimes};
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::placement::NoSeparation;
+use agewell_log::{BlockDevice, Transfer, Unpriced};
+use agewell_log::{Log, LogError, LogSetting, LogShape, TransferTimes};
 
 use super::disk::TimedDisk;
 

@@ -3,7 +3,7 @@
 
 use agewell_core::SECTOR_BYTES;
 use agewell_disk::WriteRule;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::mechanism::{Collect, Mechanism};
 
 use super::config::{Collecting, Layout, LogLayout};
 use crate::error::RunError;

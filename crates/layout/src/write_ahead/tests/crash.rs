@@ -13,11 +13,11 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use proptest::prelude::*;
 
 use super::spied::{BlockName, Content, Description, FileName, Heard, Spied, State, inode_place};
-use crate::block_device::{BlockDevice, Purpose, Transfer};
 use crate::block_layout::{BlockLayout, FileBlock, Place};
 use crate::ffs::{FastFileSystem, Parameters, Policies};
 use crate::file_system_blocks::{ExaminedFileSystem, FileSystemBlocks, FileSystemBlocksSetting};
 use crate::write_ahead::{JournalPlace, Journaled, WriteAhead, WriteAheadSetting};
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// Blocks of users' data that fit.
 const CAPACITY: u32 = 160;

@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::block_device::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 use crate::ffs::{FastFileSystem, InodeKind};
 use crate::file_system_blocks::FileSystemBlocks;
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
 
 /// A file, and how often one of its number had been removed before it was made.
 pub(super) type FileName = (u32, u32);

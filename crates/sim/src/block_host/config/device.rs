@@ -1,7 +1,7 @@
 //! The `[device]` table: a disk without mechanics said in place, or one of the catalogue.
 
 use agewell_core::SimDuration;
-use agewell_layout::lfs::policy::cost::CostModel;
+use agewell_log::policy::cost::CostModel;
 use serde_json::{Value, json};
 
 use crate::config::{ConfigError, Table};

@@ -4,8 +4,8 @@ mod file_system;
 mod write_ahead;
 mod write_anywhere;
 
-use agewell_layout::lfs::Victim;
 use agewell_layout::sequential::Order;
+use agewell_log::Victim;
 use serde_json::{Value, json};
 
 use super::log_layout::LogLayout;

@@ -1,8 +1,8 @@
 //! The `[layout]` table of a log.
 
 use agewell_core::parse_bytes;
-use agewell_layout::lfs::policy::mechanism::{Collect, Mechanism, PlugCandidate};
-use agewell_layout::lfs::{Ages, CollectedOrder, Header, SegmentAge, Victim};
+use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
+use agewell_log::{Ages, CollectedOrder, Header, SegmentAge, Victim};
 use serde_json::{Value, json};
 
 use super::host::SEGMENT_BLOCKS_MAX;

@@ -1,0 +1,418 @@
+//! A log that chooses its mechanism by rehearsing every one of them.
+//!
+//! The estimate of Matthews 1999 (eqs. 7 and 8) prices the next collection alone. But a collection
+//! changes what the later ones will find: plugging leaves the log full of full segments, threading
+//! leaves holes where they are, cleaning gathers them. So the cheapest step is not the cheapest way
+//! to go on, and the estimate picks the dearer mechanism where their costs are close.
+//!
+//! This log looks ahead instead. Now and then a copy of it, metadata only, goes on with each
+//! mechanism under a forecast of the writes ([`forecast`]), and the log takes the mechanism whose
+//! copy spent least ([`rehearsal`]). That prices a change exactly, because every copy begins with
+//! the log as it is, and sees where each mechanism leads to. It is wrong as far as the forecast is.
+//!
+//! What is learnt from is what replaces something: writes over blocks that there are, and blocks
+//! created where others were deleted. A fill that makes the live data larger than it ever was tells
+//! nothing about what comes after it.
+//!
+//! The moments are spaced geometrically, by writes, because what is known doubles with the past,
+//! and what a wrong choice costs grows with it. So all rehearsals together are a small multiple of
+//! the log's own work.
+//!
+//! A large log is rehearsed at a smaller scale ([`sample`]): a follower of a sample of its blocks
+//! does what the log does and stands for it, so that memory and time do not grow with the disk.
+//!
+//! Source: ours; to control a system by simulating it ahead with every choice, doing the best first
+//! step and looking again, is model-predictive control (Richalet et al. 1978).
+
+mod forecast;
+mod history;
+mod rates;
+mod rehearsal;
+mod repetition;
+mod sample;
+
+use forecast::forecast;
+use history::History;
+use rehearsal::rehearse;
+use sample::Sample;
+
+use super::policy::mechanism::{Collect, Mechanism};
+use super::policy::placement::Placement;
+use super::{
+    BlockDevice, CostMeter, Counts, Log, LogError, LogSetting, ShapeError, TransferTimes, Unpriced,
+};
+
+/// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
+/// is known has doubled by then.
+const MOMENT_RATIO: u64 = 2;
+
+/// Passes over the data that a log is taken to live through at least. The updates of Matthews 1999
+/// (§5.2.1.1) are ten for each block; a log that has lived longer is taken to live as long again.
+const LIFE_PASSES: u64 = 10;
+
+/// Passes that are looked ahead at most beyond those; chosen by us: what a change costs shows within
+/// one, and the next moment comes no later than [`MOMENT_PASSES_MAX`].
+const AHEAD_PASSES_MAX: u64 = 8;
+
+/// Writes at the second moment at least, chosen by us: fewer tell nothing.
+const MOMENT_WRITES_MIN: u64 = 128;
+
+/// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
+/// us.
+const MOMENT_PASSES_MAX: u64 = 8;
+
+/// A log, and what it learns from.
+#[derive(Debug, Clone)]
+pub struct AdaptiveLog<P> {
+    log: Log<P>,
+    watch: Option<Box<Watch<P>>>,
+}
+
+/// What a log that chooses keeps beside itself.
+#[derive(Debug, Clone)]
+struct Watch<P> {
+    mechanisms: Vec<Mechanism>,
+    sample: Sample,
+    /// What stands for a large log: the sample of its blocks, collected as it collects.
+    follower: Option<Log<P>>,
+    /// The follower found no room: nothing is learned any more.
+    lost: bool,
+    /// What the sample was asked to do.
+    history: History,
+    /// Whether room has ever been short.
+    began: bool,
+    /// The mechanism chosen at the last moment.
+    chosen: Option<Mechanism>,
+    /// Writes before the next moment to look ahead.
+    next_writes: u64,
+    /// What transfers took in a trial of each mechanism, if there was one.
+    trials: Vec<TransferTimes>,
+    /// As large as the live data ever was, blocks.
+    peak_blocks: u64,
+    /// Syncs of each client that were not passed on to the sample yet.
+    held_syncs: Vec<u32>,
+}
+
+impl<P: Placement + Clone> AdaptiveLog<P> {
+    /// A log that uses what its setting says.
+    ///
+    /// # Errors
+    /// If the setting leaves the log nothing to work with.
+    pub fn fixed(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
+        Ok(Self { log: Log::new(setting, placement)?, watch: None })
+    }
+
+    /// A log that chooses among `mechanisms`; `placement` makes one for so many blocks.
+    ///
+    /// # Errors
+    /// If the setting leaves the log nothing to work with.
+    pub fn among(
+        mechanisms: &[Mechanism],
+        mut setting: LogSetting,
+        placement: impl Fn(u32) -> P,
+    ) -> Result<Self, ShapeError> {
+        setting.collect = Collect::Always(mechanisms[0]);
+        let sample = Sample::of_log(setting.blocks);
+        let follower = match sample.setting(&setting)? {
+            None => None,
+            Some(sampled) => {
+                let placement = placement(sampled.blocks);
+                Some(Log::new(sampled, placement)?)
+            }
+        };
+        let watch = Watch {
+            mechanisms: mechanisms.to_vec(),
+            sample,
+            follower,
+            lost: false,
+            history: History::new(sample.blocks(setting.blocks), setting.clients),
+            began: false,
+            chosen: None,
+            next_writes: 0,
+            trials: Vec::new(),
+            peak_blocks: 0,
+            held_syncs: vec![0; setting.clients as usize],
+        };
+        let placement = placement(setting.blocks);
+        Ok(Self { log: Log::new(setting, placement)?, watch: Some(Box::new(watch)) })
+    }
+
+    /// Prices what each mechanism does also by what a trial of it alone has shown, beside what the
+    /// device says of the run; `trials` are in the order of the mechanisms.
+    pub fn price_by(&mut self, trials: Vec<TransferTimes>) {
+        if let Some(watch) = &mut self.watch {
+            watch.trials = trials;
+        }
+    }
+
+    /// The log itself.
+    #[must_use]
+    pub fn log(&self) -> &Log<P> {
+        &self.log
+    }
+
+    /// Whether writes can be handed over many at a time: where nobody learns from each.
+    #[must_use]
+    pub fn takes_many_writes(&self) -> bool {
+        self.watch.is_none() && self.log.takes_many_writes()
+    }
+
+    /// Writes many blocks that only have to wait: see [`Log::write_to_buffer`].
+    pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
+        if self.takes_many_writes() { self.log.write_to_buffer(blocks, client) } else { 0 }
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        self.log.counts()
+    }
+
+    /// Lets blocks be numbered up to `blocks`.
+    pub fn ensure_blocks(&mut self, blocks: u32) {
+        self.log.ensure_blocks(blocks);
+        if let Some(watch) = &mut self.watch {
+            let sampled = watch.sample.blocks(blocks);
+            if let Some(follower) = &mut watch.follower {
+                follower.ensure_blocks(sampled);
+            }
+        }
+    }
+
+    /// The user writes `block`.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    #[inline]
+    pub fn write(
+        &mut self,
+        block: u32,
+        client: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        if let Some(watch) = &mut self.watch
+            && let Some(sampled) = watch.sample.number_of(block)
+        {
+            watch.write(sampled, client, &mut self.log, device);
+        }
+        device.begin_call();
+        self.log.write(block, client, device)
+    }
+
+    /// Lays out `block` as it was before the first request: see [`Log::preload`].
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    pub fn preload(&mut self, block: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            let lost = follower.preload(sampled, &mut Unpriced).is_err();
+            self.watch.iter_mut().for_each(|watch| watch.lost |= lost);
+        }
+        self.log.preload(block, device)
+    }
+
+    /// Lays out blocks `first..first + blocks` as they were before the first request, one after
+    /// another: see [`Log::preload_run`].
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+        if self.watch.is_none() {
+            return self.log.preload_run(first, blocks);
+        }
+        (first..first + blocks).try_for_each(|block| {
+            self.ensure_blocks(block + 1);
+            self.preload(block, &mut Unpriced)
+        })
+    }
+
+    /// Lays out blocks in even chunks: see [`Log::fragment`].
+    ///
+    /// # Errors
+    /// If there is no room.
+    pub fn fragment(&mut self, blocks: &[u32], chunk_blocks: u32) -> Result<(), LogError> {
+        if let Some(watch) = &mut self.watch
+            && let Some(follower) = &mut watch.follower
+        {
+            let sampled: Vec<u32> =
+                blocks.iter().filter_map(|block| watch.sample.number_of(*block)).collect();
+            watch.lost |= follower.fragment(&sampled, chunk_blocks).is_err();
+        }
+        self.log.fragment(blocks, chunk_blocks)
+    }
+
+    /// `block` is deleted.
+    pub fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            follower.delete(sampled, &mut Unpriced);
+        }
+        self.log.delete(block, device);
+    }
+
+    /// Sends what `client` has written to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
+        if let Some(watch) = &mut self.watch {
+            watch.sync(client, &self.log);
+        }
+        device.begin_call();
+        self.log.sync(client, device)
+    }
+
+    /// Sends everything to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    pub fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
+        for client in 0..self.log.setting.clients {
+            self.sync(client, device)?;
+        }
+        Ok(())
+    }
+
+    /// The host has `block` in its cache, or has dropped it.
+    pub fn set_resident(&mut self, block: u32, resident: bool) {
+        if let Some((follower, sampled)) = self.follower_of(block) {
+            follower.set_resident(sampled, resident);
+        }
+        self.log.set_resident(block, resident);
+    }
+
+    /// Writes blocks together: see [`Log::regroup`]. The sample that stands for a large log is not
+    /// told; it learns from what users write.
+    ///
+    /// # Errors
+    /// If no room can be made for them.
+    pub fn regroup(
+        &mut self,
+        blocks: &[u32],
+        is_cached: impl Fn(u32) -> bool,
+        aim: Option<u32>,
+        device: &mut impl BlockDevice,
+    ) -> Result<u32, LogError> {
+        self.log.regroup(blocks, is_cached, aim, device)
+    }
+
+    /// From here on the device is told of free segments: see [`Log::tell_what_dies`].
+    pub fn tell_what_dies(&mut self) {
+        self.log.tell_what_dies();
+    }
+
+    /// Tells the device of segments that came free and are so still.
+    #[inline]
+    pub fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+        self.log.tell_the_dead(device);
+    }
+
+    /// The placement of the log itself, to change what is kept in the reorganisation log.
+    pub fn placement_mut(&mut self) -> &mut P {
+        self.log.placement_mut()
+    }
+
+    /// Collects in the background: see [`Log::collect_ahead`].
+    ///
+    /// # Errors
+    /// If collected blocks find no place.
+    pub fn collect_ahead(
+        &mut self,
+        free_wanted: u32,
+        device: &mut impl BlockDevice,
+    ) -> Result<bool, LogError> {
+        self.log.collect_ahead(free_wanted, device)
+    }
+
+    /// The follower and its number of `block`, if it has one.
+    fn follower_of(&mut self, block: u32) -> Option<(&mut Log<P>, u32)> {
+        let watch = self.watch.as_mut()?;
+        let sampled = watch.sample.number_of(block)?;
+        Some((watch.follower.as_mut()?, sampled))
+    }
+
+    /// Checks the invariants of the log and its follower.
+    ///
+    /// # Panics
+    /// If one does not hold, which is a bug.
+    pub fn verify(&self) {
+        self.log.verify();
+        let watch = self.watch.iter().filter(|watch| !watch.lost);
+        watch.filter_map(|watch| watch.follower.as_ref()).for_each(Log::verify);
+    }
+}
+
+impl<P: Placement + Clone> Watch<P> {
+    /// `log` is about to be written to; `block` is the sample's number.
+    #[inline]
+    fn write(&mut self, block: u32, client: u32, log: &mut Log<P>, device: &impl BlockDevice) {
+        if self.history.writes() >= self.next_writes && !self.lost {
+            self.look_ahead(log, device.transfer_times());
+        }
+        if !self.grows_with(block, log) {
+            self.history.write(block, client);
+        }
+        if let Some(follower) = &mut self.follower {
+            self.lost = self.lost || follower.write(block, client, &mut Unpriced).is_err();
+        }
+    }
+
+    /// Whether the live data becomes larger than it ever was when `block` is written.
+    #[inline]
+    fn grows_with(&mut self, block: u32, log: &Log<P>) -> bool {
+        let subject = self.follower.as_ref().unwrap_or(log);
+        self.peak_blocks = self.peak_blocks.max(subject.live_blocks());
+        let grows = subject.live_blocks() == self.peak_blocks && !subject.holds(block);
+        self.peak_blocks += u64::from(grows);
+        grows
+    }
+
+    fn sync(&mut self, client: u32, log: &Log<P>) {
+        let held = &mut self.held_syncs[client as usize];
+        *held += 1;
+        if !self.sample.passes_sync(*held) {
+            return;
+        }
+        *held = 0;
+        self.history.sync(client);
+        if let Some(follower) = &mut self.follower {
+            self.lost = self.lost || follower.sync(client, &mut Unpriced).is_err();
+            let utilization = log.live_blocks() as f64 / log.shape().capacity_blocks() as f64;
+            self.sample.keep_utilization(follower, utilization);
+        }
+    }
+
+    /// Chooses the mechanism anew, if it matters yet.
+    #[cold]
+    #[inline(never)]
+    fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {
+        let subject = self.follower.as_ref().unwrap_or(log);
+        // Until the first collection all mechanisms do the same.
+        self.began = self.began || !subject.has_free_for_new_data();
+        if !self.began {
+            return;
+        }
+        let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
+        let latest = writes + pass_writes * MOMENT_PASSES_MAX;
+        self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
+        let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
+        let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
+        let forecast = forecast(&self.history, subject, ahead);
+        if forecast.is_empty() {
+            return;
+        }
+        let spread = self.sample.spread(subject.shape().segment_blocks_max());
+        let disk = subject.setting.disk;
+        let meter = |place: usize| {
+            let both = times.zip(self.trials.get(place)).map(|(run, trial)| run.after_trial(trial));
+            CostMeter::learnt(disk, both.as_ref().or(times), spread)
+        };
+        let candidates: Vec<(Mechanism, CostMeter)> =
+            self.mechanisms.iter().copied().zip((0..).map(meter)).collect();
+        let chosen = rehearse(subject, &candidates, self.chosen, &forecast);
+        self.chosen = Some(chosen);
+        log.set_collect(Collect::Always(chosen));
+        if let Some(follower) = &mut self.follower {
+            follower.set_collect(Collect::Always(chosen));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The seam between a layout and whatever carries out its transfers.
+//!
+//! A layout says which places it reads and writes, and why; a device prices that, times it on a
+//! modelled disk, records it, or carries it out. A place is as large as one block of the layout
+//! unless the layout says otherwise.
+//!
+//! Transfers come one after another, each waiting for the one before, unless a layout brackets them
+//! ([`BlockDevice::begin_together`]): then they belong to one call and a drive with a queue may do them
+//! in any order, or at once. What must be on the disk before something else is written, or must be
+//! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
+//! [`BlockDevice::commit`], inside a bracket or not.
+
+use crate::TransferTimes;
+
+/// Why blocks are transferred.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Purpose {
+    /// New data, appended to a log.
+    NewData = 0,
+    /// New data, threaded into the holes of a segment.
+    Thread = 1,
+    /// A segment is read to be collected.
+    CollectRead = 2,
+    /// Collected blocks, appended to a log.
+    CollectWrite = 3,
+    /// Collected blocks, written into holes.
+    Plug = 4,
+    /// A segment header is read because a hole of the segment will be filled.
+    HeaderRead = 5,
+    /// A segment header is written because a hole of the segment has been filled.
+    HeaderWrite = 6,
+    /// A user reads.
+    Read = 7,
+    /// Blocks that nobody has asked for yet are read ahead of time.
+    Prefetch = 8,
+    /// Blocks are read to be put together with others.
+    RegroupRead = 9,
+    /// Blocks are written together.
+    RegroupWrite = 10,
+    /// A block that has been written elsewhere is written to its place among others, too.
+    Patch = 11,
+    /// Records are appended to a journal.
+    Journal = 12,
+    /// What a journal holds is written to its own place.
+    Propagate = 13,
+    /// What describes the data is read.
+    MetadataRead = 14,
+    /// What describes the data is written.
+    MetadataWrite = 15,
+    /// A journal, a log or a whole disk is read after a crash.
+    RecoveryRead = 16,
+    /// What a crash left is put right.
+    RecoveryWrite = 17,
+    /// The device is told that data is dead; nothing is transferred.
+    Discard = 18,
+    /// The device is told to put on the medium what it has reported as written.
+    Flush = 19,
+}
+
+impl Purpose {
+    /// Every purpose, in the order of its number.
+    pub const ALL: [Purpose; 20] = [
+        Purpose::NewData,
+        Purpose::Thread,
+        Purpose::CollectRead,
+        Purpose::CollectWrite,
+        Purpose::Plug,
+        Purpose::HeaderRead,
+        Purpose::HeaderWrite,
+        Purpose::Read,
+        Purpose::Prefetch,
+        Purpose::RegroupRead,
+        Purpose::RegroupWrite,
+        Purpose::Patch,
+        Purpose::Journal,
+        Purpose::Propagate,
+        Purpose::MetadataRead,
+        Purpose::MetadataWrite,
+        Purpose::RecoveryRead,
+        Purpose::RecoveryWrite,
+        Purpose::Discard,
+        Purpose::Flush,
+    ];
+
+    /// The name in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Purpose::NewData => "new_data",
+            Purpose::Thread => "thread",
+            Purpose::CollectRead => "collect_read",
+            Purpose::CollectWrite => "collect_write",
+            Purpose::Plug => "plug",
+            Purpose::HeaderRead => "header_read",
+            Purpose::HeaderWrite => "header_write",
+            Purpose::Read => "read",
+            Purpose::Prefetch => "prefetch",
+            Purpose::RegroupRead => "regroup_read",
+            Purpose::RegroupWrite => "regroup_write",
+            Purpose::Patch => "patch",
+            Purpose::Journal => "journal",
+            Purpose::Propagate => "propagate",
+            Purpose::MetadataRead => "metadata_read",
+            Purpose::MetadataWrite => "metadata_write",
+            Purpose::RecoveryRead => "recovery_read",
+            Purpose::RecoveryWrite => "recovery_write",
+            Purpose::Discard => "discard",
+            Purpose::Flush => "flush",
+        }
+    }
+
+    /// Whether the disk is written.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        !matches!(
+            self,
+            Purpose::CollectRead
+                | Purpose::HeaderRead
+                | Purpose::Read
+                | Purpose::Prefetch
+                | Purpose::RegroupRead
+                | Purpose::MetadataRead
+                | Purpose::RecoveryRead
+        )
+    }
+
+    /// Whether the transfer serves reads of users rather than writes: a price of reading.
+    #[must_use]
+    pub fn is_for_reading(self) -> bool {
+        matches!(self, Purpose::Read | Purpose::Prefetch)
+    }
+}
+
+/// One transfer of neighbouring blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Why.
+    pub purpose: Purpose,
+    /// First place; in a log, it and those that follow belong to one segment.
+    pub slot: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// Bytes of headers moved beside the blocks.
+    pub header_bytes: u32,
+    /// Whether the transfer before it went to the same segment in the same piece of work, so that
+    /// the arm is there (Matthews 1999, §5.4.1: half a rotation and no seek).
+    pub further: bool,
+}
+
+impl Transfer {
+    /// Blocks alone, by themselves.
+    #[must_use]
+    #[inline]
+    pub fn of_blocks(purpose: Purpose, slot: u32, blocks: u32) -> Self {
+        Self { purpose, slot, blocks, header_bytes: 0, further: false }
+    }
+
+    /// Bytes moved, where a block is `block_bytes`.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self, block_bytes: u64) -> u64 {
+        u64::from(self.blocks) * block_bytes + u64::from(self.header_bytes)
+    }
+}
+
+/// Carries out, prices or records what a layout does.
+pub trait BlockDevice {
+    /// A transfer. `contents` are the blocks whose data is moved, one a slot, for writes; nothing
+    /// for reads.
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]);
+
+    /// Everything transferred before is now what the map on disk says; slots that this frees may be
+    /// written from here on.
+    fn commit(&mut self) {}
+
+    /// The data in `blocks` places from `slot` on is dead, and the map on disk does not name it: the
+    /// device may forget it. What came before is done before this, and this before what follows.
+    /// Layouts say so only where they were asked to.
+    fn discard(&mut self, _slot: u32, _blocks: u32) {}
+
+    /// Transfers from here to [`BlockDevice::end_together`] are issued together: none depends on
+    /// another, and any of them may be done when a crash stops the rest. Brackets may stand inside
+    /// brackets; the outermost counts.
+    fn begin_together(&mut self) {}
+
+    /// The end of a bracket: what was issued in the outermost one is done.
+    fn end_together(&mut self) {}
+
+    /// What was transferred before is done before anything that follows.
+    fn wait(&mut self) {}
+
+    /// Transfers from here to [`BlockDevice::end_behind`] go on while the layout does other things:
+    /// the disk that they are on does them in their order before whatever is asked of it later, and
+    /// another disk, where there is one, does not wait for them. Where there is none they are
+    /// transfers like others.
+    fn begin_behind(&mut self) {}
+
+    /// What follows is waited for again.
+    fn end_behind(&mut self) {}
+
+    /// Whether all that was to go on behind is done.
+    fn has_caught_up(&self) -> bool {
+        true
+    }
+
+    /// Waits for all that goes on behind.
+    fn catch_up(&mut self) {}
+
+    /// What follows was asked for by another call of a user: the device may have rested since the
+    /// one before.
+    #[inline]
+    fn begin_call(&mut self) {}
+
+    /// What all its transfers have taken so far, ns, if it knows; it waits for them. A layout that
+    /// moves data to where it is read faster must know what reads take; it may compare no more than
+    /// that.
+    fn spent_ns(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// What its transfers took, for who rehearses what it might do; none if nothing but the
+    /// policies' cost model is known.
+    fn transfer_times(&self) -> Option<&TransferTimes> {
+        None
+    }
+}
+
+/// What a device that stands before another, its field `device`, does with brackets: it passes them
+/// on. Left out, they would be lost without a word, since a device may do nothing about them.
+#[macro_export]
+macro_rules! pass_brackets_on {
+    () => {
+        fn begin_together(&mut self) {
+            self.device.begin_together();
+        }
+
+        fn end_together(&mut self) {
+            self.device.end_together();
+        }
+
+        fn wait(&mut self) {
+            self.device.wait();
+        }
+    };
+}
+
+/// A device that costs nothing, for counting blocks alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unpriced;
+
+impl BlockDevice for Unpriced {
+    #[inline]
+    fn transfer(&mut self, _transfer: &Transfer, _contents: &[u32]) {}
+}
