@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from agewell import catalogue
-from agewell.studies import Context
+from agewell.files import catalogue
+from agewell.studies.context import Context
 
 # A busy machine is no reason for a test to fail.
 settings.register_profile("agewell", deadline=None)

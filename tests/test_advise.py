@@ -14,17 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell import advising, choices, segment_size
-from agewell.advising import Advice, Against, Choice, Step, Tried, advise
+from agewell.advice import advising, segment_size
+from agewell.advice.advising import Advice, Against, Choice, Step, Tried, advise
+from agewell.advice.comparing import CLOSE_RATIO
+from agewell.advice.shuffling import CLOSE_PCT, Shuffled, ShufflingAdvice, advise_on_shuffling
 from agewell.cli.advise import print_layouts
-from agewell.comparing import CLOSE_RATIO
-from agewell.configuration import Experiment, load
 from agewell.errors import InputError
-from agewell.experiment_file import to_toml
-from agewell.keyed_runs import KeyedRun
-from agewell.layouts import LAYOUTS, named
-from agewell.shuffling_advice import CLOSE_PCT, Shuffled, ShufflingAdvice, advise_on_shuffling
-from agewell.time_slices import Spread, spread
+from agewell.experiments import choices
+from agewell.experiments.configuration import Experiment, load
+from agewell.experiments.experiment_file import to_toml
+from agewell.experiments.layouts import LAYOUTS, named
+from agewell.experiments.time_slices import Spread, spread
+from agewell.runs.keyed_runs import KeyedRun
 from conftest import Agewell
 
 SMALL_LOAD = """\

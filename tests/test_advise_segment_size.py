@@ -13,13 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell import device_measurement
-from agewell.comparing import made
-from agewell.configuration import Experiment
-from agewell.device_measurement import measure
-from agewell.errors import InputError
-from agewell.keyed_runs import KeyedRun
-from agewell.segment_size import (
+from agewell.advice import device_measurement
+from agewell.advice.comparing import made
+from agewell.advice.device_measurement import measure
+from agewell.advice.segment_size import (
     DEFAULT_EXPERIMENT,
     Advice,
     DiskNumbers,
@@ -29,6 +26,10 @@ from agewell.segment_size import (
     plot_of,
     with_disk,
 )
+from agewell.errors import InputError
+from agewell.experiments.configuration import Experiment
+from agewell.experiments.simulation import resolve
+from agewell.runs.keyed_runs import KeyedRun
 from conftest import Agewell
 
 SMALL_LOG = """\
@@ -83,7 +84,7 @@ def test_the_week_of_1999_asks_for_the_segments_of_figure_5_2(
 
 
 def test_every_row_is_the_run_that_it_says(small_log: Path, tmp_path: Path) -> None:
-    experiment = api.simulation.resolve(small_log)
+    experiment = resolve(small_log)
     advice = advise(experiment, out=tmp_path / "out")
     sizes = [row.segment_bytes for row in advice.costs]
     # Powers of two from a block up, and the experiment's own size.
@@ -100,13 +101,13 @@ def test_every_row_is_the_run_that_it_says(small_log: Path, tmp_path: Path) -> N
 
 
 def test_one_process_says_what_two_say(small_log: Path) -> None:
-    experiment = api.simulation.resolve(small_log)
+    experiment = resolve(small_log)
     assert advise(experiment, jobs=1) == advise(experiment, jobs=2)
 
 
 def test_sizes_too_large_for_the_room_beside_the_data_are_left_out(small_log: Path) -> None:
     settings = {"workload.utilization": 0.99}
-    advice = advise(api.simulation.resolve(small_log, settings=settings))
+    advice = advise(resolve(small_log, settings=settings))
     assert "do not fit" in advice.left_out
     assert advice.costs[-1].segment_bytes < 1 << 20
 
@@ -122,8 +123,8 @@ def test_a_size_without_progress_is_an_answer_too(
             for run, reason in zip(runs, made(runs, *rest), strict=True)
         ]
 
-    monkeypatch.setattr("agewell.segment_size.made", stuck_at_16_kib)
-    advice = advise(api.simulation.resolve(small_log))
+    monkeypatch.setattr("agewell.advice.segment_size.made", stuck_at_16_kib)
+    advice = advise(resolve(small_log))
     assert advice.failed_bytes == [16384]
     assert 16384 not in {row.segment_bytes for row in advice.costs}
     assert len(advice.costs) == 8

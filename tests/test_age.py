@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import aging, snapshots, workloads
 from agewell.errors import InputError
+from agewell.filesystems import aging, snapshots, workloads
 from conftest import heed_interrupts
 
 COMMAND = [sys.executable, "-m", "agewell"]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from agewell import simulated_benchmark
+from agewell.filesystems import simulated_benchmark
 from conftest import Agewell
 
 EXPERIMENT = """

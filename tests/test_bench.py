@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import aging, benchmarking, workloads
 from agewell.errors import InputError
+from agewell.filesystems import aging, benchmarking, workloads
 
 COMMAND = [sys.executable, "-m", "agewell", "bench"]
 MEMORY = Path("/dev/shm")  # noqa: S108 (in memory; folders there have names of their own)

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell import choices
-from agewell.comparing import Cell, Comparison, Entry, experiment_of, geometric_mean
-from agewell.comparison_chart import ratio_text
+from agewell.advice.comparing import Cell, Comparison, Entry, experiment_of, geometric_mean
 from agewell.errors import InputError
-from agewell.layouts import LAYOUTS, NamedLayout, chosen, named
+from agewell.experiments import choices
+from agewell.experiments.layouts import LAYOUTS, NamedLayout, chosen, named
+from agewell.report.charts.comparison import ratio_text
 from conftest import REPOSITORY, Agewell
 
 SMALL_LOAD = """\

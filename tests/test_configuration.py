@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agewell.configuration import (
+from agewell.errors import InputError
+from agewell.experiments.configuration import (
     canonical_json,
     load,
     parse_axis,
@@ -19,7 +20,6 @@ from agewell.configuration import (
     read_toml,
     with_settings,
 )
-from agewell.errors import InputError
 
 PLAIN_TEXT = (
     st.text(st.characters(categories=("L", "N"), include_characters=" _-/."), min_size=1)

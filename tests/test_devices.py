@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agewell import _agewell, catalogue, cli
+from agewell import _agewell, cli
+from agewell.files import catalogue
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 DISKS = SHARED / "disk"

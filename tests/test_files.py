@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import files, parquet_tables
+from agewell import files
 from agewell.errors import InputError, RunError
+from agewell.files import parquet_tables
 
 
 def test_a_file_appears_whole(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_a_table_is_read_by_this_thread_alone(tmp_path: Path) -> None:
     parquet_tables.write(path, pa.table(columns))
     script = (
         "import os, sys, pyarrow.parquet\n"
-        "from agewell import parquet_tables\n"
+        "from agewell.files import parquet_tables\n"
         "before = os.listdir('/proc/self/task')\n"
         "parquet_tables.read(sys.argv[1])\n"
         "assert os.listdir('/proc/self/task') == before\n"

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell import log_charts
-from agewell.metrics import METRICS
-from agewell.report import comparison, page_of
-from agewell.simulation import Result
+from agewell.experiments.simulation import Result
+from agewell.report.charts import log as log_charts
+from agewell.report.run_report import comparison, page_of
+from agewell.values.metrics import METRICS
 from conftest import REPOSITORY, Agewell
 
 LOG_EXPERIMENT = """\

@@ -10,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agewell import catalogue
 from agewell.errors import InputError
-from agewell.studies import Context, FigureResult, Row, Verdict
-from agewell.studies import matthews_1999_beyond as beyond
-from agewell.studies import matthews_1999_collection as collection
-from agewell.studies.matthews_1999 import STUDY
-from agewell.studies.matthews_1999_runs import (
+from agewell.files import catalogue
+from agewell.studies.cases import (
     Settings,
     crossing_pct,
     key,
@@ -24,7 +20,9 @@ from agewell.studies.matthews_1999_runs import (
     run_cases,
     utilizations,
 )
-from agewell.studies.running import Label
+from agewell.studies.context import Context, Label
+from agewell.studies.matthews_1999 import STUDY, beyond, collection
+from agewell.studies.study import FigureResult, Row, Verdict
 
 SMALL_BLOCKS = 16_000
 """A fifth of the study's: 5 segments are spare at 99 %."""

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import catalogue
-from agewell.layouts import named
-from agewell.studies import Context, Verdict
-from agewell.studies import chapter_4_workloads as workloads
-from agewell.studies import matthews_1999_axes as axes
-from agewell.studies.chapter_4_workloads import AXES, BLOCK_BYTES, Axis, Script
+from agewell.experiments.layouts import named
+from agewell.files import catalogue
+from agewell.studies.context import Context
+from agewell.studies.matthews_1999 import axes
+from agewell.studies.matthews_1999 import chapter_4_workloads as workloads
+from agewell.studies.matthews_1999.chapter_4_workloads import AXES, BLOCK_BYTES, Axis, Script
+from agewell.studies.study import Verdict
 
 SMALL_FILES = 512
 

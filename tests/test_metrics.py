@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agewell as api
-from agewell.metrics import METRICS, change_pct, describe, in_order, show, show_change
+from agewell.values.metrics import METRICS, change_pct, describe, in_order, show, show_change
 from conftest import REPOSITORY
 
 

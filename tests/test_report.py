@@ -13,12 +13,13 @@ import pytest
 
 import agewell as api
 import chromium
-from agewell import drawing, score_charts
 from agewell.errors import InputError
-from agewell.page import Cell, Highlight, Page, PageTable, Section, render
-from agewell.plot import Curve, Plot
-from agewell.report import names_of, page_of
-from agewell.simulation import Result
+from agewell.experiments.simulation import Result
+from agewell.report import drawing
+from agewell.report.charts import score as score_charts
+from agewell.report.page import Cell, Highlight, Page, PageTable, Section, render
+from agewell.report.run_report import names_of, page_of
+from agewell.values.plot import Curve, Plot
 from conftest import REPOSITORY, Agewell
 
 SHUFFLED = {

@@ -11,8 +11,9 @@ import pytest
 
 from agewell import studies
 from agewell.cli import main
-from agewell.plot import Curve, Plot
-from agewell.studies import Context, Figure, FigureResult, Row, Verdict
+from agewell.studies.context import Context
+from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
+from agewell.values.plot import Curve, Plot
 from conftest import SMALL_DEVICE, SMALL_EXPERIMENT
 
 
@@ -69,11 +70,11 @@ def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeUp:
     module.STUDY = study  # type: ignore[attr-defined]
     monkeypatch.setitem(__import__("sys").modules, "made_up", module)
     monkeypatch.setattr(studies, "_MODULES", ("made_up",))
-    monkeypatch.setattr("agewell.catalogue.experiments", lambda: tmp_path / "experiments")
+    monkeypatch.setattr("agewell.files.catalogue.experiments", lambda: tmp_path / "experiments")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("AGEWELL_DATA", raising=False)
     # A checkout may have real traces beside it; these tests bring their own.
-    monkeypatch.setattr("agewell.catalogue.repository", lambda: None)
+    monkeypatch.setattr("agewell.files.catalogue.repository", lambda: None)
     return study
 
 
@@ -152,7 +153,7 @@ def test_every_study_that_is_shipped_satisfies_the_protocol() -> None:
     known = studies.studies()
     assert known
     for name, study in known.items():
-        assert isinstance(study, studies.Study)
+        assert isinstance(study, Study)
         assert study.name == name
         names = [figure.name for figure in study.figures]
         assert len(set(names)) == len(names)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agewell.studies import Context
-from agewell.studies.matthews_1999_runs import Settings, run_cases
+from agewell.studies.cases import Settings, run_cases
+from agewell.studies.context import Context, Label
 from agewell.studies.rosenblum_ousterhout_1992 import STUDY
-from agewell.studies.running import Label
 
 
 @pytest.fixture

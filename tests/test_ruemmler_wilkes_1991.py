@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from agewell import catalogue
 from agewell.errors import InputError
-from agewell.studies import Context, Row, Verdict, find_input
+from agewell.files import catalogue
 from agewell.studies.claims import rows
+from agewell.studies.context import Context, find_input
 from agewell.studies.ruemmler_wilkes_1991 import STUDY
-from agewell.studies.ruemmler_wilkes_1991_workloads import (
+from agewell.studies.ruemmler_wilkes_1991.workloads import (
     HPLAJW_FILE,
     Series,
     weighted_by_hour_pct,
     weighted_improvement_pct,
 )
+from agewell.studies.study import Row, Verdict
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

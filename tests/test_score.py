@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from agewell import cli, scoring, snapshots
+from agewell import cli
 from agewell.errors import AgewellError
+from agewell.filesystems import scoring, snapshots
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 LAYOUT_TOOL = SHARED / "tools" / "layout.py"
@@ -307,7 +308,7 @@ def test_several_are_compared_a_row_each(taken: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".html"])
 def test_a_picture_is_the_same_every_time(taken: Path, tmp_path: Path, suffix: str) -> None:
-    from agewell import score_charts
+    from agewell.report.charts import score as score_charts
 
     told = scoring.score(taken)
     one, other = tmp_path / f"one{suffix}", tmp_path / f"other{suffix}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agewell.segment_search import best_of, search
+from agewell.advice.segment_search import best_of, search
 
 BLOCK = 4096
 

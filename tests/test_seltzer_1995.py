@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from agewell.studies import Context, Verdict
-from agewell.studies.matthews_1999_runs import Settings, run_cases
-from agewell.studies.running import Label
+from agewell.studies.cases import Settings, run_cases
+from agewell.studies.context import Context, Label
 from agewell.studies.seltzer_1995 import FIGURE, STUDY, ffs_transactions_per_s
+from agewell.studies.study import Verdict
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from agewell.studies import Context, Verdict, smith_seltzer_1996
+from agewell.studies import smith_seltzer_1996
+from agewell.studies.context import Context
+from agewell.studies.study import Verdict
 
 
 def test_no_row_of_1996_fails(context_of: Callable[[str], Context]) -> None:

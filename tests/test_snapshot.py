@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import snapshots
 from agewell.errors import InputError
+from agewell.filesystems import snapshots
 from conftest import heed_interrupts
 
 Agewell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -137,7 +137,7 @@ def test_same_bytes(mounted: Path, tmp_path: Path) -> None:
 
 AS_NOBODY = """\
 import json, os, sys
-from agewell import snapshots
+from agewell.filesystems import snapshots
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)

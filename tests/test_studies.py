@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from agewell import catalogue
 from agewell.errors import InputError
-from agewell.studies import Context, Study, studies
+from agewell.files import catalogue
+from agewell.studies import studies
+from agewell.studies.context import Context
+from agewell.studies.study import Study
 
 every_study = pytest.mark.parametrize("study", studies().values(), ids=studies().keys())
 

@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell.configuration import Experiment
 from agewell.errors import InputError, RunError
-from agewell.sweeping import plan
-from agewell.workers import Job, Outcome, run_jobs
+from agewell.experiments.configuration import Experiment
+from agewell.experiments.simulation import resolve
+from agewell.runs.sweeping import plan
+from agewell.runs.workers import Job, Outcome, run_jobs
 from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 AXES = ("--over", "run.seed=1,2", "--over", "queue.discipline=fcfs,sstf")
@@ -281,8 +282,8 @@ def test_workers_die_with_their_parent(
 
 
 def test_a_worker_that_is_killed_fails_its_own_run_only(experiment: Path, tmp_path: Path) -> None:
-    large = api.simulation.resolve(experiment, settings={"workload.requests": 4_000_000_000})
-    small = api.simulation.resolve(experiment)
+    large = resolve(experiment, settings={"workload.requests": 4_000_000_000})
+    small = resolve(experiment)
 
     def job(name: str, asked: Experiment) -> Job:
         out = tmp_path / name
@@ -324,7 +325,7 @@ def test_failed_runs_are_reported_and_the_others_kept(
         finished(0, Outcome("the disk is full"))
         finished(1, Outcome())
 
-    monkeypatch.setattr("agewell.sweeping.run_jobs", half)
+    monkeypatch.setattr("agewell.runs.sweeping.run_jobs", half)
     with pytest.raises(RunError, match="1 of 2 runs failed, first 1: the disk is full"):
         api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
     assert not (tmp_path / "sweep" / "sweep.parquet").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -201,6 +202,69 @@ def test_crates_use_only_what_they_may() -> None:
         assert used - ALLOWED_DEPENDENCIES[name] == set(), name
         if name != "agewell-py":
             assert "pyo3" not in {each["name"] for each in package["dependencies"]}
+
+
+ROOMS_MAX = 12
+"""Modules and packages side by side in `agewell`; chosen by us: what fits into a head."""
+
+
+def _python_modules() -> dict[str, Path]:
+    """Every module of the Python package by its name, the extension module's stub among them."""
+    folder = REPOSITORY / "python"
+    paths = [
+        path.relative_to(folder)
+        for path in tracked()
+        if path.is_relative_to(folder) and path.suffix in {".py", ".pyi"}
+    ]
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def _python_imports() -> dict[str, set[str]]:
+    """What each module of the Python package imports of it, anywhere in its text."""
+    modules = _python_modules()
+    imports: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        found: set[str] = set()
+        for node in ast.walk(ast.parse((REPOSITORY / "python" / path).read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= inner & set(modules) if inner <= set(modules) else {node.module, *inner}
+        imports[name] = found & set(modules) - {name}
+    return imports
+
+
+def _circles(imports: dict[str, set[str]]) -> set[str]:
+    """Those that come back to themselves, or stand between two circles."""
+    left = {name: set(used) for name, used in imports.items()}
+    for graph in (left, {name: {one for one in left if name in left[one]} for name in left}):
+        while ends := [name for name in graph if name in left and not graph[name] & set(left)]:
+            for name in ends:
+                del left[name]
+    return set(left)
+
+
+def test_python_modules_and_packages_import_in_no_circle() -> None:
+    imports = _python_imports()
+    assert len(imports) > ROOMS_MAX
+    assert _circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == {"b", "c"}
+    assert _circles(imports) == set()
+    folders: dict[str, set[str]] = {}
+    for name, used in imports.items():
+        room = _room(name)
+        folders.setdefault(room, set()).update({_room(each) for each in used} - {room})
+    assert _circles(folders) == set()
+
+
+def _room(module: str) -> str:
+    """The package or module of `agewell` that a module is in."""
+    return ".".join(module.split(".")[:2])
+
+
+def test_the_python_package_has_few_rooms() -> None:
+    rooms = {_room(name) for name in _python_modules()} - {"agewell", "agewell.__main__"}
+    assert len(rooms) <= ROOMS_MAX, sorted(rooms)
 
 
 def _features(*selection: str) -> dict[str, str]:

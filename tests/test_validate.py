@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from agewell import _agewell, catalogue, cli, validations
+from agewell import _agewell, cli
+from agewell.experiments import validations
+from agewell.files import catalogue
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 TRACES = SHARED / "validation"

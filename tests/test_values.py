@@ -27,8 +27,8 @@ DIGESTS = FOLDER / "digests.txt"
 
 def computed(name: str, out: Path) -> str:
     """The digest of an experiment, run now."""
-    from agewell.configuration import Experiment
-    from agewell.simulation import run_experiment
+    from agewell.experiments.configuration import Experiment
+    from agewell.experiments.simulation import run_experiment
 
     run_experiment(Experiment(EXPERIMENTS[name], FOLDER), out=out)
     return result_values.digest_of_folder(out)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from agewell import workloads
 from agewell.cli import main
 from agewell.errors import InputError
+from agewell.filesystems import workloads
 
 Agewell = Callable[..., "subprocess.CompletedProcess[str]"]
 BAD_INPUT = 2

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agewell.errors import AgewellError, InputError, RunError
-    from agewell.simulation import Result, run
-    from agewell.sweeping import sweep
+    from agewell.experiments.simulation import Result, run
+    from agewell.runs.sweeping import sweep
     from agewell.version import __version__
 
 __all__ = ["AgewellError", "InputError", "Result", "RunError", "__version__", "run", "sweep"]
@@ -28,11 +28,11 @@ __all__ = ["AgewellError", "InputError", "Result", "RunError", "__version__", "r
 _FROM = {
     "AgewellError": "errors",
     "InputError": "errors",
-    "Result": "simulation",
+    "Result": "experiments.simulation",
     "RunError": "errors",
     "__version__": "version",
-    "run": "simulation",
-    "sweep": "sweeping",
+    "run": "experiments.simulation",
+    "sweep": "runs.sweeping",
 }
 """The module that each name is loaded from when it is asked for: every command passes through here,
 and most need few of them."""

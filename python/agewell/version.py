@@ -12,13 +12,15 @@ __version__ = _agewell.version()
 
 COMPUTING_MODULES = (
     "__init__",
-    "catalogue",
-    "configuration",
     "errors",
-    "files",
-    "simulation",
+    "experiments/__init__",
+    "experiments/configuration",
+    "experiments/simulation",
+    "files/__init__",
+    "files/catalogue",
+    "runs/__init__",
+    "runs/workers",
     "version",
-    "workers",
 )
 """The modules of this package between an experiment and the record of its run; a test holds the
 list against what a worker process loads. What presents results, and what asks for runs, is not

@@ -10,15 +10,15 @@ import typer
 from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.configuration import Experiment, parse_settings, with_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, show
-from agewell.sizes import size_text
+from agewell.experiments.configuration import Experiment, parse_settings, with_settings
+from agewell.values.metrics import describe, show
+from agewell.values.sizes import size_text
 
 if TYPE_CHECKING:
-    from agewell.advising import Advice as LayoutAdvice
-    from agewell.segment_size import Advice
-    from agewell.shuffling_advice import ShufflingAdvice
+    from agewell.advice.advising import Advice as LayoutAdvice
+    from agewell.advice.segment_size import Advice
+    from agewell.advice.shuffling import ShufflingAdvice
 
 app = typer.Typer()
 
@@ -116,12 +116,13 @@ def _advise_on_layouts(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from agewell import choices, files
-    from agewell.advising import DOCUMENT_FILE
-    from agewell.advising import advise as find
+    from agewell import files
+    from agewell.advice.advising import DOCUMENT_FILE
+    from agewell.advice.advising import advise as find
+    from agewell.advice.comparing import check_settings
+    from agewell.advice.shuffling import advise_on_shuffling
     from agewell.cli.compare import utilizations
-    from agewell.comparing import check_settings
-    from agewell.shuffling_advice import advise_on_shuffling
+    from agewell.experiments import choices
 
     asked = choices.workload(workload)
     on = choices.device(device, catalogue)
@@ -154,7 +155,7 @@ def _advise_on_layouts(
 
 def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
     """Write the search and what it says to standard output."""
-    from agewell.comparing import percent
+    from agewell.advice.comparing import percent
 
     typer.echo(
         f"{advice.workload} on {advice.device}, {percent(advice.utilization)} full; "
@@ -214,7 +215,7 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
 
 def _print_utilizations(advice: LayoutAdvice) -> None:
     """What the choice saves against each baseline at every utilization tried."""
-    from agewell.comparing import percent
+    from agewell.advice.comparing import percent
 
     if not advice.against:
         return
@@ -292,9 +293,9 @@ def segment_size(
 
     Example: agewell advise segment-size --device hp-97560
     """
-    from agewell import drawing
-    from agewell.segment_size import advise as find
-    from agewell.segment_size import plot_of
+    from agewell.advice.segment_size import advise as find
+    from agewell.advice.segment_size import plot_of
+    from agewell.report import drawing
 
     asked, source = _on_disk(
         _experiment(experiment, settings), device, access_time, bandwidth, measure, catalogue, quiet
@@ -321,8 +322,8 @@ def segment_size(
 
 
 def _experiment(path: Path | None, settings: list[str] | None) -> Experiment:
-    from agewell.segment_size import DEFAULT_EXPERIMENT
-    from agewell.simulation import resolve
+    from agewell.advice.segment_size import DEFAULT_EXPERIMENT
+    from agewell.experiments.simulation import resolve
 
     values = parse_settings(settings or [])
     if path is not None:
@@ -340,7 +341,7 @@ def _on_disk(
     quiet: bool,
 ) -> tuple[Experiment, str]:
     """The experiment on the disk that the options name, and where its numbers come from."""
-    from agewell.segment_size import numbers_of_model, with_disk
+    from agewell.advice.segment_size import numbers_of_model, with_disk
 
     by_hand = access_time is not None or bandwidth is not None
     if sum((device is not None, by_hand, measure is not None)) > 1:
@@ -353,7 +354,7 @@ def _on_disk(
         rate = max(round(numbers.bandwidth_mb_per_s * 1e6), 1)
         return with_disk(experiment, f"{access_ns} ns", f"{rate} B/s"), numbers.source
     if measure is not None:
-        from agewell.device_measurement import measure as read
+        from agewell.advice.device_measurement import measure as read
 
         found = read(measure)
         if not quiet:

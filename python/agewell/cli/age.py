@@ -14,7 +14,7 @@ from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import ProgressCallback, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
-    from agewell.aging import Progress
+    from agewell.filesystems.aging import Progress
 
 app = typer.Typer()
 
@@ -267,7 +267,8 @@ def age(
 
     Example: agewell age /mnt/x --workload git.parquet --copies 40 --utilization 0.8
     """
-    from agewell import aging, files
+    from agewell import files
+    from agewell.filesystems import aging
 
     if plots is not None:
         files.make_folder(plots)
@@ -312,7 +313,7 @@ def age(
             raise
     elapsed_seconds = time.monotonic() - started_seconds
     if plots is not None:
-        from agewell import drawing
+        from agewell.report import drawing
 
         drawing.save(aging.score_plot(aged.series), files.make_folder(plots))
     if as_json:

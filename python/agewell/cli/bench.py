@@ -11,7 +11,7 @@ import typer
 from agewell.cli.options import JsonOption, QuietOption, layout_settings
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
-from agewell.sizes import size_text
+from agewell.values.sizes import size_text
 
 app = typer.Typer()
 
@@ -167,7 +167,9 @@ def bench(
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
     Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
     """
-    from agewell import aging, benchmarking, files, parquet_tables, simulated_benchmark
+    from agewell import files
+    from agewell.files import parquet_tables
+    from agewell.filesystems import aging, benchmarking, simulated_benchmark
 
     files.require_writable([out])
     if plots is not None:
@@ -257,7 +259,9 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
 
 def _show(record: dict[str, Any], plots: Path | None, *, as_json: bool) -> None:
     if plots is not None:
-        from agewell import benchmarking, drawing, files
+        from agewell import files
+        from agewell.filesystems import benchmarking
+        from agewell.report import drawing
 
         drawing.save(benchmarking.throughput_plot(record), files.make_folder(plots))
     if as_json:

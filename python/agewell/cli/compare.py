@@ -11,12 +11,12 @@ import typer
 from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.configuration import parse_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, mechanisms, show
+from agewell.experiments.configuration import parse_settings
+from agewell.values.metrics import describe, mechanisms, show
 
 if TYPE_CHECKING:
-    from agewell.comparing import Cell, Comparison, Entry
+    from agewell.advice.comparing import Cell, Comparison, Entry
 
 app = typer.Typer()
 
@@ -104,8 +104,8 @@ def compare(
 
     Example: agewell compare --workload hot-cold,microbenchmark --device hp-97560 --out runs/compare
     """
-    from agewell import choices
-    from agewell import layouts as known
+    from agewell.experiments import choices
+    from agewell.experiments import layouts as known
 
     if listing:
         _list(as_json=as_json)
@@ -120,8 +120,8 @@ def compare(
     values = parse_settings(settings or [])
 
     def run(folder: Path) -> tuple[Comparison, list[Path]]:
-        from agewell.comparing import compare as run_comparison
-        from agewell.comparison_chart import save
+        from agewell.advice.comparing import compare as run_comparison
+        from agewell.report.charts.comparison import save
 
         with progress("comparing", quiet=quiet) as report:
             comparison = run_comparison(
@@ -173,7 +173,7 @@ def utilizations(text: str | None) -> list[float]:
 
 
 def _list(*, as_json: bool) -> None:
-    from agewell.layouts import LAYOUTS
+    from agewell.experiments.layouts import LAYOUTS
 
     if as_json:
         print_json(
@@ -224,8 +224,8 @@ def _print(comparison: Comparison, *, default_segments: bool) -> None:
 
 
 def _print_cell(comparison: Comparison, cell: Cell, row: list[Entry] | Any) -> None:
-    from agewell.comparing import SHOWN_METRICS
-    from agewell.comparison_chart import ratio_text
+    from agewell.advice.comparing import SHOWN_METRICS
+    from agewell.report.charts.comparison import ratio_text
 
     rows = []
     for entry in sorted(row, key=lambda each: each.disk_seconds):
@@ -251,7 +251,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _print_robustness(comparison: Comparison) -> None:
-    from agewell.comparison_chart import ratio_text
+    from agewell.report.charts.comparison import ratio_text
 
     headings = (
         "layout",

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import _agewell, catalogue, files
+from agewell import _agewell, files
 from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table, print_text
 from agewell.errors import InputError
+from agewell.files import catalogue
 
 app = typer.Typer()
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell.configuration import parse_value
 from agewell.errors import InputError
+from agewell.experiments.configuration import parse_value
 
 JsonOption = Annotated[
     bool,

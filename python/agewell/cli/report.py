@@ -40,9 +40,9 @@ def report(
     Example: agewell report runs/alpha-08 -o runs/alpha-08/report.html
     """
     from agewell import files
-    from agewell.page import write as write_page
-    from agewell.report import comparison, names_of, page_of
-    from agewell.simulation import Result
+    from agewell.experiments.simulation import Result
+    from agewell.report.page import write as write_page
+    from agewell.report.run_report import comparison, names_of, page_of
 
     files.require_writable([out, out.parent / "plots" / out.name])
     results = [Result.read(run) for run in runs]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agewell import catalogue
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import Styled, note, print_json, print_table, progress
 from agewell.errors import InputError, RunError
+from agewell.files import catalogue
 
 if TYPE_CHECKING:
-    from agewell.studies import Study
     from agewell.studies.reproduction import Reproduced
+    from agewell.studies.study import Study
 
 app = typer.Typer()
 
@@ -71,9 +71,10 @@ def reproduce(
 
     Example: agewell reproduce ruemmler-wilkes-1991/figure-06 --data traces
     """
-    from agewell.studies import Verdict, studies
+    from agewell.studies import studies
     from agewell.studies.reproduction import choose, count, document
     from agewell.studies.reproduction import reproduce as run_figures
+    from agewell.studies.study import Verdict
 
     if listing:
         _list(list(studies().values()), as_json=as_json)

@@ -10,8 +10,8 @@ import typer
 
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.configuration import parse_settings
-from agewell.metrics import describe, in_order, show, show_change, with_mechanisms
+from agewell.experiments.configuration import parse_settings
+from agewell.values.metrics import describe, in_order, show, show_change, with_mechanisms
 
 app = typer.Typer()
 
@@ -53,7 +53,7 @@ def run(
 
     Example: agewell run experiment.toml --set remap.alpha=0.8 --out runs/alpha-08
     """
-    from agewell.simulation import resolve, run_experiment
+    from agewell.experiments.simulation import resolve, run_experiment
 
     resolved = resolve(experiment, settings=parse_settings(settings or []))
     started_seconds = time.perf_counter()

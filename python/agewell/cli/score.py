@@ -8,15 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import files, scoring
+from agewell import files
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
-from agewell.scoring import Score, metric_text, time_text
-from agewell.scoring import number_text as number
-from agewell.scoring import percent_text as percent
-from agewell.scoring import share_text as share
-from agewell.scoring import size_text as size
+from agewell.filesystems import scoring
+from agewell.filesystems.scoring import Score, metric_text, time_text
+from agewell.filesystems.scoring import number_text as number
+from agewell.filesystems.scoring import percent_text as percent
+from agewell.filesystems.scoring import share_text as share
+from agewell.filesystems.scoring import size_text as size
 
 app = typer.Typer()
 
@@ -159,7 +160,7 @@ def score(
             for path in paths
         ]
     if plot is not None:
-        from agewell import score_charts
+        from agewell.report.charts import score as score_charts
 
         score_charts.save(scoring.in_time(scores), plot)
     if as_json:

@@ -58,7 +58,7 @@ def snapshot(
 
     Example: agewell snapshot /srv -o srv.parquet
     """
-    from agewell import snapshots
+    from agewell.filesystems import snapshots
 
     started_seconds = time.monotonic()
     with progress("snapshot", quiet=quiet) as report:

@@ -11,9 +11,9 @@ import typer
 from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import ExperimentArgument, SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.configuration import parse_axis, parse_settings
 from agewell.errors import InputError
-from agewell.metrics import describe, mechanisms, of_row, show
+from agewell.experiments.configuration import parse_axis, parse_settings
+from agewell.values.metrics import describe, mechanisms, of_row, show
 
 app = typer.Typer()
 
@@ -77,8 +77,8 @@ def sweep(
     Example: agewell sweep experiment.toml --over remap.alpha=0,0.5,0.8 --over remap.interval=1h,1d
         --out runs/alpha
     """
-    from agewell.sweeping import TABLE_FILE
-    from agewell.sweeping import sweep as run_sweep
+    from agewell.runs.sweeping import TABLE_FILE
+    from agewell.runs.sweeping import sweep as run_sweep
 
     assert executor is Executor.LOCAL, "the only executor"
     axes: dict[str, list[Any]] = {}

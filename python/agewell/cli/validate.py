@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from agewell import catalogue, validations
 from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table
 from agewell.errors import InputError
+from agewell.experiments import validations
+from agewell.files import catalogue
 
 app = typer.Typer()
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell import workloads
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.configuration import parse_json_value
 from agewell.errors import InputError
+from agewell.experiments.configuration import parse_json_value
 from agewell.files import path_text
+from agewell.filesystems import workloads
 
 app = typer.Typer()
 

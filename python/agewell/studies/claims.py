@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agewell.errors import InputError
-from agewell.studies import Row, Verdict
+from agewell.studies.study import Row, Verdict
 
 Values = Mapping[str, float | None]
 """Our values by key; None where there is none, as a mean over nothing."""

@@ -11,21 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agewell import catalogue, files
+from agewell import files
 from agewell.errors import InputError
-from agewell.page import Cell, Highlight, Page, PageTable, Section
-from agewell.page import write as write_page
-from agewell.studies import (
-    Context,
-    Figure,
-    FigureResult,
-    Row,
-    Study,
-    Verdict,
-    find_input,
-    missing_input,
-    studies,
-)
+from agewell.files import catalogue
+from agewell.report.page import Cell, Highlight, Page, PageTable, Section
+from agewell.report.page import write as write_page
+from agewell.studies import studies
+from agewell.studies.context import Context, find_input, missing_input
+from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
 
 ROWS_SCHEMA_VERSION = 1
 _REPORT_FILE = "report.html"

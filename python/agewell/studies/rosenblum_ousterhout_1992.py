@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agewell.configuration import read_toml
-from agewell.plot import Curve, Plot
-from agewell.studies import Context, FigureResult
-from agewell.studies.matthews_1999_runs import Settings, key, reduction_pct, result, run_cases
-from agewell.studies.paper import PaperStudy
-from agewell.studies.running import Label
+from agewell.experiments.configuration import read_toml
+from agewell.studies.cases import Settings, key, reduction_pct, result, run_cases
+from agewell.studies.context import Context, Label
+from agewell.studies.study import FigureResult, PaperStudy
+from agewell.values.plot import Curve, Plot
 
 _UTILIZATIONS_PCT = (20, 40, 60, 75, 80, 85, 90, 95)
 """The paper's axis goes from 0 to 100 %; its text names 20, 60, 75 and 80."""

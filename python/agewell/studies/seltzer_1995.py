@@ -12,10 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agewell.configuration import read_toml
-from agewell.plot import Curve, Plot
-from agewell.studies import Context, FigureResult
-from agewell.studies.matthews_1999_runs import (
+from agewell.experiments.configuration import read_toml
+from agewell.studies.cases import (
     Settings,
     column,
     key,
@@ -25,9 +23,10 @@ from agewell.studies.matthews_1999_runs import (
     run_cases,
     utilizations,
 )
-from agewell.studies.paper import PaperStudy
-from agewell.studies.running import Label, run_many_for_study
+from agewell.studies.context import Context, Label
 from agewell.studies.smith_seltzer_1996 import pooled, score_by_size
+from agewell.studies.study import FigureResult, PaperStudy
+from agewell.values.plot import Curve, Plot
 
 FIGURE = "figure-04"
 UTILIZATIONS = utilizations(48, 50, 55, 60, 65, 70, 75, 80, 85)
@@ -129,7 +128,7 @@ def _measured(context: Context, figure: str, metric: str) -> dict[str, dict[int,
     log = {**experiment, "layout": {"kind": "lfs", "size": "1000 MiB"}}
     found: dict[str, dict[int, float]] = {}
     for name, tables in (("ffs", experiment), ("lfs", log)):
-        run = run_many_for_study(context, tables, {(name,): {}})[name,]
+        run = context.run_many(tables, {(name,): {}})[name,]
         rows = run["sequential"]
         found[name] = {
             each["file_bytes"] // KIB: float(each[metric])
@@ -223,7 +222,7 @@ def figure_03(context: Context) -> FigureResult:
 def figure_05(context: Context) -> FigureResult:
     """Layout score by size of file on an aged file system with rotational gaps."""
     experiment = read_toml(context.experiment("figure-05"))
-    run = run_many_for_study(context, experiment, {("aged",): {}})["aged",]
+    run = context.run_many(experiment, {("aged",): {}})["aged",]
     layout = run["score"]["layout"]
     powers = layout["by_size"]
     rising = [pooled(powers, least, most) for least, most in RISING_BLOCKS]

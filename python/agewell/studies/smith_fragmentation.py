@@ -10,13 +10,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agewell.configuration import read_toml
-from agewell.plot import Curve, Plot
-from agewell.studies import Context, FigureResult
-from agewell.studies.matthews_1999_runs import result
-from agewell.studies.paper import PaperStudy
-from agewell.studies.running import Label, run_many_for_study
+from agewell.experiments.configuration import read_toml
+from agewell.studies.cases import result
+from agewell.studies.context import Context, Label
 from agewell.studies.smith_seltzer_1996 import pooled
+from agewell.studies.study import FigureResult, PaperStudy
+from agewell.values.plot import Curve, Plot
 
 PAPER = "smith-fragmentation"
 FIGURE = "findings"
@@ -38,7 +37,7 @@ def findings(context: Context) -> FigureResult:
     }
     cases["near", 1] = {"layout.fragments": "near-previous", "measure.sequential": []}
     cases["new", 0] = {"workload.kind": "none"}
-    found = run_many_for_study(context, experiment, cases)
+    found = context.run_many(experiment, cases)
     near, new = found.pop(("near", 1)), found.pop(("new", 0))
     aged = found[SEEDS[0], DAYS[-1]]
     layout = aged["score"]["layout"]

@@ -11,15 +11,15 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agewell import aging, parquet_tables, workloads
-from agewell.configuration import read_toml
-from agewell.plot import Curve, Plot
-from agewell.simulation import SERIES_FILE
-from agewell.studies import Context, FigureResult
+from agewell.experiments.configuration import read_toml
+from agewell.experiments.simulation import SERIES_FILE
+from agewell.files import parquet_tables
+from agewell.filesystems import aging, workloads
+from agewell.studies.cases import result
+from agewell.studies.context import Context, Label
 from agewell.studies.loop_file_system import missing, mounted
-from agewell.studies.matthews_1999_runs import result
-from agewell.studies.paper import PaperStudy
-from agewell.studies.running import Label, run_many_for_study
+from agewell.studies.study import FigureResult, PaperStudy
+from agewell.values.plot import Curve, Plot
 
 PAPER = "smith-seltzer-1996"
 POLICIES = {"ffs": "FFS", "realloc": "FFS + realloc"}
@@ -50,7 +50,7 @@ def age(context: Context, figure: str) -> dict[str, Run]:
     cases: dict[Label, Mapping[str, Any]] = {
         (name,): {"layout.realloc": name == "realloc"} for name in POLICIES
     }
-    found = run_many_for_study(context, experiment, cases)
+    found = context.run_many(experiment, cases)
     return {str(label[0]): run for label, run in found.items()}
 
 
@@ -84,7 +84,7 @@ def figure_01(context: Context) -> FigureResult:
     """The layout score over time on a real file system, beside the simulated one."""
     why = missing("ext4")
     experiment = read_toml(context.experiment("figure-01"))
-    simulated = run_many_for_study(context, experiment, {("ffs",): {}})["ffs",]
+    simulated = context.run_many(experiment, {("ffs",): {}})["ffs",]
     scores = daily_scores(simulated)
     values: dict[str, float | None] = {"ffs/end": scores[-1]}
     curves = [Curve("simulated FFS", list(range(1, len(scores) + 1)), scores)]
@@ -178,7 +178,7 @@ def _ends(context: Context, figure: str) -> dict[str, list[float]]:
         for name in POLICIES
         for seed in SEEDS
     }
-    found = run_many_for_study(context, read_toml(context.experiment(figure)), cases)
+    found = context.run_many(read_toml(context.experiment(figure)), cases)
     return {
         name: [float(found[name, seed]["metrics"]["layout_score"]) for seed in SEEDS]
         for name in POLICIES

@@ -1,0 +1,1 @@
+"""What to choose: layouts compared, the best of them found, segments sized for a disk."""

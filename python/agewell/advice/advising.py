@@ -1,0 +1,775 @@
+"""Which layout to choose for a workload and a disk, and when the choice does not pay.
+
+The search goes from coarse to fine, so that it ends soon: every layout by name but those that
+cannot win; if a log is among the good ones, its segment size, its collection and placement, its
+reorganisation; reading ahead; then other utilizations, and slices of time, against the baselines;
+at last shuffling of the requests that the chosen layout sent (`shuffling_advice`). What can save no
+more than counts as equal is not run, and the advice says why (`_cannot_win`, `_cannot_save`).
+A step changes the choice only if it saves more than `comparing.CLOSE_RATIO`; equals keep what is
+simpler. The measure is total disk time.
+
+Every run has a TOML file in the folder `experiments` of the advice, which `agewell run` takes.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from agewell import _agewell, files
+from agewell.advice import segment_search
+from agewell.advice.comparing import CLOSE_RATIO, UTILIZATIONS, experiment_of, made, percent
+from agewell.errors import InputError
+from agewell.experiments import experiment_file
+from agewell.experiments.choices import DeviceChoice, WorkloadChoice
+from agewell.experiments.configuration import Configuration
+from agewell.experiments.layouts import LAYOUTS, named
+from agewell.experiments.time_slices import Spread, spread
+from agewell.files import catalogue
+from agewell.runs.keyed_runs import KeyedRun
+from agewell.values.metrics import mechanisms
+from agewell.values.sizes import size_text
+from agewell.version import __version__, build
+
+SCHEMA_VERSION = 1
+EXPERIMENTS_FOLDER = "experiments"
+DOCUMENT_FILE = "advice.json"
+
+BASELINES = ("ffs", "lfs", "sequential")
+"""What the gain is stated against, as they are by default."""
+
+LOG_MARGIN = 2.0
+"""A log is refined if the best one takes no more than so many times the best layout's time; chosen
+by us: no step of refinement has been seen to gain more."""
+
+SEGMENT_SIZE = "segment size"
+SEGMENT_SIZES = tuple(size << 10 for size in (64, 256, 1024, 4096))
+"""Where the search for the best segment begins, in bytes; chosen by us: coarse steps around what
+disks of 1991 and of today want, for the search goes on beyond them and fills in between."""
+COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
+VICTIMS = ("greedy", "cost-age", "benefit-root-age", "renewal")
+PLACEMENTS = ("none", "user-collected", "sepbit", "life-table")
+REORGANISATION = "reorganisation"
+REORGANISATIONS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("none", {"reorganise": "none"}),
+    ("blocks", {"reorganise": "blocks"}),
+    ("blocks, by value", {"reorganise": "blocks", "decide": "value"}),
+    ("non-sequential", {"reorganise": "non-sequential"}),
+    ("files", {"reorganise": "files"}),
+    ("whole-file", {"reorganise": "whole-file"}),
+    ("directory", {"reorganise": "directory"}),
+    ("frequency", {"reorganise": "frequency"}),
+)
+"""What is put together; as that pays unless by the value of 1999 (`decide`)."""
+MOVES = ("regroup_read_seconds", "regroup_write_seconds", "patch_seconds")
+"""Accounts of what reorganisation costs."""
+COLLECTING = (
+    "collect_read_seconds",
+    "collect_write_seconds",
+    "plug_seconds",
+    "thread_seconds",
+    "header_seconds",
+)
+"""Accounts of what making room costs: all that collection, victims and placement can save."""
+READING = ("read_seconds", "prefetch_seconds")
+"""Accounts of reads: all that reorganisation and reading ahead can save."""
+PREFETCHES = ("none", "sequential", "file-graph", "cluster")
+
+ALTERNATIVE_RATIO = 1.1
+RECOVERY_FACTOR = 10.0
+"""Another run is named if it takes at most that much more disk time and recovers in so small a part
+of the time; chosen by us."""
+
+UTILIZATION = 0.85
+"""Where nothing else is said; the default of `[workload]`."""
+
+Progress = Callable[[float, str], None]
+"""Called with the fraction done and a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A layout and what the host does for it.
+
+    Attributes:
+        layout: `[layout]`.
+        host: What it changes in `[host]`.
+    """
+
+    layout: Mapping[str, Any]
+    host: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_layout(self, changes: Mapping[str, Any]) -> Choice:
+        """The same with other values in `[layout]`."""
+        return Choice({**self.layout, **changes}, self.host)
+
+    def with_host(self, changes: Mapping[str, Any]) -> Choice:
+        """The same with other values in `[host]`."""
+        return Choice(self.layout, {**self.host, **changes})
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One run of the search.
+
+    Attributes:
+        label: What it tries, for people.
+        choice: The layout and host.
+        file: Its experiment, without the folder.
+        run: Its run.
+        document: Its result; None if it could not be done.
+        cannot: Why not, or empty.
+    """
+
+    label: str
+    choice: Choice
+    file: str
+    run: KeyedRun
+    document: Mapping[str, Any] | None
+    cannot: str = ""
+
+    @property
+    def metrics(self) -> Mapping[str, Any] | None:
+        """Of its run."""
+        metrics: Mapping[str, Any] | None = (
+            None if self.document is None else self.document["metrics"]
+        )
+        return metrics
+
+    @property
+    def disk_seconds(self) -> float:
+        """Total disk time; infinite if it could not be done."""
+        return float("inf") if self.metrics is None else float(self.metrics["disk_seconds"])
+
+    @property
+    def room_made_by(self) -> str | None:
+        """Which mechanisms of collection ran, and for what share; None without a log."""
+        return None if self.metrics is None else mechanisms(self.metrics)
+
+    def is_same_as(self, other: Tried) -> bool:
+        """Whether both asked for the same, defaults filled in."""
+        if self.document is None or other.document is None:
+            return self.run.key == other.run.key
+        return bool(self.document["config"] == other.document["config"])
+
+    def told(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "what": self.label,
+            "file": f"{EXPERIMENTS_FOLDER}/{self.file}",
+            "run": None if self.metrics is None else f"runs/{self.run.key}",
+            "disk_seconds": None if self.metrics is None else self.disk_seconds,
+            "room_made_by": self.room_made_by,
+            "cannot": self.cannot or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One question of the search.
+
+    Attributes:
+        question: `layout`, `segment size`, ...
+        tried: The answers, in the order of asking.
+        chosen: The one that was taken.
+        note: Why nothing was tried, or empty.
+        left_out: What was not tried and why, or empty.
+    """
+
+    question: str
+    tried: Sequence[Tried]
+    chosen: Tried
+    note: str = ""
+    left_out: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "question": self.question,
+            "chosen": self.chosen.label if self.tried else None,
+            "note": self.note or None,
+            "left_out": self.left_out or None,
+            "tried": [each.told() for each in self.tried],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The choice against one baseline.
+
+    Attributes:
+        baseline: The baseline.
+        saved_pct: Disk time that the choice saves at the utilization asked for.
+        spread: The same over slices of time.
+        by_utilization: The same at every utilization tried; None where one of them cannot run.
+    """
+
+    baseline: Tried
+    saved_pct: float
+    spread: Spread | None
+    by_utilization: Mapping[float, float | None]
+
+    @property
+    def loses_at(self) -> list[float]:
+        """Utilizations at which the choice takes more disk time."""
+        saved = self.by_utilization.items()
+        return [share for share, pct in saved if pct is not None and pct < 0]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "baseline": self.baseline.told(),
+            "saved_pct": self.saved_pct,
+            "over_time": None if self.spread is None else self.spread.document(),
+            "saved_pct_by_utilization": {
+                f"{share:g}": pct for share, pct in self.by_utilization.items()
+            },
+            "loses_at_utilization": self.loses_at,
+        }
+
+
+class Search:
+    """Makes the runs of one advice; each is made once and has its file."""
+
+    def __init__(
+        self,
+        workload: WorkloadChoice,
+        device: DeviceChoice,
+        out: Path,
+        *,
+        settings: Mapping[str, Any],
+        devices: Path,
+        jobs: int | None,
+        progress: Progress,
+    ) -> None:
+        """Nothing is run yet; `out` is made."""
+        self.out = files.make_folder(out)
+        self.base = files.make_folder(out / EXPERIMENTS_FOLDER)
+        self.workload = workload.seen_from(self.base)
+        self.device = device
+        self.devices = devices
+        self.jobs = jobs
+        self.progress = progress
+        self._settings = dict(settings)
+
+    def device_description(self) -> Mapping[str, Any]:
+        """What is known of the device, as `agewell devices` tells it."""
+        if "model" not in self.device.table:
+            return {"kind": self.device.table["kind"]}
+        model = str(self.device.file or self.device.table["model"])
+        description: dict[str, Any] = json.loads(_agewell.device_load(model, str(self.devices)))
+        return description
+
+    def experiment(self, choice: Choice, utilization: float) -> Configuration:
+        """The tables of a choice at a utilization."""
+        host = {f"host.{key}": value for key, value in choice.host.items()}
+        experiment = experiment_of(
+            choice.layout, self.workload, self.device, utilization, {**self._settings, **host}
+        )
+        return experiment.configuration
+
+    def make(
+        self, asked: Mapping[str, tuple[str, Configuration]], fraction: float, words: str
+    ) -> dict[str, tuple[KeyedRun, Mapping[str, Any] | None, str]]:
+        """Run experiments, each written as a file first.
+
+        Args:
+            asked: Words and tables by the name of the file.
+            fraction: How far the advice is.
+            words: What is being asked.
+
+        Returns:
+            By file: the run, its document or None, and why it could not be done.
+        """
+        from agewell.experiments.configuration import Experiment
+
+        runs = []
+        for name, (label, configuration) in asked.items():
+            experiment_file.write(configuration, self.base / name, label)
+            runs.append(KeyedRun.of(Experiment(configuration, self.base)))
+        reasons = made(
+            runs,
+            self.out,
+            self.devices,
+            self.jobs,
+            lambda done, total: self.progress(fraction, f"{words}, {done} of {total} runs"),
+        )
+        return {
+            name: (run, None if reason else run.document(self.out), reason)
+            for name, run, reason in zip(asked, runs, reasons, strict=True)
+        }
+
+    def try_all(
+        self, question: str, choices: Mapping[str, Choice], utilization: float, fraction: float
+    ) -> list[Tried]:
+        """Run every choice; the file is named after the question and the choice."""
+        names = {label: f"{_file_name(question)}-{_file_name(label)}.toml" for label in choices}
+        answers = self.make(
+            {
+                names[label]: (f"{question}: {label}", self.experiment(choice, utilization))
+                for label, choice in choices.items()
+            },
+            fraction,
+            question,
+        )
+        tried = []
+        for label, choice in choices.items():
+            run, document, reason = answers[names[label]]
+            tried.append(Tried(label, choice, names[label], run, document, reason))
+        return tried
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What the search says.
+
+    Attributes:
+        workload: Name of the workload.
+        device: Name of the device.
+        utilization: That was asked for.
+        steps: The questions and answers.
+        choice: The run of what is recommended.
+        against: The baselines.
+        file: The recommended experiment, without the folder.
+        configuration: The same as tables.
+    """
+
+    workload: str
+    device: str
+    utilization: float
+    steps: Sequence[Step]
+    choice: Tried
+    against: Sequence[Against]
+    file: str
+    configuration: Configuration
+
+    def sentences(self) -> list[str]:
+        """The advice in words."""
+        layout = self.choice.choice.layout
+        told = ", ".join(f"{key} {value}" for key, value in layout.items() if key != "kind")
+        ahead = self.choice.choice.host.get("prefetch", "none")
+        prefetch = "no reading ahead" if ahead == "none" else f"prefetch {ahead}"
+        sentences = [
+            f"Use layout {layout['kind']}{f' ({told})' if told else ''}, {prefetch}: "
+            f"{self.choice.disk_seconds:,.2f} s of disk time at {percent(self.utilization)} full, "
+            f"{_others(self.choice)} ({EXPERIMENTS_FOLDER}/{self.file})."
+        ]
+        sentences += [_gain(each) for each in self.against]
+        sentences += [
+            _reorganisation(step)
+            for step in self.steps
+            if step.question == REORGANISATION and step.tried
+        ]
+        sentences.append(self._when_not())
+        other = self.quicker_to_recover
+        if other is not None:
+            sentences.append(
+                f"If a crash must not cost that much: '{other.label}' of the step "
+                f"'{self._step_of(other)}' takes {self._more(other):.1f} % more disk time and "
+                f"{_recovery(other):,.2f} s after a crash ({EXPERIMENTS_FOLDER}/{other.file})."
+            )
+        return sentences
+
+    @property
+    def quicker_to_recover(self) -> Tried | None:
+        """The best run that is hardly worse and recovers in a small part of the time, if any."""
+        most_s = _recovery(self.choice) / RECOVERY_FACTOR
+        able = [
+            each
+            for step in self.steps
+            for each in step.tried
+            if each.disk_seconds <= ALTERNATIVE_RATIO * self.choice.disk_seconds
+            and _recovery(each) < most_s
+        ]
+        return min(able, key=lambda each: each.disk_seconds, default=None)
+
+    def _step_of(self, tried: Tried) -> str:
+        return next(step.question for step in self.steps if tried in step.tried)
+
+    def _more(self, tried: Tried) -> float:
+        return 100.0 * (tried.disk_seconds / self.choice.disk_seconds - 1.0)
+
+    def _when_not(self) -> str:
+        """When the choice does not pay."""
+        parts = []
+        for each in self.against:
+            name = each.baseline.label
+            for share in each.loses_at:
+                saved = each.by_utilization[share]
+                if saved is not None:
+                    parts.append(f"{name} takes {_less(saved)} % less at {percent(share)} full")
+            if each.spread is not None and each.spread.losing:
+                count = len(each.spread.losing)
+                of = len(each.spread.saved_pct)
+                parts.append(f"{name} takes less in {count} of {of} slices of time")
+        if not parts:
+            return (
+                "It does not lose to any baseline at a utilization that was tried, nor in any "
+                "slice of time."
+            )
+        return f"It does not pay where: {'; '.join(parts)}."
+
+    def document(self) -> dict[str, Any]:
+        """The advice as JSON values."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "agewell_version": __version__,
+            "agewell_build": build(),
+            "workload": self.workload,
+            "device": self.device,
+            "utilization": self.utilization,
+            "recommended": {
+                **self.choice.told(),
+                "file": f"{EXPERIMENTS_FOLDER}/{self.file}",
+                "config": self.configuration,
+            },
+            "steps": [step.document() for step in self.steps],
+            "against": [each.document() for each in self.against],
+            "quicker_to_recover": (
+                None if self.quicker_to_recover is None else self.quicker_to_recover.told()
+            ),
+            "advice": self.sentences(),
+        }
+
+
+def advise(
+    workload: WorkloadChoice,
+    device: DeviceChoice,
+    out: Path,
+    *,
+    utilization: float | None = None,
+    settings: Mapping[str, Any] | None = None,
+    catalogue_directory: Path | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Advice, Search]:
+    """Search for the layout of the least disk time.
+
+    Args:
+        workload: Which.
+        device: Which.
+        out: Folder of the runs and their experiments; what it holds already is not made again.
+        utilization: Of the disk; that of the workload's file by default, or `UTILIZATION`.
+        settings: Single values by `table.key`, the same in every run.
+        catalogue_directory: Folder of device files to use instead of the catalogue.
+        jobs: Processes at once; one a processor by default.
+        progress: Called with the fraction done and a few words.
+
+    Returns:
+        The advice, and the search, which can go on.
+
+    Raises:
+        InputError: The workload, the device or a setting is bad: no layout can do it.
+        RunError: A run was lost; the finished ones stay.
+    """
+    search = Search(
+        workload,
+        device,
+        out,
+        settings=settings or {},
+        devices=catalogue.directory() if catalogue_directory is None else catalogue_directory,
+        jobs=jobs,
+        progress=progress or (lambda _fraction, _words: None),
+    )
+    share = utilization or workload.utilization or UTILIZATION
+    layouts = _layouts(search, share)
+    steps = [layouts, *_refined(search, share, layouts)]
+    choice = steps[-1].chosen
+    why_not = _cannot_save(choice, READING, "reads of users take")
+    if why_not:
+        steps.append(Step("prefetch", [], choice, why_not))
+    else:
+        steps.append(_step(search, share, "prefetch", choice, _prefetches, 0.6))
+        choice = steps[-1].chosen
+    against = _against(search, share, choice, layouts.tried)
+    configuration = copy.deepcopy(search.experiment(choice.choice, share))
+    experiment_file.write(
+        configuration,
+        search.base / "recommended.toml",
+        f"Recommended for {workload.name} on {device.name}, {percent(share)} full",
+    )
+    advice = Advice(
+        workload.name, device.name, share, steps, choice, against, "recommended.toml", configuration
+    )
+    files.write_json(out / DOCUMENT_FILE, advice.document())
+    return advice, search
+
+
+def _layouts(search: Search, share: float) -> Step:
+    left_out = _cannot_win(search.device_description())
+    choices = {
+        layout.name: Choice(layout.table) for layout in LAYOUTS if layout.name not in left_out
+    }
+    tried = search.try_all("layout", choices, share, 0.0)
+    best = min(tried, key=lambda each: each.disk_seconds)
+    if best.metrics is None:
+        reasons = {each.cannot for each in tried}
+        more = "" if len(reasons) == 1 else f" (first of {len(reasons)} reasons)"
+        raise InputError(f"no layout can do it: {tried[0].cannot}{more}")
+    words = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+    return Step("layout", tried, _simplest(tried, best), left_out=words)
+
+
+def _cannot_win(device: Mapping[str, Any]) -> dict[str, str]:
+    """Layouts that need not be run on a device, each with the reason."""
+    left_out = {"ffs-metadata": "it does what ffs does, and its metadata besides"}
+    if device["kind"] != "zoned":
+        left_out["lfs-zones"] = (
+            "the drive is not written zone by zone, and the segment size is searched for"
+        )
+    return left_out
+
+
+def _cannot_save(incumbent: Tried, accounts: Sequence[str], what: str) -> str:
+    """Why a step is not worth its runs: all that it can save counts as equal. Empty if it is."""
+    metrics = incumbent.metrics
+    if metrics is None or incumbent.disk_seconds == 0:
+        return ""
+    part = sum(float(metrics.get(name) or 0.0) for name in accounts) / incumbent.disk_seconds
+    if part > 1.0 - 1.0 / CLOSE_RATIO:
+        return ""
+    return f"not tried: {what} {100.0 * part:.1f} % of the disk time, and no more can be saved"
+
+
+def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
+    """The steps that refine the best log, if it is good enough to be worth it."""
+    logs = [each for each in layouts.tried if each.choice.layout["kind"] == "lfs"]
+    log = min(logs, key=lambda each: each.disk_seconds)
+    if log.metrics is not None:
+        log = _simplest(logs, log)
+    if log.disk_seconds > LOG_MARGIN * layouts.chosen.disk_seconds:
+        note = (
+            f"not tried: the best log, {log.label}, takes "
+            f"{log.disk_seconds / layouts.chosen.disk_seconds:.1f} times the disk time"
+            if log.metrics is not None
+            else "not tried: no log can do it"
+        )
+        return [Step("log", [], layouts.chosen, note)]
+    sizes = _segment_size(search, share, SEGMENT_SIZE, log, SEGMENT_SIZES, 0.15)
+    steps = [sizes]
+    incumbent = sizes.chosen
+    for question, options, fraction, accounts, what in (
+        ("collection", _collections, 0.25, COLLECTING, "collecting takes"),
+        ("victims", _victims, 0.35, COLLECTING, "collecting takes"),
+        ("placement", _placements, 0.45, COLLECTING, "collecting takes"),
+        (REORGANISATION, _reorganisations, 0.5, READING, "reads of users take"),
+    ):
+        why_not = _cannot_save(incumbent, accounts, what)
+        if why_not:
+            steps.append(Step(question, [], incumbent, why_not))
+            continue
+        step = _step(search, share, question, incumbent, options, fraction)
+        if step.tried:
+            steps.append(step)
+            incumbent = step.chosen
+    if not incumbent.is_same_as(sizes.chosen):
+        # What collects otherwise may want other segments: the sizes beside this one are asked about
+        # again, and the search goes on from there if one of them is better.
+        size = _segment_bytes(incumbent)
+        question = f"{SEGMENT_SIZE} again"
+        again = _segment_size(search, share, question, incumbent, (size >> 1, size << 1), 0.55)
+        steps.append(again)
+        incumbent = again.chosen
+    if not _saves(incumbent, layouts.chosen):
+        # What was refined is no better than what was good at once.
+        refined = replace(incumbent, label="refined log")
+        steps.append(Step("log or not", [layouts.chosen, refined], layouts.chosen))
+    return steps
+
+
+def _step(
+    search: Search,
+    share: float,
+    question: str,
+    incumbent: Tried,
+    options: Callable[[Choice], Mapping[str, Choice]],
+    fraction: float,
+) -> Step:
+    tried = search.try_all(question, options(incumbent.choice), share, fraction)
+    best = min(tried, key=lambda each: each.disk_seconds, default=incumbent)
+    # The incumbent stands among the answers under the label it has there, if it is one of them.
+    same = next((each for each in tried if each.is_same_as(incumbent)), incumbent)
+    return Step(question, tried, best if _saves(best, incumbent) else same)
+
+
+def _saves(one: Tried, other: Tried) -> bool:
+    """Whether `one` needs less by more than counts as equal."""
+    return one.disk_seconds * CLOSE_RATIO < other.disk_seconds
+
+
+def _simplest(tried: Sequence[Tried], best: Tried) -> Tried:
+    """The first that is as good as the best: simple layouts of a kind stand first."""
+    return next(each for each in tried if each.disk_seconds <= CLOSE_RATIO * best.disk_seconds)
+
+
+def _segment_size(
+    search: Search,
+    share: float,
+    question: str,
+    incumbent: Tried,
+    first: Sequence[int],
+    fraction: float,
+) -> Step:
+    """The best segment size for a log, by the search that `advise segment-size` makes."""
+    assert incumbent.document is not None, "what is refined has run"
+    block_bytes = _bytes(incumbent.document["config"]["layout"]["block_size"])
+    log_bytes = incumbent.document["metrics"]["capacity_blocks"] * block_bytes
+    own_bytes = _segment_bytes(incumbent)
+    largest = max(segment_search.largest_bytes(log_bytes), own_bytes)
+    tried: dict[int, Tried] = {}
+
+    def costs_of(sizes: Sequence[int]) -> list[float]:
+        choices = {
+            size_text(size): incumbent.choice.with_layout({"segment_size": size_text(size)})
+            for size in sizes
+        }
+        found = search.try_all(question, choices, share, fraction)
+        tried.update(zip(sizes, found, strict=True))
+        return [each.disk_seconds for each in found]
+
+    costs = segment_search.search(
+        [size for size in (own_bytes, *first) if block_bytes <= size <= largest],
+        costs_of,
+        smallest=block_bytes,
+        largest=largest,
+    )
+    best = segment_search.best_of(costs)
+    chosen = incumbent if best is None else tried[best]
+    edge = (
+        f"larger segments were not tried: the log would have fewer than "
+        f"{segment_search.SEGMENTS_MIN}"
+        if best == max(costs)
+        else ""
+    )
+    return Step(question, [tried[size] for size in costs], chosen, left_out=edge)
+
+
+def _segment_bytes(log: Tried) -> int:
+    assert log.document is not None, "what is refined has run"
+    return _bytes(log.document["config"]["layout"]["segment_size"])
+
+
+def _bytes(text: str) -> int:
+    """The size that a resolved configuration writes as `262144 B`."""
+    return int(text.removesuffix(" B"))
+
+
+def _collections(choice: Choice) -> dict[str, Choice]:
+    return {name: choice.with_layout({"collect": name}) for name in COLLECTIONS}
+
+
+def _victims(choice: Choice) -> dict[str, Choice]:
+    return {name: choice.with_layout({"victim": name}) for name in VICTIMS}
+
+
+def _placements(choice: Choice) -> dict[str, Choice]:
+    return {name: choice.with_layout({"placement": name}) for name in PLACEMENTS}
+
+
+def _reorganisations(choice: Choice) -> dict[str, Choice]:
+    plain = {key: value for key, value in choice.layout.items() if key != "decide"}
+    return {name: Choice({**plain, **changes}, choice.host) for name, changes in REORGANISATIONS}
+
+
+def _prefetches(choice: Choice) -> dict[str, Choice]:
+    return {name: choice.with_host({"prefetch": name}) for name in PREFETCHES}
+
+
+def _against(
+    search: Search, share: float, choice: Tried, layouts: Sequence[Tried]
+) -> list[Against]:
+    """The choice against every baseline that can do the workload."""
+    known = {layout.name for layout in LAYOUTS}
+    baselines = [
+        each
+        for each in layouts
+        if each.label in BASELINES and each.label in known and each.metrics is not None
+    ]
+    shares = sorted({*UTILIZATIONS, share})
+    names = {each.label: Choice(named(each.label).table) for each in baselines}
+    seconds: dict[float, dict[str, float]] = {}
+    for place, other in enumerate(shares):
+        tried = search.try_all(
+            f"utilization {other:g}",
+            {"recommended": choice.choice, **names},
+            other,
+            0.65 + 0.1 * place / len(shares),
+        )
+        seconds[other] = {each.label: each.disk_seconds for each in tried}
+    return [
+        Against(
+            baseline=each,
+            saved_pct=100.0 * (1.0 - choice.disk_seconds / each.disk_seconds),
+            spread=spread(choice.run.folder(search.out), each.run.folder(search.out)),
+            by_utilization={
+                other: _saved_pct(found["recommended"], found[each.label])
+                for other, found in seconds.items()
+            },
+        )
+        for each in baselines
+        if each.disk_seconds > 0
+    ]
+
+
+def _saved_pct(ours: float, theirs: float) -> float | None:
+    if theirs in {0.0, float("inf")} or ours == float("inf"):
+        return None
+    return 100.0 * (1.0 - ours / theirs)
+
+
+def _gain(each: Against) -> str:
+    gain = f"Against {each.baseline.label} it saves {each.saved_pct:.1f} % of the disk time"
+    if each.spread is not None:
+        gain += (
+            f"; over {len(each.spread.saved_pct)} slices of what users transferred "
+            f"{each.spread.least:.1f} % at least, {each.spread.median:.1f} % in the middle, "
+            f"{each.spread.most:.1f} % at most"
+        )
+    return f"{gain} ({EXPERIMENTS_FOLDER}/{each.baseline.file})."
+
+
+def _recovery(tried: Tried) -> float:
+    """Disk time after a crash; infinite if it is not known."""
+    seconds = (tried.metrics or {}).get("recovery_seconds")
+    return float("inf") if seconds is None else float(seconds)
+
+
+def _others(choice: Tried) -> str:
+    """What else the choice costs."""
+    metrics = choice.metrics or {}
+    p99_ms, recovery_s = metrics.get("p99_response_ms"), metrics.get("recovery_seconds")
+    parts = [] if p99_ms is None else [f"99 % of the answers within {p99_ms:,.1f} ms"]
+    if recovery_s is not None:
+        parts.append(f"{recovery_s:,.1f} s of disk time after a crash")
+    return ", ".join(parts)
+
+
+def _reorganisation(step: Step) -> str:
+    """What the best reorganisation takes for its moves, and what reading gains by it."""
+    plain, *others = step.tried
+    best = min(others, key=lambda each: each.disk_seconds)
+    if plain.metrics is None or best.metrics is None:
+        return "No advice on reorganisation: it cannot be compared on this log."
+    moves_s = sum(float(best.metrics.get(name) or 0.0) for name in MOVES)
+    reads_s = float(plain.metrics["read_seconds"]) - float(best.metrics["read_seconds"])
+    saved_pct = 100.0 * (1.0 - best.disk_seconds / plain.disk_seconds)
+    pays = "pays" if _saves(best, plain) else "does not pay"
+    return (
+        f"Reorganisation {pays} on the log: at its best ({best.label}) moves take {moves_s:,.2f} s "
+        f"and reads {abs(reads_s):,.2f} s {'less' if reads_s >= 0 else 'more'}, in all "
+        f"{abs(saved_pct):.1f} % {'saved' if saved_pct >= 0 else 'lost'} "
+        f"({EXPERIMENTS_FOLDER}/{best.file})."
+    )
+
+
+def _less(saved_pct: float) -> str:
+    """How much less a baseline takes, if the choice saves `saved_pct` against it, a negative."""
+    return f"{100.0 * (1.0 - 1.0 / (1.0 - saved_pct / 100.0)):.1f}"
+
+
+def _file_name(words: str) -> str:
+    return words.lower().replace(",", "").replace(" ", "-")

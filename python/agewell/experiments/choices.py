@@ -1,0 +1,194 @@
+"""Workloads and devices as people name them on one line, made into tables of an experiment.
+
+A workload is the name of a generator with its defaults, an experiment file, of which everything
+but the layout and the device counts, or a trace: one of block requests, taken as one large file, or
+one of file operations. A device is a name of the catalogue, a device file, or two numbers:
+`simple:15 ms:5 MB/s`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agewell.errors import InputError
+from agewell.experiments.configuration import Configuration, Experiment, load
+from agewell.files import catalogue
+
+_EXPERIMENT_SUFFIXES = (".toml", ".json")
+_SIMPLE_PARTS = 3
+_STRACE_SUFFIXES = (".strace",)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadChoice:
+    """What is asked of every layout.
+
+    Attributes:
+        name: For tables: a generator's name, or a file's without its folder.
+        tables: `[workload]`, and what the file says of `[host]`, `[run]` and the size of a block.
+        base: Folder that relative paths in it start from.
+        utilization: What its file says of it, if anything.
+    """
+
+    name: str
+    tables: Configuration
+    base: Path
+    utilization: float | None = None
+
+    def seen_from(self, base: Path) -> WorkloadChoice:
+        """The same workload for an experiment whose paths start from `base`."""
+        table = dict(self.tables["workload"])
+        path = table.get("path")
+        if isinstance(path, str):
+            # `-` is standard input to a replay, which cannot be read for every layout again.
+            table["path"] = os.path.relpath((self.base / path).resolve(), base.resolve())
+        tables = {**self.tables, "workload": table}
+        return WorkloadChoice(self.name, tables, base, self.utilization)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceChoice:
+    """A disk.
+
+    Attributes:
+        name: For tables.
+        table: `[device]` as seen from the current folder.
+        file: Its file, if it is neither of the catalogue nor two numbers.
+    """
+
+    name: str
+    table: Configuration
+    file: Path | None = None
+
+    def seen_from(self, base: Path) -> Configuration:
+        """`[device]` for an experiment whose paths start from `base`."""
+        if self.file is None:
+            return dict(self.table)
+        return {"model": os.path.relpath(self.file.resolve(), base.resolve())}
+
+
+_Choice = TypeVar("_Choice", WorkloadChoice, DeviceChoice)
+
+
+def workloads(text: str) -> list[WorkloadChoice]:
+    """The workloads of `W[,W2...]`.
+
+    Raises:
+        InputError: One is missing, stands twice, or is a file that cannot be read.
+    """
+    return _distinct([workload(part) for part in _parts(text, "--workload")], "--workload")
+
+
+def devices(text: str, catalogue_directory: Path | None) -> list[DeviceChoice]:
+    """The devices of `D[,D2...]`.
+
+    Raises:
+        InputError: One is missing, stands twice, or is unknown.
+    """
+    found = [device(part, catalogue_directory) for part in _parts(text, "--device")]
+    return _distinct(found, "--device")
+
+
+def workload(text: str) -> WorkloadChoice:
+    """The workload that a text names.
+
+    Raises:
+        InputError: It looks like a file and is none, or the file cannot be read.
+    """
+    path = Path(text)
+    if path.is_dir() or path.suffix in _EXPERIMENT_SUFFIXES:
+        return _of_experiment(path)
+    if path.is_file():
+        kind = "file-trace" if _holds_file_operations(path) else "trace"
+        return WorkloadChoice(path.name, {"workload": {"kind": kind, "path": text}}, Path())
+    if path.suffix or os.sep in text:
+        raise InputError(
+            f"--workload {text}: no such file; give a generator's name, an experiment or a trace"
+        )
+    return WorkloadChoice(text, {"workload": {"kind": text}}, Path())
+
+
+def device(text: str, catalogue_directory: Path | None = None) -> DeviceChoice:
+    """The device that a text names.
+
+    Raises:
+        InputError: The catalogue has none of that name and there is no such file.
+    """
+    kind, *numbers = (part.strip() for part in text.split(":"))
+    if kind == "simple":
+        if len(numbers) != _SIMPLE_PARTS - 1 or not all(numbers):
+            raise InputError(
+                f"--device {text}: two numbers are simple:ACCESS_TIME:BANDWIDTH, for example "
+                "simple:15ms:5MB/s"
+            )
+        access_time, bandwidth = numbers
+        table = {"kind": "simple", "access_time": access_time, "bandwidth": bandwidth}
+        return DeviceChoice(f"{access_time} {bandwidth}", table)
+    path = Path(text)
+    if path.suffix == ".toml" or os.sep in text:
+        if not path.is_file():
+            raise InputError(f"--device {text}: no such file")
+        return DeviceChoice(path.stem, {"model": text}, path)
+    folder = catalogue.directory() if catalogue_directory is None else catalogue_directory
+    if not (folder / f"{text}.toml").is_file():
+        raise InputError(
+            f"no device '{text}' in the catalogue; 'agewell devices' lists it; a device file ends "
+            "in .toml, two numbers are simple:15ms:5MB/s"
+        )
+    return DeviceChoice(text, {"model": text})
+
+
+def _of_experiment(path: Path) -> WorkloadChoice:
+    experiment: Experiment = load(path)
+    given = experiment.configuration
+    table = given.get("workload")
+    if not isinstance(table, dict):
+        raise InputError(f"{path}: an experiment with a table [workload] is needed")
+    tables: Configuration = {"workload": {**table}}
+    utilization = tables["workload"].pop("utilization", None)
+    for name in ("host", "run"):
+        if isinstance(given.get(name), dict):
+            tables[name] = dict(given[name])
+    block_size = _block_size(given.get("layout"))
+    if block_size is not None:
+        tables["layout"] = {"block_size": block_size}
+    return WorkloadChoice(path.stem, tables, experiment.base, utilization)
+
+
+def _block_size(layout: Any) -> Any:
+    return layout.get("block_size") if isinstance(layout, dict) else None
+
+
+def _holds_file_operations(path: Path) -> bool:
+    """Whether a trace is of file operations: as its Parquet metadata say, or strace text."""
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return path.suffix in _STRACE_SUFFIXES
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with path.open("rb") as file:
+            metadata = pq.read_metadata(file).metadata or {}
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InputError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from error
+    return bool(metadata.get(b"agewell.kind") == b"file")
+
+
+def _parts(text: str, option: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise InputError(f"{option} {text}: a name is missing between the commas")
+    return parts
+
+
+def _distinct(found: Sequence[_Choice], option: str) -> list[_Choice]:
+    names = [choice.name for choice in found]
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(f"{option}: '{name}' stands there twice")
+    return list(found)

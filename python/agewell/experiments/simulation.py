@@ -1,0 +1,267 @@
+"""One simulation from Python: `agewell.run`.
+
+The work is done by the extension module, without the interpreter's lock; this module finds the
+files, keeps the record of where a run came from, and gives the result a shape.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agewell import _agewell, files
+from agewell.errors import InputError
+from agewell.experiments.configuration import (
+    Configuration,
+    Experiment,
+    load,
+    read_json,
+    with_settings,
+)
+from agewell.files import catalogue
+from agewell.version import build
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ProgressCallback = Callable[[int], None]
+"""Called now and then with the number of requests read so far."""
+
+RESULT_FILE = "result.json"
+SERIES_FILE = "series.parquet"
+THROUGHPUT_FILE = "throughput.parquet"
+"""Of a layout of blocks: what had been done when so much had been transferred for users."""
+HISTOGRAMS_FILE = "histograms.parquet"
+TIMING_FILE = "timing.json"
+"""How long the run took; beside the result, never in it, so that the result is the same bytes every
+time."""
+ORIGIN_FILE = "origin.json"
+"""The folder that relative paths of the configuration start from, relative to the run's own
+folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a simulation gave.
+
+    Attributes:
+        document: The whole record, as in `result.json`.
+        series: A row an interval of the trace (an hour unless set otherwise): `interval`,
+            `start_ns`, `requests`, `read_requests`, `sectors`, `mean_service_ms`,
+            `mean_response_ms`, `mean_seek_cylinders`, `zero_seek_fraction`, and the last four again
+            with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
+            replay it does not. Of a log: a row so many new blocks, with `interval`, `new_blocks`,
+            `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
+            `threaded_blocks`, `live_blocks` and `mechanism`. Of another layout of blocks: the
+            running totals of `throughput.parquet`.
+        histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
+            `service_ns`, `seek_cylinders`), `day` (of the trace, for seek distances), `upper`
+            (inclusive upper edge), `count`. Empty for a log.
+        directory: The folder that holds the record, or None if none was kept.
+    """
+
+    document: dict[str, Any]
+    series: pa.Table
+    histograms: pa.Table
+    directory: Path | None = None
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The metrics under their fixed names; None stands for a mean over nothing."""
+        metrics: dict[str, Any] = self.document["metrics"]
+        return metrics
+
+    @property
+    def baseline(self) -> dict[str, Any] | None:
+        """The metrics of the same requests without remapping, if a baseline ran."""
+        baseline: dict[str, Any] | None = self.document.get("baseline_metrics")
+        return baseline
+
+    @property
+    def config(self) -> Configuration:
+        """The configuration with every default filled in."""
+        config: Configuration = self.document["config"]
+        return config
+
+    @property
+    def is_of_a_log(self) -> bool:
+        """Whether a log-structured layout was simulated."""
+        return _is_of_a_log(self.document)
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether a file system was aged and measured."""
+        return "score" in self.document
+
+    @classmethod
+    def read(cls, directory: Path | str) -> Result:
+        """The result that lies in a folder.
+
+        Raises:
+            InputError: The folder holds no result, or a file of it is damaged.
+        """
+        folder = Path(directory)
+        if folder.name == RESULT_FILE:
+            folder = folder.parent
+        document = read_json(folder / RESULT_FILE, "a result of agewell run")
+        if not isinstance(document, dict) or not isinstance(document.get("metrics"), dict):
+            raise InputError(
+                f"{folder / RESULT_FILE}: not a result of agewell run: no table 'metrics'"
+            )
+        return cls(
+            document,
+            _read_table(folder / _series_file(document)),
+            _read_table(folder / HISTOGRAMS_FILE)
+            if _has_histograms(document)
+            else _no_histograms(),
+            folder,
+        )
+
+
+def run(
+    experiment: Configuration | Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+    out: Path | str | None = None,
+    catalogue_directory: Path | str | None = None,
+    progress: ProgressCallback | None = None,
+) -> Result:
+    """Run one simulation.
+
+    Args:
+        experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
+        settings: Single values by `table.key` that replace those of the experiment:
+            `{"remap.kind": "none"}`.
+        base: Folder that relative paths in a dict start from; the current folder by default.
+        out: Folder to leave the record in (`result.json`, `series.parquet`, and unless of a log
+            `histograms.parquet`); made if needed.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with
+            agewell.
+        progress: Called now and then with the number of requests read so far.
+
+    Returns:
+        The result, the same for the same configuration, inputs and seed.
+
+    Raises:
+        InputError: The experiment, a device file or a trace is bad.
+        RunError: The run failed.
+    """
+    resolved = resolve(experiment, settings=settings, base=base)
+    if out is None:
+        with tempfile.TemporaryDirectory(prefix="agewell-") as temporary:
+            run_experiment(resolved, Path(temporary), catalogue_directory, progress)
+            kept = Result.read(temporary)
+        return Result(kept.document, kept.series, kept.histograms)
+    run_experiment(resolved, Path(out), catalogue_directory, progress)
+    return Result.read(out)
+
+
+def resolve(
+    experiment: Configuration | Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+) -> Experiment:
+    """The configuration of an experiment with its settings applied; arguments as in `run`."""
+    if isinstance(experiment, Mapping):
+        loaded = Experiment(dict(experiment), Path.cwd())
+    else:
+        loaded = load(Path(experiment))
+    start = loaded.base if base is None else Path(base)
+    return Experiment(with_settings(loaded.configuration, settings or {}), start)
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path | None,
+    catalogue_directory: Path | str | None = None,
+    progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Run a resolved experiment and leave its record in `out`; the result document is returned.
+
+    Raises:
+        InputError: The experiment, a device file or a trace is bad.
+        RunError: The run failed.
+    """
+    if out is not None:
+        files.make_folder(out)
+        files.require_writable([out / RESULT_FILE])
+    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
+    started_seconds = time.perf_counter()
+    text = _agewell.run_experiment(
+        _request(experiment),
+        str(experiment.base),
+        str(devices),
+        build(),
+        None if out is None else str(out),
+        progress,
+    )
+    elapsed_seconds = time.perf_counter() - started_seconds
+    document: dict[str, Any] = json.loads(text)
+    if out is not None:
+        files.write_json(out / TIMING_FILE, {"run_seconds": round(elapsed_seconds, 6)})
+        base = os.path.relpath(experiment.base.resolve(), out.resolve())
+        files.write_json(out / ORIGIN_FILE, {"base": base})
+    return document
+
+
+def _request(experiment: Experiment) -> str:
+    """The configuration as the extension module takes it.
+
+    Raises:
+        InputError: It holds a name that is not UTF-8.
+    """
+    text = json.dumps(experiment.configuration, allow_nan=False, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "the experiment names a file whose name is not UTF-8; rename it, or run from its "
+            "folder, so that the name is left out"
+        ) from error
+    return text
+
+
+def _is_of_a_log(document: Mapping[str, Any]) -> bool:
+    return "score" not in document and not _has_histograms(document)
+
+
+def _series_file(document: Mapping[str, Any]) -> str:
+    """Only a log has costs by interval; a file system that ages has a series of its own."""
+    config = document.get("config")
+    layout = config.get("layout") if isinstance(config, dict) else None
+    is_log = not isinstance(layout, dict) or layout.get("kind") == "lfs"
+    return SERIES_FILE if is_log or not _is_of_a_log(document) else THROUGHPUT_FILE
+
+
+def _has_histograms(document: Mapping[str, Any]) -> bool:
+    config = document.get("config")
+    return not (isinstance(config, dict) and "layout" in config)
+
+
+def _no_histograms() -> pa.Table:
+    """Logs and file systems measure no requests one by one: no distributions."""
+    import pyarrow as pa
+
+    return pa.schema(
+        [
+            ("lane", pa.string()),
+            ("quantity", pa.string()),
+            ("day", pa.uint64()),
+            ("upper", pa.uint64()),
+            ("count", pa.uint64()),
+        ]
+    ).empty_table()
+
+
+def _read_table(path: Path) -> pa.Table:
+    from agewell.files import parquet_tables
+
+    return parquet_tables.read(path, what="a table of agewell run")

@@ -1,0 +1,38 @@
+"""Where the files that come with agewell are: the device catalogue and the published experiments.
+
+Both are folders of the repository (`devices`, `experiments`). `agewell/data` links to them, so that
+an installed wheel carries copies and a checkout uses the files themselves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agewell.errors import RunError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def directory() -> Path:
+    """The folder of the device catalogue, one TOML file a device."""
+    return _data("devices")
+
+
+def experiments() -> Path:
+    """The folder of the published experiments, `<paper>/<figure>/experiment.toml`."""
+    return _data("experiments")
+
+
+def repository() -> Path | None:
+    """The root of the checkout that agewell runs from, or None for an installed wheel."""
+    root = _PACKAGE.parents[1]
+    return root if (root / "crates").is_dir() and (root / "Cargo.toml").is_file() else None
+
+
+def _data(name: str) -> Path:
+    folder = (_PACKAGE / "data" / name).resolve()
+    if not folder.is_dir():
+        raise RunError(
+            f"the folder {folder} is missing: agewell is not completely installed; install it again"
+        )
+    return folder

@@ -1,0 +1,1 @@
+"""File systems real and simulated: aged, recorded, scored and measured."""

@@ -1,0 +1,240 @@
+"""Many simulations, in parallel and resumable: `agewell.sweep`.
+
+A sweep is a folder:
+
+    sweep.json            the build of agewell, the axes and the keys of the runs
+    runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what
+                          was asked for and of the build that answered
+    sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when
+                          all runs are there
+
+A run whose folder holds a result of the same question, by the same build and on the same inputs is
+not made again, so an interrupted sweep goes on where it was, and one with more values keeps what it
+has. The table has the same bytes however many processes made the runs. A folder that holds another
+sweep is refused and left as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from agewell import files
+from agewell.errors import InputError, RunError
+from agewell.experiments.configuration import (
+    Configuration,
+    Experiment,
+    canonical_json,
+    read_json,
+    with_settings,
+)
+from agewell.experiments.simulation import resolve
+from agewell.files import catalogue, parquet_tables
+from agewell.runs import keyed_runs
+from agewell.runs.keyed_runs import KeyedRun
+from agewell.runs.workers import Outcome, run_jobs
+from agewell.version import __version__, build
+
+TABLE_FILE = "sweep.parquet"
+DESCRIPTION_FILE = "sweep.json"
+DESCRIPTION_SCHEMA_VERSION = 1
+
+SweepProgress = Callable[[int, int], None]
+"""Called with the number of runs done and of all runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a sweep and its values on the axes."""
+
+    values: tuple[Any, ...]
+    run: KeyedRun
+
+    @property
+    def key(self) -> str:
+        """The name of its folder."""
+        return self.run.key
+
+    @property
+    def label(self) -> str:
+        """The values for a message: `0.5, none`."""
+        return ", ".join(str(value) for value in self.values)
+
+
+def sweep(
+    experiment: Configuration | Path | str,
+    over: Mapping[str, Sequence[Any]],
+    out: Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    base: Path | str | None = None,
+    catalogue_directory: Path | str | None = None,
+    jobs: int | None = None,
+    progress: SweepProgress | None = None,
+) -> pa.Table:
+    """Run an experiment once for every combination of values.
+
+    Args:
+        experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
+        over: Values by `table.key`; the first name varies slowest.
+        out: Folder of the sweep; made if needed, continued if all runs of the sweep that it holds
+            are runs of this one.
+        settings: Single values by `table.key`, the same in every run.
+        base: Folder that relative paths in a dict start from; the current folder by default.
+        catalogue_directory: Folder of device files to use instead of the catalogue that comes with
+            agewell.
+        jobs: Processes at once; one a processor by default.
+        progress: Called after each run.
+
+    Returns:
+        The table: a column an axis, then `run` (the key), then a column a metric (`metrics.` and,
+        where a baseline ran, `baseline.` before the name).
+
+    Raises:
+        InputError: The experiment is bad, or `out` holds another sweep or one by another build.
+        RunError: Runs failed; the finished ones stay, and the same call goes on with the rest.
+    """
+    folder = files.make_folder(Path(out))
+    points = plan(resolve(experiment, settings=settings, base=base), over)
+    _claim(folder, points, over)
+    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
+    runs = [point.run for point in points]
+    missing = [points[index] for index in keyed_runs.missing(folder, runs, devices)]
+    done = len(points) - len(missing)
+    if progress is not None:
+        progress(done, len(points))
+    failures: list[tuple[Point, Outcome]] = []
+
+    def finished(index: int, outcome: Outcome) -> None:
+        nonlocal done
+        if outcome.error is not None:
+            failures.append((missing[index], outcome))
+            # Bad input in one run is bad input in the sweep: stop before hours go into the rest.
+            if outcome.is_input_error:
+                raise InputError(f"run {missing[index].label}: {outcome.error}")
+            return
+        done += 1
+        if progress is not None:
+            progress(done, len(points))
+
+    work = [point.run.job(folder, devices) for point in missing]
+    run_jobs(work, jobs or os.cpu_count() or 1, finished)
+    if failures:
+        failures.sort(key=lambda failure: points.index(failure[0]))
+        point, outcome = failures[0]
+        raise RunError(
+            f"{len(failures)} of {len(points)} runs failed, first {point.label}: {outcome.error}; "
+            "the finished runs are kept, the same command makes the others"
+        )
+    table = tabulate(folder, points, list(over))
+    parquet_tables.write(folder / TABLE_FILE, table)
+    return table
+
+
+def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Point]:
+    """Every run of a sweep, in order.
+
+    Raises:
+        InputError: There is no axis, an axis has no values, or a name is not `table.key`.
+    """
+    if not over:
+        raise InputError("a sweep needs at least one axis: --over table.key=v1,v2")
+    for name, values in over.items():
+        if len(values) == 0:
+            raise InputError(f"the axis {name} has no values")
+    points = []
+    for values in itertools.product(*over.values()):
+        configuration = with_settings(
+            experiment.configuration, dict(zip(over, values, strict=True))
+        )
+        points.append(Point(values, KeyedRun.of(Experiment(configuration, experiment.base))))
+    return points
+
+
+def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.Table:
+    """The table of a finished sweep, a row a run."""
+    documents = [point.run.document(folder) for point in points]
+    columns: dict[str, pa.Array] = {}
+    for place, axis in enumerate(axes):
+        columns[axis] = _column([point.values[place] for point in points])
+    columns["run"] = pa.array([point.key for point in points], pa.string())
+    for section in ("metrics", "baseline_metrics"):
+        tables = [document.get(section) or {} for document in documents]
+        names = dict.fromkeys(name for table in tables for name in table)
+        for name in names:
+            columns[f"{section}.{name}"] = _column([table.get(name) for table in tables])
+    return pa.table(columns)
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    """A column of one type; values of several types become JSON text."""
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in present):
+        return pa.array(values, pa.bool_())
+    if not any(isinstance(value, bool) for value in present):
+        if all(isinstance(value, int) for value in present):
+            return pa.array(values, pa.int64())
+        if all(isinstance(value, int | float) for value in present):
+            return pa.array(values, pa.float64())
+    if all(isinstance(value, str) for value in present):
+        return pa.array(values, pa.string())
+    texts = [
+        value if value is None or isinstance(value, str) else canonical_json(value)
+        for value in values
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[Any]]) -> None:
+    """Say in `sweep.json` what this sweep is, or refuse a folder that holds another one."""
+    description = {
+        "schema_version": DESCRIPTION_SCHEMA_VERSION,
+        "version": __version__,
+        "build": build(),
+        "axes": {name: list(values) for name, values in over.items()},
+        "runs": [point.key for point in points],
+    }
+    path = folder / DESCRIPTION_FILE
+    if path.is_file():
+        earlier = read_json(path, "the description of a sweep")
+        if earlier == description:
+            return
+        difference = _difference(earlier, description)
+        if difference:
+            raise InputError(f"{folder}: {difference}; give another folder with --out")
+    elif any(folder.iterdir()):
+        raise InputError(
+            f"{folder}: is not empty and holds no sweep; give another folder with --out"
+        )
+    files.write_json(path, description)
+
+
+def _difference(earlier: Any, now: Mapping[str, Any]) -> str:
+    """Why the folder of an earlier sweep cannot hold this one; empty if it can.
+
+    It can if every run of the earlier one is a run of this one, so that the table only gains rows.
+    """
+    if not isinstance(earlier, dict) or not isinstance(earlier.get("axes"), dict):
+        return f"its {DESCRIPTION_FILE} does not describe a sweep"
+    if (earlier.get("version"), earlier.get("build")) != (now["version"], now["build"]):
+        made_by = f"agewell {earlier.get('version')}, build {earlier.get('build', 'unknown')}"
+        return (
+            f"holds a sweep made by {made_by}; this is {now['version']}, build {now['build']}, "
+            "and numbers of two builds do not belong in one table"
+        )
+    if set(earlier["axes"]) != set(now["axes"]):
+        return f"holds a sweep over {', '.join(earlier['axes'])}, not {', '.join(now['axes'])}"
+    runs = earlier.get("runs", [])
+    lacking = len(set(runs) - set(now["runs"]))
+    if lacking:
+        return (
+            f"holds another sweep, of which {lacking} of {len(runs)} runs are not among these; "
+            "a sweep can be continued with the same settings and more values"
+        )
+    return ""

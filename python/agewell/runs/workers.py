@@ -1,0 +1,214 @@
+"""Local worker processes for sweeps.
+
+A worker is a Python process in `work`: it reads one job a line from standard input and answers
+each with one line on standard output, both JSON. The parent holds one thread a worker. Plain
+processes rather than a pool from the standard library: a pool either hangs when a worker is killed
+or cannot be stopped at once, and needs an importable main module, which a notebook is not.
+
+An interrupt ends the workers at once. So does the death of the parent, whatever it dies of: a
+thread of the worker waits at standard input, which ends with the last process that holds its other
+end, and only the parent does. On Linux `PR_SET_PDEATHSIG` would tell as well, but it tells of the
+thread that started the worker, and nothing if the parent was gone before it was asked for. A run
+that was under way leaves no result, for results are renamed into place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agewell.errors import AgewellError, InputError
+from agewell.experiments.configuration import Experiment
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One simulation to make; paths are absolute."""
+
+    configuration: dict[str, Any]
+    base: str
+    out: str
+    catalogue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a job ended: `error` is None, or the one line that says what is wrong.
+
+    Attributes:
+        error: What is wrong, or None.
+        is_input_error: Whether the experiment is to blame.
+        is_worker_lost: Whether no answer came at all, so that nothing is known of the experiment.
+    """
+
+    error: str | None = None
+    is_input_error: bool = False
+    is_worker_lost: bool = False
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
+    """Make every job, at most `workers` at once.
+
+    Args:
+        jobs: What to do; started in order.
+        workers: Processes at once, at least 1.
+        finished: Called in this thread with the index of a job and its outcome, in order of
+            completion. If it raises, the workers are ended and the exception goes on.
+    """
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for index in range(len(jobs)):
+        waiting.put(index)
+    outcomes: queue.SimpleQueue[tuple[int, Outcome]] = queue.SimpleQueue()
+    crew = [_Worker(jobs, waiting, outcomes) for _ in range(min(workers, len(jobs)))]
+    try:
+        for worker in crew:
+            worker.thread.start()
+        for _ in jobs:
+            finished(*outcomes.get())
+    finally:
+        for worker in crew:
+            worker.stop()
+
+
+class _Worker:
+    """One process and the thread that feeds it.
+
+    A process that dies fails its job only: the next job gets a new process.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        waiting: queue.SimpleQueue[int],
+        outcomes: queue.SimpleQueue[tuple[int, Outcome]],
+    ) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+        self._outcomes = outcomes
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._process: subprocess.Popen[str] | None = None
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+
+    def stop(self) -> None:
+        """End the process at once and wait for the thread."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+        if self.thread.ident is not None:
+            self.thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopped:
+                try:
+                    index = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                self._outcomes.put((index, self._make(self._jobs[index])))
+        finally:
+            self._end_process()
+
+    def _make(self, job: Job) -> Outcome:
+        try:
+            process = self._running()
+        except OSError as error:
+            return Outcome(
+                f"a worker process cannot be started: {error.strerror}", is_worker_lost=True
+            )
+        try:
+            return _ask(process, job)
+        except (OSError, ValueError):
+            self._end_process()
+            return Outcome(
+                f"the worker process ended with status {process.returncode}", is_worker_lost=True
+            )
+
+    def _running(self) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", "from agewell.runs.workers import work; work()"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    # Ctrl-C in a terminal reaches the whole process group; the parent decides what
+                    # it means.
+                    start_new_session=True,
+                )
+                if self._stopped:
+                    self._process.kill()
+            return self._process
+
+    def _end_process(self) -> None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            # A job that was being written has no reader any more.
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+def _ask(process: subprocess.Popen[str], job: Job) -> Outcome:
+    assert process.stdin is not None, "a worker is started with both pipes"
+    assert process.stdout is not None, "a worker is started with both pipes"
+    process.stdin.write(json.dumps(asdict(job)) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise OSError("the worker closed its end")
+    return Outcome(**json.loads(line))
+
+
+def work() -> None:
+    """Be a worker: answer jobs on standard input until it ends, and then end at once."""
+    from agewell.experiments.simulation import run_experiment
+
+    # There is nothing to clean up: what is half written has no name yet, or is taken over.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_DFL)
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_take_jobs, args=(lines,), daemon=True).start()
+    while True:
+        job = Job(**json.loads(lines.get()))
+        try:
+            experiment = Experiment(job.configuration, Path(job.base))
+            run_experiment(experiment, Path(job.out), job.catalogue)
+            outcome = Outcome()
+        except AgewellError as error:
+            outcome = Outcome(str(error), isinstance(error, InputError))
+        # The parent may be gone by now; the other thread sees to what that means.
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.write(json.dumps(asdict(outcome)) + "\n")
+            sys.stdout.flush()
+
+
+def _take_jobs(lines: queue.SimpleQueue[str]) -> None:
+    """Take what the parent asks for; with the parent end this process, in the midst of a job too.
+
+    A simulation runs without the interpreter's lock, so that this thread comes to it at any time.
+    """
+    try:
+        # A reader of its own: Python closes `sys.stdin` when it ends, and would wait for this one.
+        with os.fdopen(os.dup(0), encoding="utf-8") as jobs:
+            for line in jobs:
+                lines.put(line)
+    finally:
+        os._exit(os.EX_OK)
