@@ -15,9 +15,11 @@ import pytest
 
 import agewell as api
 from agewell.advice import advising, segment_size
-from agewell.advice.advising import Advice, Against, Choice, Step, Tried, advise
-from agewell.advice.comparing import CLOSE_RATIO
-from agewell.advice.shuffling import CLOSE_PCT, Shuffled, ShufflingAdvice, advise_on_shuffling
+from agewell.advice.advising import Advice, Against, advise
+from agewell.advice.comparing import compare
+from agewell.advice.measure import CLOSE_PCT, CLOSE_RATIO
+from agewell.advice.search import Choice, Search, Step, Tried
+from agewell.advice.shuffling import Shuffled, ShufflingAdvice
 from agewell.cli.advise import print_layouts
 from agewell.errors import InputError
 from agewell.experiments import choices
@@ -26,6 +28,7 @@ from agewell.experiments.experiment_file import to_toml
 from agewell.experiments.layouts import LAYOUTS, named
 from agewell.experiments.time_slices import Spread, spread
 from agewell.runs.keyed_runs import KeyedRun
+from agewell.values.sizes import bytes_of
 from conftest import Agewell
 
 SMALL_LOAD = """\
@@ -123,7 +126,7 @@ def test_a_log_far_from_the_best_is_not_refined(
 ) -> None:
     monkeypatch.setattr(advising, "LOG_MARGIN", 0.0)
     asked = choices.workload(str(small_load))
-    advice, _ = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "out")
+    advice = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "out")
     (refinement,) = [step for step in advice.steps if step.question == "log"]
     assert "times the disk time" in refinement.note
     assert "segment size" not in {step.question for step in advice.steps}
@@ -132,7 +135,8 @@ def test_a_log_far_from_the_best_is_not_refined(
 def test_what_cannot_win_is_not_run_and_said(small_load: Path, tmp_path: Path) -> None:
     """Omissions are told with their reason, and what was left out would not have won."""
     asked = choices.workload(str(small_load))
-    advice, search = advise(asked, choices.device("samsung-970-pro"), tmp_path / "out")
+    device = choices.device("samsung-970-pro")
+    advice = advise(asked, device, tmp_path / "out")
     first = advice.steps[0]
     tried = {each.label for each in first.tried}
     left_out = {layout.name for layout in LAYOUTS} - tried
@@ -140,14 +144,22 @@ def test_what_cannot_win_is_not_run_and_said(small_load: Path, tmp_path: Path) -
     assert all(name in first.left_out for name in left_out)
     more = {name: Choice(named(name).table) for name in left_out}
     best = min(each.disk_seconds for each in first.tried)
+    search = Search(
+        asked,
+        device,
+        tmp_path / "out",
+        settings={},
+        catalogue_directory=None,
+        jobs=None,
+        progress=lambda _fraction, _words: None,
+    )
     for each in search.try_all("left out", more, advice.utilization, 0.0):
         assert each.disk_seconds * CLOSE_RATIO >= best
     # Nobody reads in this load, so that no way of reading is asked about.
     notes = {step.question: step.note for step in advice.steps}
     assert "reads of users take 0.0 %" in notes["prefetch"]
-    shuffling = advise_on_shuffling(search, advice)
-    assert not shuffling.tried
-    assert "flash has no arm" in shuffling.sentence()
+    assert not advice.shuffling.tried
+    assert "flash has no arm" in advice.shuffling.sentence()
 
 
 def test_on_zones_the_layout_of_zones_is_run() -> None:
@@ -156,19 +168,44 @@ def test_on_zones_the_layout_of_zones_is_run() -> None:
         assert ("lfs-zones" in advising._cannot_win({"kind": kind})) == left_out
 
 
-def test_the_segment_size_is_that_of_the_other_command(small_load: Path, tmp_path: Path) -> None:
-    """One search: what is recommended is what `advise segment-size` says of that experiment."""
+def test_one_question_has_one_answer(small_load: Path, tmp_path: Path) -> None:
+    """`advise`, `advise segment-size` and `compare` know one best segment size and its time."""
+    asked, disk = choices.workload(str(small_load)), choices.device("simple:15ms:5MB/s")
+    advice = advise(asked, disk, tmp_path / "out")
+    (step,) = [each for each in advice.steps if each.question == advising.SEGMENT_SIZE]
+    seconds = {
+        bytes_of((each.document or {})["config"]["layout"]["segment_size"]): each.disk_seconds
+        for each in step.tried
+        if each.document is not None
+    }
+    best = min(seconds, key=lambda size: (seconds[size], size))
+    assert step.chosen.disk_seconds == seconds[best]
+    # The log as it was before the question, and with the size that it was given.
+    layout = {key: each for key, each in step.chosen.choice.layout.items() if key != "segment_size"}
+    log = next(each for each in advice.steps[0].tried if each.choice.layout == layout)
+    for tried in (log, step.chosen):
+        other = segment_size.advise(load(tmp_path / "out" / tried.place))
+        assert other.best_bytes == best
+        assert {size: each.disk_seconds for size, each in other.costs.items()} == seconds
+    compared = {}
+    for size in seconds:
+        settings = {"layout.segment_size": f"{size} B"}
+        comparison = compare([named(log.label)], [asked], [disk], tmp_path / "c", settings=settings)
+        ((entry,),) = comparison.cells.values()
+        compared[size] = entry.disk_seconds
+    assert compared == seconds
+
+
+def test_who_asks_in_python_gets_what_the_command_writes(
+    agewell: Agewell, small_load: Path, tmp_path: Path
+) -> None:
+    agewell(*ARGUMENTS, *ON_TWO_NUMBERS)
     asked = choices.workload(str(small_load))
-    advice, _ = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "out")
-    sizes = [step for step in advice.steps if step.question == advising.SEGMENT_SIZE]
-    (step,) = sizes
-    experiment = load(tmp_path / "out" / "experiments" / step.chosen.file)
-    document = step.chosen.document
-    assert document is not None
-    other = segment_size.advise(experiment)
-    assert other.best.segment_bytes == segment_size._bytes(
-        document["config"]["layout"]["segment_size"]
-    )
+    advice = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "python")
+    told = (tmp_path / "python" / "advice.json").read_text()
+    assert json.loads(told) == json.loads((tmp_path / "out" / "advice.json").read_text())
+    assert json.loads(told) == json.loads(json.dumps(advice.document()))
+    assert "shuffling" in json.loads(told)
 
 
 # --- slices of time -------------------------------------------------------------------------------
@@ -222,14 +259,30 @@ def tried(label: str, seconds: float, recovery_s: float = 100.0, **layout: Any) 
     metrics = {"disk_seconds": seconds, "recovery_seconds": recovery_s, "p99_response_ms": 2.0}
     if "collect" in layout:
         metrics |= {"segments_cleaned": 1, "segments_plugged": 0, "segments_threaded": 3}
-    run = KeyedRun.of(Experiment({"layout": table}, Path()))
-    return Tried(label, Choice(table), f"{label}.toml", run, {"metrics": metrics, "config": table})
+    return Tried(
+        label=label,
+        choice=Choice(table),
+        file=f"{label}.toml",
+        run=KeyedRun.of(Experiment({"layout": table}, Path())),
+        document={"metrics": metrics, "config": table},
+    )
 
 
-def advice_of(*against: Against, others: tuple[Tried, ...] = ()) -> Advice:
+def advice_of(
+    *against: Against, others: tuple[Tried, ...] = (), shuffling: tuple[Shuffled, ...] = ()
+) -> Advice:
     choice = tried("lfs-adaptive", 50.0, collect="adaptive")
-    steps = [Step("layout", [choice, *others], choice)]
-    return Advice("load", "disk", 0.8, steps, choice, against, "recommended.toml", {})
+    return Advice(
+        workload="load",
+        device="disk",
+        utilization=0.8,
+        steps=[Step("layout", [choice, *others], choice)],
+        choice=choice,
+        against=against,
+        file="experiments/recommended.toml",
+        configuration={},
+        shuffling=ShufflingAdvice(shuffling),
+    )
 
 
 def test_where_it_does_not_pay_is_said() -> None:
@@ -255,8 +308,9 @@ def test_what_is_printed(
     unable = dataclasses.replace(tried("ffs+", 0.0), document=None, cannot="it does not fit")
     against = Against(tried("ffs", 100.0), 50.0, Spread([60.0, 5.0]), {0.5: None, 0.8: 50.0})
     soon = tried("soon", 54.0, recovery_s=2.0)
-    advice = advice_of(against, others=(tried("ffs", 100.0), unable, soon))
-    print_layouts(advice, ShufflingAdvice([shuffled(9.0, -4.0), shuffled(None, None)]))
+    moved = (shuffled(9.0, -4.0), shuffled(None, None))
+    advice = advice_of(against, others=(tried("ffs", 100.0), unable, soon), shuffling=moved)
+    print_layouts(advice)
     snapshot("advise.txt", capsys.readouterr().out)
 
 

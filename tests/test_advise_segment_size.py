@@ -14,13 +14,12 @@ import pytest
 
 import agewell as api
 from agewell.advice import device_measurement
-from agewell.advice.comparing import made
 from agewell.advice.device_measurement import measure
+from agewell.advice.segment_search import SizesTried
 from agewell.advice.segment_size import (
     DEFAULT_EXPERIMENT,
     Advice,
     DiskNumbers,
-    SizeCost,
     advise,
     numbers_of_model,
     plot_of,
@@ -29,7 +28,8 @@ from agewell.advice.segment_size import (
 from agewell.errors import InputError
 from agewell.experiments.configuration import Experiment
 from agewell.experiments.simulation import resolve
-from agewell.runs.keyed_runs import KeyedRun
+from agewell.runs.keyed_runs import Answer, KeyedRun, RunFolder
+from agewell.runs.workers import Outcome
 from conftest import Agewell
 
 SMALL_LOG = """\
@@ -77,27 +77,31 @@ def test_the_week_of_1999_asks_for_the_segments_of_figure_5_2(
 ) -> None:
     week = Experiment(DEFAULT_EXPERIMENT, Path())
     advice = advise(with_disk(week, access_time, bandwidth))
-    assert low_kib <= advice.best.segment_bytes / 1024 <= high_kib
+    assert low_kib <= advice.best_bytes / 1024 <= high_kib
     # Small segments pay in transfers, large ones in collection, as the paper says.
-    assert advice.costs[0].new_data_cost > 2 * advice.best.new_data_cost
-    assert advice.costs[-1].cleaner_cost > 2 * advice.best.cleaner_cost
+    metrics = {size: each.metrics or {} for size, each in advice.costs.items()}
+    best = metrics[advice.best_bytes]
+    assert metrics[min(metrics)]["new_data_cost"] > 2 * best["new_data_cost"]
+    assert metrics[max(metrics)]["cleaner_cost"] > 2 * best["cleaner_cost"]
+    # Reads are the same on every size, so that it is the one of the least write cost, too.
+    assert best["overall_write_cost"] == min(
+        each["overall_write_cost"] for each in metrics.values()
+    )
 
 
 def test_every_row_is_the_run_that_it_says(small_log: Path, tmp_path: Path) -> None:
     experiment = resolve(small_log)
     advice = advise(experiment, out=tmp_path / "out")
-    sizes = [row.segment_bytes for row in advice.costs]
     # Powers of two from a block up, and the experiment's own size.
-    assert sizes == sorted({24 << 10, *(8192 << power for power in range(8))})
-    for row in advice.costs[:3]:
-        alone = api.run(small_log, settings={"layout.segment_size": f"{row.segment_bytes} B"})
-        for name in ("overall_write_cost", "new_data_cost", "cleaner_cost"):
-            assert getattr(row, name) == alone.metrics[name]
+    assert list(advice.costs) == sorted({24 << 10, *(8192 << power for power in range(8))})
+    for size in list(advice.costs)[:3]:
+        alone = api.run(small_log, settings={"layout.segment_size": f"{size} B"})
+        assert advice.costs[size].metrics == alone.metrics
     table = pq.read_table(tmp_path / "out" / "sweep.parquet")
-    assert table["metrics.overall_write_cost"].to_pylist() == [
-        row.overall_write_cost for row in advice.costs
+    assert table["metrics.disk_seconds"].to_pylist() == [
+        each.disk_seconds for each in advice.costs.values()
     ]
-    assert "fewer than 32 segments" in advice.left_out
+    assert "fewer than 32 segments" in advice.tried.left_out
 
 
 def test_one_process_says_what_two_say(small_log: Path) -> None:
@@ -108,70 +112,82 @@ def test_one_process_says_what_two_say(small_log: Path) -> None:
 def test_sizes_too_large_for_the_room_beside_the_data_are_left_out(small_log: Path) -> None:
     settings = {"workload.utilization": 0.99}
     advice = advise(resolve(small_log, settings=settings))
-    assert "do not fit" in advice.left_out
-    assert advice.costs[-1].segment_bytes < 1 << 20
+    assert "do not fit" in advice.tried.left_out
+    assert max(advice.costs) < 1 << 20
 
 
 def test_a_size_without_progress_is_an_answer_too(
     small_log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stuck_at_16_kib(runs: Sequence[KeyedRun], *rest: Any) -> list[str]:
+    made = RunFolder.make
+
+    def stuck_at_16_kib(folder: RunFolder, runs: Sequence[KeyedRun], *rest: Any) -> list[Outcome]:
         return [
-            "the log cannot make progress"
+            Outcome("the log cannot make progress")
             if run.experiment.configuration["layout"]["segment_size"] == "16384 B"
-            else reason
-            for run, reason in zip(runs, made(runs, *rest), strict=True)
+            else outcome
+            for run, outcome in zip(runs, made(folder, runs, *rest), strict=True)
         ]
 
-    monkeypatch.setattr("agewell.advice.segment_size.made", stuck_at_16_kib)
+    monkeypatch.setattr(RunFolder, "make", stuck_at_16_kib)
     advice = advise(resolve(small_log))
     assert advice.failed_bytes == [16384]
-    assert 16384 not in {row.segment_bytes for row in advice.costs}
+    assert 16384 not in advice.costs
     assert len(advice.costs) == 8
 
 
 # --- the words ------------------------------------------------------------------------------------
 
 
-def row(segment_bytes: int, cost: float) -> SizeCost:
-    return SizeCost(segment_bytes, cost, cost / 2, cost / 2, 1.5)
+def answer(cost: float) -> Answer:
+    metrics = {
+        "disk_seconds": 1000 * cost,
+        "overall_write_cost": cost,
+        "new_data_cost": cost / 2,
+        "cleaner_cost": cost / 2,
+    }
+    run = KeyedRun(Experiment({}, Path()), "")
+    return Answer(run=run, document={"metrics": metrics})
 
 
-ADVICE = Advice(
-    disk=DiskNumbers(15.0, 5.0, "a test"),
-    own_bytes=1 << 16,
-    costs=[row(1 << 16, 3.0), row(1 << 18, 2.02), row(1 << 19, 2.0), row(1 << 20, 2.5)],
-    failed_bytes=[],
-    left_out="",
-    config={"layout": {"block_size": "8192 B"}},
-)
+def advice_of(costs: dict[int, float]) -> Advice:
+    """Advice on a disk of 15 ms and 5 MB/s, by what each size costs."""
+    tried = SizesTried(
+        answers={size: answer(cost) for size, cost in costs.items()},
+        block_bytes=8192,
+        own_bytes=1 << 16,
+        log_bytes=1 << 30,
+        wanted_bytes=1 << 20,
+        largest_bytes=1 << 25,
+    )
+    return Advice(disk=DiskNumbers(15.0, 5.0, "a test"), tried=tried, config={})
+
+
+ADVICE = advice_of({1 << 16: 3.0, 1 << 18: 2.02, 1 << 19: 2.0, 1 << 20: 2.5})
 
 
 def test_the_advice_in_words() -> None:
     assert ADVICE.close() == (1 << 18, 1 << 19)
     assert ADVICE.rule_bytes == pytest.approx(300_000)
     assert ADVICE.sentences() == [
-        "Use segments of 512 KiB: overall write cost 2.000; from 256 KiB to 512 KiB it is the same "
-        "within 2 %.",
+        "Use segments of 512 KiB: 2,000.00 s of disk time, overall write cost 2.000; from 256 KiB "
+        "to 512 KiB it is the same within 2 %.",
         "The rule of thumb, 4 x access time x bandwidth (Matthews 1999, section 5.3), says 300 KB; "
-        "the size nearest to it, 256 KiB, costs 1.0 % more than the best.",
-        "Sprite's choice of 1 MiB costs 25.0 % more than the best; the experiment's "
-        "layout.segment_size of 64 KiB costs 50.0 % more than the best.",
+        "the size nearest to it, 256 KiB, takes 1.0 % more disk time than the best.",
+        "Sprite's choice of 1 MiB takes 25.0 % more disk time than the best; the experiment's "
+        "layout.segment_size of 64 KiB takes 50.0 % more disk time than the best.",
     ]
 
 
 def test_a_size_near_the_best_counts_only_beside_it() -> None:
     # 64 KiB costs as little, but 256 KiB between them does not.
-    costs = [row(1 << 16, 2.0), row(1 << 18, 3.0), row(1 << 19, 1.99)]
-    advice = dataclasses.replace(ADVICE, costs=costs)
+    advice = advice_of({1 << 16: 2.0, 1 << 18: 3.0, 1 << 19: 1.99})
     assert advice.close() == (1 << 19, 1 << 19)
     assert "no other size comes within 2 % of it" in advice.sentences()[0]
 
 
 def test_a_segment_of_one_block_comes_with_a_word_of_warning() -> None:
-    costs = [row(1 << 13, 1.0), row(1 << 14, 2.0)]
-    config = {"layout": {"block_size": "8192 B"}}
-    advice = dataclasses.replace(ADVICE, costs=costs, config=config)
+    advice = advice_of({1 << 13: 1.0, 1 << 14: 2.0})
     assert "never needs collection" in advice.sentences()[-1]
 
 
@@ -203,7 +219,7 @@ def test_json_holds_all_of_it_and_the_folder_the_plot(
         "source": "the command line",
     }
     assert document["rule_segment_bytes"] == 80_000
-    costs = [size["overall_write_cost"] for size in document["sizes"]]
+    costs = [size["disk_seconds"] for size in document["sizes"]]
     place = costs.index(min(costs))
     assert document["best_segment_bytes"] == document["sizes"][place]["segment_bytes"]
     assert document["sizes"][place]["above_best_pct"] == 0

@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell.advice.comparing import Cell, Comparison, Entry, experiment_of, geometric_mean
+from agewell.advice.comparing import Cell, Comparison, Entry, geometric_mean
 from agewell.errors import InputError
 from agewell.experiments import choices
+from agewell.experiments.choices import experiment_of
+from agewell.experiments.configuration import Experiment
 from agewell.experiments.layouts import LAYOUTS, NamedLayout, chosen, named
 from agewell.report.charts.comparison import ratio_text
+from agewell.runs.keyed_runs import KeyedRun
 from conftest import REPOSITORY, Agewell
 
 SMALL_LOAD = """\
@@ -143,9 +146,11 @@ def comparison(*rows: tuple[float | None, float | None]) -> Comparison:
     """A comparison of two layouts by their disk seconds, a row a cell."""
 
     def entry(layout: NamedLayout, seconds: float | None) -> Entry:
+        run = KeyedRun(Experiment({}, Path()), "")
         if seconds is None:
-            return Entry(layout.name, "", None, "does not fit")
-        return Entry(layout.name, "", {"disk_seconds": seconds})
+            return Entry(layout=layout.name, run=run, document=None, cannot="does not fit")
+        document = {"metrics": {"disk_seconds": seconds}}
+        return Entry(layout=layout.name, run=run, document=document)
 
     cells = {
         Cell(f"load-{place}", "disk", 0.5): [entry(STILL, still), entry(SUPPLE, supple)]

@@ -325,7 +325,7 @@ def test_failed_runs_are_reported_and_the_others_kept(
         finished(0, Outcome("the disk is full"))
         finished(1, Outcome())
 
-    monkeypatch.setattr("agewell.runs.sweeping.run_jobs", half)
+    monkeypatch.setattr("agewell.runs.keyed_runs.run_jobs", half)
     with pytest.raises(RunError, match="1 of 2 runs failed, first 1: the disk is full"):
         api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
     assert not (tmp_path / "sweep" / "sweep.parquet").exists()

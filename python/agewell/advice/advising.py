@@ -3,40 +3,39 @@
 The search goes from coarse to fine, so that it ends soon: every layout by name but those that
 cannot win; if a log is among the good ones, its segment size, its collection and placement, its
 reorganisation; reading ahead; then other utilizations, and slices of time, against the baselines;
-at last shuffling of the requests that the chosen layout sent (`shuffling_advice`). What can save no
-more than counts as equal is not run, and the advice says why (`_cannot_win`, `_cannot_save`).
-A step changes the choice only if it saves more than `comparing.CLOSE_RATIO`; equals keep what is
-simpler. The measure is total disk time.
-
-Every run has a TOML file in the folder `experiments` of the advice, which `agewell run` takes.
+at last shuffling of the requests that the chosen layout sent (`shuffling`). What can save no more
+than counts as equal is not run, and the advice says why (`_cannot_win`, `_cannot_save`). A step
+changes the choice only if it saves more than `measure.CLOSE_RATIO`; equals keep what is simpler.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agewell import _agewell, files
+from agewell import files
 from agewell.advice import segment_search
-from agewell.advice.comparing import CLOSE_RATIO, UTILIZATIONS, experiment_of, made, percent
+from agewell.advice.measure import CLOSE_PCT, best_of, refusal, saved_pct, saves, simplest_of
+from agewell.advice.search import Choice, Progress, Search, Step, Tried
+from agewell.advice.shuffling import ShufflingAdvice, advise_on_shuffling
 from agewell.errors import InputError
 from agewell.experiments import experiment_file
-from agewell.experiments.choices import DeviceChoice, WorkloadChoice
+from agewell.experiments.choices import (
+    UTILIZATIONS,
+    DeviceChoice,
+    WorkloadChoice,
+    check_settings,
+)
 from agewell.experiments.configuration import Configuration
 from agewell.experiments.layouts import LAYOUTS, named
 from agewell.experiments.time_slices import Spread, spread
-from agewell.files import catalogue
-from agewell.runs.keyed_runs import KeyedRun
-from agewell.values.metrics import mechanisms
-from agewell.values.sizes import size_text
+from agewell.values.sizes import percent, size_text
 from agewell.version import __version__, build
 
 SCHEMA_VERSION = 1
-EXPERIMENTS_FOLDER = "experiments"
 DOCUMENT_FILE = "advice.json"
 
 BASELINES = ("ffs", "lfs", "sequential")
@@ -47,9 +46,6 @@ LOG_MARGIN = 2.0
 by us: no step of refinement has been seen to gain more."""
 
 SEGMENT_SIZE = "segment size"
-SEGMENT_SIZES = tuple(size << 10 for size in (64, 256, 1024, 4096))
-"""Where the search for the best segment begins, in bytes; chosen by us: coarse steps around what
-disks of 1991 and of today want, for the search goes on beyond them and fills in between."""
 COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
 VICTIMS = ("greedy", "cost-age", "benefit-root-age", "renewal")
 PLACEMENTS = ("none", "user-collected", "sepbit", "life-table")
@@ -87,115 +83,6 @@ of the time; chosen by us."""
 UTILIZATION = 0.85
 """Where nothing else is said; the default of `[workload]`."""
 
-Progress = Callable[[float, str], None]
-"""Called with the fraction done and a few words."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A layout and what the host does for it.
-
-    Attributes:
-        layout: `[layout]`.
-        host: What it changes in `[host]`.
-    """
-
-    layout: Mapping[str, Any]
-    host: Mapping[str, Any] = field(default_factory=dict)
-
-    def with_layout(self, changes: Mapping[str, Any]) -> Choice:
-        """The same with other values in `[layout]`."""
-        return Choice({**self.layout, **changes}, self.host)
-
-    def with_host(self, changes: Mapping[str, Any]) -> Choice:
-        """The same with other values in `[host]`."""
-        return Choice(self.layout, {**self.host, **changes})
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One run of the search.
-
-    Attributes:
-        label: What it tries, for people.
-        choice: The layout and host.
-        file: Its experiment, without the folder.
-        run: Its run.
-        document: Its result; None if it could not be done.
-        cannot: Why not, or empty.
-    """
-
-    label: str
-    choice: Choice
-    file: str
-    run: KeyedRun
-    document: Mapping[str, Any] | None
-    cannot: str = ""
-
-    @property
-    def metrics(self) -> Mapping[str, Any] | None:
-        """Of its run."""
-        metrics: Mapping[str, Any] | None = (
-            None if self.document is None else self.document["metrics"]
-        )
-        return metrics
-
-    @property
-    def disk_seconds(self) -> float:
-        """Total disk time; infinite if it could not be done."""
-        return float("inf") if self.metrics is None else float(self.metrics["disk_seconds"])
-
-    @property
-    def room_made_by(self) -> str | None:
-        """Which mechanisms of collection ran, and for what share; None without a log."""
-        return None if self.metrics is None else mechanisms(self.metrics)
-
-    def is_same_as(self, other: Tried) -> bool:
-        """Whether both asked for the same, defaults filled in."""
-        if self.document is None or other.document is None:
-            return self.run.key == other.run.key
-        return bool(self.document["config"] == other.document["config"])
-
-    def told(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "what": self.label,
-            "file": f"{EXPERIMENTS_FOLDER}/{self.file}",
-            "run": None if self.metrics is None else f"runs/{self.run.key}",
-            "disk_seconds": None if self.metrics is None else self.disk_seconds,
-            "room_made_by": self.room_made_by,
-            "cannot": self.cannot or None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One question of the search.
-
-    Attributes:
-        question: `layout`, `segment size`, ...
-        tried: The answers, in the order of asking.
-        chosen: The one that was taken.
-        note: Why nothing was tried, or empty.
-        left_out: What was not tried and why, or empty.
-    """
-
-    question: str
-    tried: Sequence[Tried]
-    chosen: Tried
-    note: str = ""
-    left_out: str = ""
-
-    def document(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "question": self.question,
-            "chosen": self.chosen.label if self.tried else None,
-            "note": self.note or None,
-            "left_out": self.left_out or None,
-            "tried": [each.told() for each in self.tried],
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Against:
@@ -232,97 +119,6 @@ class Against:
         }
 
 
-class Search:
-    """Makes the runs of one advice; each is made once and has its file."""
-
-    def __init__(
-        self,
-        workload: WorkloadChoice,
-        device: DeviceChoice,
-        out: Path,
-        *,
-        settings: Mapping[str, Any],
-        devices: Path,
-        jobs: int | None,
-        progress: Progress,
-    ) -> None:
-        """Nothing is run yet; `out` is made."""
-        self.out = files.make_folder(out)
-        self.base = files.make_folder(out / EXPERIMENTS_FOLDER)
-        self.workload = workload.seen_from(self.base)
-        self.device = device
-        self.devices = devices
-        self.jobs = jobs
-        self.progress = progress
-        self._settings = dict(settings)
-
-    def device_description(self) -> Mapping[str, Any]:
-        """What is known of the device, as `agewell devices` tells it."""
-        if "model" not in self.device.table:
-            return {"kind": self.device.table["kind"]}
-        model = str(self.device.file or self.device.table["model"])
-        description: dict[str, Any] = json.loads(_agewell.device_load(model, str(self.devices)))
-        return description
-
-    def experiment(self, choice: Choice, utilization: float) -> Configuration:
-        """The tables of a choice at a utilization."""
-        host = {f"host.{key}": value for key, value in choice.host.items()}
-        experiment = experiment_of(
-            choice.layout, self.workload, self.device, utilization, {**self._settings, **host}
-        )
-        return experiment.configuration
-
-    def make(
-        self, asked: Mapping[str, tuple[str, Configuration]], fraction: float, words: str
-    ) -> dict[str, tuple[KeyedRun, Mapping[str, Any] | None, str]]:
-        """Run experiments, each written as a file first.
-
-        Args:
-            asked: Words and tables by the name of the file.
-            fraction: How far the advice is.
-            words: What is being asked.
-
-        Returns:
-            By file: the run, its document or None, and why it could not be done.
-        """
-        from agewell.experiments.configuration import Experiment
-
-        runs = []
-        for name, (label, configuration) in asked.items():
-            experiment_file.write(configuration, self.base / name, label)
-            runs.append(KeyedRun.of(Experiment(configuration, self.base)))
-        reasons = made(
-            runs,
-            self.out,
-            self.devices,
-            self.jobs,
-            lambda done, total: self.progress(fraction, f"{words}, {done} of {total} runs"),
-        )
-        return {
-            name: (run, None if reason else run.document(self.out), reason)
-            for name, run, reason in zip(asked, runs, reasons, strict=True)
-        }
-
-    def try_all(
-        self, question: str, choices: Mapping[str, Choice], utilization: float, fraction: float
-    ) -> list[Tried]:
-        """Run every choice; the file is named after the question and the choice."""
-        names = {label: f"{_file_name(question)}-{_file_name(label)}.toml" for label in choices}
-        answers = self.make(
-            {
-                names[label]: (f"{question}: {label}", self.experiment(choice, utilization))
-                for label, choice in choices.items()
-            },
-            fraction,
-            question,
-        )
-        tried = []
-        for label, choice in choices.items():
-            run, document, reason = answers[names[label]]
-            tried.append(Tried(label, choice, names[label], run, document, reason))
-        return tried
-
-
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What the search says.
@@ -334,8 +130,9 @@ class Advice:
         steps: The questions and answers.
         choice: The run of what is recommended.
         against: The baselines.
-        file: The recommended experiment, without the folder.
+        file: The recommended experiment, from the folder of the advice.
         configuration: The same as tables.
+        shuffling: Whether shuffling its requests would pay.
     """
 
     workload: str
@@ -346,6 +143,7 @@ class Advice:
     against: Sequence[Against]
     file: str
     configuration: Configuration
+    shuffling: ShufflingAdvice
 
     def sentences(self) -> list[str]:
         """The advice in words."""
@@ -356,7 +154,7 @@ class Advice:
         sentences = [
             f"Use layout {layout['kind']}{f' ({told})' if told else ''}, {prefetch}: "
             f"{self.choice.disk_seconds:,.2f} s of disk time at {percent(self.utilization)} full, "
-            f"{_others(self.choice)} ({EXPERIMENTS_FOLDER}/{self.file})."
+            f"{_others(self.choice)} ({self.file})."
         ]
         sentences += [_gain(each) for each in self.against]
         sentences += [
@@ -370,7 +168,7 @@ class Advice:
             sentences.append(
                 f"If a crash must not cost that much: '{other.label}' of the step "
                 f"'{self._step_of(other)}' takes {self._more(other):.1f} % more disk time and "
-                f"{_recovery(other):,.2f} s after a crash ({EXPERIMENTS_FOLDER}/{other.file})."
+                f"{_recovery(other):,.2f} s after a crash ({other.place})."
             )
         return sentences
 
@@ -424,7 +222,7 @@ class Advice:
             "utilization": self.utilization,
             "recommended": {
                 **self.choice.told(),
-                "file": f"{EXPERIMENTS_FOLDER}/{self.file}",
+                "file": self.file,
                 "config": self.configuration,
             },
             "steps": [step.document() for step in self.steps],
@@ -433,6 +231,7 @@ class Advice:
                 None if self.quicker_to_recover is None else self.quicker_to_recover.told()
             ),
             "advice": self.sentences(),
+            "shuffling": self.shuffling.document(),
         }
 
 
@@ -446,8 +245,8 @@ def advise(
     catalogue_directory: Path | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> tuple[Advice, Search]:
-    """Search for the layout of the least disk time.
+) -> Advice:
+    """Search for the layout of the least disk time; the folder gets the document of the advice.
 
     Args:
         workload: Which.
@@ -459,19 +258,17 @@ def advise(
         jobs: Processes at once; one a processor by default.
         progress: Called with the fraction done and a few words.
 
-    Returns:
-        The advice, and the search, which can go on.
-
     Raises:
         InputError: The workload, the device or a setting is bad: no layout can do it.
         RunError: A run was lost; the finished ones stay.
     """
+    check_settings(settings or {})
     search = Search(
         workload,
         device,
         out,
         settings=settings or {},
-        devices=catalogue.directory() if catalogue_directory is None else catalogue_directory,
+        catalogue_directory=catalogue_directory,
         jobs=jobs,
         progress=progress or (lambda _fraction, _words: None),
     )
@@ -487,16 +284,25 @@ def advise(
         choice = steps[-1].chosen
     against = _against(search, share, choice, layouts.tried)
     configuration = copy.deepcopy(search.experiment(choice.choice, share))
+    recommended = search.base / "recommended.toml"
     experiment_file.write(
         configuration,
-        search.base / "recommended.toml",
+        recommended,
         f"Recommended for {workload.name} on {device.name}, {percent(share)} full",
     )
     advice = Advice(
-        workload.name, device.name, share, steps, choice, against, "recommended.toml", configuration
+        workload=workload.name,
+        device=device.name,
+        utilization=share,
+        steps=steps,
+        choice=choice,
+        against=against,
+        file=str(recommended.relative_to(out)),
+        configuration=configuration,
+        shuffling=advise_on_shuffling(search, configuration),
     )
     files.write_json(out / DOCUMENT_FILE, advice.document())
-    return advice, search
+    return advice
 
 
 def _layouts(search: Search, share: float) -> Step:
@@ -505,13 +311,10 @@ def _layouts(search: Search, share: float) -> Step:
         layout.name: Choice(layout.table) for layout in LAYOUTS if layout.name not in left_out
     }
     tried = search.try_all("layout", choices, share, 0.0)
-    best = min(tried, key=lambda each: each.disk_seconds)
-    if best.metrics is None:
-        reasons = {each.cannot for each in tried}
-        more = "" if len(reasons) == 1 else f" (first of {len(reasons)} reasons)"
-        raise InputError(f"no layout can do it: {tried[0].cannot}{more}")
+    if best_of(tried).metrics is None:
+        raise InputError(refusal(tried, "no layout can do it"))
     words = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-    return Step("layout", tried, _simplest(tried, best), left_out=words)
+    return Step("layout", tried, simplest_of(tried), left_out=words)
 
 
 def _cannot_win(device: Mapping[str, Any]) -> dict[str, str]:
@@ -529,18 +332,17 @@ def _cannot_save(incumbent: Tried, accounts: Sequence[str], what: str) -> str:
     metrics = incumbent.metrics
     if metrics is None or incumbent.disk_seconds == 0:
         return ""
-    part = sum(float(metrics.get(name) or 0.0) for name in accounts) / incumbent.disk_seconds
-    if part > 1.0 - 1.0 / CLOSE_RATIO:
+    seconds = sum(float(metrics.get(name) or 0.0) for name in accounts)
+    part_pct = 100.0 * seconds / incumbent.disk_seconds
+    if part_pct > CLOSE_PCT:
         return ""
-    return f"not tried: {what} {100.0 * part:.1f} % of the disk time, and no more can be saved"
+    return f"not tried: {what} {part_pct:.1f} % of the disk time, and no more can be saved"
 
 
 def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
     """The steps that refine the best log, if it is good enough to be worth it."""
     logs = [each for each in layouts.tried if each.choice.layout["kind"] == "lfs"]
-    log = min(logs, key=lambda each: each.disk_seconds)
-    if log.metrics is not None:
-        log = _simplest(logs, log)
+    log = simplest_of(logs)
     if log.disk_seconds > LOG_MARGIN * layouts.chosen.disk_seconds:
         note = (
             f"not tried: the best log, {log.label}, takes "
@@ -549,7 +351,7 @@ def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
             else "not tried: no log can do it"
         )
         return [Step("log", [], layouts.chosen, note)]
-    sizes = _segment_size(search, share, SEGMENT_SIZE, log, SEGMENT_SIZES, 0.15)
+    sizes = _segment_size(search, share, SEGMENT_SIZE, log, 0.15)
     steps = [sizes]
     incumbent = sizes.chosen
     for question, options, fraction, accounts, what in (
@@ -567,14 +369,11 @@ def _refined(search: Search, share: float, layouts: Step) -> list[Step]:
             steps.append(step)
             incumbent = step.chosen
     if not incumbent.is_same_as(sizes.chosen):
-        # What collects otherwise may want other segments: the sizes beside this one are asked about
-        # again, and the search goes on from there if one of them is better.
-        size = _segment_bytes(incumbent)
-        question = f"{SEGMENT_SIZE} again"
-        again = _segment_size(search, share, question, incumbent, (size >> 1, size << 1), 0.55)
+        # What collects otherwise may want other segments.
+        again = _segment_size(search, share, f"{SEGMENT_SIZE} again", incumbent, 0.55)
         steps.append(again)
         incumbent = again.chosen
-    if not _saves(incumbent, layouts.chosen):
+    if not saves(incumbent, layouts.chosen):
         # What was refined is no better than what was good at once.
         refined = replace(incumbent, label="refined log")
         steps.append(Step("log or not", [layouts.chosen, refined], layouts.chosen))
@@ -590,72 +389,27 @@ def _step(
     fraction: float,
 ) -> Step:
     tried = search.try_all(question, options(incumbent.choice), share, fraction)
-    best = min(tried, key=lambda each: each.disk_seconds, default=incumbent)
     # The incumbent stands among the answers under the label it has there, if it is one of them.
     same = next((each for each in tried if each.is_same_as(incumbent)), incumbent)
-    return Step(question, tried, best if _saves(best, incumbent) else same)
-
-
-def _saves(one: Tried, other: Tried) -> bool:
-    """Whether `one` needs less by more than counts as equal."""
-    return one.disk_seconds * CLOSE_RATIO < other.disk_seconds
-
-
-def _simplest(tried: Sequence[Tried], best: Tried) -> Tried:
-    """The first that is as good as the best: simple layouts of a kind stand first."""
-    return next(each for each in tried if each.disk_seconds <= CLOSE_RATIO * best.disk_seconds)
+    best = best_of([incumbent, *tried])
+    return Step(question, tried, best if saves(best, incumbent) else same)
 
 
 def _segment_size(
-    search: Search,
-    share: float,
-    question: str,
-    incumbent: Tried,
-    first: Sequence[int],
-    fraction: float,
+    search: Search, share: float, question: str, incumbent: Tried, fraction: float
 ) -> Step:
     """The best segment size for a log, by the search that `advise segment-size` makes."""
     assert incumbent.document is not None, "what is refined has run"
-    block_bytes = _bytes(incumbent.document["config"]["layout"]["block_size"])
-    log_bytes = incumbent.document["metrics"]["capacity_blocks"] * block_bytes
-    own_bytes = _segment_bytes(incumbent)
-    largest = max(segment_search.largest_bytes(log_bytes), own_bytes)
-    tried: dict[int, Tried] = {}
 
-    def costs_of(sizes: Sequence[int]) -> list[float]:
-        choices = {
-            size_text(size): incumbent.choice.with_layout({"segment_size": size_text(size)})
-            for size in sizes
-        }
-        found = search.try_all(question, choices, share, fraction)
-        tried.update(zip(sizes, found, strict=True))
-        return [each.disk_seconds for each in found]
+    def tried(sizes: Sequence[int]) -> list[Tried]:
+        texts = map(size_text, sizes)
+        choices = {text: incumbent.choice.with_layout({"segment_size": text}) for text in texts}
+        return search.try_all(question, choices, share, fraction)
 
-    costs = segment_search.search(
-        [size for size in (own_bytes, *first) if block_bytes <= size <= largest],
-        costs_of,
-        smallest=block_bytes,
-        largest=largest,
-    )
-    best = segment_search.best_of(costs)
-    chosen = incumbent if best is None else tried[best]
-    edge = (
-        f"larger segments were not tried: the log would have fewer than "
-        f"{segment_search.SEGMENTS_MIN}"
-        if best == max(costs)
-        else ""
-    )
-    return Step(question, [tried[size] for size in costs], chosen, left_out=edge)
-
-
-def _segment_bytes(log: Tried) -> int:
-    assert log.document is not None, "what is refined has run"
-    return _bytes(log.document["config"]["layout"]["segment_size"])
-
-
-def _bytes(text: str) -> int:
-    """The size that a resolved configuration writes as `262144 B`."""
-    return int(text.removesuffix(" B"))
+    found = segment_search.search(incumbent.document, tried)
+    best = found.best_bytes
+    chosen = incumbent if best is None else found.answers[best]
+    return Step(question, list(found.answers.values()), chosen, left_out=found.left_out)
 
 
 def _collections(choice: Choice) -> dict[str, Choice]:
@@ -703,22 +457,16 @@ def _against(
     return [
         Against(
             baseline=each,
-            saved_pct=100.0 * (1.0 - choice.disk_seconds / each.disk_seconds),
+            saved_pct=saved_pct(choice.disk_seconds, each.disk_seconds) or 0.0,
             spread=spread(choice.run.folder(search.out), each.run.folder(search.out)),
             by_utilization={
-                other: _saved_pct(found["recommended"], found[each.label])
+                other: saved_pct(found["recommended"], found[each.label])
                 for other, found in seconds.items()
             },
         )
         for each in baselines
         if each.disk_seconds > 0
     ]
-
-
-def _saved_pct(ours: float, theirs: float) -> float | None:
-    if theirs in {0.0, float("inf")} or ours == float("inf"):
-        return None
-    return 100.0 * (1.0 - ours / theirs)
 
 
 def _gain(each: Against) -> str:
@@ -729,7 +477,7 @@ def _gain(each: Against) -> str:
             f"{each.spread.least:.1f} % at least, {each.spread.median:.1f} % in the middle, "
             f"{each.spread.most:.1f} % at most"
         )
-    return f"{gain} ({EXPERIMENTS_FOLDER}/{each.baseline.file})."
+    return f"{gain} ({each.baseline.place})."
 
 
 def _recovery(tried: Tried) -> float:
@@ -751,25 +499,20 @@ def _others(choice: Tried) -> str:
 def _reorganisation(step: Step) -> str:
     """What the best reorganisation takes for its moves, and what reading gains by it."""
     plain, *others = step.tried
-    best = min(others, key=lambda each: each.disk_seconds)
+    best = best_of(others)
     if plain.metrics is None or best.metrics is None:
         return "No advice on reorganisation: it cannot be compared on this log."
     moves_s = sum(float(best.metrics.get(name) or 0.0) for name in MOVES)
     reads_s = float(plain.metrics["read_seconds"]) - float(best.metrics["read_seconds"])
-    saved_pct = 100.0 * (1.0 - best.disk_seconds / plain.disk_seconds)
-    pays = "pays" if _saves(best, plain) else "does not pay"
+    gain_pct = saved_pct(best.disk_seconds, plain.disk_seconds) or 0.0
+    pays = "pays" if saves(best, plain) else "does not pay"
     return (
         f"Reorganisation {pays} on the log: at its best ({best.label}) moves take {moves_s:,.2f} s "
         f"and reads {abs(reads_s):,.2f} s {'less' if reads_s >= 0 else 'more'}, in all "
-        f"{abs(saved_pct):.1f} % {'saved' if saved_pct >= 0 else 'lost'} "
-        f"({EXPERIMENTS_FOLDER}/{best.file})."
+        f"{abs(gain_pct):.1f} % {'saved' if gain_pct >= 0 else 'lost'} ({best.place})."
     )
 
 
-def _less(saved_pct: float) -> str:
-    """How much less a baseline takes, if the choice saves `saved_pct` against it, a negative."""
-    return f"{100.0 * (1.0 - 1.0 / (1.0 - saved_pct / 100.0)):.1f}"
-
-
-def _file_name(words: str) -> str:
-    return words.lower().replace(",", "").replace(" ", "-")
+def _less(gain_pct: float) -> str:
+    """How much less a baseline takes, if the choice saves `gain_pct` against it, a negative."""
+    return f"{100.0 * (1.0 - 1.0 / (1.0 - gain_pct / 100.0)):.1f}"

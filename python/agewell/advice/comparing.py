@@ -1,4 +1,4 @@
-"""Every layout on the same workloads, disks and utilizations: `agewell.compare`.
+"""Every layout on the same workloads, disks and utilizations: `agewell compare`.
 
 A comparison is a grid of cells, one a workload, a device and a utilization. In each cell every
 layout serves the same requests through the same host (`layouts.SHARED_HOST`) on the same disk. A
@@ -17,7 +17,6 @@ cells: Matthews 1999, §4.3, expects adaptive layouts to have the least.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +24,19 @@ from pathlib import Path
 from typing import Any
 
 from agewell import files
-from agewell.errors import InputError, RunError
-from agewell.experiments.choices import DeviceChoice, WorkloadChoice
-from agewell.experiments.configuration import Configuration, Experiment, with_settings
-from agewell.experiments.layouts import SHARED_HOST, NamedLayout
-from agewell.files import catalogue, parquet_tables
-from agewell.runs import keyed_runs
-from agewell.runs.keyed_runs import KeyedRun
-from agewell.runs.workers import Outcome, run_jobs
+from agewell.advice.measure import CLOSE_RATIO, refusal
+from agewell.errors import InputError
+from agewell.experiments.choices import (
+    UTILIZATIONS,
+    DeviceChoice,
+    WorkloadChoice,
+    check_settings,
+    experiment_of,
+)
+from agewell.experiments.layouts import NamedLayout
+from agewell.files import parquet_tables
+from agewell.runs.keyed_runs import Answer, KeyedRun, Progress, RunFolder
+from agewell.values.sizes import percent
 from agewell.version import __version__, build
 
 DOCUMENT_FILE = "compare.json"
@@ -48,20 +52,8 @@ SHOWN_METRICS = (
 )
 """Columns of the table, in order; the Parquet table has every metric."""
 
-UTILIZATIONS = (0.5, 0.7, 0.9)
-"""Tried where nothing else is said; chosen by us: half full, as usual, and nearly full."""
-
 THESIS_LAYOUT = "lfs-matthews"
 """The adaptive log of chapter 5; ours adapts further."""
-
-CLOSE_RATIO = 1.01
-"""Layouts this near to the best count as best too; chosen by us."""
-
-SEGMENT_SIZE = "layout.segment_size"
-_SETTABLE_OF_LAYOUTS = ("layout.block_size", SEGMENT_SIZE)
-
-Progress = Callable[[int, int], None]
-"""Called with the number of runs done and of all runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +77,11 @@ class Cell:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One layout in one cell.
-
-    Attributes:
-        layout: Its name.
-        key: The name of its run's folder.
-        metrics: Of its run; None where it could not do the cell.
-        cannot: Why it could not, or empty.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(Answer):
+    """One layout in one cell."""
 
     layout: str
-    key: str
-    metrics: Mapping[str, Any] | None
-    cannot: str = ""
-
-    @property
-    def disk_seconds(self) -> float:
-        """Total disk time; infinite where the layout could not do the cell."""
-        return math.inf if self.metrics is None else float(self.metrics["disk_seconds"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +239,7 @@ class Comparison:
         metrics = entry.metrics
         return {
             "layout": entry.layout,
-            "run": None if metrics is None else f"runs/{entry.key}",
+            "run": None if metrics is None else f"runs/{entry.run.key}",
             "cannot": entry.cannot or None,
             **{name: None if metrics is None else metrics.get(name) for name in SHOWN_METRICS},
             "ratio": _finite(self.ratio(cell, entry)),
@@ -303,15 +280,12 @@ def compare(
     """
     check_settings(settings or {})
     asked = _plan(layouts, workloads, devices, utilizations, settings or {})
-    catalogued = catalogue.directory() if catalogue_directory is None else catalogue_directory
-    runs = [run for row in asked.values() for run in row]
-    files.make_folder(out)
-    outcomes = made(runs, out, catalogued, jobs, progress)
-    answers = iter(outcomes)
+    folder = RunFolder(out, catalogue_directory, jobs)
+    answers = iter(folder.answers([run for row in asked.values() for run in row], progress))
     cells = {
         cell: [
-            _entry_of(layout, run, next(answers), out)
-            for layout, run in zip(layouts, row, strict=True)
+            Entry(layout=layout.name, run=each.run, document=each.document, cannot=each.cannot)
+            for layout, each in zip(layouts, (next(answers) for _ in row), strict=True)
         ]
         for cell, row in asked.items()
     }
@@ -322,91 +296,11 @@ def compare(
     return comparison
 
 
-def made(
-    runs: Sequence[KeyedRun],
-    out: Path,
-    devices: Path,
-    jobs: int | None = None,
-    progress: Progress | None = None,
-) -> list[str]:
-    """Make every run that is not there yet.
-
-    Args:
-        runs: Which; one that stands there twice is made once.
-        out: Folder of the runs.
-        devices: Folder of device files.
-        jobs: Processes at once; one a processor by default.
-        progress: Called after each run.
-
-    Returns:
-        A text a run: empty, or why the run cannot be done.
-
-    Raises:
-        RunError: A worker process was lost, so that nothing is known of its run.
-    """
-    reasons = [""] * len(runs)
-    places: dict[str, list[int]] = {}
-    for index in keyed_runs.missing(out, runs, devices):
-        places.setdefault(runs[index].key, []).append(index)
-    work = list(places.values())
-    done = len(runs) - sum(map(len, work))
-    lost: list[tuple[int, str]] = []
-    if progress is not None:
-        progress(done, len(runs))
-
-    def finished(index: int, outcome: Outcome) -> None:
-        nonlocal done
-        done += len(work[index])
-        if outcome.is_worker_lost:
-            lost.append((work[index][0], outcome.error or ""))
-        for place in work[index]:
-            reasons[place] = outcome.error or ""
-        if progress is not None:
-            progress(done, len(runs))
-
-    todo = [runs[same[0]].job(out, devices) for same in work]
-    run_jobs(todo, jobs or os.cpu_count() or 1, finished)
-    if lost:
-        index, error = min(lost)
-        raise RunError(
-            f"{len(lost)} of {len(runs)} runs were lost, first {runs[index].key}: {error}; "
-            "the finished runs are kept, the same command makes the others"
-        )
-    return reasons
-
-
-def experiment_of(
-    layout: Mapping[str, Any],
-    workload: WorkloadChoice,
-    device: DeviceChoice,
-    utilization: float,
-    settings: Mapping[str, Any],
-) -> Experiment:
-    """The experiment of one layout in one cell."""
-    tables: Configuration = {
-        **workload.tables,
-        "workload": {**workload.tables["workload"], "utilization": utilization},
-        "host": {**SHARED_HOST, **workload.tables.get("host", {})},
-        "layout": {**layout, **workload.tables.get("layout", {})},
-        "device": device.seen_from(workload.base),
-        # The lower bound would take two runs more for every log, and no layout reaches it.
-        "run": {**workload.tables.get("run", {}), "lower_bound": False},
-    }
-    if layout["kind"] != "lfs" or "segment_size" in layout:
-        settings = {name: value for name, value in settings.items() if name != SEGMENT_SIZE}
-    return Experiment(with_settings(tables, settings), workload.base)
-
-
 def geometric_mean(values: Sequence[float]) -> float | None:
     """The geometric mean; None of nothing, infinite if a value is."""
     if not values:
         return None
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
-
-
-def percent(share: float) -> str:
-    """A share for people: `90 %`."""
-    return f"{100 * share:.4g} %"
 
 
 def _plan(
@@ -431,28 +325,6 @@ def _plan(
     return asked
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that would make layouts incomparable.
-
-    Raises:
-        InputError: One is of the layout, the device, or what has an option of its own.
-    """
-    for name in settings:
-        if name.startswith("layout.") and name not in _SETTABLE_OF_LAYOUTS:
-            raise InputError(
-                f"--set {name}: layouts are compared as their names say; of [layout] only "
-                "block_size is the same for all, and segment_size for all logs that name none"
-            )
-        if name in {"workload.utilization", "workload.kind"} or name.startswith("device."):
-            raise InputError(f"--set {name}: say it with --utilization, --workload or --device")
-
-
-def _entry_of(layout: NamedLayout, run: KeyedRun, reason: str, out: Path) -> Entry:
-    if reason:
-        return Entry(layout.name, run.key, None, reason)
-    return Entry(layout.name, run.key, run.document(out)["metrics"])
-
-
 def _refuse_what_nobody_can_do(cells: Mapping[Cell, Sequence[Entry]]) -> None:
     """Raise if all cells of a workload, or of a device, fail for one reason: it is bad input."""
     kinds: tuple[Callable[[Cell], str], ...] = (
@@ -464,10 +336,8 @@ def _refuse_what_nobody_can_do(cells: Mapping[Cell, Sequence[Entry]]) -> None:
         for cell, row in cells.items():
             rows.setdefault(kind(cell), []).extend(row)
         for name, entries in rows.items():
-            reasons = {entry.cannot for entry in entries}
             if all(entry.metrics is None for entry in entries):
-                more = "" if len(reasons) == 1 else f" (first of {len(reasons)} reasons)"
-                raise InputError(f"{name}: no layout can do it: {entries[0].cannot}{more}")
+                raise InputError(refusal(entries, f"{name}: no layout can do it"))
 
 
 def _write_table(comparison: Comparison, path: Path) -> None:
@@ -484,7 +354,7 @@ def _write_table(comparison: Comparison, path: Path) -> None:
         "device": pa.array([cell.device for cell, _, _ in rows], pa.string()),
         "utilization": pa.array([cell.utilization for cell, _, _ in rows], pa.float64()),
         "layout": pa.array([entry.layout for _, entry, _ in rows], pa.string()),
-        "run": pa.array([entry.key for _, entry, _ in rows], pa.string()),
+        "run": pa.array([entry.run.key for _, entry, _ in rows], pa.string()),
         "cannot": pa.array([entry.cannot or None for _, entry, _ in rows], pa.string()),
         "ratio": pa.array([comparison.ratio(cell, entry) for cell, entry, _ in rows], pa.float64()),
     }

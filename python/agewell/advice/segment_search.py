@@ -1,82 +1,123 @@
 """The one search for the best segment size: whoever asks, it tries and chooses alike.
 
-It goes over powers of two. Where the best size is the smallest or the largest one tried, it goes on
-beyond it, until the best has a worse neighbour on either side, or until there is no further size: a
-segment has a block at least, and a log needs some segments. Then it fills in what was left out next
-to the best. It relies on costs that fall and then rise: a long segment writes in long transfers, a
-short one is more often empty when it is collected (Matthews 1999, §5.3).
+The measure is total disk time, reads of users and all. The search goes over all powers of two from
+a block up, as far as the disk asks for, and the size that the log has. Where the largest of them is
+the best, it goes on until the best has a worse neighbour above, or until there is no further size:
+a log needs some segments. There it relies on costs that fall and then rise: a long segment writes
+in long transfers, a short one is more often empty when it is collected (Matthews 1999, §5.3).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from agewell.runs.keyed_runs import Answer
+from agewell.values.sizes import bytes_of, size_text
 
 SEGMENTS_MIN = 32
 """A log of fewer segments is all reserve and says nothing on segment size; chosen by us."""
 
+LARGEST_FACTOR = 64
+"""The largest size tried at first is so many times access time x bandwidth; chosen by us: there the
+time of an access is 1/64 of the transfer. The search goes on from there while it still gains."""
+
+LARGEST_BYTES_MIN = 4 << 20
+"""Sizes go up to this at least; chosen by us."""
+
 WIDENED_BY = 2
-"""Doublings that the search goes on at once beyond an edge; chosen by us: two processes' work."""
+"""Doublings that the search goes on at once beyond the edge; chosen by us: two processes' work."""
+
+A = TypeVar("A", bound=Answer)
 
 
-def largest_bytes(log_bytes: float) -> int:
-    """The largest segment that a log of that size is tried with."""
-    return max(int(log_bytes / SEGMENTS_MIN), 1)
+@dataclass(frozen=True, slots=True)
+class SizesTried(Generic[A]):
+    """What a search for the segment size of a log has tried.
 
+    Attributes:
+        answers: What became of each size, ascending, in bytes.
+        block_bytes: Size of a block.
+        own_bytes: The size that the log had.
+        log_bytes: Size of the log.
+        wanted_bytes: How far up the disk asks for sizes.
+        largest_bytes: The largest that the log is tried with.
+    """
 
-def best_of(costs: Mapping[int, float]) -> int | None:
-    """The size of the least cost, the smaller of equals; None if no size could be done."""
-    able = [size for size, cost in costs.items() if math.isfinite(cost)]
-    return min(able, key=lambda size: (costs[size], size), default=None)
+    answers: Mapping[int, A]
+    block_bytes: int
+    own_bytes: int
+    log_bytes: int
+    wanted_bytes: float
+    largest_bytes: int
+
+    @property
+    def able(self) -> dict[int, A]:
+        """Those that the log could run on."""
+        return {size: each for size, each in self.answers.items() if each.document is not None}
+
+    @property
+    def best_bytes(self) -> int | None:
+        """The size of the least disk time, the smaller of equals; None if no size could be done."""
+        return best_of(self.answers)
+
+    @property
+    def too_large(self) -> list[int]:
+        """Sizes too large for the room that the log has beside its live data."""
+        return [size for size in self.answers if size > max(self.able, default=0)]
+
+    @property
+    def left_out(self) -> str:
+        """Why larger sizes than those were not tried, or empty."""
+        if self.too_large:
+            size = self.too_large[0]
+            return f"sizes from {size_text(size)} up cannot be done: {self.answers[size].cannot}"
+        tried = max(self.answers)
+        is_edge = self.largest_bytes < self.wanted_bytes or self.best_bytes == tried
+        if 2 * tried > self.largest_bytes and is_edge:
+            return (
+                f"sizes above {size_text(tried)} were not tried: the log of "
+                f"{self.log_bytes / 1e6:,.0f} MB would have fewer than {SEGMENTS_MIN} segments"
+            )
+        return ""
 
 
 def search(
-    first: Sequence[int],
-    costs_of: Callable[[Sequence[int]], Sequence[float]],
-    *,
-    smallest: int,
-    largest: int,
-) -> dict[int, float]:
-    """The costs of segment sizes, far enough that the least of them is no edge.
+    document: Mapping[str, Any], answers_of: Callable[[Sequence[int]], Sequence[A]]
+) -> SizesTried[A]:
+    """Try the segment sizes of a log, far enough that the best is no edge.
 
     Args:
-        first: Sizes to begin with, in bytes.
-        costs_of: What sizes cost; infinite for one that the log cannot do.
-        smallest: Smallest size there is, in bytes: a block.
-        largest: Largest size to try, in bytes.
-
-    Returns:
-        The cost of every size tried, ascending by size.
+        document: The result of the log as it is.
+        answers_of: Runs it with other segment sizes, in bytes.
     """
-    costs: dict[int, float] = {}
-    asked = sorted(set(first))
+    layout, disk = document["config"]["layout"], document["disk_estimate"]
+    block_bytes, own_bytes = bytes_of(layout["block_size"]), bytes_of(layout["segment_size"])
+    log_bytes = document["metrics"]["capacity_blocks"] * block_bytes
+    largest_bytes = max(int(log_bytes / SEGMENTS_MIN), own_bytes)
+    product_bytes = disk["access_ms"] * disk["bandwidth_mb_per_s"] * 1e3
+    wanted_bytes = max(LARGEST_FACTOR * product_bytes, LARGEST_BYTES_MIN)
+    count = math.floor(math.log2(largest_bytes / block_bytes)) + 1
+    sizes = [block_bytes << place for place in range(count)]
+    asked = sorted({own_bytes, *(size for size in sizes if size <= wanted_bytes)})
+    answers: dict[int, A] = {}
     while asked:
-        costs.update(zip(asked, costs_of(asked), strict=True))
-        asked = _beyond(costs, smallest, largest) or _beside(costs, smallest, largest)
-    return dict(sorted(costs.items()))
+        answers.update(zip(asked, answers_of(asked), strict=True))
+        is_edge = best_of(answers) == max(answers)
+        asked = [size for size in sizes if size > max(answers)][:WIDENED_BY] if is_edge else []
+    return SizesTried(
+        answers=dict(sorted(answers.items())),
+        block_bytes=block_bytes,
+        own_bytes=own_bytes,
+        log_bytes=log_bytes,
+        wanted_bytes=wanted_bytes,
+        largest_bytes=largest_bytes,
+    )
 
 
-def _beyond(costs: Mapping[int, float], smallest: int, largest: int) -> list[int]:
-    """The next sizes beyond the edge at which the best is, if it is at one."""
-    best = best_of(costs)
-    above = [max(costs) << step for step in range(1, WIDENED_BY + 1)]
-    below = [min(costs) >> step for step in range(WIDENED_BY, 0, -1)]
-    wider = [
-        *(size for size in below if best == min(costs) and size >= smallest),
-        *(size for size in above if best == max(costs) and size <= largest),
-    ]
-    return [size for size in wider if size % smallest == 0]
-
-
-def _beside(costs: Mapping[int, float], smallest: int, largest: int) -> list[int]:
-    """The half and the double of the best size, where nothing so near was tried."""
-    best = best_of(costs)
-    if best is None:
-        return []
-    asked = []
-    if not any(best <= 2 * size < 2 * best for size in costs):
-        asked.append(best >> 1)
-    if not any(best < size <= 2 * best for size in costs):
-        asked.append(best << 1)
-    # A segment is whole blocks.
-    return [size for size in asked if smallest <= size <= largest and size % smallest == 0]
+def best_of(answers: Mapping[int, Answer]) -> int | None:
+    """The size of the least disk time, the smaller of equals; None if no size could be done."""
+    able = [size for size, each in answers.items() if math.isfinite(each.disk_seconds)]
+    return min(able, key=lambda size: (answers[size].disk_seconds, size), default=None)

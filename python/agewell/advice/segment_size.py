@@ -1,4 +1,4 @@
-"""Which segment size suits a log on a disk: a sweep over sizes, and what it says.
+"""Which segment size suits a log on a disk: the search over sizes, and what it says.
 
 A long segment writes new data in long transfers; a short one is more often empty, or nearly so,
 when it is collected. Where the two balance depends on the disk and the load. Matthews 1999, §5.3,
@@ -18,17 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from agewell import files
-from agewell.advice.comparing import made
-from agewell.advice.segment_search import SEGMENTS_MIN, best_of, largest_bytes, search
+from agewell.advice.segment_search import SizesTried, search
 from agewell.errors import InputError, RunError
 from agewell.experiments.configuration import Configuration, Experiment, with_settings
 from agewell.experiments.simulation import run_experiment
-from agewell.files import catalogue, parquet_tables
-from agewell.runs.sweeping import TABLE_FILE, Point, SweepProgress, plan, tabulate
-from agewell.values.metrics import mechanisms, of_row
+from agewell.files import parquet_tables
+from agewell.runs.keyed_runs import Answer, Progress, RunFolder
+from agewell.runs.sweeping import TABLE_FILE, Point, plan, tabulate
 from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import size_text
 
@@ -36,7 +32,7 @@ SEGMENT_SIZE = "layout.segment_size"
 
 DEFAULT_EXPERIMENT: Configuration = {
     "workload": {"kind": "auspex-like", "utilization": 0.85},
-    "host": {"client_cache": "0 B", "server_cache": "0 B"},
+    "host": {"client_cache": "0 B"},
     "layout": {
         "kind": "lfs",
         "segment_size": "256 KiB",
@@ -45,9 +41,9 @@ DEFAULT_EXPERIMENT: Configuration = {
     },
     "device": {"kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s"},
 }
-"""A file server's week on a disk that is 85 % full. The disk is that of Matthews 1999, §5.2.2;
-cost-age is the choice of victims there. Caches change what is read, hardly what is written, and are
-left out to be quick."""
+"""A file server's week on a disk that is 85 % full. The disk and the server's cache are those of
+Matthews 1999, §5.2.2; cost-age is the choice of victims there. Caches of clients would take most of
+the time of a run; what is read is the same on every segment size with them and without."""
 
 RULE_FACTOR = 4
 """Best segment size over access time x bandwidth (Matthews 1999, §5.3)."""
@@ -55,15 +51,17 @@ RULE_FACTOR = 4
 SPRITE_BYTES = 1 << 20
 """The segment of Sprite LFS (Matthews 1999, §5.3 and figure 5-2)."""
 
-LARGEST_FACTOR = 64
-"""The largest size tried at first is so many times access time x bandwidth; chosen by us: there the
-time of an access is 1/64 of the transfer. The search goes on from there while it still gains."""
-
-LARGEST_BYTES_MIN = 4 << 20
-"""Sizes go up to this at least; chosen by us."""
+SHOWN_METRICS = (
+    "disk_seconds",
+    "overall_write_cost",
+    "new_data_cost",
+    "cleaner_cost",
+    "transfer_inefficiency",
+)
+"""Columns of the table, in order; the Parquet table has every metric."""
 
 CLOSE_PCT = 2.0
-"""Costs this near to the best count as the same; chosen by us."""
+"""Disk times this near to the best count as the same; chosen by us."""
 
 _DRIVE_BYTES_MAX = 4 << 30
 """Most of a drive's model that is measured; chosen by us: the size of the default load's log."""
@@ -90,136 +88,120 @@ class DiskNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeCost:
-    """What one segment size costs."""
-
-    segment_bytes: int
-    overall_write_cost: float
-    new_data_cost: float
-    cleaner_cost: float
-    transfer_inefficiency: float
-    room_made_by: str | None = None
-    """Which mechanisms of collection ran, and for what share; None if that is not known."""
-
-    @classmethod
-    def of_row(cls, row: Mapping[str, Any]) -> SizeCost:
-        """From a row of the table of all runs."""
-        metrics = of_row(row)
-        return cls(
-            segment_bytes=_bytes(row[SEGMENT_SIZE]),
-            overall_write_cost=metrics["overall_write_cost"],
-            new_data_cost=metrics["new_data_cost"],
-            cleaner_cost=metrics["cleaner_cost"],
-            transfer_inefficiency=metrics["transfer_inefficiency"],
-            room_made_by=mechanisms(metrics),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Advice:
-    """What a sweep over segment sizes says.
+    """What a search over segment sizes says.
 
     Attributes:
         disk: The disk.
-        own_bytes: The size that the experiment asks for.
-        costs: A row a size that the log could run on, ascending.
-        failed_bytes: Sizes on which the log could make no progress.
-        left_out: Why larger sizes were not tried, or empty.
+        tried: The sizes, and what became of each; the log could run on one of them at least.
         config: The experiment as it was run on its own size, every default filled in.
     """
 
     disk: DiskNumbers
-    own_bytes: int
-    costs: Sequence[SizeCost]
-    failed_bytes: Sequence[int]
-    left_out: str
+    tried: SizesTried[Answer]
     config: Configuration
 
     @property
-    def best(self) -> SizeCost:
-        """The size of the lowest overall write cost; the smaller of equals."""
-        return min(self.costs, key=lambda row: row.overall_write_cost)
+    def costs(self) -> dict[int, Answer]:
+        """The runs of the sizes that the log could run on, ascending."""
+        return self.tried.able
+
+    @property
+    def failed_bytes(self) -> list[int]:
+        """Sizes on which the log could make no progress."""
+        unable = self.tried.answers.keys() - self.tried.able.keys()
+        return sorted(unable - set(self.tried.too_large))
+
+    @property
+    def best_bytes(self) -> int:
+        """The size of the least disk time; the smaller of equals."""
+        best = self.tried.best_bytes
+        assert best is not None, "the log could run on one size at least"
+        return best
 
     @property
     def rule_bytes(self) -> float:
         """What the rule of thumb says."""
         return RULE_FACTOR * self.disk.product_bytes
 
-    def above_best_pct(self, row: SizeCost) -> float:
-        """Cost above the best, in per cent of the best."""
-        best = self.best.overall_write_cost
-        return 100.0 * (row.overall_write_cost - best) / best
+    def above_best_pct(self, size_bytes: int) -> float:
+        """Disk time above the best, in per cent of the best."""
+        best = self.costs[self.best_bytes].disk_seconds
+        return 100.0 * (self.costs[size_bytes].disk_seconds - best) / best
 
     def close(self) -> tuple[int, int]:
-        """Smallest and largest size around the best whose cost is within 2 % of it."""
-        place = self.costs.index(self.best)
-        first = last = place
-        while first > 0 and self.above_best_pct(self.costs[first - 1]) <= CLOSE_PCT:
+        """Smallest and largest size around the best whose disk time is within 2 % of it."""
+        sizes = list(self.costs)
+        first = last = sizes.index(self.best_bytes)
+        while first > 0 and self.above_best_pct(sizes[first - 1]) <= CLOSE_PCT:
             first -= 1
-        while last + 1 < len(self.costs) and self.above_best_pct(self.costs[last + 1]) <= CLOSE_PCT:
+        while last + 1 < len(sizes) and self.above_best_pct(sizes[last + 1]) <= CLOSE_PCT:
             last += 1
-        return self.costs[first].segment_bytes, self.costs[last].segment_bytes
+        return sizes[first], sizes[last]
 
-    def nearest(self, size_bytes: float) -> SizeCost:
-        """The row of the size nearest by ratio."""
-        return min(
-            self.costs,
-            key=lambda row: max(row.segment_bytes, size_bytes) / min(row.segment_bytes, size_bytes),
-        )
+    def nearest(self, size_bytes: float) -> int:
+        """The size nearest by ratio."""
+        return min(self.costs, key=lambda size: max(size, size_bytes) / min(size, size_bytes))
 
     def sentences(self) -> list[str]:
         """The advice in a few sentences."""
         low, high = self.close()
-        best, rule = self.best, self.nearest(max(self.rule_bytes, 1.0))
+        best, rule = self.best_bytes, self.nearest(max(self.rule_bytes, 1.0))
         span = (
             "no other size comes within 2 % of it"
             if low == high
             else f"from {size_text(low)} to {size_text(high)} it is the same within 2 %"
         )
         first = (
-            f"Use segments of {size_text(best.segment_bytes)}: overall write cost "
-            f"{best.overall_write_cost:.3f}; {span}."
+            f"Use segments of {size_text(best)}: {self.costs[best].disk_seconds:,.2f} s of disk "
+            f"time, overall write cost {self._write_cost(best):.3f}; {span}."
         )
         second = (
             f"The rule of thumb, {RULE_FACTOR} x access time x bandwidth (Matthews 1999, section "
             f"5.3), says {self.rule_bytes / 1e3:,.0f} KB; the size nearest to it, "
-            f"{size_text(rule.segment_bytes)}, {self._price(rule)}."
+            f"{size_text(rule)}, {self._price(rule)}."
         )
         sentences = [first, second, self._others()]
-        if best.segment_bytes == _bytes(self.config["layout"]["block_size"]):
+        if best == self.tried.block_bytes:
             sentences.append(
                 "A segment of one block never needs collection; what so many segments cost in "
                 "summaries and tables is not counted here."
             )
         return [sentence for sentence in sentences if sentence]
 
+    def _write_cost(self, size_bytes: int) -> float:
+        metrics = self.costs[size_bytes].metrics
+        assert metrics is not None, "it is one of those that could run"
+        return float(metrics["overall_write_cost"])
+
     def _others(self) -> str:
         """What Sprite's size and the experiment's own cost."""
-        own = next((row for row in self.costs if row.segment_bytes == self.own_bytes), None)
-        sprite = next((row for row in self.costs if row.segment_bytes == SPRITE_BYTES), None)
+        own = self.tried.own_bytes
         parts = []
-        if sprite is not None:
-            parts.append(f"Sprite's choice of {size_text(SPRITE_BYTES)} {self._price(sprite)}")
-        if own is not None and own is not sprite:
+        if SPRITE_BYTES in self.costs:
             parts.append(
-                f"the experiment's layout.segment_size of {size_text(own.segment_bytes)} "
-                f"{self._price(own)}"
+                f"Sprite's choice of {size_text(SPRITE_BYTES)} {self._price(SPRITE_BYTES)}"
+            )
+        if own in self.costs and own != SPRITE_BYTES:
+            parts.append(
+                f"the experiment's layout.segment_size of {size_text(own)} {self._price(own)}"
             )
         sentence = "; ".join(parts)
         return f"{sentence[:1].upper()}{sentence[1:]}." if parts else ""
 
-    def _price(self, row: SizeCost) -> str:
-        above = self.above_best_pct(row)
-        return (
-            "is that best size" if row is self.best else f"costs {above:.1f} % more than the best"
-        )
+    def _price(self, size_bytes: int) -> str:
+        if size_bytes == self.best_bytes:
+            return "is that best size"
+        return f"takes {self.above_best_pct(size_bytes):.1f} % more disk time than the best"
 
     def document(self) -> dict[str, Any]:
         """The advice as JSON values; sizes in bytes, costs as in results."""
         low, high = self.close()
-        own = next((row for row in self.costs if row.segment_bytes == self.own_bytes), None)
-        sprite = next((row for row in self.costs if row.segment_bytes == SPRITE_BYTES), None)
         rule = self.nearest(max(self.rule_bytes, 1.0))
+
+        def above(size_bytes: int) -> float | None:
+            return self.above_best_pct(size_bytes) if size_bytes in self.costs else None
+
         return {
             "device": {
                 "access_ms": self.disk.access_ms,
@@ -228,25 +210,22 @@ class Advice:
             },
             "sizes": [
                 {
-                    "segment_bytes": row.segment_bytes,
-                    "overall_write_cost": row.overall_write_cost,
-                    "new_data_cost": row.new_data_cost,
-                    "cleaner_cost": row.cleaner_cost,
-                    "transfer_inefficiency": row.transfer_inefficiency,
-                    "above_best_pct": self.above_best_pct(row),
+                    "segment_bytes": size,
+                    **{name: (each.metrics or {})[name] for name in SHOWN_METRICS},
+                    "above_best_pct": above(size),
                 }
-                for row in self.costs
+                for size, each in self.costs.items()
             ],
-            "failed_segment_bytes": list(self.failed_bytes),
-            "left_out": self.left_out,
-            "best_segment_bytes": self.best.segment_bytes,
+            "failed_segment_bytes": self.failed_bytes,
+            "left_out": self.tried.left_out,
+            "best_segment_bytes": self.best_bytes,
             "within_2_pct_segment_bytes": [low, high],
             "rule_segment_bytes": self.rule_bytes,
-            "rule_nearest_segment_bytes": rule.segment_bytes,
-            "rule_above_best_pct": self.above_best_pct(rule),
-            "sprite_above_best_pct": None if sprite is None else self.above_best_pct(sprite),
-            "own_segment_bytes": self.own_bytes,
-            "own_above_best_pct": None if own is None else self.above_best_pct(own),
+            "rule_nearest_segment_bytes": rule,
+            "rule_above_best_pct": above(rule),
+            "sprite_above_best_pct": above(SPRITE_BYTES),
+            "own_segment_bytes": self.tried.own_bytes,
+            "own_above_best_pct": above(self.tried.own_bytes),
             "advice": self.sentences(),
             "config": self.config,
         }
@@ -259,7 +238,7 @@ def advise(
     out: Path | None = None,
     catalogue_directory: Path | None = None,
     jobs: int | None = None,
-    progress: SweepProgress | None = None,
+    progress: Progress | None = None,
 ) -> Advice:
     """Run an experiment on every segment size and say which one to use.
 
@@ -288,8 +267,12 @@ def advise(
     own = run_experiment(experiment, None, catalogue_directory)
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agewell-")))
-        runs = _Runs(experiment, files.make_folder(folder), catalogue_directory, jobs, progress)
-        return _searched(runs, own, disk_source)
+        runs = _Runs(experiment, RunFolder(folder, catalogue_directory, jobs), progress)
+        tried = search(own, runs.answers)
+        if not tried.able:
+            raise RunError(next(iter(tried.answers.values())).cannot)
+        runs.write_table(list(tried.able))
+    return Advice(_numbers(own, disk_source or "the experiment's own device"), tried, own["config"])
 
 
 def numbers_of_model(model: str, base: Path, catalogue_directory: Path | None) -> DiskNumbers:
@@ -339,15 +322,16 @@ def with_disk(experiment: Experiment, access_time: str, bandwidth: str) -> Exper
 def plot_of(advice: Advice) -> Plot:
     """Overall write cost over segment size, its parts, and the rule of thumb."""
     places = list(range(len(advice.costs)))
+    metrics = [each.metrics or {} for each in advice.costs.values()]
     parts = (
-        ("overall write cost", [row.overall_write_cost for row in advice.costs]),
-        ("new data", [row.new_data_cost for row in advice.costs]),
-        ("collection", [row.cleaner_cost for row in advice.costs]),
+        ("overall write cost", "overall_write_cost"),
+        ("new data", "new_data_cost"),
+        ("collection", "cleaner_cost"),
     )
-    curves = [Curve(label, places, costs) for label, costs in parts]
+    curves = [Curve(label, places, [each[name] for each in metrics]) for label, name in parts]
     rule = _place(advice)
     if rule is not None:
-        top = max(row.overall_write_cost for row in advice.costs)
+        top = max(each["overall_write_cost"] for each in metrics)
         curves.append(
             Curve("rule of thumb", [rule, rule], [0.0, top], "steps", dashed=True, emphasis=False)
         )
@@ -358,16 +342,15 @@ def plot_of(advice: Advice) -> Plot:
         y_label="write cost",
         curves=curves,
         caption="Disk time of all writing over the time to stream the new data.",
-        categories=[size_text(row.segment_bytes).replace(" ", "\n") for row in advice.costs],
+        categories=[size_text(size).replace(" ", "\n") for size in advice.costs],
     )
 
 
 def _place(advice: Advice) -> float | None:
     """Where the rule of thumb lies among the sizes, by ratio; None if outside of them."""
     for place, (low, high) in enumerate(itertools.pairwise(advice.costs)):
-        if low.segment_bytes <= advice.rule_bytes <= high.segment_bytes:
-            ratio = math.log(high.segment_bytes / low.segment_bytes)
-            return place + math.log(advice.rule_bytes / low.segment_bytes) / ratio
+        if low <= advice.rule_bytes <= high:
+            return place + math.log(advice.rule_bytes / low) / math.log(high / low)
     return None
 
 
@@ -375,102 +358,40 @@ class _Runs:
     """The runs of one experiment on segment sizes, each made once."""
 
     def __init__(
-        self,
-        experiment: Experiment,
-        folder: Path,
-        catalogue_directory: Path | None,
-        jobs: int | None,
-        progress: SweepProgress | None,
+        self, experiment: Experiment, folder: RunFolder, progress: Progress | None
     ) -> None:
-        self.folder = folder
-        self.done: dict[int, Point] = {}
-        self.failed: dict[int, str] = {}
         self._experiment = experiment
-        self._devices = catalogue_directory or catalogue.directory()
-        self._jobs = jobs
+        self._folder = folder
         self._progress = progress
+        self._points: dict[int, Point] = {}
 
-    def costs_of(self, sizes: Sequence[int]) -> list[float]:
-        """The overall write costs on these sizes; infinite where the log cannot do it."""
+    def answers(self, sizes: Sequence[int]) -> list[Answer]:
+        """What became of these sizes.
+
+        Raises:
+            InputError: The experiment writes nothing.
+        """
         points = plan(self._experiment, {SEGMENT_SIZE: [f"{size} B" for size in sizes]})
-        before = len(self.done) + len(self.failed)
+        before = len(self._points)
+        self._points.update(zip(sizes, points, strict=True))
 
         def progress(done: int, total: int) -> None:
             if self._progress is not None:
                 self._progress(before + done, before + total)
 
-        reasons = made(
-            [point.run for point in points], self.folder, self._devices, self._jobs, progress
-        )
-        costs = []
-        for size, point, reason in zip(sizes, points, reasons, strict=True):
-            if reason:
-                self.failed[size] = reason
-                costs.append(math.inf)
-                continue
-            self.done[size] = point
-            cost = point.run.document(self.folder)["metrics"]["overall_write_cost"]
-            if cost is None:
-                raise InputError(
-                    "[workload]: nothing is written, so that no segment size costs anything"
-                )
-            costs.append(float(cost))
-        return costs
+        answers = self._folder.answers([point.run for point in points], progress)
+        if any(each.metrics and each.metrics["overall_write_cost"] is None for each in answers):
+            raise InputError(
+                "[workload]: nothing is written, so that no segment size costs anything"
+            )
+        return answers
 
-    def table(self) -> pa.Table:
-        """A row a size that could be done, ascending; the file of it is left in the folder."""
-        points = [self.done[size] for size in sorted(self.done)]
-        table = tabulate(self.folder, points, [SEGMENT_SIZE])
-        parquet_tables.write(self.folder / TABLE_FILE, table)
-        return table
-
-
-def _searched(runs: _Runs, own: Mapping[str, Any], disk_source: str) -> Advice:
-    layout = own["config"]["layout"]
-    block_bytes, own_bytes = _bytes(layout["block_size"]), _bytes(layout["segment_size"])
-    disk = _numbers(own, disk_source or "the experiment's own device")
-    wanted = max(LARGEST_FACTOR * disk.product_bytes, LARGEST_BYTES_MIN)
-    log_bytes = own["metrics"]["capacity_blocks"] * block_bytes
-    largest = largest_bytes(log_bytes)
-    sizes = {own_bytes}
-    size_bytes = block_bytes
-    while size_bytes <= min(wanted, largest):
-        sizes.add(size_bytes)
-        size_bytes *= 2
-    costs = search(sorted(sizes), runs.costs_of, smallest=block_bytes, largest=largest)
-    tried = max(costs)
-    left_out = ""
-    if runs.failed.keys() == costs.keys():
-        raise RunError(next(iter(runs.failed.values())))
-    # A size may be too large for the room that the log has beside its live data; smaller ones may
-    # leave no room to collect.
-    ends_at = max(runs.done)
-    too_large = sorted(size for size in runs.failed if size > ends_at)
-    if too_large:
-        left_out = (
-            f"sizes from {size_text(too_large[0])} up cannot be done: {runs.failed[too_large[0]]}"
-        )
-    elif 2 * tried > largest and (largest < wanted or best_of(costs) == tried):
-        left_out = (
-            f"sizes above {size_text(tried)} were not tried: the log of "
-            f"{log_bytes / 1e6:,.0f} MB would have fewer than {SEGMENTS_MIN} segments"
-        )
-    table = runs.table()
-    return Advice(
-        disk=disk,
-        own_bytes=own_bytes,
-        costs=[SizeCost.of_row(row) for row in table.to_pylist()],
-        failed_bytes=sorted(runs.failed.keys() - set(too_large)),
-        left_out=left_out,
-        config=own["config"],
-    )
+    def write_table(self, sizes: Sequence[int]) -> None:
+        """Leave a table of a row a size in the folder."""
+        table = tabulate(self._folder.root, [self._points[size] for size in sizes], [SEGMENT_SIZE])
+        parquet_tables.write(self._folder.root / TABLE_FILE, table)
 
 
 def _numbers(document: Mapping[str, Any], source: str) -> DiskNumbers:
     estimate = document["disk_estimate"]
     return DiskNumbers(float(estimate["access_ms"]), float(estimate["bandwidth_mb_per_s"]), source)
-
-
-def _bytes(text: str) -> int:
-    """The size that a resolved configuration writes as `262144 B`."""
-    return int(text.removesuffix(" B"))

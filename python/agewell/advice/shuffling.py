@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agewell.advice.advising import EXPERIMENTS_FOLDER, Advice, Search
-from agewell.advice.comparing import CLOSE_RATIO
+from agewell.advice.measure import CLOSE_PCT, saved_pct
+from agewell.advice.search import EXPERIMENTS_FOLDER, Search
 from agewell.experiments.configuration import Configuration
 from agewell.experiments.simulation import RESULT_FILE
+from agewell.runs.keyed_runs import Answer
 
 REQUESTS_FILE = "requests.parquet"
 QUANTA = ("cylinder", "track", "block")
@@ -25,8 +26,6 @@ INTERVALS = (4, 16)
 """Rearrangements in the time of the workload; chosen by us: rarely and often."""
 FREE, PAID = "instant", "idle"
 """`[remap] moves`."""
-CLOSE_PCT = 100.0 * (1.0 - 1.0 / CLOSE_RATIO)
-"""What counts as equal."""
 ARMLESS = {
     "simple": "on a disk of two numbers no place is nearer than another",
     "flash": "flash has no arm, so that no place is nearer than another",
@@ -132,8 +131,8 @@ class ShufflingAdvice:
         }
 
 
-def advise_on_shuffling(search: Search, advice: Advice) -> ShufflingAdvice:
-    """Replay what the recommended layout sends, as it lies and shuffled.
+def advise_on_shuffling(search: Search, recommended: Configuration) -> ShufflingAdvice:
+    """Replay what the recommended experiment sends, as it lies and shuffled.
 
     Raises:
         RunError: A run was lost; the finished ones stay.
@@ -141,32 +140,30 @@ def advise_on_shuffling(search: Search, advice: Advice) -> ShufflingAdvice:
     kind = search.device_description()["kind"]
     if kind in ARMLESS:
         return ShufflingAdvice([], ARMLESS[kind])
-    recording = {
-        **advice.configuration,
-        "run": {**advice.configuration.get("run", {}), "record": True},
-    }
+    recording = {**recommended, "run": {**recommended.get("run", {}), "record": True}}
     answers = search.make(
         {_RECORDING_FILE: ("What is recommended, with its disk requests kept", recording)},
         0.8,
         "recording",
     )
-    run, document, reason = answers[_RECORDING_FILE]
+    recorded = answers[_RECORDING_FILE]
+    document = recorded.document
     if document is None:
-        return ShufflingAdvice([], reason)
-    folder = run.folder(search.out)
+        return ShufflingAdvice([], recorded.cannot)
+    folder = recorded.run.folder(search.out)
     requests = folder / REQUESTS_FILE
     if not requests.is_file():
         # A record whose requests were removed to save room is made again.
         (folder / RESULT_FILE).unlink(missing_ok=True)
-        return advise_on_shuffling(search, advice)
+        return advise_on_shuffling(search, recommended)
     elapsed_s = float(document["metrics"]["elapsed_seconds"])
     intervals = [f"{max(round(elapsed_s / times), 1)} s" for times in INTERVALS]
-    path = f"../runs/{run.key}/{REQUESTS_FILE}"
+    path = f"../runs/{recorded.run.key}/{REQUESTS_FILE}"
 
     def replayed(
         pairs: Sequence[tuple[str, str]], moves: str, fraction: float
-    ) -> dict[tuple[str, str], tuple[Mapping[str, Any] | None, str]]:
-        """The results of quanta and intervals, or why there is none."""
+    ) -> dict[tuple[str, str], Answer]:
+        """What became of quanta and intervals."""
         asked = {
             _file_name(quantum, interval, moves): (
                 f"The requests of {_RECORDING_FILE}, shuffled by {quantum} every {interval}, "
@@ -176,18 +173,18 @@ def advise_on_shuffling(search: Search, advice: Advice) -> ShufflingAdvice:
             for quantum, interval in pairs
         }
         made = search.make(asked, fraction, "shuffling")
-        return {pair: made[_file_name(*pair, moves)][1:] for pair in pairs}
+        return {pair: made[_file_name(*pair, moves)] for pair in pairs}
 
     pairs = [(quantum, interval) for quantum in QUANTA for interval in dict.fromkeys(intervals)]
     free = replayed(pairs, FREE, 0.85)
-    able = [pair for pair in pairs if _gains(free[pair][0])]
+    able = [pair for pair in pairs if _gains(free[pair])]
     paid = replayed(able, PAID, 0.95)
     return ShufflingAdvice([_shuffled(pair, free[pair], paid.get(pair)) for pair in pairs])
 
 
-def _gains(document: Mapping[str, Any] | None) -> bool:
+def _gains(free: Answer) -> bool:
     """Whether free moves save enough that it is worth asking what they cost."""
-    return document is not None and _saved_pct(document) > CLOSE_PCT
+    return free.document is not None and _saved_pct(free.document) > CLOSE_PCT
 
 
 def _experiment(
@@ -213,26 +210,20 @@ def _experiment(
     }
 
 
-def _shuffled(
-    pair: tuple[str, str],
-    free: tuple[Mapping[str, Any] | None, str],
-    paid: tuple[Mapping[str, Any] | None, str] | None,
-) -> Shuffled:
+def _shuffled(pair: tuple[str, str], free: Answer, paid: Answer | None) -> Shuffled:
     names = [_file_name(*pair, moves) for moves in (FREE, PAID)]
-    (at_once, why_not) = free
-    if at_once is None:
-        return Shuffled(*pair, None, None, 0, 0, names[:1], why_not)
-    saved_pct = _saved_pct(at_once)
+    if free.document is None:
+        return Shuffled(*pair, None, None, 0, 0, names[:1], free.cannot)
+    free_saved_pct = _saved_pct(free.document)
     if paid is None:
-        return Shuffled(*pair, saved_pct, None, 0, 0, names[:1])
-    (counted, why_not) = paid
-    if counted is None:
-        return Shuffled(*pair, None, None, 0, 0, names, why_not)
-    metrics = counted["metrics"]
+        return Shuffled(*pair, free_saved_pct, None, 0, 0, names[:1])
+    if paid.document is None:
+        return Shuffled(*pair, None, None, 0, 0, names, paid.cannot)
+    metrics = paid.document["metrics"]
     return Shuffled(
         *pair,
-        free_saved_pct=saved_pct,
-        paid_saved_pct=_saved_pct(counted),
+        free_saved_pct=free_saved_pct,
+        paid_saved_pct=_saved_pct(paid.document),
         move_requests=int(metrics["move_ios"]),
         moves_left=int(metrics["moves_left"]) + int(metrics["moves_dropped"]),
         files=names,
@@ -243,7 +234,7 @@ def _saved_pct(document: Mapping[str, Any]) -> float:
     """Disk time saved against the requests as they lie, what the moves take counted."""
     metrics, before = document["metrics"], document["baseline_metrics"]
     after_s = metrics["disk_seconds"] + metrics["move_disk_seconds"]
-    return 100.0 * (1.0 - float(after_s / before["disk_seconds"]))
+    return saved_pct(float(after_s), float(before["disk_seconds"])) or 0.0
 
 
 def _file_name(quantum: str, interval: str, moves: str) -> str:

@@ -13,12 +13,11 @@ from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
 from agewell.experiments.configuration import Experiment, parse_settings, with_settings
 from agewell.values.metrics import describe, show
-from agewell.values.sizes import size_text
+from agewell.values.sizes import percent, size_text
 
 if TYPE_CHECKING:
     from agewell.advice.advising import Advice as LayoutAdvice
     from agewell.advice.segment_size import Advice
-    from agewell.advice.shuffling import ShufflingAdvice
 
 app = typer.Typer()
 
@@ -116,11 +115,7 @@ def _advise_on_layouts(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from agewell import files
-    from agewell.advice.advising import DOCUMENT_FILE
     from agewell.advice.advising import advise as find
-    from agewell.advice.comparing import check_settings
-    from agewell.advice.shuffling import advise_on_shuffling
     from agewell.cli.compare import utilizations
     from agewell.experiments import choices
 
@@ -129,34 +124,27 @@ def _advise_on_layouts(
     shares = utilizations(utilization)
     if len(shares) > 1:
         raise InputError(f"--utilization {utilization}: advice is for one; others are tried anyway")
-    values = parse_settings(settings or [])
-    check_settings(values)
     with progress("searching", quiet=quiet) as report:
-        found, search = find(
+        found = find(
             asked,
             on,
             out,
             utilization=shares[0] if shares else None,
-            settings=values,
+            settings=parse_settings(settings or []),
             catalogue_directory=catalogue,
             jobs=jobs,
             progress=report,
         )
-        shuffling = advise_on_shuffling(search, found)
-    document = {**found.document(), "shuffling": shuffling.document()}
-    files.write_json(out / DOCUMENT_FILE, document)
     if as_json:
-        print_json(document)
+        print_json(found.document())
     else:
-        print_layouts(found, shuffling)
+        print_layouts(found)
     if not quiet:
         note(f"runs and experiments in {out}")
 
 
-def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
+def print_layouts(advice: LayoutAdvice) -> None:
     """Write the search and what it says to standard output."""
-    from agewell.advice.comparing import percent
-
     typer.echo(
         f"{advice.workload} on {advice.device}, {percent(advice.utilization)} full; "
         "total disk time (s):"
@@ -193,7 +181,7 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
             typer.echo(f"left out: {step.left_out}")
     typer.echo("")
     _print_utilizations(advice)
-    if shuffling.tried:
+    if advice.shuffling.tried:
         typer.echo("")
         print_table(
             ("shuffling", "every", ">free moves save (%)", ">moves counted (%)", "experiment"),
@@ -205,18 +193,16 @@ def print_layouts(advice: LayoutAdvice, shuffling: ShufflingAdvice) -> None:
                     _signed(each.paid_saved_pct),
                     each.cannot or each.files[-1],
                 )
-                for each in shuffling.tried
+                for each in advice.shuffling.tried
             ],
         )
     typer.echo("")
-    for sentence in [*advice.sentences(), shuffling.sentence()]:
+    for sentence in [*advice.sentences(), advice.shuffling.sentence()]:
         typer.echo(sentence)
 
 
 def _print_utilizations(advice: LayoutAdvice) -> None:
     """What the choice saves against each baseline at every utilization tried."""
-    from agewell.advice.comparing import percent
-
     if not advice.against:
         return
     shares = list(advice.against[0].by_utilization)
@@ -240,7 +226,7 @@ def segment_size(
         typer.Argument(
             metavar="EXPERIMENT",
             help="A log-structured experiment; by default a file server's week on a disk 85 % "
-            "full, cleaned by cost and age, without read caches to be quick.",
+            "full, cleaned by cost and age, without caches of clients to be quick.",
             show_default=False,
         ),
     ] = None,
@@ -370,6 +356,8 @@ def _on_disk(
 
 
 def _print(advice: Advice) -> None:
+    from agewell.advice.segment_size import SHOWN_METRICS
+
     disk = advice.disk
     typer.echo(
         f"disk: access time {disk.access_ms:.4g} ms, bandwidth {disk.bandwidth_mb_per_s:,.4g} MB/s "
@@ -379,6 +367,7 @@ def _print(advice: Advice) -> None:
     print_table(
         (
             ">segment size",
+            ">disk time (s)",
             ">overall write cost",
             ">of it, new data",
             ">of it, collection",
@@ -388,15 +377,12 @@ def _print(advice: Advice) -> None:
         ),
         [
             (
-                size_text(row.segment_bytes),
-                show("overall_write_cost", row.overall_write_cost),
-                show("new_data_cost", row.new_data_cost),
-                show("cleaner_cost", row.cleaner_cost),
-                show("transfer_inefficiency", row.transfer_inefficiency),
-                f"{advice.above_best_pct(row):.1f}",
-                row.room_made_by or "-",
+                size_text(size),
+                *(show(name, (each.metrics or {})[name]) for name in SHOWN_METRICS),
+                f"{advice.above_best_pct(size):.1f}",
+                each.room_made_by or "-",
             )
-            for row in advice.costs
+            for size, each in advice.costs.items()
         ],
     )
     for sentence in advice.sentences():
@@ -408,8 +394,8 @@ def _warn(advice: Advice) -> None:
     if advice.failed_bytes:
         sizes = ", ".join(size_text(size) for size in advice.failed_bytes)
         note(f"agewell: warning: the log could make no progress with segments of {sizes}")
-    if advice.left_out:
-        note(f"agewell: warning: {advice.left_out}")
+    if advice.tried.left_out:
+        note(f"agewell: warning: {advice.tried.left_out}")
 
 
 def _load(advice: Advice) -> str:

@@ -72,7 +72,7 @@ def devices(
         raise InputError(f"agewell devices takes one NAME, not also '{file}'")
     if out is not None or device_name is not None:
         raise InputError("--out and --name go with 'agewell devices import FILE'")
-    directory = catalogue.directory() if catalogue_directory is None else catalogue_directory
+    directory = catalogue.directory(catalogue_directory)
     if name is None:
         _list(directory, as_json)
     else:

@@ -78,7 +78,7 @@ def validate(
 
     Examples: agewell validate hp-c2247a hp_c2247a.trace.zst; agewell validate drives traces
     """
-    directory = catalogue.directory() if catalogue_directory is None else catalogue_directory
+    directory = catalogue.directory(catalogue_directory)
     if Path(device).is_dir():
         _validate_all(Path(device), trace, directory, fit=fit, as_json=as_json)
         return

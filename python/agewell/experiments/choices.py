@@ -3,24 +3,31 @@
 A workload is the name of a generator with its defaults, an experiment file, of which everything
 but the layout and the device counts, or a trace: one of block requests, taken as one large file, or
 one of file operations. A device is a name of the catalogue, a device file, or two numbers:
-`simple:15 ms:5 MB/s`.
+`simple:15 ms:5 MB/s`. Each layout gets the same of both (`experiment_of`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agewell.errors import InputError
-from agewell.experiments.configuration import Configuration, Experiment, load
+from agewell.experiments.configuration import Configuration, Experiment, load, with_settings
+from agewell.experiments.layouts import SHARED_HOST
 from agewell.files import catalogue
 
 _EXPERIMENT_SUFFIXES = (".toml", ".json")
 _SIMPLE_PARTS = 3
 _STRACE_SUFFIXES = (".strace",)
+
+UTILIZATIONS = (0.5, 0.7, 0.9)
+"""Tried where nothing else is said; chosen by us: half full, as usual, and nearly full."""
+
+SEGMENT_SIZE = "layout.segment_size"
+_SETTABLE_OF_LAYOUTS = ("layout.block_size", SEGMENT_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +140,51 @@ def device(text: str, catalogue_directory: Path | None = None) -> DeviceChoice:
         if not path.is_file():
             raise InputError(f"--device {text}: no such file")
         return DeviceChoice(path.stem, {"model": text}, path)
-    folder = catalogue.directory() if catalogue_directory is None else catalogue_directory
+    folder = catalogue.directory(catalogue_directory)
     if not (folder / f"{text}.toml").is_file():
         raise InputError(
             f"no device '{text}' in the catalogue; 'agewell devices' lists it; a device file ends "
             "in .toml, two numbers are simple:15ms:5MB/s"
         )
     return DeviceChoice(text, {"model": text})
+
+
+def experiment_of(
+    layout: Mapping[str, Any],
+    workload: WorkloadChoice,
+    device: DeviceChoice,
+    utilization: float,
+    settings: Mapping[str, Any],
+) -> Experiment:
+    """The experiment of one layout in one cell."""
+    tables: Configuration = {
+        **workload.tables,
+        "workload": {**workload.tables["workload"], "utilization": utilization},
+        "host": {**SHARED_HOST, **workload.tables.get("host", {})},
+        "layout": {**layout, **workload.tables.get("layout", {})},
+        "device": device.seen_from(workload.base),
+        # The lower bound would take two runs more for every log, and no layout reaches it.
+        "run": {**workload.tables.get("run", {}), "lower_bound": False},
+    }
+    if layout["kind"] != "lfs" or "segment_size" in layout:
+        settings = {name: value for name, value in settings.items() if name != SEGMENT_SIZE}
+    return Experiment(with_settings(tables, settings), workload.base)
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that would make layouts incomparable.
+
+    Raises:
+        InputError: One is of the layout, the device, or what has an option of its own.
+    """
+    for name in settings:
+        if name.startswith("layout.") and name not in _SETTABLE_OF_LAYOUTS:
+            raise InputError(
+                f"--set {name}: layouts are compared as their names say; of [layout] only "
+                "block_size is the same for all, and segment_size for all logs that name none"
+            )
+        if name in {"workload.utilization", "workload.kind"} or name.startswith("device."):
+            raise InputError(f"--set {name}: say it with --utilization, --workload or --device")
 
 
 def _of_experiment(path: Path) -> WorkloadChoice:

@@ -193,7 +193,7 @@ def run_experiment(
     if out is not None:
         files.make_folder(out)
         files.require_writable([out / RESULT_FILE])
-    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
+    devices = catalogue.directory(catalogue_directory)
     started_seconds = time.perf_counter()
     text = _agewell.run_experiment(
         _request(experiment),

@@ -13,9 +13,9 @@ from agewell.errors import RunError
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
-def directory() -> Path:
-    """The folder of the device catalogue, one TOML file a device."""
-    return _data("devices")
+def directory(instead: Path | str | None = None) -> Path:
+    """The folder of the device catalogue, one TOML file a device, or the one to use instead."""
+    return _data("devices") if instead is None else Path(instead)
 
 
 def experiments() -> Path:

@@ -195,7 +195,7 @@ def score(
         "bandwidth": bandwidth,
         "map_cells": map_cells,
     }
-    directory = catalogue.directory() if catalogue_directory is None else catalogue_directory
+    directory = catalogue.directory(catalogue_directory)
     told = json.loads(
         _agewell.score_path(path, directory, time.time_ns(), json.dumps(options), progress)
     )

@@ -4,18 +4,21 @@
 
 The key covers the configuration, the version and the build of agewell, so that no answer of other
 code is taken for this one's; a run is there when its folder holds a result and every input still
-has the bytes that the result was made from. Sweeps, comparisons and advice all
-keep their runs so, and therefore go on where they were interrupted.
+has the bytes that the result was made from. Sweeps, comparisons, advice and studies all keep their
+runs so, and therefore go on where they were interrupted.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agewell import files
+from agewell.errors import RunError
 from agewell.experiments.configuration import (
     Experiment,
     canonical_json,
@@ -24,11 +27,16 @@ from agewell.experiments.configuration import (
     recorded_inputs,
     sha256_of_file,
 )
-from agewell.experiments.simulation import RESULT_FILE
-from agewell.runs.workers import Job
+from agewell.experiments.simulation import RESULT_FILE, run_experiment
+from agewell.files import catalogue
+from agewell.runs.workers import Job, Outcome, run_jobs
+from agewell.values.metrics import mechanisms
 from agewell.version import __version__, build
 
 _KEY_CHARACTERS = 16
+
+Progress = Callable[[int, int], None]
+"""Called with the number of runs done and of all runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,17 @@ class KeyedRun:
     key: str
 
     @classmethod
-    def of(cls, experiment: Experiment) -> KeyedRun:
-        """The run of an experiment."""
+    def of(cls, experiment: Experiment, within: str = "") -> KeyedRun:
+        """The run of an experiment.
+
+        Args:
+            experiment: What is asked.
+            within: Which folder its relative paths start from, where one folder of runs holds those
+                of several.
+        """
         asked = {"version": __version__, "build": build(), "config": experiment.configuration}
+        if within:
+            asked["within"] = within
         key = hashlib.sha256(canonical_json(asked).encode()).hexdigest()[:_KEY_CHARACTERS]
         return cls(experiment, key)
 
@@ -58,33 +74,156 @@ class KeyedRun:
         document: dict[str, Any] = read_json(self.folder(root) / RESULT_FILE, "a result")
         return document
 
-    def job(self, root: Path, devices: Path) -> Job:
-        """The work of making it."""
-        return Job(
-            configuration=self.experiment.configuration,
-            base=str(self.experiment.base.resolve()),
-            out=str(self.folder(root).resolve()),
-            catalogue=str(devices.resolve()),
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of a run that was asked for.
+
+    Attributes:
+        run: The run.
+        document: Its result; None if it could not be done.
+        cannot: Why not, or empty.
+    """
+
+    run: KeyedRun
+    document: Mapping[str, Any] | None
+    cannot: str = ""
+
+    @property
+    def metrics(self) -> Mapping[str, Any] | None:
+        """Of its run."""
+        if self.document is None:
+            return None
+        metrics: Mapping[str, Any] = self.document["metrics"]
+        return metrics
+
+    @property
+    def disk_seconds(self) -> float:
+        """Total disk time; infinite if it could not be done."""
+        return float("inf") if self.metrics is None else float(self.metrics["disk_seconds"])
+
+    @property
+    def room_made_by(self) -> str | None:
+        """Which mechanisms of collection ran, and for what share; None without a log."""
+        return None if self.metrics is None else mechanisms(self.metrics)
+
+
+class RunFolder:
+    """A folder of runs, and how those that it lacks are made."""
+
+    def __init__(
+        self,
+        root: Path,
+        catalogue_directory: Path | str | None = None,
+        jobs: int | None = None,
+        hashes: dict[Path, str] | None = None,
+    ) -> None:
+        """The folder is made if needed.
+
+        Args:
+            root: The folder.
+            catalogue_directory: Folder of device files to use instead of the catalogue.
+            jobs: Processes at once; one a processor by default.
+            hashes: Of inputs, by file, where several folders share them; each is read once.
+        """
+        self.root = files.make_folder(root)
+        self._devices = catalogue.directory(catalogue_directory)
+        self._jobs = jobs or os.cpu_count() or 1
+        self._hashes = {} if hashes is None else hashes
+
+    def answers(self, runs: Sequence[KeyedRun], progress: Progress | None = None) -> list[Answer]:
+        """Every run's result, or why it cannot be done; arguments are those of `make`.
+
+        Raises:
+            RunError: A worker process was lost, so that nothing is known of its run.
+        """
+        outcomes = self.make(runs, progress)
+        lost = [index for index, outcome in enumerate(outcomes) if outcome.is_worker_lost]
+        if lost:
+            raise RunError(
+                f"{len(lost)} of {len(runs)} runs were lost, first {runs[lost[0]].key}: "
+                f"{outcomes[lost[0]].error}; "
+                "the finished runs are kept, the same command makes the others"
+            )
+        return [
+            Answer(run=run, document=None, cannot=outcome.error)
+            if outcome.error
+            else Answer(run=run, document=run.document(self.root))
+            for run, outcome in zip(runs, outcomes, strict=True)
+        ]
+
+    def make(
+        self,
+        runs: Sequence[KeyedRun],
+        progress: Progress | None = None,
+        failed: Callable[[int, Outcome], None] | None = None,
+    ) -> list[Outcome]:
+        """Make every run that is not there yet, in worker processes.
+
+        Args:
+            runs: Which; one that stands there twice is made once.
+            progress: Called after each run.
+            failed: Called as soon as a run has failed, with its index and how; if it raises, no
+                further run is made and the exception goes on.
+
+        Returns:
+            How each run ended: without an error where it is there.
+        """
+        outcomes = [Outcome()] * len(runs)
+        places: dict[str, list[int]] = {}
+        for index, run in enumerate(runs):
+            if not self.has(run):
+                places.setdefault(run.key, []).append(index)
+        work = list(places.values())
+        done = len(runs) - sum(map(len, work))
+        if progress is not None:
+            progress(done, len(runs))
+
+        def finished(index: int, outcome: Outcome) -> None:
+            nonlocal done
+            for place in work[index]:
+                outcomes[place] = outcome
+            if outcome.error is not None and failed is not None:
+                failed(work[index][0], outcome)
+            done += len(work[index])
+            if progress is not None:
+                progress(done, len(runs))
+
+        run_jobs([self._job(runs[same[0]]) for same in work], self._jobs, finished)
+        return outcomes
+
+    def made_here(self, run: KeyedRun) -> dict[str, Any]:
+        """The result of one run, made in this process if it is not there.
+
+        Raises:
+            InputError: The experiment is bad.
+            RunError: The run failed.
+        """
+        if not self.has(run):
+            run_experiment(run.experiment, run.folder(self.root), self._devices)
+        return run.document(self.root)
+
+    def has(self, run: KeyedRun) -> bool:
+        """Whether the run has a result, and its inputs are as they were."""
+        path = run.folder(self.root) / RESULT_FILE
+        if not path.is_file():
+            return False
+        inputs = recorded_inputs(read_json(path, "a result of agewell run"), path)
+        return all(
+            self._sha256(name, run.experiment.base) == sha256 for name, sha256 in inputs.items()
         )
 
+    def _sha256(self, name: str, base: Path) -> str | None:
+        """Of the file that an experiment means by a name; None if it is not there."""
+        source = input_file(name, base, self._devices)
+        if source is not None and source not in self._hashes:
+            self._hashes[source] = sha256_of_file(source)
+        return None if source is None else self._hashes[source]
 
-def missing(root: Path, runs: Sequence[KeyedRun], devices: Path) -> list[int]:
-    """Indices of the runs that have no result yet, or one whose inputs have changed."""
-    hashes: dict[Path, str] = {}
-    return [index for index, run in enumerate(runs) if not _is_there(root, run, devices, hashes)]
-
-
-def _is_there(root: Path, run: KeyedRun, devices: Path, hashes: dict[Path, str]) -> bool:
-    path = run.folder(root) / RESULT_FILE
-    if not path.is_file():
-        return False
-    document: Mapping[str, Any] = read_json(path, "a result of agewell run")
-    for name, sha256 in recorded_inputs(document, path).items():
-        source = input_file(name, run.experiment.base, devices)
-        if source is None:
-            return False
-        if source not in hashes:
-            hashes[source] = sha256_of_file(source)
-        if hashes[source] != sha256:
-            return False
-    return True
+    def _job(self, run: KeyedRun) -> Job:
+        return Job(
+            configuration=run.experiment.configuration,
+            base=str(run.experiment.base.resolve()),
+            out=str(run.folder(self.root).resolve()),
+            catalogue=str(self._devices.resolve()),
+        )

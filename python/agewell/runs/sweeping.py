@@ -17,8 +17,7 @@ sweep is refused and left as it is.
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,18 +34,14 @@ from agewell.experiments.configuration import (
     with_settings,
 )
 from agewell.experiments.simulation import resolve
-from agewell.files import catalogue, parquet_tables
-from agewell.runs import keyed_runs
-from agewell.runs.keyed_runs import KeyedRun
-from agewell.runs.workers import Outcome, run_jobs
+from agewell.files import parquet_tables
+from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
+from agewell.runs.workers import Outcome
 from agewell.version import __version__, build
 
 TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
 DESCRIPTION_SCHEMA_VERSION = 1
-
-SweepProgress = Callable[[int, int], None]
-"""Called with the number of runs done and of all runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ def sweep(
     base: Path | str | None = None,
     catalogue_directory: Path | str | None = None,
     jobs: int | None = None,
-    progress: SweepProgress | None = None,
+    progress: Progress | None = None,
 ) -> pa.Table:
     """Run an experiment once for every combination of values.
 
@@ -100,33 +95,19 @@ def sweep(
         InputError: The experiment is bad, or `out` holds another sweep or one by another build.
         RunError: Runs failed; the finished ones stay, and the same call goes on with the rest.
     """
-    folder = files.make_folder(Path(out))
+    runs = RunFolder(Path(out), catalogue_directory, jobs)
+    folder = runs.root
     points = plan(resolve(experiment, settings=settings, base=base), over)
     _claim(folder, points, over)
-    devices = catalogue.directory() if catalogue_directory is None else Path(catalogue_directory)
-    runs = [point.run for point in points]
-    missing = [points[index] for index in keyed_runs.missing(folder, runs, devices)]
-    done = len(points) - len(missing)
-    if progress is not None:
-        progress(done, len(points))
-    failures: list[tuple[Point, Outcome]] = []
 
-    def finished(index: int, outcome: Outcome) -> None:
-        nonlocal done
-        if outcome.error is not None:
-            failures.append((missing[index], outcome))
-            # Bad input in one run is bad input in the sweep: stop before hours go into the rest.
-            if outcome.is_input_error:
-                raise InputError(f"run {missing[index].label}: {outcome.error}")
-            return
-        done += 1
-        if progress is not None:
-            progress(done, len(points))
+    def failed(index: int, outcome: Outcome) -> None:
+        # Bad input in one run is bad input in the sweep: stop before hours go into the rest.
+        if outcome.is_input_error:
+            raise InputError(f"run {points[index].label}: {outcome.error}")
 
-    work = [point.run.job(folder, devices) for point in missing]
-    run_jobs(work, jobs or os.cpu_count() or 1, finished)
+    outcomes = runs.make([point.run for point in points], progress, failed)
+    failures = [pair for pair in zip(points, outcomes, strict=True) if pair[1].error]
     if failures:
-        failures.sort(key=lambda failure: points.index(failure[0]))
         point, outcome = failures[0]
         raise RunError(
             f"{len(failures)} of {len(points)} runs failed, first {point.label}: {outcome.error}; "

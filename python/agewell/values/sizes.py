@@ -1,4 +1,4 @@
-"""Sizes as text for people."""
+"""Sizes and shares as text, for people and back."""
 
 from __future__ import annotations
 
@@ -11,3 +11,13 @@ def size_text(size_bytes: int) -> str:
         if size_bytes >= unit_bytes and size_bytes % unit_bytes == 0:
             return f"{size_bytes // unit_bytes} {unit}"
     return f"{size_bytes} B"
+
+
+def bytes_of(text: str) -> int:
+    """The size that a resolved configuration writes as `262144 B`."""
+    return int(text.removesuffix(" B"))
+
+
+def percent(share: float) -> str:
+    """A share for people: `90 %`."""
+    return f"{100 * share:.4g} %"

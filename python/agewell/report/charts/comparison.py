@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agewell.advice.comparing import CLOSE_RATIO, Cell, Comparison, percent
+from agewell.advice.comparing import Cell, Comparison
+from agewell.advice.measure import CLOSE_RATIO
 from agewell.report import drawing
+from agewell.values.sizes import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
