@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 import types
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +17,7 @@ from agewell.cli import main
 from agewell.studies.context import Context
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
 from agewell.values.plot import Curve, Plot
-from conftest import SMALL_DEVICE, SMALL_EXPERIMENT
+from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
 
 
 class MadeUp:
@@ -147,6 +150,71 @@ def test_the_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None
 def test_an_unknown_figure_names_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("made-up-2000/figure-04") == 2
     assert "known: figure-01, figure-02, figure-03" in capsys.readouterr().err
+
+
+# --- runs that are there --------------------------------------------------------------------------
+
+
+def results_below(folder: Path) -> dict[Path, int]:
+    """When each result was written."""
+    found = folder.glob("*/runs/*/result.json")
+    return {path: path.stat().st_mtime_ns for path in found}
+
+
+@pytest.mark.usefixtures("paper")
+def test_a_run_that_is_there_is_not_made_again(tmp_path: Path) -> None:
+    arguments = ("made-up-2000/figure-01", "--quiet", "--out", "out")
+    assert run(*arguments) == 0
+    rows = (tmp_path / "out" / "made-up-2000" / "rows.json").read_bytes()
+    (before,) = results_below(tmp_path / "out").items()
+    assert run(*arguments) == 0
+    assert results_below(tmp_path / "out") == dict([before])
+    assert (tmp_path / "out" / "made-up-2000" / "rows.json").read_bytes() == rows
+    # An input that has changed since makes it another run, though the question reads the same.
+    device = tmp_path / "experiments" / "made-up-2000" / "figure-01" / "small.toml"
+    device.write_text(SMALL_DEVICE.replace("10.0", "20.0"))
+    assert run(*arguments) == 1
+    (after,) = results_below(tmp_path / "out").items()
+    assert after != before
+    (row,) = json.loads((tmp_path / "out" / "made-up-2000" / "rows.json").read_text())["rows"]
+    assert row["ours"] == pytest.approx(24.096)
+
+
+def test_the_same_tables_in_two_folders_are_two_runs(tmp_path: Path) -> None:
+    """Paths in them start elsewhere, and may lead to other files."""
+    context = Context(tmp_path, tmp_path / "out", tmp_path, [], lambda _fraction, _words: None)
+    means = []
+    for place, access_ms in enumerate(("10.0", "20.0")):
+        folder = tmp_path / f"figure-{place}"
+        folder.mkdir()
+        (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
+        (folder / "small.toml").write_text(SMALL_DEVICE.replace("10.0", access_ms))
+        result = context.run_experiment(folder / "experiment.toml")
+        means.append(result["metrics"]["mean_service_ms"])
+    assert means == pytest.approx([14.096, 24.096])
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 2
+
+
+def test_a_reproduction_that_was_killed_goes_on(agewell: Agewell, tmp_path: Path) -> None:
+    arguments = ("reproduce", "seltzer-1995/figure-04", "--jobs", "1", "--quiet", "--out", "out")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agewell", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while len(results_below(tmp_path / "out")) < 3 and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    before = results_below(tmp_path / "out")
+    assert not (tmp_path / "out" / "seltzer-1995" / "rows.json").exists()
+    told = agewell(*arguments, "--json").stdout
+    after = results_below(tmp_path / "out")
+    assert 3 <= len(before) < len(after)
+    assert {path: after[path] for path in before} == before
+    assert agewell(*arguments, "--json").stdout == told
+    assert results_below(tmp_path / "out") == after
 
 
 def test_every_study_that_is_shipped_satisfies_the_protocol() -> None:

@@ -1,13 +1,13 @@
 """What a study may use: files, runs and a place to write to.
 
-Runs are made once a command and kept under the study's folder: one at a time in this process, or
-many at once in worker processes; either way a run that this command has made before is taken from
-the cache of the context.
+Runs are kept under the study's folder and made once (`keyed_runs`): one at a time in this process,
+or many at once in worker processes. What an earlier command has left is taken if it is of the same
+question, build and inputs, so that a reproduction goes on where it was interrupted.
 """
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,30 +16,15 @@ from typing import Any
 from agewell.errors import InputError, RunError
 from agewell.experiments.configuration import (
     Experiment,
-    canonical_json,
     load,
-    read_json,
     read_toml,
     with_settings,
 )
-from agewell.experiments.simulation import RESULT_FILE, run_experiment
-from agewell.files import catalogue
-from agewell.runs.workers import Job, Outcome, run_jobs
-from agewell.version import build
+from agewell.runs.keyed_runs import KeyedRun, RunFolder
+from agewell.runs.workers import Outcome
 
 Label = tuple[str | float, ...]
 """What tells a run apart from the others of its figure: `("clean", 95)`."""
-
-_KEY_CHARACTERS = 12
-"""48 bits of the hash: a study makes hundreds of runs, so two of the same name do not occur."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One run that is asked for, and the name that its answer is kept under."""
-
-    experiment: Experiment
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +38,9 @@ class Context:
         data: Folders to search for inputs that are not part of the repository.
         progress: Called with the fraction done (0 to 1) and a few words.
         jobs: How many processes may run at once.
-        cache: Results by key, kept between the figures of one command, so that two figures that
-            share a run make it once.
+        cache: What is kept between the figures of one command: results by key, and what is known of
+            inputs.
+        hashes: Of inputs, by file, kept like that.
     """
 
     experiments: Path
@@ -64,6 +50,7 @@ class Context:
     progress: Callable[[float, str], None]
     jobs: int = 1
     cache: dict[str, Any] = field(default_factory=dict)
+    hashes: dict[Path, str] = field(default_factory=dict)
 
     def input(self, file_name: str) -> Path:
         """Find an input by file name below the data folders.
@@ -97,7 +84,7 @@ class Context:
     def run_experiment(
         self, experiment: Path | Mapping[str, Any], overrides: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Run one experiment, or take its result from the cache of this command.
+        """Run one experiment, or take its result where it is there.
 
         Args:
             experiment: A TOML file or the same as a dict; relative paths in a dict are taken from
@@ -109,12 +96,10 @@ class Context:
             The result document: `config`, `inputs`, `metrics`, and so on. The key `directory` is
             added: the folder that holds `result.json` and `series.parquet`.
         """
-        question = self._question(experiment, overrides or {})
-        if question.key not in self.cache:
-            directory = self._directory(question)
-            document = run_experiment(question.experiment, directory)
-            self.cache[question.key] = {**document, "directory": directory}
-        result: dict[str, Any] = self.cache[question.key]
+        run = self._asked(experiment, overrides or {})
+        if run.key not in self.cache:
+            self._keep(run, self._runs().made_here(run))
+        result: dict[str, Any] = self.cache[run.key]
         return result
 
     def run_many(
@@ -134,56 +119,39 @@ class Context:
             InputError: A case is bad; the message says which.
             RunError: A run failed.
         """
-        questions = {
-            label: self._question(experiment, overrides) for label, overrides in cases.items()
-        }
-        missing = {
-            question.key: (label, question)
-            for label, question in reversed(questions.items())
-            if question.key not in self.cache
-        }
-        work = list(missing.values())[::-1]
-        done = 0
+        asked = {label: self._asked(experiment, changes) for label, changes in cases.items()}
+        new = {label: run for label, run in asked.items() if run.key not in self.cache}
 
-        def finished(index: int, outcome: Outcome) -> None:
-            nonlocal done
-            label, question = work[index]
-            if outcome.error is not None:
-                kind = InputError if outcome.is_input_error else RunError
-                raise kind(f"{', '.join(map(str, label))}: {outcome.error}")
-            directory = self._directory(question)
-            document = read_json(directory / RESULT_FILE, "a result of agewell run")
-            self.cache[question.key] = {**document, "directory": directory}
-            done += 1
-            self.progress(done / len(work), f"{done} of {len(work)} runs")
+        def failed(index: int, outcome: Outcome) -> None:
+            kind = InputError if outcome.is_input_error else RunError
+            raise kind(f"{', '.join(map(str, list(new)[index]))}: {outcome.error}")
 
-        run_jobs([self._job(question) for _, question in work], self.jobs, finished)
-        return {label: self.cache[question.key] for label, question in questions.items()}
+        def progress(done: int, total: int) -> None:
+            self.progress(done / total, f"{done} of {total} runs")
 
-    def _question(
+        if new:
+            self._runs().make(list(new.values()), progress, failed)
+        for run in new.values():
+            self._keep(run, run.document(self.out))
+        return {label: self.cache[run.key] for label, run in asked.items()}
+
+    def _runs(self) -> RunFolder:
+        return RunFolder(self.out, jobs=self.jobs, hashes=self.hashes)
+
+    def _asked(
         self, experiment: Path | Mapping[str, Any], overrides: Mapping[str, Any]
-    ) -> _Question:
+    ) -> KeyedRun:
         if isinstance(experiment, Path):
             loaded = load(experiment)
         else:
             loaded = Experiment(dict(experiment), self.experiments)
+        # The same tables in two folders may name different files.
+        within = os.path.relpath(loaded.base.resolve(), self.experiments.resolve())
         configuration = with_settings(loaded.configuration, overrides)
-        text = canonical_json(
-            {"build": build(), "config": configuration, "base": str(loaded.base.resolve())}
-        )
-        key = hashlib.sha256(text.encode()).hexdigest()[:_KEY_CHARACTERS]
-        return _Question(Experiment(configuration, loaded.base), key)
+        return KeyedRun.of(Experiment(configuration, loaded.base), within)
 
-    def _directory(self, question: _Question) -> Path:
-        return self.out / "runs" / question.key
-
-    def _job(self, question: _Question) -> Job:
-        return Job(
-            configuration=question.experiment.configuration,
-            base=str(question.experiment.base.resolve()),
-            out=str(self._directory(question).resolve()),
-            catalogue=str(catalogue.directory().resolve()),
-        )
+    def _keep(self, run: KeyedRun, document: dict[str, Any]) -> None:
+        self.cache[run.key] = {**document, "directory": run.folder(self.out)}
 
 
 def find_input(file_name: str, data: Sequence[Path]) -> Path | None:

@@ -122,6 +122,7 @@ def reproduce(
         for name in (_REPORT_FILE, _ROWS_FILE)
     )
     caches: dict[str, dict[str, Any]] = {}
+    hashes: dict[Path, str] = {}
     done: list[Reproduced] = []
     for place, choice in enumerate(choices):
         words = f"{choice.study.name}/{choice.figure.name}"
@@ -146,6 +147,7 @@ def reproduce(
             progress=within,
             jobs=jobs,
             cache=caches.setdefault(choice.study.name, {}),
+            hashes=hashes,
         )
         done.append(Reproduced(choice.study, choice.figure, _run(choice, context)))
     for study in {each.study.name: each.study for each in done}.values():
