@@ -24,7 +24,7 @@ from agewell.cli.advise import print_layouts
 from agewell.errors import InputError
 from agewell.experiments import choices
 from agewell.experiments.configuration import Experiment, load
-from agewell.experiments.experiment_file import to_toml
+from agewell.experiments.experiment_file import to_toml, write
 from agewell.experiments.layouts import LAYOUTS, named
 from agewell.experiments.time_slices import Spread, spread
 from agewell.runs.keyed_runs import KeyedRun
@@ -369,14 +369,16 @@ def test_shuffling_in_words(told: Shuffled, words: str) -> None:
     assert words in ShufflingAdvice([told]).sentence()
 
 
-def test_an_experiment_is_written_as_it_is_read() -> None:
+def test_an_experiment_is_written_as_it_is_read(tmp_path: Path) -> None:
     tables = {
         "workload": {"kind": 'tr\u00e4ce "x"\\', "utilization": 0.85, "blocks": 1_000_000},
         "layout": {"zones": ["0.5 512 KiB", "0.5 256 KiB"], "join_holes": True, "odd key": 1e-9},
         "device": {"inner": {"a": [1, 2], "b": "c"}},
     }
-    text = to_toml(tables, "two\nlines")
-    assert text.startswith("# two\n# lines\n")
+    assert tomllib.loads(to_toml(tables)) == tables
+    write(tables, tmp_path / "load.toml", "two\nlines")
+    text = (tmp_path / "load.toml").read_text()
+    assert text.startswith("# two\n# lines\n\n[workload]\n")
     assert tomllib.loads(text) == tables
 
 

@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-advise = typer.Typer(
-    name="advise",
-    no_args_is_help=True,
-    invoke_without_command=True,
-)
+advise = typer.Typer(name="advise", no_args_is_help=True, invoke_without_command=True)
 app.add_typer(advise)
 
 
@@ -40,7 +36,6 @@ def layouts(
             metavar="W",
             help="A generator by name, an experiment file (all but its layout and device), a block "
             "trace, taken as one large file, or a trace of file operations.",
-            show_default=False,
         ),
     ] = None,
     device: Annotated[
@@ -50,7 +45,6 @@ def layouts(
             "-d",
             metavar="D",
             help="A device of the catalogue, a device file, or two numbers: simple:15ms:5MB/s.",
-            show_default=False,
         ),
     ] = None,
     utilization: Annotated[
@@ -60,7 +54,6 @@ def layouts(
             "-u",
             metavar="U",
             help="How full the disk is; by default as the workload's file says, or 0.85.",
-            show_default=False,
         ),
     ] = None,
     settings: SetOption = None,
@@ -227,38 +220,26 @@ def segment_size(
             metavar="EXPERIMENT",
             help="A log-structured experiment; by default a file server's week on a disk 85 % "
             "full, cleaned by cost and age, without caches of clients to be quick.",
-            show_default=False,
         ),
     ] = None,
     settings: SetOption = None,
     device: Annotated[
         str | None,
         typer.Option(
-            "--device",
             metavar="NAME|FILE",
             help="Access time and bandwidth of a device of the catalogue, or of a device file.",
-            show_default=False,
         ),
     ] = None,
     access_time: Annotated[
-        str | None,
-        typer.Option(
-            "--access-time", metavar="TIME", help='For example "15 ms"; needs --bandwidth.'
-        ),
+        str | None, typer.Option(metavar="TIME", help='For example "15 ms"; needs --bandwidth.')
     ] = None,
     bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            "--bandwidth", metavar="RATE", help='For example "5 MB/s"; needs --access-time.'
-        ),
+        str | None, typer.Option(metavar="RATE", help='For example "5 MB/s"; needs --access-time.')
     ] = None,
     measure: Annotated[
         Path | None,
         typer.Option(
-            "--measure",
-            metavar="PATH",
-            help="Measure a block device or a large file; it is only read.",
-            show_default=False,
+            metavar="PATH", help="Measure a block device or a large file; it is only read."
         ),
     ] = None,
     out: Annotated[

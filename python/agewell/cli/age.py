@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -55,7 +55,6 @@ def age(
                 "A directory of a mounted file system, or a simulated one: ffs, ffs+realloc, lfs. "
                 "May be left out with --recipe."
             ),
-            show_default=False,
         ),
     ] = None,
     workload: Annotated[
@@ -68,16 +67,12 @@ def age(
                 "A workload, as `agewell workload` makes it, or smith-1996, made with --seed. "
                 "May be left out with the --recipe of such a one."
             ),
-            show_default=False,
         ),
     ] = None,
     recipe: Annotated[
         Path | None,
         typer.Option(
-            "--recipe",
-            metavar="FILE",
-            help="Make again what another replay made, as its --save-recipe says.",
-            show_default=False,
+            metavar="FILE", help="Make again what another replay made, as its --save-recipe says."
         ),
     ] = None,
     utilization: Annotated[
@@ -88,7 +83,6 @@ def age(
                 "Used over total that is not exceeded: before a write that would, files of the "
                 "workload are removed. Default: as full as the workload makes it."
             ),
-            show_default=False,
         ),
     ] = None,
     hold: Annotated[
@@ -102,14 +96,10 @@ def age(
                 "End early at score=0.8, utilization=0.9, days=30, writes='20 GB' or "
                 "operations=100000; repeatable, the first that is reached counts."
             ),
-            show_default=False,
         ),
     ] = None,
     copies: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Copies of the workload side by side.", show_default=False
-        ),
+        int | None, typer.Option(min=1, metavar="N", help="Copies of the workload side by side.")
     ] = None,
     streams: Annotated[
         int | None,
@@ -117,7 +107,6 @@ def age(
             min=1,
             metavar="N",
             help="Deal files out among N concurrent streams. Default: as the workload says.",
-            show_default=False,
         ),
     ] = None,
     sync_every: Annotated[
@@ -128,7 +117,6 @@ def age(
                 "Sync after so many operations (1000), bytes written ('64 MiB') or time of the "
                 "workload ('1 d'), beside the syncs of the workload."
             ),
-            show_default=False,
         ),
     ] = None,
     allocate: Annotated[
@@ -144,9 +132,7 @@ def age(
     chunk: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE",
-            help="Size of a write call below a directory. Default: 128 KiB.",
-            show_default=False,
+            metavar="SIZE", help="Size of a write call below a directory. Default: 128 KiB."
         ),
     ] = None,
     data: Annotated[
@@ -164,7 +150,6 @@ def age(
             min=1,
             metavar="N",
             help="Writers at once below a directory; the streams are divided among them.",
-            show_default=False,
         ),
     ] = None,
     layout: Annotated[
@@ -175,16 +160,11 @@ def age(
                 "A parameter of a simulated target, as in [layout] of an experiment; repeatable: "
                 "size='502 MB', maxcontig=7."
             ),
-            show_default=False,
         ),
     ] = None,
     series: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write fullness and score over time, .parquet or .csv.",
-            show_default=False,
-        ),
+        typer.Option(metavar="FILE", help="Write fullness and score over time, .parquet or .csv."),
     ] = None,
     daily: Annotated[
         bool | None,
@@ -194,33 +174,25 @@ def age(
                 "Sample them at the end of each day of the workload. Default: on simulated "
                 "targets, where it costs nothing."
             ),
-            show_default=False,
         ),
     ] = None,
     plots: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Draw them, as PNG and SVG.", show_default=False),
+        Path | None, typer.Option(metavar="DIR", help="Draw them, as PNG and SVG.")
     ] = None,
     snapshot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a snapshot of the aged state.", show_default=False
-        ),
+        Path | None, typer.Option(metavar="FILE", help="Write a snapshot of the aged state.")
     ] = None,
     save_recipe: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="Write what makes the same again, to be shared instead of an image.",
-            show_default=False,
         ),
     ] = None,
     log: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Write the operations asked of the target, as a workload.",
-            show_default=False,
+            metavar="FILE", help="Write the operations asked of the target, as a workload."
         ),
     ] = None,
     resume: Annotated[
@@ -234,12 +206,9 @@ def age(
                 "Where a replay onto a directory notes how far it has come. "
                 "Default: beside the directory, NAME.agewell."
             ),
-            show_default=False,
         ),
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Seed of what is drawn.", show_default=False)
-    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of what is drawn.")] = None,
     allow_occupied: Annotated[
         bool,
         typer.Option(
@@ -267,12 +236,16 @@ def age(
 
     Example: agewell age /mnt/x --workload git.parquet --copies 40 --utilization 0.8
     """
+    given = locals()
     from agewell import files
     from agewell.filesystems import aging
 
+    simulated = target in aging.SIMULATED or (target is None and recipe is not None)
+    given["until"] = until or []
+    given["daily"] = simulated if daily is None else daily
+    options = cast("aging.Options", {name: given[name] for name in aging.Options.__annotations__})
     if plots is not None:
         files.make_folder(plots)
-    simulated = target in aging.SIMULATED or (target is None and recipe is not None)
     started_seconds = time.monotonic()
     with progress("aging", quiet=quiet) as report:
         teller = _Teller(report)
@@ -282,27 +255,13 @@ def age(
                 workload,
                 layout=layout_settings(layout or []),
                 recipe=recipe,
-                copies=copies,
-                streams=streams,
-                utilization=utilization,
-                hold=hold,
-                sync_every=sync_every,
-                until=until or [],
-                daily=simulated if daily is None else daily,
-                seed=seed,
-                allocate=allocate,
-                data=data,
-                chunk=chunk,
-                threads=threads,
-                allow_occupied=allow_occupied,
-                allow_system_disk=allow_system_disk,
-                resume=resume,
                 state=state,
                 log=log,
                 series=series,
                 snapshot=snapshot,
                 save_recipe=save_recipe,
                 progress=teller.tell,
+                **options,
             )
         except KeyboardInterrupt:
             if not simulated:

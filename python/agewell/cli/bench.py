@@ -26,7 +26,6 @@ def bench(
                 "A directory of a mounted file system, or a simulated one: ffs, ffs+realloc, lfs, "
                 "early-unix."
             ),
-            show_default=False,
         ),
     ],
     sizes: Annotated[
@@ -37,16 +36,12 @@ def bench(
                 "Sizes of the files: '16 KiB,1 MiB'; none measures only what else is asked for. "
                 "Default: 30 sizes from 1 KiB to 32 MiB."
             ),
-            show_default=False,
         ),
     ] = None,
     total: Annotated[
         str | None,
         typer.Option(
-            "--bytes",
-            metavar="SIZE",
-            help="Bytes of all files of one size. Default: 32 MiB.",
-            show_default=False,
+            "--bytes", metavar="SIZE", help="Bytes of all files of one size. Default: 32 MiB."
         ),
     ] = None,
     files_per_directory: Annotated[
@@ -64,8 +59,7 @@ def bench(
     hot: Annotated[
         bool,
         typer.Option(
-            "--hot",
-            help="Also read the files that were modified last, sorted by directory.",
+            "--hot", help="Also read the files that were modified last, sorted by directory."
         ),
     ] = False,
     hot_log: Annotated[
@@ -76,7 +70,6 @@ def bench(
                 "Take for these the files that a replay modified last, as its --log says: times "
                 "of the workload count, not those of the clock."
             ),
-            show_default=False,
         ),
     ] = None,
     hot_days: Annotated[
@@ -91,9 +84,7 @@ def bench(
     device: Annotated[
         Path | None,
         typer.Option(
-            metavar="DEVICE",
-            help="Also read this device, past the cache; it is never written.",
-            show_default=False,
+            metavar="DEVICE", help="Also read this device, past the cache; it is never written."
         ),
     ] = None,
     drop_system_caches: Annotated[
@@ -113,7 +104,6 @@ def bench(
             "-w",
             metavar="FILE",
             help="Simulated: age it by this workload first; smith-1996 generates one.",
-            show_default=False,
         ),
     ] = None,
     model: Annotated[
@@ -121,15 +111,12 @@ def bench(
         typer.Option(
             metavar="DEVICE",
             help="Simulated: the disk, of the catalogue or a file. Default: seagate-st32430n.",
-            show_default=False,
         ),
     ] = None,
     machine: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Simulated: the host, pentium-120 (default) or sparcstation-2.",
-            show_default=False,
+            metavar="NAME", help="Simulated: the host, pentium-120 (default) or sparcstation-2."
         ),
     ] = None,
     layout: Annotated[
@@ -137,21 +124,16 @@ def bench(
         typer.Option(
             metavar="KEY=VALUE",
             help="Simulated: a parameter as in [layout] of an experiment; repeatable.",
-            show_default=False,
         ),
     ] = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Simulated: also read and write the disk itself.")
     ] = False,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="Every measurement, Parquet.", show_default=False
-        ),
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Every measurement, Parquet.")
     ] = None,
     plots: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Draw the medians, as PNG and SVG.", show_default=False),
+        Path | None, typer.Option(metavar="DIR", help="Draw the medians, as PNG and SVG.")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -28,7 +28,6 @@ WorkloadsOption = Annotated[
         metavar="W[,W2...]",
         help="A generator by name, an experiment file (all but its layout and device), a block "
         "trace, taken as one large file, or a trace of file operations.",
-        show_default=False,
     ),
 ]
 
@@ -39,7 +38,6 @@ DevicesOption = Annotated[
         "-d",
         metavar="D[,D2...]",
         help="A device of the catalogue, a device file, or two numbers: simple:15ms:5MB/s.",
-        show_default=False,
     ),
 ]
 
@@ -73,7 +71,6 @@ def compare(
             metavar="U[,U2...]",
             help="How full the disk is, between 0 and 1; by default as the workload's file says, "
             "or 0.5,0.7,0.9.",
-            show_default=False,
         ),
     ] = None,
     settings: SetOption = None,
@@ -87,8 +84,7 @@ def compare(
         ),
     ] = None,
     listing: Annotated[
-        bool,
-        typer.Option("--list", help="List the layouts and run nothing."),
+        bool, typer.Option("--list", help="List the layouts and run nothing.")
     ] = False,
     jobs: JobsOption = None,
     catalogue: CatalogueOption = None,

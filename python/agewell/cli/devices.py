@@ -27,14 +27,10 @@ def devices(
         typer.Argument(
             metavar="[NAME | import FILE]",
             help="A device of the catalogue or a device file; `import` reads another tool's.",
-            show_default=False,
         ),
     ] = None,
     file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="", help="After `import`: a DiskSim .diskspecs file.", show_default=False
-        ),
+        Path | None, typer.Argument(metavar="", help="After `import`: a DiskSim .diskspecs file.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -43,7 +39,6 @@ def devices(
             "-o",
             metavar="FILE",
             help="With `import`: the device file to write; standard output by default.",
-            show_default=False,
         ),
     ] = None,
     device_name: Annotated[
@@ -52,7 +47,6 @@ def devices(
             "--name",
             metavar="NAME",
             help="With `import`: the device's name; by default that of its file.",
-            show_default=False,
         ),
     ] = None,
     catalogue_directory: CatalogueOption = None,

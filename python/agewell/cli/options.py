@@ -19,8 +19,7 @@ JsonOption = Annotated[
 ]
 
 QuietOption = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Show no progress on standard error."),
+    bool, typer.Option("--quiet", "-q", help="Show no progress on standard error.")
 ]
 
 CatalogueOption = Annotated[

@@ -20,7 +20,6 @@ def report(
         typer.Argument(
             metavar="RUN...",
             help="Folders that `agewell run --out` left; others are held against the first.",
-            show_default=False,
         ),
     ],
     out: Annotated[
@@ -29,9 +28,7 @@ def report(
             "--out", "-o", metavar="FILE", help="The page; plots go to `plots` beside it."
         ),
     ] = Path("report.html"),
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="Heading of the page.")
-    ] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the page.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

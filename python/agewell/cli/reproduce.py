@@ -39,20 +39,16 @@ def reproduce(
         typer.Argument(
             metavar="[PAPER[/FIGURE]]...",
             help="What to reproduce; every figure of every paper by default.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="Where runs, plots and reports go."),
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where runs, plots and reports go.")
     ] = Path("runs/reproduce"),
     data: Annotated[
         list[Path] | None,
         typer.Option(
-            "--data",
             metavar="DIR",
             help=f"Folder with traces that agewell cannot ship; repeatable. Also {DATA_VARIABLE}.",
-            show_default=False,
         ),
     ] = None,
     jobs: Annotated[

@@ -20,7 +20,6 @@ ExperimentArgument = Annotated[
     typer.Argument(
         metavar="EXPERIMENT",
         help="A TOML file, or the folder or result.json of an earlier run, to run it again.",
-        show_default=False,
     ),
 ]
 
@@ -30,7 +29,6 @@ SetOption = Annotated[
         "--set",
         metavar="TABLE.KEY=VALUE",
         help="Replace one setting; repeatable. VALUE is as in TOML, quotes may be left out.",
-        show_default=False,
     ),
 ]
 

@@ -43,46 +43,34 @@ def score(
         typer.Argument(
             metavar="PATH|IMAGE|SNAPSHOT...",
             help="Directories of mounted file systems, images, snapshots.",
-            show_default=False,
         ),
     ],
     device: Annotated[
         str | None,
         typer.Option(
-            "--device",
             metavar="NAME|FILE",
             help="Say whether reorganising is likely to pay on this device of the catalogue.",
-            show_default=False,
         ),
     ] = None,
     access_time: Annotated[
         str | None,
         typer.Option(
-            "--access-time",
-            metavar="TIME",
-            help='In place of --device, for example "15 ms"; needs --bandwidth.',
+            metavar="TIME", help='In place of --device, for example "15 ms"; needs --bandwidth.'
         ),
     ] = None,
     bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            "--bandwidth", metavar="RATE", help='For example "5 MB/s"; needs --access-time.'
-        ),
+        str | None, typer.Option(metavar="RATE", help='For example "5 MB/s"; needs --access-time.')
     ] = None,
     hot: Annotated[
         str | None,
         typer.Option(
-            "--hot",
-            metavar="PERIOD",
-            help="Score also the files modified within so long before: 30d.",
-            show_default=False,
+            metavar="PERIOD", help="Score also the files modified within so long before: 30d."
         ),
     ] = None,
     strict_holes: Annotated[
         bool,
         typer.Option(
-            "--strict-holes",
-            help="Count a block behind a hole as badly placed wherever it lies.",
+            "--strict-holes", help="Count a block behind a hole as badly placed wherever it lies."
         ),
     ] = False,
     count_tails: Annotated[
@@ -103,13 +91,7 @@ def score(
         ),
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Leave a picture here: .png, .svg or .html.",
-            show_default=False,
-        ),
+        Path | None, typer.Option(metavar="FILE", help="Leave a picture here: .png, .svg or .html.")
     ] = None,
     everything: Annotated[
         bool,

@@ -18,17 +18,10 @@ app = typer.Typer()
 def snapshot(
     path: Annotated[
         Path,
-        typer.Argument(
-            metavar="PATH",
-            help="A directory of a mounted file system, or an image.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="PATH", help="A directory of a mounted file system, or an image."),
     ],
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The snapshot, Parquet.", show_default=False
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The snapshot, Parquet.")
     ],
     names: Annotated[
         bool, typer.Option("--names", help="Keep the names of files; default: leave them out.")
@@ -44,8 +37,7 @@ def snapshot(
         ),
     ] = False,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with an interrupted snapshot (FILE.partial)."),
+        bool, typer.Option("--resume", help="Go on with an interrupted snapshot (FILE.partial).")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -44,10 +44,8 @@ def sweep(
     over: Annotated[
         list[str],
         typer.Option(
-            "--over",
             metavar="TABLE.KEY=V1,V2,...",
             help="Values of one setting; repeatable, every combination is run.",
-            show_default=False,
         ),
     ],
     out: Annotated[
@@ -57,13 +55,11 @@ def sweep(
             "-o",
             metavar="DIR",
             help="Folder of the sweep; the same command continues one that was interrupted.",
-            show_default=False,
         ),
     ],
     settings: SetOption = None,
     executor: Annotated[
-        Executor,
-        typer.Option("--executor", help="Where the runs are made: processes on this machine."),
+        Executor, typer.Option(help="Where the runs are made: processes on this machine.")
     ] = Executor.LOCAL,
     jobs: JobsOption = None,
     catalogue: CatalogueOption = None,

@@ -28,8 +28,7 @@ trace = typer.Typer(
 app.add_typer(trace)
 
 TraceArgument = Annotated[
-    Path,
-    typer.Argument(metavar="TRACE", help="A trace; - is standard input.", show_default=False),
+    Path, typer.Argument(metavar="TRACE", help="A trace; - is standard input.")
 ]
 FormatOption = Annotated[
     str | None,
@@ -38,7 +37,6 @@ FormatOption = Annotated[
         "-f",
         metavar="FORMAT",
         help="The input's format, one of `agewell trace formats`; detected by default.",
-        show_default=False,
     ),
 ]
 ToOption = Annotated[
@@ -51,12 +49,10 @@ ToOption = Annotated[
             "The output's format: parquet, disksim-ascii, fio-iolog-v2 or fio-iolog-v3; by default "
             "told by its name (.parquet, .trace, .iolog)."
         ),
-        show_default=False,
     ),
 ]
 SkipOption = Annotated[
-    bool,
-    typer.Option("--skip-bad", help="Leave bad records out and count them; default: stop."),
+    bool, typer.Option("--skip-bad", help="Leave bad records out and count them; default: stop.")
 ]
 FilterOption = Annotated[
     list[str] | None,
@@ -69,7 +65,6 @@ FilterOption = Annotated[
             "device=0, sector=0..1000000, drop-daily=03:00..06:00, 'split=64 KiB', "
             "rebase=-171760, sample=1/10, scale-time=0.5."
         ),
-        show_default=False,
     ),
 ]
 
@@ -128,10 +123,7 @@ def head(
 @trace.command("convert")
 def convert(
     source: TraceArgument,
-    target: Annotated[
-        Path,
-        typer.Argument(metavar="OUTPUT", help="- is standard output.", show_default=False),
-    ],
+    target: Annotated[Path, typer.Argument(metavar="OUTPUT", help="- is standard output.")],
     format_name: FormatOption = None,
     to: ToOption = None,
     filters: FilterOption = None,
@@ -149,10 +141,7 @@ def convert(
 @trace.command("filter")
 def filter_(
     source: TraceArgument,
-    target: Annotated[
-        Path,
-        typer.Argument(metavar="OUTPUT", help="- is standard output.", show_default=False),
-    ],
+    target: Annotated[Path, typer.Argument(metavar="OUTPUT", help="- is standard output.")],
     filters: FilterOption = None,
     format_name: FormatOption = None,
     to: ToOption = None,
@@ -179,7 +168,6 @@ def merge(
         typer.Argument(
             metavar="TRACE... OUTPUT",
             help="Two traces or more, then the output; - is standard output.",
-            show_default=False,
         ),
     ],
     format_name: FormatOption = None,
@@ -392,8 +380,7 @@ def _print_info(document: dict[str, Any]) -> None:
     columns = ("times, ms", ">mean", ">p50", ">p90", ">p99", ">max")
     keys = ("mean_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms")
     print_table(
-        columns,
-        [(name, *(f"{value[key]:,.3f}" for key in keys)) for name, value in times if value],
+        columns, [(name, *(f"{value[key]:,.3f}" for key in keys)) for name, value in times if value]
     )
     _print_devices(metadata, summary)
     header = [(key, " ".join(str(value).split())) for key, value in metadata["header"].items()]

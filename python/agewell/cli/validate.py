@@ -38,7 +38,6 @@ def validate(
                 "A trace with measured start and finish times; with a folder of devices, a folder "
                 "of traces (by default the same), one row a drive."
             ),
-            show_default=False,
         ),
     ] = None,
     base: Annotated[
@@ -63,7 +62,6 @@ def validate(
             min=0,
             metavar="N",
             help="Only this device of the trace; by default all, each on a drive of its own.",
-            show_default=False,
         ),
     ] = None,
     catalogue_directory: CatalogueOption = None,

@@ -31,10 +31,7 @@ workload = typer.Typer(
 app.add_typer(workload)
 
 OutputOption = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="The workload, Parquet.", show_default=False
-    ),
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The workload, Parquet.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
 SetOption = Annotated[
@@ -43,7 +40,6 @@ SetOption = Annotated[
         "--set",
         metavar="NAME=VALUE",
         help="Change a parameter of the reference page; repeatable. VALUE is JSON.",
-        show_default=False,
     ),
 ]
 CopiesOption = Annotated[
@@ -75,14 +71,9 @@ ScaleOption = Annotated[
 
 @workload.command("git")
 def git(
-    repository: Annotated[
-        Path,
-        typer.Argument(metavar="REPOSITORY", help="A git repository.", show_default=False),
-    ],
+    repository: Annotated[Path, typer.Argument(metavar="REPOSITORY", help="A git repository.")],
     output: OutputOption,
-    revision: Annotated[
-        str, typer.Option("--revision", metavar="REV", help="Where the history ends.")
-    ] = "HEAD",
+    revision: Annotated[str, typer.Option(metavar="REV", help="Where the history ends.")] = "HEAD",
     copies: CopiesOption = 1,
     rewrite: RewriteOption = "replace",
     sync_every: SyncOption = 20,
@@ -109,10 +100,7 @@ def git(
 @workload.command("oplist")
 def oplist(
     operations: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LIST", help="A list of operations, CSV, plain or .zst.", show_default=False
-        ),
+        Path, typer.Argument(metavar="LIST", help="A list of operations, CSV, plain or .zst.")
     ],
     output: OutputOption,
     copies: CopiesOption = 1,
@@ -143,14 +131,12 @@ def snapshots(
         typer.Argument(
             metavar="SNAPSHOT...",
             help="Snapshots of one file system in the order of time, two or more.",
-            show_default=False,
         ),
     ],
     output: OutputOption,
     placement: Annotated[
         str,
         typer.Option(
-            "--placement",
             metavar="HOW",
             help=(
                 "Where files go: into the directories of the snapshot, or into one directory for "
@@ -159,22 +145,16 @@ def snapshots(
         ),
     ] = "directories",
     short_files: Annotated[
-        int,
-        typer.Option(
-            "--short-files", min=0, metavar="N", help="Short-lived files a day, generated."
-        ),
+        int, typer.Option(min=0, metavar="N", help="Short-lived files a day, generated.")
     ] = 0,
     short_size: Annotated[
-        str,
-        typer.Option("--short-size", metavar="SIZE", help="Mean size of those, such as '60 KB'."),
+        str, typer.Option(metavar="SIZE", help="Mean size of those, such as '60 KB'.")
     ] = "60 KB",
     short_trace: Annotated[
         Path | None,
         typer.Option(
-            "--short-trace",
             metavar="TRACE",
             help="Take short-lived files from this trace of file operations instead.",
-            show_default=False,
         ),
     ] = None,
     seed: SeedOption = 1,
@@ -219,28 +199,23 @@ def profile(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIRECTORY",
-            help="A folder with age_, size_ and dir_distribution.txt.",
-            show_default=False,
+            metavar="DIRECTORY", help="A folder with age_, size_ and dir_distribution.txt."
         ),
     ],
     output: OutputOption,
     capacity: Annotated[
-        str,
-        typer.Option("--capacity", metavar="SIZE", help="What files can take on the target."),
+        str, typer.Option(metavar="SIZE", help="What files can take on the target.")
     ] = "2 GiB",
     utilization: Annotated[
-        float, typer.Option("--utilization", metavar="SHARE", help="Share of it that is held.")
+        float, typer.Option(metavar="SHARE", help="Share of it that is held.")
     ] = 0.8,
     overwrites: Annotated[
         float,
         typer.Option(
-            "--overwrites",
-            metavar="X",
-            help="How often the capacity is written again while files come and go.",
+            metavar="X", help="How often the capacity is written again while files come and go."
         ),
     ] = 5.0,
-    days: Annotated[float, typer.Option("--days", metavar="N", help="How long it lasts.")] = 365.0,
+    days: Annotated[float, typer.Option(metavar="N", help="How long it lasts.")] = 365.0,
     seed: SeedOption = 1,
     settings: SetOption = None,
     as_json: JsonOption = False,
@@ -275,7 +250,6 @@ def trace(
         typer.Argument(
             metavar="TRACE",
             help="A trace of file operations, as `agewell trace convert` makes of strace output.",
-            show_default=False,
         ),
     ],
     output: OutputOption,
@@ -312,9 +286,7 @@ def smith_1996(
 
 @workload.command("info")
 def info(
-    path: Annotated[
-        Path, typer.Argument(metavar="WORKLOAD", help="A workload file.", show_default=False)
-    ],
+    path: Annotated[Path, typer.Argument(metavar="WORKLOAD", help="A workload file.")],
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -335,12 +307,7 @@ def _history(copies: int, rewrite: str, sync_every: int, scale: float) -> dict[s
         raise InputError(
             f"agewell workload: --rewrite '{rewrite}' is neither replace nor in-place; say one"
         )
-    return {
-        "copies": copies,
-        "rewrite": rewrite,
-        "sync_every_commits": sync_every,
-        "scale": scale,
-    }
+    return {"copies": copies, "rewrite": rewrite, "sync_every_commits": sync_every, "scale": scale}
 
 
 def _settings(settings: list[str]) -> dict[str, Any]:

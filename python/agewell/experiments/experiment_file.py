@@ -24,16 +24,17 @@ def write(configuration: Mapping[str, Any], path: Path, words: str) -> None:
     Raises:
         RunError: It cannot be written.
     """
-    files.write_text(path, to_toml(configuration, words))
+    head = "".join(f"# {line}\n" for line in words.splitlines())
+    files.write_text(path, f"{head}\n{to_toml(configuration)}\n")
 
 
-def to_toml(configuration: Mapping[str, Any], words: str) -> str:
-    """The text of an experiment; reading it gives the same tables."""
-    lines = [f"# {line}" for line in words.splitlines()]
+def to_toml(configuration: Mapping[str, Any]) -> str:
+    """The tables of an experiment as text, which ends in no line end; reading it gives them."""
+    parts = []
     for name, table in configuration.items():
-        lines += ["", f"[{_key(name)}]"]
-        lines += [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
+        lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items()]
+        parts.append("\n".join([f"[{_key(name)}]", *lines]))
+    return "\n\n".join(parts)
 
 
 def _key(name: str) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from agewell import _agewell, files
 from agewell.errors import InputError
@@ -72,44 +72,10 @@ class Progress:
     resuming: bool
 
 
-def age(
-    target: str | PathLike[str] | None,
-    workload: str | PathLike[str] | None,
-    *,
-    layout: dict[str, Any] | None = None,
-    recipe: str | PathLike[str] | None = None,
-    copies: int | None = None,
-    streams: int | None = None,
-    utilization: float | None = None,
-    hold: str | None = None,
-    sync_every: str | None = None,
-    until: Sequence[str] = (),
-    daily: bool = False,
-    seed: int | None = None,
-    allocate: str | None = None,
-    data: str | None = None,
-    chunk: str | None = None,
-    threads: int | None = None,
-    allow_occupied: bool = False,
-    allow_system_disk: bool = False,
-    resume: bool = False,
-    state: str | PathLike[str] | None = None,
-    log: str | PathLike[str] | None = None,
-    series: str | PathLike[str] | None = None,
-    snapshot: str | PathLike[str] | None = None,
-    save_recipe: str | PathLike[str] | None = None,
-    progress: Callable[[Progress], object] | None = None,
-) -> Aged:
-    """Replay a workload onto a target.
+class Options(TypedDict, total=False):
+    """What a replay is told by name, as it goes to the extension module.
 
-    Args:
-        target: `ffs`, `ffs+realloc`, `lfs`, or a directory of a mounted file system; that of the
-            recipe if None.
-        workload: A workload file, as `agewell workload` makes it, or the name of one that needs no
-            input (`smith-1996`), which is then made with the seed; that of the recipe if None.
-        layout: Parameters of a simulated target, as in `[layout]` of an experiment; without a
-            target, in place of those of the recipe.
-        recipe: A recipe to follow; its workload must be the one given.
+    Attributes:
         copies: Copies of the workload side by side.
         streams: Deal files out among so many concurrent streams; default: as the workload says.
         utilization: Used over total that is not exceeded; files are removed to hold it.
@@ -128,12 +94,57 @@ def age(
         allow_occupied: Take a directory that is not empty; what is in it is left alone.
         allow_system_disk: Take a directory on the disk that the running system stands on.
         resume: Go on from the state that an interrupted replay left.
-        state: Where that state stands; default: beside the directory, `NAME.agewell`.
+    """
+
+    copies: int | None
+    streams: int | None
+    utilization: float | None
+    hold: str | None
+    sync_every: str | None
+    until: Sequence[str]
+    daily: bool
+    seed: int | None
+    allocate: str | None
+    data: str | None
+    chunk: str | None
+    threads: int | None
+    allow_occupied: bool
+    allow_system_disk: bool
+    resume: bool
+
+
+def age(
+    target: str | PathLike[str] | None,
+    workload: str | PathLike[str] | None,
+    *,
+    layout: dict[str, Any] | None = None,
+    recipe: str | PathLike[str] | None = None,
+    state: str | PathLike[str] | None = None,
+    log: str | PathLike[str] | None = None,
+    series: str | PathLike[str] | None = None,
+    snapshot: str | PathLike[str] | None = None,
+    save_recipe: str | PathLike[str] | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    **options: Unpack[Options],
+) -> Aged:
+    """Replay a workload onto a target.
+
+    Args:
+        target: `ffs`, `ffs+realloc`, `lfs`, or a directory of a mounted file system; that of the
+            recipe if None.
+        workload: A workload file, as `agewell workload` makes it, or the name of one that needs no
+            input (`smith-1996`), which is then made with the seed; that of the recipe if None.
+        layout: Parameters of a simulated target, as in `[layout]` of an experiment; without a
+            target, in place of those of the recipe.
+        recipe: A recipe to follow; its workload must be the one given.
+        state: Where a replay notes how far it has come; default: beside the directory,
+            `NAME.agewell`.
         log: Write the operations asked of the target to this workload file.
         series: Write fullness and score over time to this file, `.parquet` or `.csv`.
         snapshot: Write what the target holds in the end to this snapshot file.
         save_recipe: Write what makes the same again to this JSON file.
         progress: Called between batches.
+        **options: Those of `Options`.
 
     Returns:
         The record and the series.
@@ -147,26 +158,14 @@ def age(
     request: dict[str, Any] = {
         **_target(target, layout),
         "recipe": _text(recipe),
-        "copies": copies,
-        "streams": streams,
-        "utilization": utilization,
-        "hold": hold,
-        "sync_every": sync_every,
-        "until": list(until),
-        "daily": daily,
-        "seed": seed,
-        "allocate": allocate,
-        "data": data,
-        "chunk": chunk,
-        "threads": threads,
-        "allow_occupied": allow_occupied,
-        "allow_system_disk": allow_system_disk,
-        "resume": resume,
+        **options,
         "state": _text(state),
         "now_ns": time.time_ns(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        request["workload"] = path_text(_workload(workload, recipe, seed, Path(folder)))
+        request["workload"] = path_text(
+            _workload(workload, recipe, options.get("seed"), Path(folder))
+        )
         kept = series is not None and Path(series).suffix != ".csv"
         series_path = Path(str(series)) if kept else Path(folder) / "series.parquet"
         request["outputs"] = {

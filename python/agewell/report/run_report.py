@@ -5,12 +5,12 @@ One HTML file that needs no network, and every plot as PNG and SVG in the folder
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agewell.experiments.experiment_file import to_toml
 from agewell.experiments.simulation import Result
 from agewell.report.charts import aging as aging_charts
 from agewell.report.charts import log as log_charts
@@ -32,7 +32,7 @@ from agewell.values.metrics import (
     show_change,
     with_mechanisms,
 )
-from agewell.values.sizes import size_text
+from agewell.values.sizes import bytes_of, size_text
 
 LOG_HEADLINES = (
     "overall_write_cost",
@@ -401,7 +401,7 @@ def _log_subtitle(config: dict[str, Any]) -> str:
     if layout["kind"] != "lfs":
         told = {key: value for key, value in layout.items() if key not in {"kind", "block_size"}}
         return ", ".join([layout["kind"], *(f"{key} {value}" for key, value in told.items())])
-    words = [f"log of {size_text(int(layout['segment_size'].split()[0]))} segments"]
+    words = [f"log of {size_text(bytes_of(layout['segment_size']))} segments"]
     words.append(f"collection {layout['collect']}, victims {layout['victim']}")
     if layout["placement"] != "none":
         words.append(f"placement {layout['placement']}")
@@ -417,7 +417,7 @@ def _log_sentence(result: Result) -> str:
             f"{100 * workload['utilization']:.4g} % live. Costs are disk time over the time to "
             "stream the new data at full bandwidth."
         )
-    size = size_text(int(layout["segment_size"].split()[0]))
+    size = size_text(bytes_of(layout["segment_size"]))
     return (
         f"{show('user_blocks', result.metrics['user_blocks'])} block writes of "
         f"{_workload(result)} on {_device(result)}: a log of {size} segments, at its fullest "
@@ -459,7 +459,7 @@ def _paragraphs(result: Result) -> list[str]:
 
 
 def _configuration(result: Result) -> tuple[str, str]:
-    return "Configuration, every default filled in", _as_toml(result.config)
+    return "Configuration, every default filled in", to_toml(result.config)
 
 
 def _facts(result: Result, name: str) -> list[tuple[str, str]]:
@@ -487,24 +487,3 @@ def _software(document: Mapping[str, Any]) -> str:
 def _identifier(name: str) -> str:
     kept = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name)
     return kept.strip("-").lower() or "run"
-
-
-def _as_toml(config: dict[str, Any]) -> str:
-    """The configuration as the TOML that would be typed; nested tables in one line each."""
-    lines: list[str] = []
-    for table, entries in config.items():
-        lines.append(f"[{table}]")
-        lines += [f"{key} = {_toml_value(value)}" for key, value in entries.items()]
-        lines.append("")
-    return "\n".join(lines).rstrip()
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml_value(each) for each in value) + "]"
-    # Strings, numbers and truth values are written alike in JSON and TOML.
-    return json.dumps(value, ensure_ascii=False)
