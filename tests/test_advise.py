@@ -200,8 +200,7 @@ def test_who_asks_in_python_gets_what_the_command_writes(
     agewell: Agewell, small_load: Path, tmp_path: Path
 ) -> None:
     agewell(*ARGUMENTS, *ON_TWO_NUMBERS)
-    asked = choices.workload(str(small_load))
-    advice = advise(asked, choices.device("simple:15ms:5MB/s"), tmp_path / "python")
+    advice = api.advise(str(small_load), "simple:15ms:5MB/s", tmp_path / "python")
     told = (tmp_path / "python" / "advice.json").read_text()
     assert json.loads(told) == json.loads((tmp_path / "out" / "advice.json").read_text())
     assert json.loads(told) == json.loads(json.dumps(advice.document()))

@@ -22,7 +22,7 @@ from agewell.advice.measure import CLOSE_PCT, best_of, refusal, saved_pct, saves
 from agewell.advice.search import Choice, Progress, Search, Step, Tried
 from agewell.advice.shuffling import ShufflingAdvice, advise_on_shuffling
 from agewell.errors import InputError
-from agewell.experiments import experiment_file
+from agewell.experiments import choices, experiment_file
 from agewell.experiments.choices import (
     UTILIZATIONS,
     DeviceChoice,
@@ -236,21 +236,21 @@ class Advice:
 
 
 def advise(
-    workload: WorkloadChoice,
-    device: DeviceChoice,
-    out: Path,
+    workload: WorkloadChoice | str,
+    device: DeviceChoice | str,
+    out: Path | str,
     *,
     utilization: float | None = None,
     settings: Mapping[str, Any] | None = None,
-    catalogue_directory: Path | None = None,
+    catalogue_directory: Path | str | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Advice:
     """Search for the layout of the least disk time; the folder gets the document of the advice.
 
     Args:
-        workload: Which.
-        device: Which.
+        workload: Which, or a generator, an experiment or a trace by name, as on the command line.
+        device: Which, or a device by name, a file, or two numbers.
         out: Folder of the runs and their experiments; what it holds already is not made again.
         utilization: Of the disk; that of the workload's file by default, or `UTILIZATION`.
         settings: Single values by `table.key`, the same in every run.
@@ -263,10 +263,11 @@ def advise(
         RunError: A run was lost; the finished ones stay.
     """
     check_settings(settings or {})
+    workload, device = choices.workload(workload), choices.device(device, catalogue_directory)
     search = Search(
         workload,
         device,
-        out,
+        Path(out),
         settings=settings or {},
         catalogue_directory=catalogue_directory,
         jobs=jobs,
@@ -297,11 +298,11 @@ def advise(
         steps=steps,
         choice=choice,
         against=against,
-        file=str(recommended.relative_to(out)),
+        file=str(recommended.relative_to(search.out)),
         configuration=configuration,
         shuffling=advise_on_shuffling(search, configuration),
     )
-    files.write_json(out / DOCUMENT_FILE, advice.document())
+    files.write_json(search.out / DOCUMENT_FILE, advice.document())
     return advice
 
 

@@ -1,4 +1,4 @@
-"""Every layout on the same workloads, disks and utilizations: `agewell compare`.
+"""Every layout on the same workloads, disks and utilizations: `agewell.compare`.
 
 A comparison is a grid of cells, one a workload, a device and a utilization. In each cell every
 layout serves the same requests through the same host (`layouts.SHARED_HOST`) on the same disk. A
@@ -26,6 +26,7 @@ from typing import Any
 from agewell import files
 from agewell.advice.measure import CLOSE_RATIO, refusal
 from agewell.errors import InputError
+from agewell.experiments import choices
 from agewell.experiments.choices import (
     UTILIZATIONS,
     DeviceChoice,
@@ -33,7 +34,7 @@ from agewell.experiments.choices import (
     check_settings,
     experiment_of,
 )
-from agewell.experiments.layouts import NamedLayout
+from agewell.experiments.layouts import NamedLayout, named
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import Answer, KeyedRun, Progress, RunFolder
 from agewell.values.sizes import percent
@@ -247,23 +248,23 @@ class Comparison:
 
 
 def compare(
-    layouts: Sequence[NamedLayout],
-    workloads: Sequence[WorkloadChoice],
-    devices: Sequence[DeviceChoice],
-    out: Path,
+    layouts: Sequence[NamedLayout | str],
+    workloads: Sequence[WorkloadChoice | str],
+    devices: Sequence[DeviceChoice | str],
+    out: Path | str,
     *,
     utilizations: Sequence[float] = (),
     settings: Mapping[str, Any] | None = None,
-    catalogue_directory: Path | None = None,
+    catalogue_directory: Path | str | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Run every layout in every cell.
 
     Args:
-        layouts: Which.
-        workloads: Which.
-        devices: Which.
+        layouts: Which, or their names.
+        workloads: Which, or generators, experiments and traces by name, as on the command line.
+        devices: Which, or devices by name, files, and two numbers.
         out: Folder of the comparison; what it holds already is not made again.
         utilizations: Of the disk; by default that of the workload's file, or `UTILIZATIONS`.
         settings: Single values by `table.key`, the same in every run.
@@ -279,20 +280,27 @@ def compare(
         RunError: A run was lost; the finished ones stay, and the same call goes on with the rest.
     """
     check_settings(settings or {})
-    asked = _plan(layouts, workloads, devices, utilizations, settings or {})
-    folder = RunFolder(out, catalogue_directory, jobs)
+    chosen = [named(each) if isinstance(each, str) else each for each in layouts]
+    asked = _plan(
+        chosen,
+        [choices.workload(each) for each in workloads],
+        [choices.device(each, catalogue_directory) for each in devices],
+        utilizations,
+        settings or {},
+    )
+    folder = RunFolder(Path(out), catalogue_directory, jobs)
     answers = iter(folder.answers([run for row in asked.values() for run in row], progress))
     cells = {
         cell: [
             Entry(layout=layout.name, run=each.run, document=each.document, cannot=each.cannot)
-            for layout, each in zip(layouts, (next(answers) for _ in row), strict=True)
+            for layout, each in zip(chosen, (next(answers) for _ in row), strict=True)
         ]
         for cell, row in asked.items()
     }
     _refuse_what_nobody_can_do(cells)
-    comparison = Comparison(layouts, cells)
-    files.write_json(out / DOCUMENT_FILE, comparison.document())
-    _write_table(comparison, out / TABLE_FILE)
+    comparison = Comparison(chosen, cells)
+    files.write_json(folder.root / DOCUMENT_FILE, comparison.document())
+    _write_table(comparison, folder.root / TABLE_FILE)
     return comparison
 
 

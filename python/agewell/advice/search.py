@@ -122,7 +122,7 @@ class Search:
         out: Path,
         *,
         settings: Mapping[str, Any],
-        catalogue_directory: Path | None,
+        catalogue_directory: Path | str | None,
         jobs: int | None,
         progress: Progress,
     ) -> None:

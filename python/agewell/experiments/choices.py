@@ -100,12 +100,14 @@ def devices(text: str, catalogue_directory: Path | None) -> list[DeviceChoice]:
     return _distinct(found, "--device")
 
 
-def workload(text: str) -> WorkloadChoice:
-    """The workload that a text names.
+def workload(text: str | WorkloadChoice) -> WorkloadChoice:
+    """The workload that a text names, or the one that is given.
 
     Raises:
         InputError: It looks like a file and is none, or the file cannot be read.
     """
+    if isinstance(text, WorkloadChoice):
+        return text
     path = Path(text)
     if path.is_dir() or path.suffix in _EXPERIMENT_SUFFIXES:
         return _of_experiment(path)
@@ -119,12 +121,14 @@ def workload(text: str) -> WorkloadChoice:
     return WorkloadChoice(text, {"workload": {"kind": text}}, Path())
 
 
-def device(text: str, catalogue_directory: Path | None = None) -> DeviceChoice:
-    """The device that a text names.
+def device(text: str | DeviceChoice, catalogue_directory: Path | str | None = None) -> DeviceChoice:
+    """The device that a text names, or the one that is given.
 
     Raises:
         InputError: The catalogue has none of that name and there is no such file.
     """
+    if isinstance(text, DeviceChoice):
+        return text
     kind, *numbers = (part.strip() for part in text.split(":"))
     if kind == "simple":
         if len(numbers) != _SIMPLE_PARTS - 1 or not all(numbers):
