@@ -29,7 +29,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
 .PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz explore docs \
-	snapshots command-reference clean
+	snapshots command-reference configuration-reference clean
 
 help:
 	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
@@ -120,6 +120,10 @@ snapshots: $(STAMPS)/extension $(STAMPS)/develop
 # Write the page of commands again from the commands themselves.
 command-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python command_reference.py > ../docs/reference/command-line.md
+
+# Write the tables of keys of the page of configurations again from the declarations.
+configuration-reference: $(STAMPS)/extension $(STAMPS)/develop
+	@cd tests && ../$(BIN)/python configuration_reference.py
 
 clean:
 	rm -rf $(VENV) target demo-report runs

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from command_reference import PAGE, reference
+import command_reference
+import configuration_reference
 from conftest import REPOSITORY
 
 pytestmark = pytest.mark.tidy
@@ -18,7 +19,14 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 
 
 def test_the_command_reference_is_fresh() -> None:
-    assert PAGE.read_text() == reference(), "make command-reference writes it again"
+    page = command_reference.PAGE.read_text()
+    assert page == command_reference.reference(), "make command-reference writes it again"
+
+
+def test_the_configuration_reference_is_fresh() -> None:
+    page = configuration_reference.PAGE.read_text()
+    fresh = configuration_reference.reference(page)
+    assert page == fresh, "make configuration-reference writes it again"
 
 
 def test_links_lead_somewhere() -> None:

@@ -36,12 +36,14 @@ FORBIDDEN = {
 
 ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
+    "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-core"},
     "agewell-log": {"agewell-core"},
     "agewell-layout": {"agewell-core", "agewell-log"},
-    "agewell-shuffle": {"agewell-core"},
+    "agewell-shuffle": {"agewell-config", "agewell-core"},
     "agewell-sim": {
+        "agewell-config",
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
@@ -50,6 +52,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-shuffle",
     },
     "agewell-age": {
+        "agewell-config",
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
@@ -59,6 +62,7 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-py": {
         "agewell-age",
+        "agewell-config",
         "agewell-core",
         "agewell-trace",
         "agewell-disk",
@@ -69,7 +73,7 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
-"""What each crate may use: core <- {trace, disk, log <- layout, shuffle} <- sim <- age <- py."""
+"""What each crate may use: core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py."""
 
 PLATFORM_FUNCTIONS = re.compile(
     r"\.(ln|ln_1p|log2|log10|exp|exp2|exp_m1|sin|cos|tan|sin_cos|asin|acos|atan|sinh|cosh|tanh"

@@ -4,14 +4,13 @@
 use std::io::{Cursor, Write as _};
 use std::path::Path;
 
-use agewell_age::experiment::AgingExperiment;
+use agewell_age::experiment::Experiment;
 use agewell_age::replay::recipe::Recipe;
 use agewell_age::snapshot;
 use agewell_age::workload::profile::Profile;
 use agewell_age::workload::{HistoryParameters, WorkloadReader, oplist};
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device as _, DeviceModel, DeviceParameters};
-use agewell_sim::AnyExperiment;
 use agewell_trace::{
     BlockBatch, BlockRow, BlockTrace, FileOperationBatch, FileOperationTrace, Filter, FilterPipe,
     Format, ReadOptions, StraceOptions, StraceTrace, TIME_MISSING, TraceError, TraceMetadata,
@@ -183,14 +182,8 @@ pub fn read_device_file(bytes: &[u8]) {
 /// The configuration of an experiment, as JSON.
 pub fn read_experiment(bytes: &[u8]) {
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
-    if AgingExperiment::is_asked_for(&value) {
-        one_line(AgingExperiment::from_value(value).map(|experiment| {
-            AgingExperiment::from_value(experiment.resolved()).expect("it resolves to itself");
-        }));
-        return;
-    }
-    one_line(AnyExperiment::from_value(value).map(|experiment| {
-        let again = AnyExperiment::from_value(experiment.resolved());
+    one_line(Experiment::from_value(value).map(|experiment| {
+        let again = Experiment::from_value(experiment.resolved());
         assert_eq!(again.expect("it resolves to itself"), experiment);
     }));
 }

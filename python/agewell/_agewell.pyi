@@ -17,6 +17,7 @@ __all__ = [
     "bench_directory",
     "build",
     "check_parquet",
+    "configuration_reference",
     "device_import",
     "device_list",
     "device_load",
@@ -65,6 +66,9 @@ def run_experiment(
     are written there. The document names `build`, the software that made it. `progress` is called
     with the number of requests read so far.
     """
+
+def configuration_reference() -> str:
+    """What may stand in an experiment, as JSON: `schema`, and `tables` of keys in Markdown."""
 
 def resolve_experiment(config: str) -> str:
     """Check an experiment (JSON) and fill in every default (JSON), without running it."""

@@ -21,7 +21,7 @@
 mod config;
 mod run;
 
-pub use config::{AgingExperiment, Measure, WorkloadChoice};
+pub use config::{AgingExperiment, Experiment, Measure, WorkloadChoice};
 pub use run::{AgingOutcome, run};
 
 #[cfg(test)]

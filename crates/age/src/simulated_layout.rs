@@ -1,15 +1,18 @@
 //! `[layout]` of a simulated file system: which one, of what shape, with which choices.
 
+use agewell_config::{Form, Keyed, KindOfTable, TableOfKeys, choice, keys, natural, size};
 use agewell_layout::early_unix::{EarlyUnix, EarlyUnixSetting};
-use agewell_layout::ffs::{
-    FastFileSystem, FragmentPlacement, IndirectPlacement, Optimization, Parameters, Policies,
-};
+use agewell_layout::ffs::{FastFileSystem, Parameters};
 use agewell_layout::file_system::{FileDevice, FileExtent, FileSystem, FileSystemError};
 use agewell_layout::log_file_system::{LogFileSystem, LogFileSystemSetting};
 use agewell_log::policy::cost::CostModel;
-use agewell_log::{LogSetting, LogShape, Victim};
+use agewell_log::policy::mechanism::Collect;
+use agewell_log::{LogSetting, LogShape, Trigger};
+use agewell_sim::config::layout::{
+    Collecting, EarlyTable, FastTable, LogLayout, LogTable, LogTrigger, PlacementChoice,
+};
 use agewell_sim::config::{ConfigError, Table};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{AgeError, FileSystemFacts, NO_TIME};
 
@@ -28,30 +31,73 @@ pub enum AnyFileSystem {
 #[derive(Debug, Clone, PartialEq)]
 pub enum LayoutSetup {
     /// The Fast File System.
-    Fast(Parameters),
+    Fast(FastChoice),
     /// A log.
-    Log(LogChoice),
+    Log(Box<LogChoice>),
     /// The file system of early UNIX.
-    Early(EarlyUnixSetting),
+    Early(EarlyChoice),
+}
+
+/// How the Fast File System is made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FastChoice {
+    table: FastTable,
+    size_bytes: Option<u64>,
+    /// What it is made with.
+    pub parameters: Parameters,
 }
 
 /// How a log is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogChoice {
-    /// Bytes of the whole.
-    pub total_bytes: u64,
-    /// Bytes of a segment.
-    pub segment_bytes: u64,
-    /// Bytes of a block.
-    pub block_bytes: u64,
-    /// Share kept free, per cent.
-    pub minfree_pct: u32,
+    /// The log.
+    pub log: LogLayout,
+    /// Its size, and what of it is kept free.
+    pub room: RoomTable,
 }
 
-/// The log's name, which a log without files shares.
-const LOG: &str = "lfs";
+/// How the file system of early UNIX is made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EarlyChoice {
+    table: EarlyTable,
+    /// What it is made with.
+    pub setting: EarlyUnixSetting,
+}
 
-#[derive(Debug, Clone, Copy)]
+/// Bytes of a file system where nothing else is said: that of Smith & Seltzer 1996, table 1, so that
+/// all can be aged by the same workload.
+const SIZE_BYTES: u64 = 502 << 20;
+
+keys! {
+    /// How large the Fast File System is.
+    struct FastSizeTable {
+        /// bytes of the file system
+        size_bytes: Option<u64> = "size" size().or_else("what the preset's cylinders hold");
+    }
+}
+
+keys! {
+    /// How large a file system is.
+    struct SizeTable {
+        /// bytes of the file system
+        <"1996, table 1">
+        size_bytes: u64 = "size" size().or(SIZE_BYTES);
+    }
+}
+
+keys! {
+    /// How large a log is, and what of it is kept free.
+    pub struct RoomTable {
+        /// bytes of the file system
+        <"1996, table 1">
+        total_bytes: u64 = "size" size().or(SIZE_BYTES);
+        /// space that stays free, per cent
+        <"4.4BSD">
+        minfree_pct: u32 = "minfree_pct" natural().to(100).or(10);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Fast { realloc: bool },
     Log,
@@ -60,14 +106,7 @@ enum Kind {
 
 impl LayoutSetup {
     /// Names on the command line and in experiments.
-    pub const KINDS: [&'static str; 4] = ["ffs", "ffs+realloc", LOG, "early-unix"];
-
-    /// Whether `kind` is a file system of this module and of no other: a log also takes requests
-    /// that have no files.
-    #[must_use]
-    pub fn is_only_here(kind: &str) -> bool {
-        Self::KINDS.contains(&kind) && kind != LOG
-    }
+    pub const KINDS: [&'static str; 4] = ["ffs", "ffs+realloc", "lfs", "early-unix"];
 
     /// Reads the table.
     ///
@@ -82,10 +121,10 @@ impl LayoutSetup {
             (log, Kind::Log),
             (early, Kind::Early),
         ];
-        let setup = match table.choice("kind", &kinds, None)? {
-            Kind::Fast { realloc } => Self::Fast(read_fast(&mut table, realloc)?),
-            Kind::Log => Self::Log(read_log(&mut table)?),
-            Kind::Early => Self::Early(read_early(&mut table)?),
+        let setup = match table.key("kind", &choice(&kinds).required())? {
+            Kind::Fast { realloc } => Self::Fast(FastChoice::read(&mut table, realloc)?),
+            Kind::Log => Self::Log(Box::new(LogChoice::read(&mut table)?)),
+            Kind::Early => Self::Early(EarlyChoice::read(&mut table)?),
         };
         table.finish()?;
         Ok(setup)
@@ -94,23 +133,50 @@ impl LayoutSetup {
     /// Every value, as it could be written in an experiment.
     #[must_use]
     pub fn resolved(&self) -> Value {
+        let mut table = Map::new();
+        table.insert("kind".to_owned(), json!(self.kind()));
         match self {
-            Self::Fast(parameters) => resolved_fast(parameters),
-            Self::Log(log) => json!({
-                "kind": LOG,
-                "size": format!("{} B", log.total_bytes),
-                "segment_size": format!("{} B", log.segment_bytes),
-                "block_size": format!("{} B", log.block_bytes),
-                "minfree_pct": log.minfree_pct,
-            }),
-            Self::Early(early) => json!({
-                "kind": "early-unix",
-                "size": format!("{} B", early.total_bytes),
-                "block_size": format!("{} B", early.block_bytes),
-                "bytes_per_inode": early.bytes_per_inode,
-                "interleave_blocks": early.interleave_blocks,
-                "ordered": early.ordered,
-            }),
+            Self::Fast(fast) => {
+                FastTable::resolve(&fast.table, &mut table);
+                let size_bytes = fast.size_bytes;
+                FastSizeTable::resolve(&FastSizeTable { size_bytes }, &mut table);
+            }
+            Self::Log(log) => {
+                LogTable::resolve(&log.log.table, &mut table);
+                RoomTable::resolve(&log.room, &mut table);
+            }
+            Self::Early(early) => {
+                EarlyTable::resolve(&early.table, &mut table);
+                let size_bytes = early.setting.total_bytes;
+                SizeTable::resolve(&SizeTable { size_bytes }, &mut table);
+            }
+        }
+        Value::Object(table)
+    }
+
+    fn kind(&self) -> &'static str {
+        let [plain, realloc, log, early] = Self::KINDS;
+        match self {
+            Self::Fast(fast) if fast.parameters.policies.realloc => realloc,
+            Self::Fast(_) => plain,
+            Self::Log(_) => log,
+            Self::Early(_) => early,
+        }
+    }
+
+    /// The table, for the documentation and for editors.
+    #[must_use]
+    pub fn table() -> TableOfKeys {
+        let fast = [FastTable::keys(), FastSizeTable::keys()].concat();
+        let log = [LogTable::keys(), RoomTable::keys()].concat();
+        let early = [EarlyTable::keys(), SizeTable::keys()].concat();
+        let kinds = Self::KINDS.into_iter().zip([fast.clone(), fast, log, early]);
+        TableOfKeys {
+            name: "layout",
+            is_required: true,
+            kinds: kinds.map(|(name, keys)| KindOfTable { name, keys }).collect(),
+            default_kind: None,
+            is_open: false,
         }
     }
 
@@ -118,9 +184,9 @@ impl LayoutSetup {
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         match self {
-            Self::Fast(parameters) => u64::from(parameters.block_bytes),
-            Self::Log(log) => log.block_bytes,
-            Self::Early(early) => u64::from(early.block_bytes),
+            Self::Fast(fast) => u64::from(fast.parameters.block_bytes),
+            Self::Log(log) => log.log.block_bytes,
+            Self::Early(early) => u64::from(early.setting.block_bytes),
         }
     }
 
@@ -131,16 +197,17 @@ impl LayoutSetup {
     pub fn build(&self) -> Result<AnyFileSystem, AgeError> {
         let refused = |why: String| AgeError::Input(format!("[layout]: {why}"));
         match self {
-            Self::Fast(parameters) => {
-                let made = FastFileSystem::new(parameters).map_err(|why| refused(why.to_string()));
+            Self::Fast(fast) => {
+                let made = FastFileSystem::new(&fast.parameters);
+                let made = made.map_err(|why| refused(why.to_string()));
                 Ok(AnyFileSystem::Fast(Box::new(made?)))
             }
             Self::Log(log) => {
-                let made = build_log(log).map_err(|why| refused(why.to_string()));
+                let made = log.build().map_err(|why| refused(why.to_string()));
                 Ok(AnyFileSystem::Log(Box::new(made?)))
             }
             Self::Early(early) => {
-                let made = EarlyUnix::new(*early).map_err(|why| refused(why.to_string()));
+                let made = EarlyUnix::new(early.setting).map_err(|why| refused(why.to_string()));
                 Ok(AnyFileSystem::Early(Box::new(made?)))
             }
         }
@@ -151,7 +218,7 @@ impl LayoutSetup {
     pub fn facts(&self) -> FileSystemFacts {
         let facts = FileSystemFacts { taken_ns: NO_TIME, free_map: true, ..Default::default() };
         match self {
-            Self::Fast(parameters) => {
+            Self::Fast(FastChoice { parameters, .. }) => {
                 let cylinder = u64::from(parameters.heads)
                     * u64::from(parameters.sectors_per_track)
                     * u64::from(parameters.sector_bytes);
@@ -165,179 +232,116 @@ impl LayoutSetup {
                 }
             }
             Self::Log(log) => FileSystemFacts {
-                kind: LOG.to_owned(),
-                block_bytes: log.block_bytes as u32,
-                fragment_bytes: log.block_bytes as u32,
-                total_bytes: log.total_bytes,
-                group_bytes: log.segment_bytes,
+                kind: "lfs".to_owned(),
+                block_bytes: log.log.block_bytes as u32,
+                fragment_bytes: log.log.block_bytes as u32,
+                total_bytes: log.room.total_bytes,
+                group_bytes: log.log.segment_bytes,
                 ..facts
             },
-            Self::Early(early) => FileSystemFacts {
+            Self::Early(EarlyChoice { setting, .. }) => FileSystemFacts {
                 kind: "early-unix".to_owned(),
-                block_bytes: early.block_bytes,
-                fragment_bytes: early.block_bytes,
-                total_bytes: early.total_bytes,
+                block_bytes: setting.block_bytes,
+                fragment_bytes: setting.block_bytes,
+                total_bytes: setting.total_bytes,
                 ..facts
             },
         }
     }
 }
 
-const INDIRECT: [(&str, IndirectPlacement); 4] = [
-    ("new-group", IndirectPlacement::NewGroup),
-    ("roomy-group", IndirectPlacement::RoomyGroup),
-    ("near-previous", IndirectPlacement::NearPrevious),
-    ("no-switch", IndirectPlacement::NoSwitch),
-];
-
-const FRAGMENTS: [(&str, FragmentPlacement); 2] =
-    [("best-fit", FragmentPlacement::BestFit), ("near-previous", FragmentPlacement::NearPrevious)];
-
-const OPTIMIZATION: [(&str, Optimization); 2] =
-    [("time", Optimization::Time), ("space", Optimization::Space)];
-
-/// The name of `value` in a table of names.
-fn name_of<T: PartialEq>(names: &[(&'static str, T)], value: &T) -> &'static str {
-    names.iter().find(|(_, known)| known == value).expect("every value has a name").0
+fn refused(why: impl std::fmt::Display) -> ConfigError {
+    ConfigError(format!("[layout]: {why}"))
 }
 
-fn read_fast(table: &mut Table<'_>, realloc: bool) -> Result<Parameters, ConfigError> {
-    let policies = Policies {
-        realloc: table.boolean("realloc")?.unwrap_or(realloc),
-        indirect: table.choice("indirect", &INDIRECT, Some(Policies::PLAIN.indirect))?,
-        fragments: table.choice("fragments", &FRAGMENTS, Some(Policies::PLAIN.fragments))?,
-        optimization: table.choice(
-            "optimization",
-            &OPTIMIZATION,
-            Some(Policies::PLAIN.optimization),
-        )?,
-    };
-    let presets = [("smith-1996", false), ("seltzer-1995", true)];
-    let seltzer = table.choice("preset", &presets, Some(false))?;
-    let mut parameters =
-        if seltzer { Parameters::seltzer_1995(policies) } else { Parameters::smith_1996(policies) };
-    if let Some(bytes) = table.bytes("block_size")? {
-        parameters.block_bytes = narrow(table, "block_size", bytes)?;
-    }
-    if let Some(bytes) = table.bytes("fragment_size")? {
-        parameters.fragment_bytes = narrow(table, "fragment_size", bytes)?;
-    }
-    let numbers: [(&str, &mut u32); 13] = [
-        ("sectors_per_track", &mut parameters.sectors_per_track),
-        ("heads", &mut parameters.heads),
-        ("cylinders", &mut parameters.cylinders),
-        ("cylinders_per_group", &mut parameters.cylinders_per_group),
-        ("minfree_pct", &mut parameters.minfree_pct),
-        ("maxcontig", &mut parameters.maxcontig),
-        ("maxbpg", &mut parameters.maxbpg),
-        ("rotdelay_ms", &mut parameters.rotdelay_ms),
-        ("rpm", &mut parameters.rpm),
-        ("rotational_positions", &mut parameters.rotational_positions),
-        ("bytes_per_inode", &mut parameters.bytes_per_inode),
-        ("transfer_blocks", &mut parameters.transfer_blocks_max),
-        ("entry_bytes", &mut parameters.entry_bytes),
-    ];
-    for (key, place) in numbers {
-        if let Some(number) = table.whole(key)? {
-            *place = narrow(table, key, number)?;
+impl FastChoice {
+    fn read(table: &mut Table, realloc: bool) -> Result<Self, ConfigError> {
+        let read = FastTable::read_filled(table)?;
+        let size_bytes = FastSizeTable::read(table)?.size_bytes;
+        let mut parameters = read.parameters(realloc);
+        if let Some(bytes) = size_bytes {
+            parameters = parameters.with_total_bytes(bytes);
         }
+        parameters.check().map_err(refused)?;
+        Ok(Self { table: read, size_bytes, parameters })
     }
-    if let Some(bytes) = table.bytes("size")? {
-        parameters = parameters.with_total_bytes(bytes);
-    }
-    parameters.check().map_err(|why| ConfigError(format!("[layout]: {why}")))?;
-    Ok(parameters)
 }
 
-fn narrow(table: &Table<'_>, key: &str, number: u64) -> Result<u32, ConfigError> {
-    u32::try_from(number).map_err(|_| table.invalid(key, format!("{number} is too much")))
+impl EarlyChoice {
+    fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        let read = EarlyTable::read(table)?;
+        let setting = read.setting(SizeTable::read(table)?.size_bytes);
+        EarlyUnix::new(setting).map_err(refused)?;
+        Ok(Self { table: read, setting })
+    }
 }
 
-fn resolved_fast(parameters: &Parameters) -> Value {
-    let policies = &parameters.policies;
-    json!({
-        "kind": if policies.realloc { "ffs+realloc" } else { "ffs" },
-        "block_size": format!("{} B", parameters.block_bytes),
-        "fragment_size": format!("{} B", parameters.fragment_bytes),
-        "sectors_per_track": parameters.sectors_per_track,
-        "heads": parameters.heads,
-        "cylinders": parameters.cylinders,
-        "cylinders_per_group": parameters.cylinders_per_group,
-        "minfree_pct": parameters.minfree_pct,
-        "maxcontig": parameters.maxcontig,
-        "maxbpg": parameters.maxbpg,
-        "rotdelay_ms": parameters.rotdelay_ms,
-        "rpm": parameters.rpm,
-        "rotational_positions": parameters.rotational_positions,
-        "bytes_per_inode": parameters.bytes_per_inode,
-        "transfer_blocks": parameters.transfer_blocks_max,
-        "entry_bytes": parameters.entry_bytes,
-        "indirect": name_of(&INDIRECT, &policies.indirect),
-        "fragments": name_of(&FRAGMENTS, &policies.fragments),
-        "optimization": name_of(&OPTIMIZATION, &policies.optimization),
-    })
-}
+impl LogChoice {
+    fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        let log = LogLayout::read(table)?;
+        let block_bytes = log.block_bytes;
+        if !block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&block_bytes) {
+            return Err(table.invalid("block_size", "must be a power of two from 512 B to 1 MiB"));
+        }
+        let has_one_log = log.placement == PlacementChoice::None;
+        let has_one_size = log.two_sizes.is_none() && log.zones.is_empty();
+        for (key, is_plain) in [
+            ("placement", has_one_log),
+            ("zones", has_one_size),
+            ("reorganise", log.reorganise.is_none()),
+            ("trigger", !matches!(log.trigger, LogTrigger::Garbage(_))),
+        ] {
+            if !is_plain {
+                let why = "is for layouts of blocks; a log with files of its own has one log of \
+                           segments of one size on a disk of one size";
+                return Err(table.invalid(key, why));
+            }
+        }
+        let choice = Self { log, room: RoomTable::read(table)? };
+        choice.build().map_err(refused)?;
+        Ok(choice)
+    }
 
-fn read_log(table: &mut Table<'_>) -> Result<LogChoice, ConfigError> {
-    // Segments of 1 MB and blocks of 8 KB are those of 4.4BSD's log; the size is that of the file
-    // system of Smith & Seltzer 1996, so that both can be aged by the same workload.
-    let choice = LogChoice {
-        total_bytes: table.bytes("size")?.unwrap_or(502 << 20),
-        segment_bytes: table.bytes("segment_size")?.unwrap_or(1 << 20),
-        block_bytes: table.bytes("block_size")?.unwrap_or(8192),
-        minfree_pct: table.whole("minfree_pct")?.unwrap_or(10).min(100) as u32,
-    };
-    if !choice.block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&choice.block_bytes) {
-        return Err(table.invalid("block_size", "must be a power of two from 512 B to 1 MiB"));
+    fn build(&self) -> Result<LogFileSystem, agewell_log::ShapeError> {
+        let Self { log, room } = self;
+        let segments = u32::try_from(room.total_bytes / log.segment_bytes).unwrap_or(u32::MAX);
+        // Only adaptive collection asks what the disk costs: that of Matthews 1999, §5.4.1.
+        let disk = CostModel {
+            access_ns: 15_000_000,
+            further_ns: 15_000_000,
+            bandwidth_bytes_per_s: 5_000_000,
+            block_bytes: log.block_bytes,
+        };
+        let shape = LogShape::uniform(segments, log.segment_blocks())?;
+        let (collect, mechanisms) = match &log.collect {
+            Collecting::Fixed(collect) => (*collect, Vec::new()),
+            Collecting::Adaptive(mechanisms) => {
+                (Collect::Always(mechanisms[0]), mechanisms.clone())
+            }
+        };
+        let setting = LogSetting {
+            buffer_blocks: log.segment_blocks(),
+            victim: log.victim,
+            collect,
+            trigger: match log.trigger {
+                LogTrigger::FreeShare(share) => Trigger::FreeShare(share),
+                _ => Trigger::NoFreeSegment,
+            },
+            batch_segments: log.batch_segments,
+            reserve_segments: log.reserve_segments,
+            ages: log.ages,
+            header: log.header,
+            join_holes: log.join_holes,
+            ..LogSetting::plain(shape, 1, disk)
+        };
+        LogFileSystem::new(LogFileSystemSetting {
+            log: setting,
+            mechanisms,
+            block_bytes: log.block_bytes,
+            cluster_blocks: ((56 << 10) / log.block_bytes).max(1) as u32,
+            minfree_pct: room.minfree_pct,
+        })
     }
-    if !choice.segment_bytes.is_multiple_of(choice.block_bytes) || choice.segment_bytes == 0 {
-        return Err(table.invalid("segment_size", "must be a whole number of blocks"));
-    }
-    build_log(&choice).map_err(|why| ConfigError(format!("[layout]: {why}")))?;
-    Ok(choice)
-}
-
-fn read_early(table: &mut Table<'_>) -> Result<EarlyUnixSetting, ConfigError> {
-    // Blocks of 1 KB are those of 4.1BSD; the size is that of the file system of Smith & Seltzer
-    // 1996, as above.
-    let bytes = table.bytes("block_size")?.unwrap_or(1024);
-    let block_bytes = narrow(table, "block_size", bytes)?;
-    let total_bytes = table.bytes("size")?.unwrap_or(502 << 20);
-    let mut early = EarlyUnixSetting::matthews_1999(block_bytes, total_bytes);
-    if let Some(bytes) = table.whole("bytes_per_inode")? {
-        early.bytes_per_inode = narrow(table, "bytes_per_inode", bytes)?;
-    }
-    if let Some(blocks) = table.whole("interleave_blocks")? {
-        early.interleave_blocks = narrow(table, "interleave_blocks", blocks)?;
-    }
-    if let Some(ordered) = table.boolean("ordered")? {
-        early.ordered = ordered;
-    }
-    EarlyUnix::new(early).map_err(|why| ConfigError(format!("[layout]: {why}")))?;
-    Ok(early)
-}
-
-fn build_log(choice: &LogChoice) -> Result<LogFileSystem, agewell_log::ShapeError> {
-    let segment_blocks = (choice.segment_bytes / choice.block_bytes) as u32;
-    let segments = (choice.total_bytes / choice.segment_bytes) as u32;
-    // Only adaptive collection asks what the disk costs.
-    let disk = CostModel {
-        access_ns: 15_000_000,
-        further_ns: 15_000_000,
-        bandwidth_bytes_per_s: 5_000_000,
-        block_bytes: choice.block_bytes,
-    };
-    let log = LogSetting {
-        buffer_blocks: segment_blocks,
-        victim: Victim::CostAge,
-        ..LogSetting::plain(LogShape::uniform(segments, segment_blocks)?, 1, disk)
-    };
-    LogFileSystem::new(LogFileSystemSetting {
-        log,
-        block_bytes: choice.block_bytes,
-        cluster_blocks: ((56 << 10) / choice.block_bytes).max(1) as u32,
-        minfree_pct: choice.minfree_pct,
-    })
 }
 
 /// Calls the same method on whichever file system it is.
@@ -463,10 +467,10 @@ mod tests {
     fn what_is_read_resolves_to_itself() {
         for given in [
             json!({"kind": "ffs"}),
-            json!({"kind": "ffs", "realloc": true, "size": "64 MiB", "maxcontig": 4}),
+            json!({"kind": "ffs+realloc", "size": "64 MiB", "maxcontig": 4}),
             json!({"kind": "ffs+realloc", "preset": "seltzer-1995", "indirect": "no-switch"}),
             json!({"kind": "lfs", "size": "64 MiB", "segment_size": "512 KiB"}),
-            json!({"kind": "early-unix", "size": "64 MiB", "block_size": "512 B"}),
+            json!({"kind": "early-unix", "size": "64 MiB", "system_block_size": "512 B"}),
         ] {
             let setup = LayoutSetup::read(given.clone()).expect("a layout");
             let again = LayoutSetup::read(setup.resolved()).expect("what it resolves to");
@@ -479,11 +483,11 @@ mod tests {
         for (given, expected) in [
             (json!({"kind": "ffs+reallok"}), "did you mean 'ffs+realloc'?"),
             (json!({"kind": "ffs", "maxcontg": 3}), "did you mean 'maxcontig'?"),
-            (json!({"kind": "ffs", "maxcontig": 5_000_000_000_u64}), "is too much"),
+            (json!({"kind": "ffs", "maxcontig": 5_000_000_000_u64}), "must be below 2^32"),
             (json!({"kind": "ffs", "block_size": "8 KiB", "fragment_size": "3 KiB"}), "[layout]"),
-            (json!({"kind": "lfs", "segment_size": "10 KiB"}), "whole number of blocks"),
+            (json!({"kind": "lfs", "segment_size": "10 KiB"}), "whole blocks"),
             (json!({"kind": "lfs", "size": "1 MiB"}), "[layout]"),
-            (json!({"kind": "early-unix", "block_size": "1000 B"}), "[layout]"),
+            (json!({"kind": "early-unix", "system_block_size": "1000 B"}), "[layout]"),
             (json!({}), "'kind' is missing"),
         ] {
             let error = LayoutSetup::read(given).expect_err("refused").to_string();

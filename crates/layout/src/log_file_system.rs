@@ -23,8 +23,9 @@ mod partial_segment;
 use crate::file_system::{
     Content, FileDevice, FileExtent, FileSystem, FileSystemError, FileTransfer, Urgency,
 };
+use agewell_log::policy::mechanism::Mechanism;
 use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{Log, LogSetting, ShapeError};
+use agewell_log::{AdaptiveLog, LogSetting, ShapeError};
 use partial_segment::SegmentDevice;
 
 const NONE: u32 = u32::MAX;
@@ -49,6 +50,8 @@ const DIRTY_BYTES: u64 = 512 << 10;
 pub struct LogFileSystemSetting {
     /// The log. Its blocks, clients and buffer are set by the file system.
     pub log: LogSetting,
+    /// What room is made by, whichever costs least; nothing if the log's setting says it.
+    pub mechanisms: Vec<Mechanism>,
     /// Bytes of a block.
     pub block_bytes: u64,
     /// Blocks of one file that are read together at most: the largest transfer.
@@ -98,7 +101,7 @@ const EMPTY: Node = Node {
 /// A log-structured file system.
 #[derive(Debug, Clone)]
 pub struct LogFileSystem {
-    log: Log<NoSeparation>,
+    log: AdaptiveLog<NoSeparation>,
     block_bytes: u64,
     cluster_blocks: u32,
     /// Blocks that may be in use, waiting ones included.
@@ -125,7 +128,8 @@ impl LogFileSystem {
     /// # Errors
     /// If the log is too small to work with.
     pub fn new(setting: LogFileSystemSetting) -> Result<Self, ShapeError> {
-        let LogFileSystemSetting { mut log, block_bytes, cluster_blocks, minfree_pct } = setting;
+        let LogFileSystemSetting { mut log, mechanisms, .. } = setting;
+        let LogFileSystemSetting { block_bytes, cluster_blocks, minfree_pct, .. } = setting;
         log.clients = 1;
         log.blocks = 1;
         log.buffer_blocks = log.shape.segment_blocks_max().max(2);
@@ -135,7 +139,11 @@ impl LogFileSystem {
         let kept = (capacity * u64::from(minfree_pct) / 100).max(spare);
         log.check_fits(capacity.saturating_sub(kept), 1)?;
         let mut fresh = Self {
-            log: Log::new(log, NoSeparation)?,
+            log: if mechanisms.is_empty() {
+                AdaptiveLog::fixed(log, NoSeparation)?
+            } else {
+                AdaptiveLog::among(&mechanisms, log, |_| NoSeparation)?
+            },
             block_bytes,
             cluster_blocks: cluster_blocks.max(1),
             blocks_max: capacity.saturating_sub(kept),
@@ -322,7 +330,7 @@ impl LogFileSystem {
 
     /// Where `block` of the log lies, in sectors, if it was written.
     fn sector_of(&self, block: u32) -> Option<u64> {
-        let slot = (block != NONE).then(|| self.log.slot_of(block)).flatten()?;
+        let slot = (block != NONE).then(|| self.log.log().slot_of(block)).flatten()?;
         Some(u64::from(slot) * (self.block_bytes / 512))
     }
 
@@ -566,10 +574,10 @@ impl FileSystem for LogFileSystem {
     }
 
     fn free_extents(&self) -> Vec<(u64, u64)> {
-        let shape = self.log.shape();
+        let shape = self.log.log().shape();
         let block_sectors = self.block_bytes / 512;
         let mut used = vec![false; shape.slots() as usize];
-        for slot in (0..self.numbered).filter_map(|block| self.log.slot_of(block)) {
+        for slot in (0..self.numbered).filter_map(|block| self.log.log().slot_of(block)) {
             used[slot as usize] = true;
         }
         let mut free: Vec<(u64, u64)> = Vec::new();
@@ -607,7 +615,7 @@ impl FileSystem for LogFileSystem {
         self.free_blocks.iter().for_each(|block| seen[*block as usize] += 1);
         assert!(seen.iter().all(|times| *times == 1), "a block is used once or free");
         assert_eq!(self.used_blocks + self.free_blocks.len() as u64, u64::from(self.numbered));
-        assert!(self.used_blocks <= self.log.shape().capacity_blocks());
+        assert!(self.used_blocks <= self.log.log().shape().capacity_blocks());
     }
 }
 

@@ -43,7 +43,7 @@ mod _agewell {
     use crate::error::{AgewellError, InputError, RunError};
 
     #[pymodule_export]
-    use crate::sim::{resolve_experiment, run_experiment};
+    use crate::sim::{configuration_reference, resolve_experiment, run_experiment};
 
     #[pymodule_export]
     use crate::tables::{check_parquet, with_checksums};

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use agewell_age::experiment::AgingExperiment;
-use agewell_sim::{AnyExperiment, Places, RunError};
+use agewell_age::experiment::Experiment;
+use agewell_config::Key;
+use agewell_sim::{Places, RunError};
 use pyo3::prelude::*;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::{age, error, interpreter};
 
@@ -46,41 +47,47 @@ pub(crate) fn run_experiment(
 /// The experiment with every default filled in, as JSON text; checks it without running it.
 #[pyfunction]
 pub(crate) fn resolve_experiment(config: &str) -> PyResult<String> {
-    Ok(match read_experiment(config)? {
-        Asked::Requests(experiment) => experiment.resolved(),
-        Asked::Aging(experiment) => experiment.resolved(),
+    Ok(read_experiment(config)?.resolved().to_string())
+}
+
+/// What may stand in an experiment, as JSON text: a JSON Schema, and for each kind of experiment,
+/// table and kind of table its keys as a table in Markdown.
+#[pyfunction]
+pub(crate) fn configuration_reference() -> String {
+    let mut documents = Map::new();
+    let mut kinds = Vec::new();
+    for (kind, tables) in Experiment::tables() {
+        kinds.push(agewell_config::schema::of_tables(kind.name(), &tables));
+        for table in tables {
+            for each in table.kinds {
+                let name = format!("{} {} {}", kind.name(), table.name, each.name);
+                documents.insert(name.trim_end().to_owned(), json!(Key::markdown(&each.keys)));
+            }
+        }
     }
-    .to_string())
+    let schema = json!({
+        "$schema": agewell_config::schema::DRAFT,
+        "title": "an experiment of agewell",
+        "anyOf": kinds,
+    });
+    json!({ "schema": schema, "tables": documents }).to_string()
 }
 
-/// What an experiment asks for.
-enum Asked {
-    /// Requests through remapping, or into a log.
-    Requests(Box<AnyExperiment>),
-    /// A file system that ages.
-    Aging(Box<AgingExperiment>),
-}
-
-fn read_experiment(config: &str) -> PyResult<Asked> {
+fn read_experiment(config: &str) -> PyResult<Experiment> {
     let value: Value = serde_json::from_str(config)
         .map_err(|why| error::input(format!("the experiment is not JSON: {why}")))?;
-    if AgingExperiment::is_asked_for(&value) {
-        let read = AgingExperiment::from_value(value).map_err(error::input)?;
-        return Ok(Asked::Aging(Box::new(read)));
-    }
-    let read = AnyExperiment::from_value(value).map_err(error::input)?;
-    Ok(Asked::Requests(Box::new(read)))
+    Experiment::from_value(value).map_err(error::input)
 }
 
 fn run_and_write(
-    experiment: &Asked,
+    experiment: &Experiment,
     places: Places,
     build: &str,
     out_dir: Option<&Path>,
     tell: &mut dyn FnMut(u64) -> bool,
 ) -> PyResult<String> {
     match experiment {
-        Asked::Requests(experiment) => {
+        Experiment::Simulated(experiment) => {
             let mut outcome = agewell_sim::run(experiment, places, tell).map_err(to_python)?;
             outcome.document["agewell_build"] = build.into();
             if let Some(directory) = out_dir {
@@ -88,7 +95,7 @@ fn run_and_write(
             }
             Ok(outcome.document.to_string())
         }
-        Asked::Aging(experiment) => {
+        Experiment::FileSystem(experiment) => {
             let failed = |why| age::to_python(&why);
             let mut outcome =
                 agewell_age::experiment::run(experiment, places, tell).map_err(failed)?;

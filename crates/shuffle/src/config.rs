@@ -4,18 +4,16 @@
 //! everything that was accessed, 8 KB blocks, no links, 1:1 interleave, moves in no time (Ruemmler
 //! & Wilkes 1991, §4.3, §5).
 
-use agewell_core::{
-    DailyWindow, SECTOR_BYTES, SectorCount, SimDuration, parse_bytes, parse_duration,
+use agewell_config::{
+    ConfigError, Form, Keyed, Size, Table, choice, count, flag, keys, parsed, share, size, time,
 };
-use serde::{Deserialize, Serialize};
+use agewell_core::{DailyWindow, SECTOR_BYTES, SectorCount, SimDuration};
+use serde_json::Value;
 
-use crate::{QuantumKind, ShuffleError};
+use crate::QuantumKind;
 
 const DAY: SimDuration = SimDuration(86_400_000_000_000);
 const DEFAULT_BLOCK: SectorCount = SectorCount(16);
-const DEFAULT_ALPHA: f64 = 0.8;
-/// Chosen by us, see [`crate::ReservedRegion`].
-const DEFAULT_RESERVED: f64 = 0.05;
 
 /// What the remap stage does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,12 +46,6 @@ impl RemapKind {
             Self::ReservedExchange => "reserved-exchange",
         }
     }
-
-    /// The kind called `name`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
 }
 
 /// When the moves of a rearrangement happen.
@@ -77,8 +69,7 @@ impl MoveMode {
 }
 
 /// A checked `[remap]` table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "RemapTableText", into = "RemapTableText")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ShuffleConfig {
     /// What to do.
     pub kind: RemapKind,
@@ -119,7 +110,7 @@ impl Default for ShuffleConfig {
             quantum: QuantumKind::Cylinder,
             interval: Some(DAY),
             first_after: DAY,
-            alpha: DEFAULT_ALPHA,
+            alpha: 0.8,
             coverage: 1.0,
             links: false,
             interleave: 1,
@@ -128,31 +119,132 @@ impl Default for ShuffleConfig {
             block_size: DEFAULT_BLOCK,
             offset: SectorCount(0),
             logical_size: None,
-            reserved: DEFAULT_RESERVED,
+            reserved: 0.05,
             ignore_window: None,
         }
     }
 }
 
+/// A whole number of sectors, as a size with its unit.
+#[derive(Debug, Clone, Copy)]
+struct Sectors(Size);
+
+fn sectors() -> Sectors {
+    Sectors(size())
+}
+
+impl Form for Sectors {
+    type Value = SectorCount;
+
+    fn read(&self, given: &Value) -> Result<SectorCount, String> {
+        let bytes = self.0.read(given)?;
+        if !bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(": must be a whole number of 512-byte sectors".to_owned());
+        }
+        Ok(SectorCount(bytes / SECTOR_BYTES))
+    }
+
+    fn write(&self, value: &SectorCount) -> Value {
+        self.0.write(&value.bytes())
+    }
+
+    fn describe(&self) -> String {
+        "size, whole sectors".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        self.0.schema()
+    }
+}
+
+/// A time, or never again.
+#[derive(Debug, Clone, Copy)]
+struct Interval;
+
+impl Form for Interval {
+    type Value = Option<SimDuration>;
+
+    fn read(&self, given: &Value) -> Result<Option<SimDuration>, String> {
+        if given == "once" {
+            return Ok(None);
+        }
+        time().positive().read(given).map(Some)
+    }
+
+    fn write(&self, value: &Option<SimDuration>) -> Value {
+        value.as_ref().map_or_else(|| "once".into(), |value| time().write(value))
+    }
+
+    fn describe(&self) -> String {
+        "time, or `\"once\"`".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        serde_json::json!({"anyOf": [time().schema(), {"const": "once"}]})
+    }
+}
+
+keys! {
+    /// The keys of a `[remap]` table.
+    pub struct ShuffleTable for ShuffleConfig, ..ShuffleConfig::default(), {
+        /// how the data is rearranged; `"none"`: not at all
+        kind = "kind" choice(&RemapKind::ALL.map(|each| (each.name(), each))).or(RemapKind::None);
+        /// unit of counting and moving
+        quantum = "quantum"
+            choice(&QuantumKind::ALL.map(|each| (each.name(), each))).or(QuantumKind::Cylinder);
+        /// time between rearrangements
+        interval = "interval" Interval.or(Some(DAY));
+        /// when the first one comes, if not after one interval
+        first_after = "first_after" time().positive().or(DAY);
+        /// weight of the most recent interval in the aged counts
+        alpha = "alpha" share().or(0.8);
+        /// share of the accesses that the arranged quanta must cover
+        coverage = "coverage" share().or(1.0);
+        /// place quanta that follow one another as units
+        links = "links" flag().or(false);
+        /// distance in slots between members of such a unit
+        interleave = "interleave" count().or(1);
+        /// also arrange quanta that were never accessed
+        arrange_unaccessed = "arrange_unaccessed" flag().or(false);
+        /// `"instant"`: at once and free, as in the report; `"idle"`: disk requests in quiet periods,
+        /// counted
+        moves = "moves" choice(&[
+            (MoveMode::Instant.name(), MoveMode::Instant),
+            (MoveMode::Idle.name(), MoveMode::Idle),
+        ]).or(MoveMode::Instant);
+        /// file-system block of which quanta are whole multiples
+        block_size = "block_size" sectors().or(DEFAULT_BLOCK);
+        /// where file-system blocks begin
+        offset = "offset" sectors().or(SectorCount(0));
+        /// how much of the device the workload addresses, from its start
+        logical_size = "logical_size" sectors().or_else("all");
+        // See `crate::ReservedRegion`.
+        /// share of the slots in the reserved region of block copying
+        reserved = "reserved" share().or(0.05);
+        /// part of the day in which requests are not counted
+        ignore_window = "ignore_window" parsed::<DailyWindow>("`\"03:00..06:00\"`").optional();
+    }
+}
+
 impl ShuffleConfig {
-    /// The keys that a `[remap]` table may have.
-    pub const KEYS: [&'static str; 15] = [
-        "kind",
-        "quantum",
-        "interval",
-        "first_after",
-        "alpha",
-        "coverage",
-        "links",
-        "interleave",
-        "arrange_unaccessed",
-        "moves",
-        "block_size",
-        "offset",
-        "logical_size",
-        "reserved",
-        "ignore_window",
-    ];
+    /// Reads the keys; others in `table` are left for somebody else.
+    ///
+    /// # Errors
+    /// If a value does not do, or two do not go together.
+    pub fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        let mut config = ShuffleTable::read(table)?;
+        if !table.has("first_after") {
+            config.first_after = config.interval.unwrap_or(DAY);
+        }
+        if config.block_size.0 == 0 {
+            return Err(table.invalid("block_size", "must be at least one sector"));
+        }
+        if config.arrange_unaccessed && config.coverage < 1.0 {
+            let why = "must be false, or leave coverage at \"100 %\"";
+            return Err(table.invalid("arrange_unaccessed", why));
+        }
+        Ok(config)
+    }
 
     /// Coverage in parts per million, as the policies take it.
     #[must_use]
@@ -161,240 +253,14 @@ impl ShuffleConfig {
     }
 }
 
-/// The table as it is written: every key may be absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct RemapTableText {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kind: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    quantum: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interval: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    first_after: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alpha: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    coverage: Option<Share>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    links: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    interleave: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    arrange_unaccessed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    moves: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    block_size: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logical_size: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reserved: Option<Share>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ignore_window: Option<String>,
-}
-
-/// A share: `"90 %"`, or 0.9.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Share {
-    Text(String),
-    Number(f64),
-}
-
-impl TryFrom<RemapTableText> for ShuffleConfig {
-    type Error = ShuffleError;
-
-    fn try_from(text: RemapTableText) -> Result<Self, ShuffleError> {
-        let default = Self::default();
-        let kind =
-            named("kind", text.kind, RemapKind::from_name, &RemapKind::ALL.map(RemapKind::name))?;
-        let quantum = named(
-            "quantum",
-            text.quantum,
-            QuantumKind::from_name,
-            &QuantumKind::ALL.map(QuantumKind::name),
-        )?;
-        let moves = |name: &str| {
-            [MoveMode::Instant, MoveMode::Idle].into_iter().find(|mode| mode.name() == name)
-        };
-        let moves = named("moves", text.moves, moves, &["instant", "idle"])?;
-        let interval = interval(text.interval)?;
-        let first_after = duration("first_after", text.first_after)?;
-        let config = Self {
-            kind: kind.unwrap_or(default.kind),
-            quantum: quantum.unwrap_or(default.quantum),
-            interval,
-            first_after: first_after.or(interval).unwrap_or(DAY),
-            alpha: alpha(text.alpha)?.unwrap_or(default.alpha),
-            coverage: share("coverage", text.coverage.as_ref())?.unwrap_or(default.coverage),
-            links: text.links.unwrap_or(default.links),
-            interleave: text.interleave.unwrap_or(default.interleave),
-            arrange_unaccessed: text.arrange_unaccessed.unwrap_or(default.arrange_unaccessed),
-            moves: moves.unwrap_or(default.moves),
-            block_size: sectors("block_size", text.block_size)?.unwrap_or(default.block_size),
-            offset: sectors("offset", text.offset)?.unwrap_or(default.offset),
-            logical_size: sectors("logical_size", text.logical_size)?,
-            reserved: share("reserved", text.reserved.as_ref())?.unwrap_or(default.reserved),
-            ignore_window: window(text.ignore_window)?,
-        };
-        config.checked()
-    }
-}
-
-impl ShuffleConfig {
-    fn checked(self) -> Result<Self, ShuffleError> {
-        let refuse = |key, given: String, expected: &str| {
-            Err(ShuffleError::Value { key, given, expected: expected.to_owned() })
-        };
-        if self.block_size.0 == 0 {
-            return refuse("block_size", "0".to_owned(), "at least one sector, as \"8 KiB\"");
-        }
-        if self.interleave == 0 {
-            return refuse("interleave", "0".to_owned(), "1 for contiguous, or a larger step");
-        }
-        if self.arrange_unaccessed && self.coverage < 1.0 {
-            return refuse(
-                "arrange_unaccessed",
-                "true".to_owned(),
-                "false, or leave coverage at \"100 %\"",
-            );
-        }
-        Ok(self)
-    }
-}
-
-impl From<ShuffleConfig> for RemapTableText {
-    fn from(config: ShuffleConfig) -> Self {
-        let bytes = |sectors: SectorCount| format!("{} B", sectors.bytes());
-        Self {
-            kind: Some(config.kind.name().to_owned()),
-            quantum: Some(config.quantum.name().to_owned()),
-            interval: Some(config.interval.map_or_else(|| "once".to_owned(), duration_text)),
-            first_after: Some(duration_text(config.first_after)),
-            alpha: Some(config.alpha),
-            coverage: Some(Share::Number(config.coverage)),
-            links: Some(config.links),
-            interleave: Some(config.interleave),
-            arrange_unaccessed: Some(config.arrange_unaccessed),
-            moves: Some(config.moves.name().to_owned()),
-            block_size: Some(bytes(config.block_size)),
-            offset: Some(bytes(config.offset)),
-            logical_size: config.logical_size.map(bytes),
-            reserved: Some(Share::Number(config.reserved)),
-            ignore_window: config.ignore_window.map(|window| window.to_string()),
-        }
-    }
-}
-
-fn named<T>(
-    key: &'static str,
-    text: Option<String>,
-    find: impl Fn(&str) -> Option<T>,
-    names: &[&str],
-) -> Result<Option<T>, ShuffleError> {
-    let Some(given) = text else { return Ok(None) };
-    if let Some(found) = find(&given) {
-        return Ok(Some(found));
-    }
-    let expected = format!("one of {}", names.join(", "));
-    Err(ShuffleError::Value { key, given: format!("\"{given}\""), expected })
-}
-
-fn duration(key: &'static str, text: Option<String>) -> Result<Option<SimDuration>, ShuffleError> {
-    let Some(given) = text else { return Ok(None) };
-    match parse_duration(&given) {
-        Ok(duration) if duration > SimDuration::ZERO => Ok(Some(duration)),
-        _ => Err(ShuffleError::Value {
-            key,
-            given: format!("\"{given}\""),
-            expected: "a time above zero with a unit, as \"1 day\" or \"4 h\"".to_owned(),
-        }),
-    }
-}
-
-fn interval(text: Option<String>) -> Result<Option<SimDuration>, ShuffleError> {
-    if text.as_deref() == Some("once") {
-        return Ok(None);
-    }
-    Ok(duration("interval", text)?.or(Some(DAY)))
-}
-
-fn alpha(given: Option<f64>) -> Result<Option<f64>, ShuffleError> {
-    match given {
-        Some(alpha) if !(alpha > 0.0 && alpha <= 1.0) => Err(ShuffleError::Value {
-            key: "alpha",
-            given: alpha.to_string(),
-            expected: "a number above 0 and up to 1".to_owned(),
-        }),
-        given => Ok(given),
-    }
-}
-
-fn share(key: &'static str, given: Option<&Share>) -> Result<Option<f64>, ShuffleError> {
-    let (value, written) = match given {
-        None => return Ok(None),
-        Some(Share::Number(number)) => (Some(*number), number.to_string()),
-        Some(Share::Text(text)) => {
-            let percent = text.trim().strip_suffix('%');
-            let value = percent.and_then(|number| number.trim().parse::<f64>().ok());
-            (value.map(|percent| percent / 100.0), format!("\"{text}\""))
-        }
-    };
-    match value {
-        Some(share) if share > 0.0 && share <= 1.0 => Ok(Some(share)),
-        _ => Err(ShuffleError::Value {
-            key,
-            given: written,
-            expected: "a share above nothing and up to all, as \"90 %\" or 0.9".to_owned(),
-        }),
-    }
-}
-
-fn sectors(key: &'static str, text: Option<String>) -> Result<Option<SectorCount>, ShuffleError> {
-    let Some(given) = text else { return Ok(None) };
-    match parse_bytes(&given) {
-        Ok(bytes) if bytes % SECTOR_BYTES == 0 => Ok(Some(SectorCount(bytes / SECTOR_BYTES))),
-        _ => Err(ShuffleError::Value {
-            key,
-            given: format!("\"{given}\""),
-            expected: "a whole number of 512-byte sectors with a unit, as \"8 KiB\"".to_owned(),
-        }),
-    }
-}
-
-fn window(text: Option<String>) -> Result<Option<DailyWindow>, ShuffleError> {
-    let Some(given) = text else { return Ok(None) };
-    given.parse().map(Some).map_err(|_| ShuffleError::Value {
-        key: "ignore_window",
-        given: format!("\"{given}\""),
-        expected: "a part of the day, as \"03:00..06:00\"".to_owned(),
-    })
-}
-
-/// The shortest text that reads back as exactly this duration.
-fn duration_text(duration: SimDuration) -> String {
-    const UNITS: [(&str, u64); 6] = [
-        ("d", 86_400_000_000_000),
-        ("h", 3_600_000_000_000),
-        ("min", 60_000_000_000),
-        ("s", 1_000_000_000),
-        ("ms", 1_000_000),
-        ("us", 1_000),
-    ];
-    let fits = UNITS.iter().find(|(_, ns)| duration.0.is_multiple_of(*ns));
-    let (unit, ns) = fits.copied().unwrap_or(("ns", 1));
-    format!("{} {unit}", duration.0 / ns)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn parse(json: &str) -> Result<ShuffleConfig, String> {
-        serde_json::from_str(json).map_err(|error| error.to_string())
+        let value = serde_json::from_str(json).expect("it is JSON");
+        let mut table = Table::new("[remap]", value).expect("a table");
+        ShuffleConfig::read(&mut table).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -435,7 +301,7 @@ mod tests {
         let json = r#"{"kind": "reserved-copy", "quantum": "block", "interval": "90 min",
                        "first_after": "1500 us", "coverage": 0.6, "ignore_window": "23:00..01:30"}"#;
         let config = parse(json).expect("well formed");
-        let written = serde_json::to_string(&config).expect("plain values");
+        let written = ShuffleTable::resolved(&config).to_string();
         assert_eq!(parse(&written), Ok(config));
     }
 

@@ -30,7 +30,7 @@ mod remap;
 mod reserved;
 mod shuffler;
 
-pub use config::{MoveMode, RemapKind, ShuffleConfig};
+pub use config::{MoveMode, RemapKind, ShuffleConfig, ShuffleTable};
 pub use links::LinkTable;
 pub use moves::{MoveCost, MovePlan, MoveRequest, MoveStep, Place, plan_moves};
 pub use observation::{AGED_ONE, Aging, Observation};
@@ -44,16 +44,6 @@ pub use shuffler::{Rearrangement, ShuffleSetting, Shuffler};
 /// Why a shuffling configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShuffleError {
-    /// A key of the `[remap]` table whose value has the wrong form.
-    #[error("[remap]: {key} = {given} is not usable; write {expected}")]
-    Value {
-        /// The key.
-        key: &'static str,
-        /// What stood there.
-        given: String,
-        /// What may stand there.
-        expected: String,
-    },
     /// The device holds less than two quanta, so there is nothing to arrange.
     #[error(
         "[remap]: {sectors} sectors from sector {first_sector} on hold {quanta} quanta of \

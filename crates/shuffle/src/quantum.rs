@@ -45,12 +45,6 @@ impl QuantumKind {
         }
     }
 
-    /// The kind called `name`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Sectors in a quantum of this kind on a drive of `shape`: the mean physical unit rounded to
     /// the nearest whole number of blocks, and at least one block. Exactly half rounds up.
     ///

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_sim::AnyExperiment;
+use agewell_sim::Experiment;
 use agewell_sim::{Outcome, Places, run};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn synthetic(remap: &Value) -> Value {
 
 fn simulate(config: &Value) -> Outcome {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let experiment = AnyExperiment::from_value(config.clone()).expect("a well-formed experiment");
+    let experiment = Experiment::from_value(config.clone()).expect("a well-formed experiment");
     let places = Places { base: root, catalogue: &root.join("devices") };
     run(&experiment, places, &mut |_| true).expect("the run succeeds")
 }

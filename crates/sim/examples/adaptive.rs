@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agewell_core::{RandomStreams, Stream, chance, uniform_below};
-use agewell_sim::{AnyExperiment, Places, run};
+use agewell_sim::{Experiment, Places, run};
 use agewell_trace::record::{BlockBatch, BlockRow};
 use agewell_trace::write_requests;
 use serde_json::{Value, json};
@@ -403,7 +403,7 @@ fn points(half: &str, folder: &Path) -> Result<Vec<Point>, Failure> {
 fn cost(config: &Value, collect: &str) -> Option<f64> {
     let mut config = config.clone();
     config["layout"]["collect"] = json!(collect);
-    let experiment = AnyExperiment::from_value(config).ok()?;
+    let experiment = Experiment::from_value(config).ok()?;
     let catalogue = root().join("devices");
     let places = Places { base: Path::new("."), catalogue: &catalogue };
     match run(&experiment, places, &mut |_| true) {

@@ -26,6 +26,6 @@ mod updates;
 mod workload;
 mod zones;
 
-pub use config::BlockExperiment;
+pub use config::{LayoutExperiment, WorkloadTable};
 pub(crate) use run::run;
 pub(crate) use series::{LogSeries, ThroughputSeries};

@@ -1,6 +1,6 @@
 //! Simulation: the only crate that joins workloads, caches, layouts, remapping, queues and devices.
 //!
-//! [`AnyExperiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
+//! [`Experiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
 //! The event loop is in [`replay`], what it counts in [`metrics`].
 
 pub mod block_host;
@@ -20,4 +20,4 @@ pub mod synthetic;
 
 pub use error::RunError;
 pub use load::OfferedLoad;
-pub use run::{AnyExperiment, Outcome, Places, load_device, require_writes_anywhere, run};
+pub use run::{Experiment, Outcome, Places, load_device, require_writes_anywhere, run};

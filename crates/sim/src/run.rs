@@ -14,10 +14,10 @@ use agewell_trace::record::{BlockBatch, TIME_MISSING, flag};
 use agewell_trace::write_requests;
 use serde_json::{Value, json};
 
-use crate::block_host::{self, BlockExperiment, LogSeries, ThroughputSeries};
+use crate::block_host::{self, LayoutExperiment, LogSeries, ThroughputSeries};
 use crate::config::{
-    BeyondCapacity, ConfigError, DISKS_MAX, DeviceChoice, Experiment, RemapSetup, Replay, Workload,
-    resolve_path,
+    BeyondCapacity, ConfigError, DISKS_MAX, DeviceChoice, ExperimentKind, RemapSetup, Replay,
+    RequestExperiment, Workload, resolve_path,
 };
 use crate::error::RunError;
 use crate::load::{Remedy, overload};
@@ -111,36 +111,39 @@ impl Outcome {
 /// If a file is missing, damaged or inconsistent, a request does not fit the device, or a number
 /// that the experiment leads to does not fit 64 bits.
 pub fn run(
-    experiment: &AnyExperiment,
+    experiment: &Experiment,
     places: Places,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Outcome, RunError> {
     let run = || match experiment {
-        AnyExperiment::Blocks(experiment) => run_blocks(experiment, places, progress),
-        AnyExperiment::Files(experiment) => block_host::run(experiment, places, progress),
+        Experiment::Requests(experiment) => run_requests(experiment, places, progress),
+        Experiment::Layout(experiment) => block_host::run(experiment, places, progress),
     };
     within_64_bits(run).unwrap_or_else(|overflow| Err(RunError::Input(overflow.to_string())))
 }
 
-/// An experiment, by the layers that it has.
+/// An experiment, by what its requests are.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AnyExperiment {
+pub enum Experiment {
     /// Block requests through remapping and queue.
-    Blocks(Experiment),
+    Requests(RequestExperiment),
     /// File requests through the host into a layout.
-    Files(BlockExperiment),
+    Layout(LayoutExperiment),
 }
 
-impl AnyExperiment {
-    /// An experiment from `value` (the TOML file as JSON): with a table `[layout]` it is one of file requests.
+impl Experiment {
+    /// An experiment from `value` (the TOML file as JSON).
     ///
     /// # Errors
     /// Names the table and key.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
-        if BlockExperiment::is_asked_for(&value) {
-            BlockExperiment::from_value(value).map(AnyExperiment::Files)
-        } else {
-            Experiment::from_value(value).map(AnyExperiment::Blocks)
+        match ExperimentKind::of(&value)? {
+            ExperimentKind::Requests => RequestExperiment::from_value(value).map(Self::Requests),
+            ExperimentKind::Layout => LayoutExperiment::from_value(value).map(Self::Layout),
+            ExperimentKind::FileSystem => Err(ConfigError(
+                "experiment: a file system that ages is run by `agewell run`, and by nobody here"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -148,14 +151,23 @@ impl AnyExperiment {
     #[must_use]
     pub fn resolved(&self) -> Value {
         match self {
-            AnyExperiment::Blocks(experiment) => experiment.resolved(),
-            AnyExperiment::Files(experiment) => experiment.resolved(),
+            Self::Requests(experiment) => experiment.resolved(),
+            Self::Layout(experiment) => experiment.resolved(),
+        }
+    }
+
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> ExperimentKind {
+        match self {
+            Self::Requests(_) => ExperimentKind::Requests,
+            Self::Layout(_) => ExperimentKind::Layout,
         }
     }
 }
 
-fn run_blocks(
-    experiment: &Experiment,
+fn run_requests(
+    experiment: &RequestExperiment,
     places: Places,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Outcome, RunError> {
@@ -178,8 +190,8 @@ fn run_blocks(
     };
     let plan = LanePlan { experiment, model: &model, shape, midnight_offset_ns };
     let mut lanes = vec![Lane::new(&plan, &experiment.remap)];
-    let identity = RemapSetup::identity();
-    if experiment.run.baseline {
+    let identity = RemapSetup::default();
+    if experiment.run.has_baseline() {
         lanes.push(Lane::new(&plan, &identity));
     }
     let mut intake = Intake::new(experiment, &model);
@@ -228,11 +240,6 @@ pub fn require_writes_anywhere(device: &impl Device, what: &str) -> Result<(), R
     }
 }
 
-/// The model of a device by its catalogue name or the path of its file.
-pub(crate) fn load_model(name: &str, places: Places) -> Result<DeviceModel, RunError> {
-    Ok(DeviceModel::new(&load_named(name, places)?))
-}
-
 fn load_named(name: &str, places: Places) -> Result<DeviceParameters, RunError> {
     let beside = resolve_path(places.base, name);
     let found = if beside.is_file() {
@@ -253,9 +260,9 @@ pub fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParame
         DeviceChoice::Simple(simple) => Ok(DeviceParameters {
             name: "simple".into(),
             title: "a disk of access time and bandwidth".into(),
-            capacity_sectors: simple.capacity_bytes / SECTOR_BYTES,
+            capacity_sectors: simple.capacity()? / SECTOR_BYTES,
             kind: DeviceKind::Simple(SimpleParameters {
-                access_time_ns: simple.access_time.0,
+                access_time_ns: simple.only_access_time()?.0,
                 bandwidth_bytes_per_s: simple.bandwidth_bytes_per_s,
             }),
             sources: BTreeMap::new(),
@@ -268,7 +275,7 @@ pub fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParame
     }
 }
 
-fn midnight_offset(experiment: &Experiment, source: &Source) -> Result<u64, RunError> {
+fn midnight_offset(experiment: &RequestExperiment, source: &Source) -> Result<u64, RunError> {
     match source.start_wall_ns() {
         Some(wall_ns) => Ok(wall_ns.rem_euclid(DAY_NS as i64) as u64),
         None if needs_time_of_day(experiment) => Err(RunError::Input(
@@ -280,11 +287,11 @@ fn midnight_offset(experiment: &Experiment, source: &Source) -> Result<u64, RunE
     }
 }
 
-fn needs_time_of_day(experiment: &Experiment) -> bool {
+fn needs_time_of_day(experiment: &RequestExperiment) -> bool {
     !experiment.run.exclude_daily.is_empty() || experiment.remap.shuffle.ignore_window.is_some()
 }
 
-fn accounting(experiment: &Experiment, midnight_offset_ns: u64) -> Accounting {
+fn accounting(experiment: &RequestExperiment, midnight_offset_ns: u64) -> Accounting {
     let from = if experiment.run.after_first_rearrangement {
         experiment.remap.first_rearrangement().unwrap_or(SimTime::ZERO)
     } else {
@@ -319,9 +326,9 @@ struct Intake {
 }
 
 impl Intake {
-    fn new(experiment: &Experiment, device: &DeviceModel) -> Self {
+    fn new(experiment: &RequestExperiment, device: &DeviceModel) -> Self {
         let beyond = match &experiment.workload {
-            Workload::Trace(trace) => trace.beyond_capacity,
+            Workload::Trace(trace) => trace.replay.beyond_capacity,
             Workload::Poisson(_) => BeyondCapacity::Error,
         };
         Self {
@@ -441,7 +448,7 @@ impl Intake {
 
 /// What every lane is built from.
 struct LanePlan<'a> {
-    experiment: &'a Experiment,
+    experiment: &'a RequestExperiment,
     model: &'a DeviceModel,
     shape: DriveShape,
     midnight_offset_ns: u64,
@@ -501,7 +508,7 @@ impl<'a> Lane<'a> {
 
     fn is_closed(&self) -> bool {
         let workload = &self.plan.experiment.workload;
-        matches!(workload, Workload::Trace(trace) if trace.replay == Replay::Closed)
+        matches!(workload, Workload::Trace(trace) if trace.replay.replay == Replay::Closed)
     }
 
     /// When a request is issued by a host that waits: see [`Replay::Closed`].
@@ -567,7 +574,7 @@ impl<'a> Lane<'a> {
 }
 
 fn finish(
-    experiment: &Experiment,
+    experiment: &RequestExperiment,
     places: Places,
     source: &Source,
     intake: &Intake,
@@ -599,6 +606,7 @@ fn finish(
     }
     let document = json!({
         "schema_version": SCHEMA_VERSION,
+        "kind": ExperimentKind::Requests.name(),
         "agewell_version": env!("CARGO_PKG_VERSION"),
         "config": experiment.resolved(),
         "seed": experiment.run.seed,
@@ -616,7 +624,7 @@ fn finish(
 fn remedy(workload: &Workload, intake: &Intake) -> Option<Remedy> {
     match workload {
         Workload::Poisson(_) => Some(Remedy::LowerRate),
-        Workload::Trace(trace) if trace.replay == Replay::Closed => None,
+        Workload::Trace(trace) if trace.replay.replay == Replay::Closed => None,
         Workload::Trace(_) => {
             Some(Remedy::SlowerTrace { has_completions: intake.without_completion == 0 })
         }
@@ -624,9 +632,9 @@ fn remedy(workload: &Workload, intake: &Intake) -> Option<Remedy> {
 }
 
 /// The trace and the device file that the result depends on, as the experiment names them.
-fn input_files(experiment: &Experiment) -> (Option<&str>, Option<&str>) {
+fn input_files(experiment: &RequestExperiment) -> (Option<&str>, Option<&str>) {
     let trace = match &experiment.workload {
-        Workload::Trace(trace) if trace.path != "-" => Some(trace.path.as_str()),
+        Workload::Trace(trace) if trace.file.path != "-" => Some(trace.file.path.as_str()),
         _ => None,
     };
     let device = match &experiment.device {

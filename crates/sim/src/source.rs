@@ -44,10 +44,10 @@ impl Source {
     }
 
     fn open_trace(workload: &TraceWorkload, base: &Path) -> Result<Self, RunError> {
-        let format = workload.format.as_deref().map(Format::from_name).transpose()?;
-        let options = ReadOptions { format, skip_bad: workload.skip_bad };
-        let filters = FilterPipe::parse(&workload.filters)?;
-        let trace = open_block_trace(&resolve_path(base, &workload.path), &options)?;
+        let format = workload.file.format.as_deref().map(Format::from_name).transpose()?;
+        let options = ReadOptions { format, skip_bad: workload.file.skip_bad };
+        let filters = FilterPipe::parse(&workload.file.filters)?;
+        let trace = open_block_trace(&resolve_path(base, &workload.file.path), &options)?;
         Ok(Source::Trace { trace: Box::new(trace), filters: Box::new(filters) })
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use agewell_sim::AnyExperiment;
+use agewell_sim::Experiment;
 use agewell_sim::{Outcome, Places, RunError, run};
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ fn simple_device() -> Value {
 }
 
 fn simulate(directory: &Path, config: &Value) -> Result<Outcome, RunError> {
-    let experiment = AnyExperiment::from_value(config.clone())?;
-    let again = AnyExperiment::from_value(experiment.resolved())?;
+    let experiment = Experiment::from_value(config.clone())?;
+    let again = Experiment::from_value(experiment.resolved())?;
     assert_eq!(again, experiment, "the resolved configuration is the experiment");
     run(&experiment, Places { base: directory, catalogue: directory }, &mut |_| true)
 }
@@ -184,7 +184,7 @@ fn mistakes_in_the_configuration_are_one_helpful_line() {
     let wrong = |table: &str, value: Value| {
         let mut config = arrivals_config();
         config[table] = value;
-        AnyExperiment::from_value(config).unwrap_err().to_string()
+        Experiment::from_value(config).unwrap_err().to_string()
     };
     assert_eq!(
         wrong("queue", json!({ "dicipline": "fcfs" })),
@@ -202,7 +202,7 @@ fn mistakes_in_the_configuration_are_one_helpful_line() {
 #[test]
 fn a_run_stops_when_asked_to() {
     let directory = directory_with("arrivals.trace", ARRIVALS);
-    let experiment = AnyExperiment::from_value(arrivals_config()).unwrap();
+    let experiment = Experiment::from_value(arrivals_config()).unwrap();
     let places = Places { base: directory.path(), catalogue: directory.path() };
     assert!(matches!(run(&experiment, places, &mut |_| false), Err(RunError::Interrupted)));
 }

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_sim::{AnyExperiment, Places, run};
+use agewell_sim::{Experiment, Places, run};
 use serde_json::{Value, json};
 
 mod layout_tables;
@@ -147,7 +147,7 @@ const RAN: &str = "it ran";
 fn child() {
     let (Ok(config), Ok(folder)) = (std::env::var(CONFIG), std::env::var(FOLDER)) else { return };
     let config = serde_json::from_str(&config).expect("the parent wrote it");
-    let Ok(experiment) = AnyExperiment::from_value(config) else { return };
+    let Ok(experiment) = Experiment::from_value(config) else { return };
     let catalogue = catalogue();
     let mut told = 0;
     let places = Places { base: Path::new(&folder), catalogue: &catalogue };
@@ -226,7 +226,7 @@ fn folder() -> tempfile::TempDir {
 
 /// The documents of `bases` with every default filled in.
 fn resolved() -> Vec<Value> {
-    let read = |base| AnyExperiment::from_value(base).map(|experiment| experiment.resolved());
+    let read = |base| Experiment::from_value(base).map(|experiment| experiment.resolved());
     let all = bases().into_iter().map(|base| (base.clone(), read(base)));
     all.map(|(base, read)| read.unwrap_or_else(|why| panic!("{base}: {why}"))).collect()
 }

@@ -4,7 +4,7 @@ mod layout_tables;
 
 use std::path::Path;
 
-use agewell_sim::{AnyExperiment, Outcome, Places, run};
+use agewell_sim::{Experiment, Outcome, Places, run};
 use agewell_trace::record::BlockBatch;
 use agewell_trace::{ReadOptions, open_block_trace};
 use layout_tables::layouts;
@@ -34,7 +34,7 @@ fn devices() -> Vec<Value> {
     ]
 }
 
-fn experiment(layout: &Value, workload: &Value, device: &Value) -> AnyExperiment {
+fn experiment(layout: &Value, workload: &Value, device: &Value) -> Experiment {
     let value = json!({
         "workload": workload,
         "host": { "client_cache": "1 MB", "server_cache": "2 MB", "sync_every": 16 },
@@ -42,10 +42,10 @@ fn experiment(layout: &Value, workload: &Value, device: &Value) -> AnyExperiment
         "device": device,
         "run": { "record": true, "lower_bound": false },
     });
-    AnyExperiment::from_value(value).expect("the experiment is well formed")
+    Experiment::from_value(value).expect("the experiment is well formed")
 }
 
-fn finished(experiment: &AnyExperiment) -> Outcome {
+fn finished(experiment: &Experiment) -> Outcome {
     let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
     let places = Places { base: Path::new("."), catalogue };
     run(experiment, places, &mut |_| true).expect("the run ends")
@@ -133,7 +133,7 @@ fn the_same_operations_give_the_same_requests_byte_for_byte() {
 fn a_result_says_its_configuration_in_full() {
     for layout in layouts() {
         let asked = experiment(&layout, &workloads()[0], &devices()[0]);
-        let again = AnyExperiment::from_value(asked.resolved()).expect("what was resolved is read");
+        let again = Experiment::from_value(asked.resolved()).expect("what was resolved is read");
         assert_eq!(asked, again, "{layout}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agewell_sim::{AnyExperiment, Outcome, Places, RunError, run};
+use agewell_sim::{Experiment, Outcome, Places, RunError, run};
 use serde_json::{Value, json};
 
 /// A host-managed drive of 64 zones of 1 MiB, the first two of which are written anywhere.
@@ -40,7 +40,7 @@ fn finished(layout: &Value, read: &str) -> Result<Outcome, RunError> {
         "device": { "model": path },
         "run": { "record": true, "lower_bound": false },
     });
-    let experiment = AnyExperiment::from_value(value)?;
+    let experiment = Experiment::from_value(value)?;
     let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
     run(&experiment, Places { base: Path::new("."), catalogue }, &mut |_| true)
 }

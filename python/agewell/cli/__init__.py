@@ -43,6 +43,7 @@ COMMANDS = {
     "compare": "Every layout on the same workloads and disks.",
     "advise": "What to choose for a workload and a disk.",
     "reproduce": "Compute published figures again, beside the paper's.",
+    "schema": "What an experiment may say, as a JSON Schema.",
     "devices": "List, show and import devices.",
     "validate": "Hold a device model against measured traces.",
     "trace": "Look into block traces and make traces from traces.",

@@ -47,6 +47,14 @@ class Experiment:
     base: Path
 
 
+def schema() -> dict[str, Any]:
+    """What an experiment may say, as a JSON Schema."""
+    from agewell import _agewell
+
+    document: dict[str, Any] = json.loads(_agewell.configuration_reference())["schema"]
+    return document
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file.
 

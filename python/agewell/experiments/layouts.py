@@ -20,6 +20,10 @@ SHARED_HOST: Mapping[str, Any] = {"buffer_size": "256 KiB"}
 """What the host is told unless the workload's file says otherwise. A write buffer of a segment, as
 in Matthews 1999, §5.2.2, would depend on the layout; this is the segment of §5.4 in bytes."""
 
+FULL: Mapping[str, Any] = {"minfree_pct": 0, "bytes_per_inode": 4096}
+"""The Fast File System keeps nothing back, so that every layout is as full as the experiment asks;
+an inode for each 4 KB as in Seltzer et al. 1995."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedLayout:
@@ -76,27 +80,39 @@ LAYOUTS: tuple[NamedLayout, ...] = (
     NamedLayout(
         "ffs",
         "the Fast File System of 4.4BSD, its metadata left out as the logs' are",
-        {"kind": "ffs", "metadata": False},
+        {"kind": "ffs", "metadata": False, **FULL},
     ),
     NamedLayout(
         "ffs-realloc",
         "the same, blocks gathered into free clusters before they are written",
-        {"kind": "ffs+realloc", "metadata": False},
+        {"kind": "ffs+realloc", "metadata": False, **FULL},
     ),
     NamedLayout(
         "ffs-metadata",
         "the Fast File System with its metadata, as it is",
-        {"kind": "ffs", "metadata": True},
+        {"kind": "ffs", "metadata": True, **FULL},
     ),
     NamedLayout(
         "journal-metadata",
         "a journal of metadata at the start of the disk, before ffs-metadata",
-        {"kind": "write-ahead", "inner": "ffs", "journal": "metadata", "metadata": True},
+        {
+            "kind": "write-ahead",
+            "inner": "ffs",
+            "journal": "metadata",
+            "metadata": True,
+            **FULL,
+        },
     ),
     NamedLayout(
         "journal-full",
         "a journal of all data at the start of the disk, before ffs",
-        {"kind": "write-ahead", "inner": "ffs", "journal": "full", "metadata": False},
+        {
+            "kind": "write-ahead",
+            "inner": "ffs",
+            "journal": "full",
+            "metadata": False,
+            **FULL,
+        },
     ),
     NamedLayout(
         "journal-own-disk",
@@ -107,6 +123,7 @@ LAYOUTS: tuple[NamedLayout, ...] = (
             "journal": "full",
             "journal_place": "own-disk",
             "metadata": False,
+            **FULL,
         },
     ),
     NamedLayout(

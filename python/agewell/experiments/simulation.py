@@ -90,14 +90,19 @@ class Result:
         return config
 
     @property
-    def is_of_a_log(self) -> bool:
-        """Whether a log-structured layout was simulated."""
-        return _is_of_a_log(self.document)
+    def kind(self) -> str:
+        """Which kind of experiment it is of: `requests`, `layout` or `file-system`."""
+        return _kind(self.document)
 
     @property
-    def is_of_files(self) -> bool:
+    def is_of_a_layout(self) -> bool:
+        """Whether file requests went through a host into a layout of blocks."""
+        return self.kind == "layout"
+
+    @property
+    def is_of_a_file_system(self) -> bool:
         """Whether a file system was aged and measured."""
-        return "score" in self.document
+        return self.kind == "file-system"
 
     @classmethod
     def read(cls, directory: Path | str) -> Result:
@@ -118,7 +123,7 @@ class Result:
             document,
             _read_table(folder / _series_file(document)),
             _read_table(folder / HISTOGRAMS_FILE)
-            if _has_histograms(document)
+            if _kind(document) == "requests"
             else _no_histograms(),
             folder,
         )
@@ -229,21 +234,21 @@ def _request(experiment: Experiment) -> str:
     return text
 
 
-def _is_of_a_log(document: Mapping[str, Any]) -> bool:
-    return "score" not in document and not _has_histograms(document)
+def _kind(document: Mapping[str, Any]) -> str:
+    """The kind that a result says; older ones do not, and are told by their tables."""
+    if isinstance(kind := document.get("kind"), str):
+        return kind
+    config = document.get("config")
+    if not (isinstance(config, dict) and "layout" in config):
+        return "requests"
+    return "file-system" if "score" in document else "layout"
 
 
 def _series_file(document: Mapping[str, Any]) -> str:
-    """Only a log has costs by interval; a file system that ages has a series of its own."""
-    config = document.get("config")
-    layout = config.get("layout") if isinstance(config, dict) else None
-    is_log = not isinstance(layout, dict) or layout.get("kind") == "lfs"
-    return SERIES_FILE if is_log or not _is_of_a_log(document) else THROUGHPUT_FILE
-
-
-def _has_histograms(document: Mapping[str, Any]) -> bool:
-    config = document.get("config")
-    return not (isinstance(config, dict) and "layout" in config)
+    """Of layouts only a log has costs by interval."""
+    if _kind(document) != "layout":
+        return SERIES_FILE
+    return SERIES_FILE if document["config"]["layout"]["kind"] == "lfs" else THROUGHPUT_FILE
 
 
 def _no_histograms() -> pa.Table:

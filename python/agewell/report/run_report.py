@@ -146,9 +146,9 @@ def _run_section(result: Result, name: str, prefix: str, identifier: str) -> Sec
 
 def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     """The runs in one table, and their distributions or costs in one picture each."""
-    if any(result.is_of_files for result in results):
+    if any(result.is_of_a_file_system for result in results):
         return _files_overview(results, names)
-    if any(result.is_of_a_log for result in results):
+    if any(result.is_of_a_layout for result in results):
         return _log_overview(results, names)
     lanes = [
         Lane(result, "run", name, emphasis=True)
@@ -171,7 +171,7 @@ def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
 def _files_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     """The runs in one table; the layouts of those that are of file systems."""
     files = [
-        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_files
+        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_a_file_system
     ]
     aged, labels = [result for result, _ in files], [name for _, name in files]
     return Section(
@@ -188,7 +188,7 @@ def _files_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
 def _log_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     """The runs in one table; costs and times of those that are of logs."""
     logs = [
-        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_a_log
+        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_a_layout
     ]
     log_results, log_names = [result for result, _ in logs], [name for _, name in logs]
     return Section(
@@ -214,8 +214,8 @@ def comparison(
     Runs of logs, and of file systems, stand side by side, with the change against the first; other
     runs before and after.
     """
-    of_requests = any(not (result.is_of_a_log or result.is_of_files) for result in results)
-    if of_requests or len({result.is_of_files for result in results}) > 1:
+    of_requests = any(not (result.is_of_a_layout or result.is_of_a_file_system) for result in results)
+    if of_requests or len({result.is_of_a_file_system for result in results}) > 1:
         return COMPARISON_COLUMNS, comparison_rows(results, names)
     first = with_mechanisms(results[0].metrics)
     rows = []
@@ -325,9 +325,9 @@ def _highlights(result: Result) -> list[Highlight]:
 
 
 def _headlines(result: Result) -> Sequence[str]:
-    if result.is_of_files:
+    if result.is_of_a_file_system:
         return FILES_HEADLINES
-    return LOG_HEADLINES if result.is_of_a_log else HEADLINES
+    return LOG_HEADLINES if result.is_of_a_layout else HEADLINES
 
 
 def _metrics_table(result: Result) -> PageTable:
@@ -386,9 +386,9 @@ def _device(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     config = result.config
-    if result.is_of_a_log:
+    if result.is_of_a_layout:
         return _log_subtitle(config)
-    if result.is_of_files:
+    if result.is_of_a_file_system:
         return f"{config['layout']['kind']}, aged by {_workload(result)}"
     remap = config["remap"]["kind"]
     words = [f"queue {config['queue']['discipline']}"]
@@ -436,9 +436,9 @@ def _files_sentence(result: Result) -> str:
 
 
 def _sentence(result: Result) -> str:
-    if result.is_of_files:
+    if result.is_of_a_file_system:
         return _files_sentence(result)
-    if result.is_of_a_log:
+    if result.is_of_a_layout:
         return _log_sentence(result)
     disks = result.document.get("disks", 1)
     where = _device(result) if disks == 1 else f"{disks} disks of type {_device(result)}"

@@ -118,6 +118,14 @@ def _collected(metrics: Mapping[str, Any]) -> int:
 KIB = 1024
 MAXIMUM_MB_PER_S = 2.2
 """The most that the bus of the paper's machine gives (§2.1)."""
+LOG = {
+    "kind": "lfs",
+    "size": "1000 MiB",
+    "segment_size": "1 MiB",
+    "victim": "cost-age",
+    "collect": "clean",
+}
+"""The log of 4.4BSD (§2.3): segments of a megabyte, cleaned by cost and age."""
 Rates = Mapping[str, Mapping[int, float]]
 """Values by file system and size of file, KiB."""
 
@@ -125,7 +133,7 @@ Rates = Mapping[str, Mapping[int, float]]
 def _measured(context: Context, figure: str, metric: str) -> dict[str, dict[int, float]]:
     """One metric of the sequential benchmark on both file systems."""
     experiment = read_toml(context.experiment(figure))
-    log = {**experiment, "layout": {"kind": "lfs", "size": "1000 MiB"}}
+    log = {**experiment, "layout": LOG}
     found: dict[str, dict[int, float]] = {}
     for name, tables in (("ffs", experiment), ("lfs", log)):
         run = context.run_many(tables, {(name,): {}})[name,]

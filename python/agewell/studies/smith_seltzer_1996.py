@@ -23,6 +23,7 @@ from agewell.values.plot import Curve, Plot
 
 PAPER = "smith-seltzer-1996"
 POLICIES = {"ffs": "FFS", "realloc": "FFS + realloc"}
+KINDS = {"ffs": "ffs", "realloc": "ffs+realloc"}
 """The two allocators: keys of our values, and what the paper's legends say."""
 
 Run = Mapping[str, Any]
@@ -48,7 +49,7 @@ def age(context: Context, figure: str) -> dict[str, Run]:
     """Run the experiment of a figure under both allocators."""
     experiment = read_toml(context.experiment(figure))
     cases: dict[Label, Mapping[str, Any]] = {
-        (name,): {"layout.realloc": name == "realloc"} for name in POLICIES
+        (name,): {"layout.kind": KINDS[name]} for name in POLICIES
     }
     found = context.run_many(experiment, cases)
     return {str(label[0]): run for label, run in found.items()}
@@ -174,7 +175,7 @@ def figure_02(context: Context) -> FigureResult:
 def _ends(context: Context, figure: str) -> dict[str, list[float]]:
     """The score on the last day under both allocators, with each seed."""
     cases: dict[Label, Mapping[str, Any]] = {
-        (name, seed): {"layout.realloc": name == "realloc", "run.seed": seed}
+        (name, seed): {"layout.kind": KINDS[name], "run.seed": seed}
         for name in POLICIES
         for seed in SEEDS
     }

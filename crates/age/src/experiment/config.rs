@@ -1,14 +1,74 @@
 //! The tables of an experiment, read strictly, every default visible in what it resolves to.
 
-use agewell_core::{SimDuration, parse_bytes, unknown_key_message};
-use agewell_sim::block_host::BlockExperiment;
-use agewell_sim::config::{ConfigError, DeviceChoice, Table};
+use agewell_config::{
+    Form, Keyed, KindOfTable, TableOfKeys, choice, count, flag, keys, list, size, text, time, whole,
+};
+use agewell_core::SimDuration;
+use agewell_sim::Experiment as Simulated;
+use agewell_sim::block_host::LayoutExperiment;
+use agewell_sim::config::{
+    ConfigError, DeviceChoice, ExperimentKind, RequestExperiment, Table, Tables, device, read_table,
+};
 use agewell_sim::file_host::HostSetup;
 use serde_json::{Map, Value, json};
 
 use crate::benchmark::{FILE_SIZES_KIB, SEQUENTIAL_BYTES};
 use crate::simulated_layout::LayoutSetup;
 use crate::workload::smith_1996::Smith1996Parameters;
+
+/// Any experiment that `agewell run` runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Experiment {
+    /// Requests on a disk, or through a layout.
+    Simulated(Box<Simulated>),
+    /// A file system that ages, and is then measured.
+    FileSystem(Box<AgingExperiment>),
+}
+
+impl Experiment {
+    /// Reads an experiment (the TOML file as JSON).
+    ///
+    /// # Errors
+    /// Names the table and key.
+    pub fn from_value(value: Value) -> Result<Self, ConfigError> {
+        match ExperimentKind::of(&value)? {
+            ExperimentKind::FileSystem => {
+                AgingExperiment::from_value(value).map(Box::new).map(Self::FileSystem)
+            }
+            ExperimentKind::Requests | ExperimentKind::Layout => {
+                Simulated::from_value(value).map(Box::new).map(Self::Simulated)
+            }
+        }
+    }
+
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> ExperimentKind {
+        match self {
+            Self::Simulated(experiment) => experiment.kind(),
+            Self::FileSystem(_) => ExperimentKind::FileSystem,
+        }
+    }
+
+    /// The experiment with every default filled in; reading it again gives the same experiment.
+    #[must_use]
+    pub fn resolved(&self) -> Value {
+        match self {
+            Self::Simulated(experiment) => experiment.resolved(),
+            Self::FileSystem(experiment) => experiment.resolved(),
+        }
+    }
+
+    /// The tables of every kind of experiment.
+    #[must_use]
+    pub fn tables() -> [(ExperimentKind, Vec<TableOfKeys>); 3] {
+        [
+            (ExperimentKind::Requests, RequestExperiment::tables()),
+            (ExperimentKind::Layout, LayoutExperiment::tables()),
+            (ExperimentKind::FileSystem, AgingExperiment::tables()),
+        ]
+    }
+}
 
 /// What a file system is aged by.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,23 +81,54 @@ pub enum WorkloadChoice {
     Smith1996(Box<Smith1996Parameters>),
 }
 
-/// What is measured on the aged file system beside its layout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measure {
-    /// Sizes of file of the sequential benchmark, bytes.
-    pub sequential: Vec<u64>,
-    /// Bytes written and read for each size.
-    pub sequential_bytes: u64,
-    /// Files of a directory.
-    pub files_per_directory: u32,
-    /// Whether each file is synced once written.
-    pub sync_each: bool,
-    /// Files modified so shortly before the end are read and overwritten.
-    pub hot: Option<SimDuration>,
-    /// Whether the device itself is read and written.
-    pub raw: bool,
-    /// Times that each benchmark is run.
-    pub repetitions: u32,
+/// The sizes of the sequential benchmark as a key has them.
+#[derive(Debug, Clone, Copy)]
+struct SizesForm;
+
+impl Form for SizesForm {
+    type Value = Vec<u64>;
+
+    fn read(&self, given: &Value) -> Result<Vec<u64>, String> {
+        if given == "default" {
+            return Ok(FILE_SIZES_KIB.iter().map(|kib| kib << 10).collect());
+        }
+        list(size()).read(given).ok().filter(|sizes| !sizes.contains(&0)).ok_or_else(|| {
+            ": must be \"default\" or a list of sizes with units, such as [\"16 KiB\"]".to_owned()
+        })
+    }
+
+    fn write(&self, value: &Vec<u64>) -> Value {
+        list(size()).write(value)
+    }
+
+    fn describe(&self) -> String {
+        "list of sizes, or `\"default\"`: 30 from 1 KiB to 32 MiB".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        json!({"anyOf": [list(size()).schema(), {"const": "default"}]})
+    }
+}
+
+keys! {
+    /// What is measured on the aged file system beside its layout.
+    pub struct Measure {
+        /// sizes of file to be created, read and overwritten
+        sequential: Vec<u64> = "sequential" SizesForm.or(Vec::new());
+        /// bytes of all files of one size
+        sequential_bytes: u64 = "sequential_size" size().or(SEQUENTIAL_BYTES);
+        /// files of a directory
+        files_per_directory: u32 = "files_per_directory" count().or(25);
+        /// sync each file once it is written
+        sync_each: bool = "sync_each" flag().or(false);
+        /// read and overwrite the files modified so shortly before the end of the last day that was
+        /// replayed: `"30 d"`
+        hot: Option<SimDuration> = "hot" time().optional();
+        /// read and write the device itself
+        raw: bool = "raw" flag().or(false);
+        /// of each; they differ in where the platter stands
+        repetitions: u32 = "repetitions" count().to(1000).or(1);
+    }
 }
 
 /// An experiment on a file system that ages.
@@ -59,37 +150,29 @@ pub struct AgingExperiment {
     pub days: Option<u64>,
 }
 
-impl AgingExperiment {
-    /// Whether `value` describes an experiment of this kind.
-    #[must_use]
-    pub fn is_asked_for(value: &Value) -> bool {
-        let kind = |place: &str| value.pointer(place).and_then(Value::as_str).unwrap_or_default();
-        // A layout of blocks may be one of these file systems, too.
-        let is_of_blocks = BlockExperiment::is_workload(kind("/workload/kind"));
-        value.get("measure").is_some()
-            || LayoutSetup::is_only_here(kind("/layout/kind")) && !is_of_blocks
+keys! {
+    /// Options of the run as a whole.
+    struct AgingRun {
+        /// of the workload and of benchmarks
+        seed: u64 = "seed" whole().or(1);
+        /// days of the workload that are replayed
+        days: Option<u64> = "days" whole().from(1).or_else("all");
     }
+}
 
+impl AgingExperiment {
     /// Reads an experiment (the TOML file as JSON).
     ///
     /// # Errors
     /// Names the table and key.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
-        let Value::Object(mut tables) = value else {
-            return Err(ConfigError("an experiment is a set of tables".to_owned()));
-        };
-        let mut take =
-            |name: &str| tables.remove(name).unwrap_or_else(|| Value::Object(Map::new()));
-        let (run, layout, host) = (take("run"), take("layout"), take("host"));
-        let (workload, measure, device) = (take("workload"), take("measure"), take("device"));
-        if let Some(stranger) = tables.keys().next() {
-            let known = ["workload", "layout", "device", "host", "measure", "run"];
-            return Err(ConfigError(unknown_key_message("experiment", stranger, &known)));
-        }
-        let (seed, days) = read_run(run)?;
-        let layout = LayoutSetup::read(layout)?;
-        let host = HostSetup::read(host, layout.block_bytes())?;
-        let measure = Measure::read(measure)?;
+        let known = ["workload", "layout", "device", "host", "measure", "run"];
+        let mut tables = Tables::of(value, &known)?;
+        let AgingRun { seed, days } = read_table::<AgingRun>("[run]", tables.take("run"))?;
+        let layout = LayoutSetup::read(tables.take("layout"))?;
+        let host = HostSetup::read(tables.take("host"), layout.block_bytes())?;
+        let measure = read_measure(tables.take("measure"))?;
+        let device = tables.take("device");
         let has_device = device.as_object().is_some_and(|table| !table.is_empty());
         let device = if has_device { Some(DeviceChoice::read(device)?) } else { None };
         if device.is_none() && measure.needs_device() {
@@ -97,7 +180,7 @@ impl AgingExperiment {
                 "[device]: 'model' is missing; [measure] runs benchmarks on it".to_owned(),
             ));
         }
-        let workload = read_workload(workload)?;
+        let workload = WorkloadChoice::read(tables.take("workload"))?;
         Ok(Self { workload, layout, device, host, measure, seed, days })
     }
 
@@ -105,126 +188,136 @@ impl AgingExperiment {
     #[must_use]
     pub fn resolved(&self) -> Value {
         let mut tables = json!({
-            "workload": match &self.workload {
-                WorkloadChoice::None => json!({"kind": "none"}),
-                WorkloadChoice::File(path) => json!({"kind": "file", "path": path}),
-                WorkloadChoice::Smith1996(smith) => json!({"kind": "smith-1996", "parameters": smith}),
-            },
+            "workload": self.workload.resolved(),
             "layout": self.layout.resolved(),
             "host": self.host.resolved(),
-            "measure": self.measure.resolved(),
-            "run": {"seed": self.seed},
+            "measure": Measure::resolved(&self.measure),
+            "run": AgingRun::resolved(&AgingRun { seed: self.seed, days: self.days }),
         });
         if let Some(device) = &self.device {
             tables["device"] = device.resolved();
         }
-        if let Some(days) = self.days {
-            tables["run"]["days"] = json!(days);
-        }
         tables
     }
-}
 
-fn read_run(value: Value) -> Result<(u64, Option<u64>), ConfigError> {
-    let mut table = Table::new("[run]", value)?;
-    let seed = table.whole("seed")?.unwrap_or(1);
-    let days = table.whole("days")?;
-    if days == Some(0) {
-        return Err(table.invalid("days", "must be at least 1"));
-    }
-    table.finish()?;
-    Ok((seed, days))
-}
-
-fn read_workload(value: Value) -> Result<WorkloadChoice, ConfigError> {
-    let mut table = Table::new("[workload]", value)?;
-    let kinds = [("none", 0), ("file", 1), ("smith-1996", 2)];
-    match table.choice("kind", &kinds, Some(0))? {
-        0 => {
-            table.finish()?;
-            Ok(WorkloadChoice::None)
-        }
-        1 => {
-            let path = table.string("path")?.ok_or_else(|| table.missing("path"))?;
-            table.finish()?;
-            Ok(WorkloadChoice::File(path))
-        }
-        _ => {
-            let parameters = table.value("parameters").unwrap_or_else(|| Value::Object(Map::new()));
-            let smith: Smith1996Parameters = serde_json::from_value(parameters)
-                .map_err(|why| table.invalid("parameters", why))?;
-            table.finish()?;
-            smith.check().map_err(|why| ConfigError(format!("[workload]: {why}")))?;
-            Ok(WorkloadChoice::Smith1996(Box::new(smith)))
-        }
+    /// Its tables, for the documentation and for editors.
+    #[must_use]
+    pub fn tables() -> Vec<TableOfKeys> {
+        let kind = |name, keys| KindOfTable { name, keys };
+        let workload = TableOfKeys {
+            name: "workload",
+            is_required: false,
+            kinds: vec![
+                kind("none", Vec::new()),
+                kind("file", FileKeys::keys()),
+                kind("smith-1996", Smith1996Keys::keys()),
+            ],
+            default_kind: Some("none"),
+            is_open: false,
+        };
+        vec![
+            workload,
+            LayoutSetup::table(),
+            TableOfKeys::plain("host", HostSetup::keys()),
+            TableOfKeys { is_required: false, ..device::table_of_requests() },
+            TableOfKeys::plain("measure", Measure::keys()),
+            TableOfKeys::plain("run", AgingRun::keys()),
+        ]
     }
 }
 
-impl Measure {
+keys! {
+    /// A workload that there is.
+    struct FileKeys {
+        /// a workload that [`agewell workload`](aging-workloads.md) made
+        path: String = "path" text().required();
+    }
+}
+
+/// A table of what differs from the defaults of the generated ten months.
+#[derive(Debug, Clone, Copy)]
+struct ParametersForm;
+
+impl Form for ParametersForm {
+    type Value = Smith1996Parameters;
+
+    fn read(&self, given: &Value) -> Result<Smith1996Parameters, String> {
+        serde_json::from_value(given.clone()).map_err(|why| format!(": {why}"))
+    }
+
+    fn write(&self, value: &Smith1996Parameters) -> Value {
+        json!(value)
+    }
+
+    fn describe(&self) -> String {
+        "table".to_owned()
+    }
+
+    fn schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+}
+
+keys! {
+    /// The generated ten months.
+    struct Smith1996Keys {
+        /// what differs from [the defaults](../concepts/aging.md)
+        parameters: Option<Smith1996Parameters> = "parameters" ParametersForm.or_else("`{}`");
+    }
+}
+
+impl WorkloadChoice {
     fn read(value: Value) -> Result<Self, ConfigError> {
-        let mut table = Table::new("[measure]", value)?;
-        let sequential = match table.value("sequential") {
-            None => Vec::new(),
-            Some(Value::String(text)) if text == "default" => {
-                FILE_SIZES_KIB.iter().map(|kib| kib << 10).collect()
-            }
-            Some(Value::Array(sizes)) => sizes
-                .iter()
-                .map(|size| {
-                    let text = size.as_str().unwrap_or_default();
-                    parse_bytes(text).ok().filter(|bytes| *bytes > 0)
-                })
-                .collect::<Option<Vec<u64>>>()
-                .ok_or_else(|| {
-                    table.invalid("sequential", "must be sizes with units, such as [\"16 KiB\"]")
-                })?,
-            Some(_) => {
-                let why = "must be \"default\" or a list of sizes, such as [\"16 KiB\"]";
-                return Err(table.invalid("sequential", why));
+        let mut table = Table::new("[workload]", value)?;
+        let kinds = [("none", 0), ("file", 1), ("smith-1996", 2)];
+        let workload = match table.key("kind", &choice(&kinds).or(0))? {
+            0 => Self::None,
+            1 => Self::File(FileKeys::read(&mut table)?.path),
+            _ => {
+                let smith = match Smith1996Keys::read(&mut table)?.parameters {
+                    Some(parameters) => parameters,
+                    None => ParametersForm.read(&json!({})).expect("all of them have defaults"),
+                };
+                smith.check().map_err(|why| ConfigError(format!("[workload]: {why}")))?;
+                Self::Smith1996(Box::new(smith))
             }
         };
-        let sequential_bytes = table.bytes("sequential_size")?.unwrap_or(SEQUENTIAL_BYTES);
-        let files_per_directory = table.whole("files_per_directory")?.unwrap_or(25);
-        let repetitions = table.whole("repetitions")?.unwrap_or(1);
-        let measure = Self {
-            sequential,
-            sequential_bytes,
-            files_per_directory: u32::try_from(files_per_directory).unwrap_or(u32::MAX),
-            sync_each: table.boolean("sync_each")?.unwrap_or(false),
-            hot: table.duration("hot")?,
-            raw: table.boolean("raw")?.unwrap_or(false),
-            repetitions: u32::try_from(repetitions).unwrap_or(u32::MAX),
-        };
-        if files_per_directory == 0 {
-            return Err(table.invalid("files_per_directory", "must be at least 1"));
-        }
-        if !(1..=1000).contains(&repetitions) {
-            return Err(table.invalid("repetitions", "must be from 1 to 1000"));
-        }
-        if measure.sequential.iter().any(|size| sequential_bytes / size > 1_000_000) {
-            return Err(table.invalid("sequential", "makes more than a million files"));
-        }
         table.finish()?;
-        Ok(measure)
-    }
-
-    fn needs_device(&self) -> bool {
-        !self.sequential.is_empty() || self.hot.is_some() || self.raw
+        Ok(workload)
     }
 
     fn resolved(&self) -> Value {
-        let sizes: Vec<String> = self.sequential.iter().map(|size| format!("{size} B")).collect();
-        let mut table = json!({
-            "sequential": sizes,
-            "sequential_size": format!("{} B", self.sequential_bytes),
-            "files_per_directory": self.files_per_directory,
-            "sync_each": self.sync_each,
-            "raw": self.raw,
-            "repetitions": self.repetitions,
-        });
-        if let Some(hot) = self.hot {
-            table["hot"] = json!(format!("{} ns", hot.0));
+        let mut table = Map::new();
+        match self {
+            Self::None => {
+                table.insert("kind".to_owned(), json!("none"));
+            }
+            Self::File(path) => {
+                table.insert("kind".to_owned(), json!("file"));
+                FileKeys::resolve(&FileKeys { path: path.clone() }, &mut table);
+            }
+            Self::Smith1996(smith) => {
+                table.insert("kind".to_owned(), json!("smith-1996"));
+                let parameters = Some((**smith).clone());
+                Smith1996Keys::resolve(&Smith1996Keys { parameters }, &mut table);
+            }
         }
-        table
+        Value::Object(table)
+    }
+}
+
+fn read_measure(value: Value) -> Result<Measure, ConfigError> {
+    let mut table = Table::new("[measure]", value)?;
+    let measure = Measure::read(&mut table)?;
+    if measure.sequential.iter().any(|size| measure.sequential_bytes / size > 1_000_000) {
+        return Err(table.invalid("sequential", "makes more than a million files"));
+    }
+    table.finish()?;
+    Ok(measure)
+}
+
+impl Measure {
+    fn needs_device(&self) -> bool {
+        !self.sequential.is_empty() || self.hot.is_some() || self.raw
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use agewell_core::{DAY_NS, RandomStreams, Stream, within_64_bits};
 use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
-use agewell_sim::config::resolve_path;
+use agewell_sim::config::{ExperimentKind, resolve_path};
 use agewell_sim::result::{inputs, write_whole};
 use agewell_sim::{Places, RunError, load_device, require_writes_anywhere};
 use serde_json::{Map, Value, json};
@@ -142,6 +142,7 @@ fn run_to_the_end(
     let name = experiment.device.as_ref().and_then(|device| device.name());
     let document = json!({
         "schema_version": SCHEMA_VERSION,
+        "kind": ExperimentKind::FileSystem.name(),
         "agewell_version": env!("CARGO_PKG_VERSION"),
         "config": experiment.resolved(),
         "seed": experiment.seed,

@@ -84,7 +84,8 @@ fn an_experiment_ages_measures_and_can_be_run_again_from_its_record() {
     let directory = tempfile::tempdir().expect("a directory");
     workload(&directory.path().join("workload.parquet"));
     for kind in ["ffs", "ffs+realloc", "lfs"] {
-        assert!(AgingExperiment::is_asked_for(&experiment(kind)));
+        let read = Experiment::from_value(experiment(kind)).expect("an experiment");
+        assert_eq!(read.kind().name(), "file-system");
         let outcome = run_in(directory.path(), experiment(kind));
         let metrics = &outcome.document["metrics"];
         assert_eq!(metrics["files"], 200, "{kind}");

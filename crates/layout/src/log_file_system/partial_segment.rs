@@ -96,7 +96,7 @@ impl LogFileSystem {
         urgency: Urgency,
         device: &mut impl FileDevice,
     ) -> Result<(), FileSystemError> {
-        let most = self.log.shape().segment_blocks_max() as usize - 1;
+        let most = self.log.log().shape().segment_blocks_max() as usize - 1;
         let mut segments = SegmentDevice::new(device, self.block_bytes);
         segments.urgency = urgency;
         for part in order.chunks(most.max(1)) {

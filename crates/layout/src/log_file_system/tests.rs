@@ -16,6 +16,7 @@ fn setting(segments: u32, segment_blocks: u32) -> LogFileSystemSetting {
         block_bytes: 8192,
     };
     LogFileSystemSetting {
+        mechanisms: Vec::new(),
         log: LogSetting::plain(
             LogShape::uniform(segments, segment_blocks).expect("a shape"),
             1,
@@ -125,8 +126,8 @@ fn any_sequence_of_operations_leaves_what_the_model_says() {
             assert!(end <= size.next_multiple_of(8192));
         }
         let free: u64 = files.free_extents().iter().map(|(_, sectors)| sectors / 16).sum();
-        let live = files.log.live_blocks();
-        assert_eq!(free + live, files.log.shape().capacity_blocks(), "free and live is all");
+        let live = files.log.log().live_blocks();
+        assert_eq!(free + live, files.log.log().shape().capacity_blocks(), "free and live is all");
         let _: u32 = files.create(0, &mut ()).unwrap_or(0);
     }
 }

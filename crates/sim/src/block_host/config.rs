@@ -1,30 +1,27 @@
 //! An experiment of file requests on a layout of blocks, read strictly, every default visible in
-//! [`BlockExperiment::resolved`].
+//! [`LayoutExperiment::resolved`].
 
-mod device;
 mod host;
-mod layout;
-mod log_layout;
-mod reorganise;
 mod workload;
 
+use agewell_config::{Form, Keyed, TableOfKeys, flag, keys, whole};
+use agewell_core::SimDuration;
+use agewell_log::policy::cost::CostModel;
 use serde_json::{Value, json};
 
-use crate::config::{ConfigError, Table};
+use crate::config::{ConfigError, DeviceChoice, SimpleTable, Tables, device, read_table};
 
-pub use device::{DiskChoice, SimpleDisk};
-pub use host::{BufferSize, Host, IdleCleaning};
-pub use layout::{
-    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAheadLayout,
-    WriteAnywhereLayout,
+pub use crate::config::layout::{
+    Collecting, EarlyLayout, FastLayout, Layout, LogLayout, LogTrigger, MetadataTable,
+    PlacementChoice, Reorganise, SequentialLayout, TwoSizes, WriteAheadLayout, WriteAnywhereLayout,
+    ZoneSize,
 };
-pub use log_layout::{Collecting, LogLayout, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
-pub use reorganise::Reorganise;
-pub use workload::{FileWorkloadKind, Preallocated, WorkloadTable};
+pub use host::{BufferSize, Host, IdleCleaning};
+pub use workload::{FileTraceTable, FileWorkloadKind, Preallocated, WorkloadTable};
 
 /// File requests through a host into a layout of blocks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct BlockExperiment {
+pub struct LayoutExperiment {
     /// What is asked, and how full the disk is.
     pub workload: WorkloadTable,
     /// Caches and buffers.
@@ -32,60 +29,106 @@ pub struct BlockExperiment {
     /// Where blocks are put.
     pub layout: Layout,
     /// The disk.
-    pub device: DiskChoice,
-    /// Seed of every random stream.
-    pub seed: u64,
-    /// Whether the same writes also go to a log that knows when each block dies.
-    pub lower_bound: bool,
-    /// Whether the block requests that the layout sends to the device are kept as a trace.
-    pub record: bool,
+    pub device: DeviceChoice,
+    /// The run as a whole.
+    pub run: LayoutRun,
 }
 
-impl BlockExperiment {
-    /// Whether `value` asks for a layout of blocks.
+keys! {
+    /// Options of the run as a whole.
+    pub struct LayoutRun {
+        /// of every random stream
+        seed: u64 = "seed" whole().or(1);
+        /// keep the requests that the layout sent to the device, as a trace with times:
+        /// `requests.parquet`
+        record: bool = "record" flag().or(false);
+        /// of a log: also give the same writes to a log that knows when each block dies, and is
+        /// cleaned; takes the time of two runs more
+        lower_bound: bool = "lower_bound" flag().or(false);
+    }
+}
+
+/// The disk of Matthews 1999, §5.2.2 and §5.4.1, of any capacity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimpleDisk {
+    /// Paid by a transfer that follows one elsewhere.
+    pub access_time: SimDuration,
+    /// Paid by a further transfer to the same segment.
+    pub further_time: SimDuration,
+    /// Transfer rate.
+    pub bandwidth_bytes_per_s: u64,
+    /// Transfer rate of writes, if it is another one.
+    pub write_bandwidth_bytes_per_s: u64,
+}
+
+impl SimpleDisk {
+    /// The disk that `table` describes, which has been read.
     #[must_use]
-    pub fn is_asked_for(value: &Value) -> bool {
-        value.get("layout").is_some()
+    pub fn of(table: &SimpleTable) -> Self {
+        let half_rotation = SimDuration(table.rotation_time.unwrap_or_default().0 / 2);
+        let (access_time, further_time) = match (table.access_time, table.seek_time) {
+            (Some(access), _) => (access, access),
+            (None, seek) => {
+                (SimDuration(seek.unwrap_or_default().0 + half_rotation.0), half_rotation)
+            }
+        };
+        Self {
+            access_time,
+            further_time,
+            bandwidth_bytes_per_s: table.bandwidth_bytes_per_s,
+            write_bandwidth_bytes_per_s: table
+                .write_bandwidth_bytes_per_s
+                .unwrap_or(table.bandwidth_bytes_per_s),
+        }
     }
 
-    /// Whether `kind` names a workload of file requests.
-    #[must_use]
-    pub fn is_workload(kind: &str) -> bool {
-        WorkloadTable::is_kind(kind)
+    /// What reading costs, if a block is `block_bytes`.
+    pub(crate) fn reading(&self, block_bytes: u64) -> CostModel {
+        CostModel {
+            access_ns: self.access_time.0,
+            further_ns: self.further_time.0,
+            bandwidth_bytes_per_s: self.bandwidth_bytes_per_s,
+            block_bytes,
+        }
     }
 
+    /// What writing costs.
+    pub(crate) fn writing(&self, block_bytes: u64) -> CostModel {
+        let bandwidth_bytes_per_s = self.write_bandwidth_bytes_per_s;
+        CostModel { bandwidth_bytes_per_s, ..self.reading(block_bytes) }
+    }
+}
+
+impl LayoutExperiment {
     /// An experiment from `value` (the TOML file as JSON).
     ///
     /// # Errors
     /// Names the table and key: unknown tables and keys, missing ones, values of the wrong kind or
     /// range.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
-        let mut root = Table::new("experiment", value)?;
-        let mut needed = |name: &'static str, example: &str| {
-            root.value(name).ok_or_else(|| {
-                ConfigError(format!(
-                    "experiment: table [{name}] is missing; say for example {example}"
-                ))
-            })
-        };
-        let workload = needed("workload", "kind = \"random-update\" and utilization = 0.85")?;
-        let layout = needed("layout", "kind = \"lfs\"")?;
-        let device = needed(
+        let mut tables = Tables::of(value, &["workload", "host", "layout", "device", "run"])?;
+        let workload =
+            tables.needed("workload", "kind = \"random-update\" and utilization = 0.85")?;
+        let layout = tables.needed("layout", "kind = \"lfs\"")?;
+        let device = tables.needed(
             "device",
             "kind = \"simple\", access_time = \"15 ms\" and bandwidth = \"5 MB/s\"",
         )?;
-        let (host, run) = (root.value("host"), root.value("run"));
-        root.finish()?;
         let workload = WorkloadTable::read(workload)?;
         let layout = Layout::read(layout)?;
-        let host = Host::read(host.unwrap_or_else(|| json!({})), layout.block_bytes())?;
-        let device = DiskChoice::read(device)?;
-        let mut run = Table::new("[run]", run.unwrap_or_else(|| json!({})))?;
-        let seed = run.whole("seed")?.unwrap_or(1);
-        let lower_bound = run.boolean("lower_bound")?.unwrap_or(false);
-        let record = run.boolean("record")?.unwrap_or(false);
-        run.finish()?;
-        Ok(Self { workload, host, layout, device, seed, lower_bound, record })
+        let host = Host::read(tables.take("host"), layout.block_bytes())?;
+        let device = DeviceChoice::read(device)?;
+        if let DeviceChoice::Simple(simple) = &device
+            && simple.capacity_bytes.is_some()
+        {
+            return Err(ConfigError(
+                "[device]: capacity: the disk of a layout is as large as [workload] utilization \
+                 asks; leave it out"
+                    .to_owned(),
+            ));
+        }
+        let run = read_table::<LayoutRun>("[run]", tables.take("run"))?;
+        Ok(Self { workload, host, layout, device, run })
     }
 
     /// The experiment with every default filled in; reading it again gives the same experiment.
@@ -96,21 +139,19 @@ impl BlockExperiment {
             "host": self.host.resolved(),
             "layout": self.layout.resolved(),
             "device": self.device.resolved(),
-            "run": { "seed": self.seed, "lower_bound": self.lower_bound, "record": self.record },
+            "run": LayoutRun::resolved(&self.run),
         })
     }
-}
 
-/// A whole number of 32 bits.
-fn small(table: &mut Table, key: &'static str, default: u32) -> Result<u32, ConfigError> {
-    let Some(value) = table.whole(key)? else { return Ok(default) };
-    u32::try_from(value).map_err(|_| table.invalid(key, "must be below 2^32"))
-}
-
-/// The same, one or more.
-fn positive(table: &mut Table, key: &'static str, default: u32) -> Result<u32, ConfigError> {
-    match small(table, key, default)? {
-        0 => Err(table.invalid(key, "must be at least 1")),
-        value => Ok(value),
+    /// Its tables, for the documentation and for editors.
+    #[must_use]
+    pub fn tables() -> Vec<TableOfKeys> {
+        vec![
+            WorkloadTable::table(),
+            TableOfKeys::plain("host", Host::keys()),
+            Layout::table(),
+            device::table_of_layouts(),
+            TableOfKeys::plain("run", LayoutRun::keys()),
+        ]
     }
 }

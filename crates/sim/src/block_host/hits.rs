@@ -34,7 +34,7 @@ impl<L: BlockLayout> HostRun<L> {
     ) -> usize {
         let most = throughput.blocks_within(&self.counts).min(requests.len() as u64) as usize;
         let flush_ns =
-            if self.setting.flush_interval.0 > 0 { self.next_flush_ns } else { u64::MAX };
+            if self.setting.keys.flush_interval.0 > 0 { self.next_flush_ns } else { u64::MAX };
         let (mut served, mut now_ns, mut immediate) = (0, self.disk.now_ns(), 0);
         for request in &requests[..most] {
             let is_one_block = request.action == FileAction::Read && request.blocks == 1;

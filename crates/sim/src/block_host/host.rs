@@ -90,9 +90,9 @@ impl<L: BlockLayout> HostRun<L> {
     ) -> Self {
         let cache = |bytes: u64| {
             let blocks = (bytes / block_bytes) as usize;
-            (caches && blocks > 0).then(|| Cache::new(setting.eviction, blocks, 0))
+            (caches && blocks > 0).then(|| Cache::new(setting.keys.eviction, blocks, 0))
         };
-        disk.set_read_overhead(setting.read_overhead.0);
+        disk.set_read_overhead(setting.keys.read_overhead.0);
         Self {
             layout,
             disk,
@@ -105,10 +105,10 @@ impl<L: BlockLayout> HostRun<L> {
             setting,
             files: FileBlocks::default(),
             numbers: Vec::new(),
-            clients: (0..clients).filter_map(|_| cache(setting.client_cache_bytes)).collect(),
-            server: cache(setting.server_cache_bytes),
+            clients: (0..clients).filter_map(|_| cache(setting.keys.client_cache_bytes)).collect(),
+            server: cache(setting.keys.server_cache_bytes),
             unsynced: vec![0; clients as usize],
-            next_flush_ns: setting.flush_interval.0,
+            next_flush_ns: setting.keys.flush_interval.0,
             collecting_until_ns: 0,
         }
     }
@@ -253,7 +253,7 @@ impl<L: BlockLayout> HostRun<L> {
     }
 
     pub(super) fn buffer_of(&self, client: u32) -> u32 {
-        if self.setting.buffers_per_client { client } else { 0 }
+        if self.setting.keys.buffers_per_client { client } else { 0 }
     }
 
     /// Nothing is asked until `time`: the disk may collect.
@@ -282,11 +282,11 @@ impl<L: BlockLayout> HostRun<L> {
     /// Flushes every buffer when its time has come. Time is the workload's own: a saturated workload,
     /// all of whose requests come at zero, is never flushed by time.
     fn flush_by_time(&mut self, time_ns: u64) -> Result<(), LayoutError> {
-        if self.setting.flush_interval.0 == 0 || time_ns < self.next_flush_ns {
+        if self.setting.keys.flush_interval.0 == 0 || time_ns < self.next_flush_ns {
             return Ok(());
         }
         self.next_flush_ns =
-            (time_ns / self.setting.flush_interval.0 + 1) * self.setting.flush_interval.0;
+            (time_ns / self.setting.keys.flush_interval.0 + 1) * self.setting.keys.flush_interval.0;
         self.layout.sync_all(&mut self.disk)
     }
 
@@ -307,11 +307,11 @@ impl<L: BlockLayout> HostRun<L> {
             self.keep(request.client, block);
             let buffer = self.buffer_of(request.client);
             self.layout.write(block, name, buffer, &mut self.disk)?;
-            self.disk.host_busy(self.setting.write_overhead.0);
-            if self.setting.sync_every > 0 {
+            self.disk.host_busy(self.setting.keys.write_overhead.0);
+            if self.setting.keys.sync_every > 0 {
                 let unsynced = &mut self.unsynced[request.client as usize];
                 *unsynced += 1;
-                if *unsynced >= self.setting.sync_every {
+                if *unsynced >= self.setting.keys.sync_every {
                     *unsynced = 0;
                     self.layout.sync(buffer, &mut self.disk)?;
                 }

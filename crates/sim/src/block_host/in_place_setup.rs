@@ -11,7 +11,7 @@ use agewell_layout::sequential::{Sequential, SequentialSetting};
 use agewell_layout::write_ahead::{JournalPlace, WriteAhead, WriteAheadSetting};
 
 use super::config::{
-    EarlyLayout, FastLayout, Layout, MetadataChoice, SequentialLayout, WriteAheadLayout,
+    EarlyLayout, FastLayout, Layout, MetadataTable, SequentialLayout, WriteAheadLayout,
 };
 use super::prepared::Prepared;
 use crate::error::RunError;
@@ -55,7 +55,8 @@ impl Prepared<'_> {
     ) -> Result<FileSystemBlocks<FastFileSystem>, RunError> {
         let parameters = layout.parameters(self.capacity_blocks).map_err(refused)?;
         let system = FastFileSystem::new(&parameters).map_err(refused)?;
-        let transfer_bytes = u64::from(layout.transfer_blocks) * layout.block_bytes;
+        let transfer_bytes =
+            u64::from(parameters.transfer_blocks_max) * u64::from(parameters.block_bytes);
         Ok(self.behind_the_seam(system, transfer_bytes, layout.metadata))
     }
 
@@ -66,14 +67,14 @@ impl Prepared<'_> {
         let setting = layout.setting(self.capacity_blocks).map_err(refused)?;
         let system = EarlyUnix::new(setting).map_err(refused)?;
         // Every block is a request of its own.
-        Ok(self.behind_the_seam(system, layout.system_block_bytes.into(), layout.metadata))
+        Ok(self.behind_the_seam(system, layout.table.system_block_bytes, layout.metadata))
     }
 
     fn behind_the_seam<F: ExaminedFileSystem>(
         &self,
         system: F,
         transfer_bytes_max: u64,
-        metadata: MetadataChoice,
+        metadata: MetadataTable,
     ) -> FileSystemBlocks<F> {
         let cached = metadata.cache_bytes / system.block_bytes();
         let setting = FileSystemBlocksSetting {

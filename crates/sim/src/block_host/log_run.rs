@@ -67,7 +67,7 @@ struct LogRun<'a> {
 impl LogRun<'_> {
     fn run_with(&self, deaths: &[u32], progress: Progress) -> Result<Outcome, RunError> {
         let Self { prepared, layout } = self;
-        let (segment_blocks, seed) = (layout.segment_blocks(), prepared.experiment.seed);
+        let (segment_blocks, seed) = (layout.segment_blocks(), prepared.experiment.run.seed);
         let make = |blocks: u32| {
             AnyPlacement::new(layout.placement, blocks, segment_blocks, layout.logs, seed, deaths)
         };
@@ -84,7 +84,7 @@ impl LogRun<'_> {
         };
         let log = self.log_of(blocks, trials, regrouping)?;
         // What the server's cache holds need not be read to be moved.
-        let cached = prepared.experiment.host.server_cache_bytes / layout.block_bytes;
+        let cached = prepared.experiment.host.keys.server_cache_bytes / layout.block_bytes;
         let memory_blocks = cached.max(u64::from(4 * segment_blocks)).min(u64::from(blocks)) as u32;
         let setting = reorganise.setting(layout.block_bytes, memory_blocks);
         self.finish(ReorganisingLog::new(log, setting), learns, progress, |layout, values| {
@@ -134,7 +134,7 @@ impl LogRun<'_> {
         values.insert("segments".into(), json!(log.shape().segments()));
         log_metrics(&mut values, &counts, lane.host.disk.meter(), layout.segment_blocks());
         more(&lane.host.layout, &mut values);
-        if prepared.experiment.lower_bound {
+        if prepared.experiment.run.lower_bound {
             self.add_lower_bound(&mut values, progress)?;
         }
         Ok(prepared.outcome(lane, values, Some(series)))
@@ -149,7 +149,7 @@ impl LogRun<'_> {
         let disk = prepared.disk(layout.block_bytes);
         let live = prepared.survey.peak_live_blocks + u64::from(prepared.preallocated_blocks);
         let is_tried = disk.is_mechanical() && mechanisms.len() > 1;
-        let seed = prepared.experiment.seed;
+        let seed = prepared.experiment.run.seed;
         Ok(is_tried.then(|| try_out(&disk, &setting, live, mechanisms, seed)))
     }
 

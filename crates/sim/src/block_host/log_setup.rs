@@ -109,7 +109,7 @@ pub(crate) fn log_setting(
             ZoneUse::Any
         },
         tracks_cache: layout.victim == Victim::CostAgeCache,
-        stream: RandomStreams::new(experiment.seed).stream("layout.victim"),
+        stream: RandomStreams::new(experiment.run.seed).stream("layout.victim"),
         disk: prepared.estimate,
         shape,
     };

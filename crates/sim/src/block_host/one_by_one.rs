@@ -7,7 +7,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::config::{BlockExperiment, Layout};
+use super::config::{Layout, LayoutExperiment};
 use super::log_run;
 use super::prepared::Prepared;
 use crate::run::Places;
@@ -15,7 +15,7 @@ use crate::run::Places;
 /// The document and the tables of a run, or why there is none.
 fn outcome(config: &Value, one_by_one: bool) -> Result<Vec<(String, Vec<u8>)>, String> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let experiment = BlockExperiment::from_value(config.clone()).expect("it is well formed");
+    let experiment = LayoutExperiment::from_value(config.clone()).expect("it is well formed");
     let places = Places { base: root, catalogue: &root.join("devices") };
     let mut prepared = Prepared::new(&experiment, places).map_err(|why| why.to_string())?;
     prepared.one_by_one = one_by_one;

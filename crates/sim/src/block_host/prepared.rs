@@ -6,18 +6,19 @@ use agewell_disk::{Device, DeviceModel};
 use agewell_log::policy::cost::CostModel;
 use agewell_trace::workload::Survey;
 
-use super::config::{BlockExperiment, BufferSize, DiskChoice, Layout, SimpleDisk};
+use super::config::{BufferSize, Layout, LayoutExperiment, SimpleDisk};
 use super::disk::{TimedDisk, measure};
 use super::in_place_setup::disk_sectors;
 use super::log_setup::shape;
 use super::workload::{KeptRequests, WorkloadSource};
 use super::zones::Zones;
+use crate::config::DeviceChoice;
 use crate::error::RunError;
-use crate::run::{Places, load_model};
+use crate::run::{Places, load_device};
 
 /// Everything that is settled before the first request.
 pub(crate) struct Prepared<'a> {
-    pub(crate) experiment: &'a BlockExperiment,
+    pub(crate) experiment: &'a LayoutExperiment,
     pub(crate) places: Places<'a>,
     pub(crate) survey: Survey,
     /// The workload at its end, which knows the directory of every file.
@@ -39,7 +40,7 @@ pub(crate) struct Prepared<'a> {
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(
-        experiment: &'a BlockExperiment,
+        experiment: &'a LayoutExperiment,
         places: Places<'a>,
     ) -> Result<Self, RunError> {
         let mut surveyed = open(experiment, places)?;
@@ -133,7 +134,7 @@ impl<'a> Prepared<'a> {
 
     /// Blocks of a write buffer, if a segment has so many.
     pub(crate) fn buffer_blocks(&self, segment_blocks: u32) -> u32 {
-        match self.experiment.host.buffer_size {
+        match self.experiment.host.keys.buffer_size {
             BufferSize::Segment => segment_blocks,
             BufferSize::Block => 1,
             BufferSize::Bytes(bytes) => {
@@ -144,13 +145,13 @@ impl<'a> Prepared<'a> {
 
     /// Write buffers.
     pub(crate) fn buffers(&self) -> u32 {
-        let per_client = self.experiment.host.buffers_per_client;
+        let per_client = self.experiment.host.keys.buffers_per_client;
         if per_client { self.survey.clients.max(1) } else { 1 }
     }
 }
 
 /// Blocks of a disk that is as full as asked when most is live: a log's is whole segments.
-fn capacity_blocks(experiment: &BlockExperiment, survey: &Survey) -> Result<u64, RunError> {
+fn capacity_blocks(experiment: &LayoutExperiment, survey: &Survey) -> Result<u64, RunError> {
     match &experiment.layout {
         Layout::Log(layout) => Ok(shape(layout, &experiment.workload, survey)?.capacity_blocks()),
         _ => Ok(experiment.workload.capacity_blocks(survey).ceil() as u64),
@@ -164,10 +165,10 @@ enum Drive {
 }
 
 impl Drive {
-    fn load(experiment: &BlockExperiment, places: Places) -> Result<Self, RunError> {
+    fn load(experiment: &LayoutExperiment, places: Places) -> Result<Self, RunError> {
         Ok(match &experiment.device {
-            DiskChoice::Simple(simple) => Drive::Simple(*simple),
-            DiskChoice::Model(name) => Drive::Mechanical(Box::new(load_model(name, places)?)),
+            DeviceChoice::Simple(simple) => Drive::Simple(SimpleDisk::of(simple)),
+            device => Drive::Mechanical(Box::new(DeviceModel::new(&load_device(device, places)?))),
         })
     }
 
@@ -182,7 +183,7 @@ impl Drive {
     /// What policies take the first `span_sectors` for.
     fn estimate(
         &self,
-        experiment: &BlockExperiment,
+        experiment: &LayoutExperiment,
         span_sectors: u64,
     ) -> Result<CostModel, RunError> {
         let block_bytes = experiment.layout.block_bytes();
@@ -194,7 +195,7 @@ impl Drive {
                         "[device]: less than 1 MiB is too small to measure a drive on".into(),
                     ));
                 }
-                let mut stream = RandomStreams::new(experiment.seed).stream("disk.estimate");
+                let mut stream = RandomStreams::new(experiment.run.seed).stream("disk.estimate");
                 Ok(measure(model, span_sectors, block_bytes, &mut stream))
             }
         }
@@ -205,7 +206,7 @@ impl Drive {
 ///
 /// # Errors
 /// If a parameter is out of range or a trace cannot be opened.
-fn open(experiment: &BlockExperiment, places: Places) -> Result<WorkloadSource, RunError> {
+fn open(experiment: &LayoutExperiment, places: Places) -> Result<WorkloadSource, RunError> {
     let kind = &experiment.workload.kind;
-    WorkloadSource::open(kind, places.base, experiment.seed, experiment.layout.block_bytes())
+    WorkloadSource::open(kind, places.base, experiment.run.seed, experiment.layout.block_bytes())
 }

@@ -9,13 +9,14 @@ use agewell_layout::write_anywhere::{WriteAnywhere, WriteAnywhereSetting};
 use agewell_log::BlockDevice;
 use serde_json::{Map, Value, json};
 
-use super::config::{BlockExperiment, DiskChoice, FileWorkloadKind, Layout, WriteAheadLayout};
+use super::config::{FileWorkloadKind, Layout, LayoutExperiment, WriteAheadLayout};
 use super::host::{HostRun, LOOKED_UP_TOGETHER};
 use super::in_place_setup::journaled;
 use super::log_run;
 use super::metrics::{Totals, metrics};
 use super::prepared::Prepared;
 use super::series::{LogSeries, ThroughputSeries};
+use crate::config::{DeviceChoice, ExperimentKind};
 use crate::error::RunError;
 use crate::prefetch::Prefetch;
 use crate::result::{SCHEMA_VERSION, inputs_unless};
@@ -26,7 +27,7 @@ pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 /// Runs `experiment`; see [`crate::run()`].
 pub(crate) fn run(
-    experiment: &BlockExperiment,
+    experiment: &LayoutExperiment,
     places: Places,
     progress: Progress,
 ) -> Result<Outcome, RunError> {
@@ -43,23 +44,22 @@ pub(crate) fn run(
     })
 }
 
-fn input_files(experiment: &BlockExperiment) -> (Option<&str>, Option<&str>) {
+fn input_files(experiment: &LayoutExperiment) -> (Option<&str>, Option<&str>) {
     let trace = match &experiment.workload.kind {
-        FileWorkloadKind::BlockTrace { path, .. } | FileWorkloadKind::FileTrace { path, .. } => {
-            Some(path.as_str())
-        }
+        FileWorkloadKind::BlockTrace(trace) => Some(trace.path.as_str()),
+        FileWorkloadKind::FileTrace(trace) => Some(trace.path.as_str()),
         _ => None,
     };
     let device = match &experiment.device {
-        DiskChoice::Model(name) => Some(name.as_str()),
-        DiskChoice::Simple(_) => None,
+        DeviceChoice::Model(name) => Some(name.as_str()),
+        DeviceChoice::Simple(_) | DeviceChoice::Inline(_) => None,
     };
     (trace, device)
 }
 
 /// All of a run but the hashes of its inputs, whose place in the document is left empty.
 fn run_layout(
-    experiment: &BlockExperiment,
+    experiment: &LayoutExperiment,
     places: Places,
     progress: Progress,
 ) -> Result<Outcome, RunError> {
@@ -133,9 +133,10 @@ impl Prepared<'_> {
         let disk = &self.estimate;
         let document = json!({
             "schema_version": SCHEMA_VERSION,
+            "kind": ExperimentKind::Layout.name(),
             "agewell_version": env!("CARGO_PKG_VERSION"),
             "config": self.experiment.resolved(),
-            "seed": self.experiment.seed,
+            "seed": self.experiment.run.seed,
             "inputs": Value::Null,
             "disk_estimate": {
                 "access_ms": disk.access_ns as f64 / 1e6,
@@ -195,10 +196,10 @@ impl<L: BlockLayout> Lane<L> {
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
         host.lay_down(block_bytes);
-        if experiment.host.discards && host.disk.take_discards() {
+        if experiment.host.keys.discards && host.disk.take_discards() {
             host.layout.tell_what_dies();
         }
-        if experiment.host.flushes {
+        if experiment.host.keys.flushes {
             host.disk.begin_flushing();
         }
         host.disk.begin_measuring();
@@ -223,7 +224,7 @@ impl<L: BlockLayout> Lane<L> {
         progress: Progress,
         mut after_batch: impl FnMut(&HostRun<L>),
     ) -> Result<(), RunError> {
-        if prepared.experiment.record {
+        if prepared.experiment.run.record {
             self.host.disk.record();
         }
         let mut source = prepared.source()?;

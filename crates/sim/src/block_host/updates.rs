@@ -21,7 +21,7 @@ impl<L: BlockLayout> HostRun<L> {
             && self.clients.is_empty()
             && self.server.is_none()
             && self.setting.idle_cleaning.is_none()
-            && self.setting.write_overhead.0 == 0
+            && self.setting.keys.write_overhead.0 == 0
     }
 
     /// Serves writes of `blocks`, each as `update` says but for its block.
@@ -51,12 +51,12 @@ impl<L: BlockLayout> HostRun<L> {
     /// Serves writes of the first of `blocks`, as many as only wait in a buffer; how many.
     fn write_to_buffer(&mut self, update: &FileRequest, blocks: &[u32]) -> usize {
         let (time_ns, client) = (update.time.0, update.client as usize);
-        let is_flush_due = self.setting.flush_interval.0 > 0 && time_ns >= self.next_flush_ns;
+        let is_flush_due = self.setting.keys.flush_interval.0 > 0 && time_ns >= self.next_flush_ns;
         if is_flush_due || !self.files.is_created(update.file) {
             return 0;
         }
         // The write that is followed by a sync is not among them.
-        let most = match self.setting.sync_every {
+        let most = match self.setting.keys.sync_every {
             0 => blocks.len(),
             every => blocks.len().min((every - self.unsynced[client]).saturating_sub(1) as usize),
         };
@@ -86,7 +86,7 @@ impl<L: BlockLayout> HostRun<L> {
         let client = update.client as usize;
         self.counts.requests += written;
         self.counts.written_blocks += written;
-        if self.setting.sync_every > 0 {
+        if self.setting.keys.sync_every > 0 {
             self.unsynced[client] += written as u32;
         }
         let asked_ns = update.time.0.max(self.answered_ns[client]);

@@ -17,10 +17,10 @@ use agewell_trace::{
     BATCH_ROWS, BlockTrace, FileOperationTrace, FilterPipe, Format, ReadOptions, open_block_trace,
 };
 
-use super::config::FileWorkloadKind;
+use super::config::{FileTraceTable, FileWorkloadKind};
 use super::file_trace::FilesTraced;
 use crate::RunError;
-use crate::config::resolve_path;
+use crate::config::{TraceFile, resolve_path};
 
 /// Requests given at a time.
 const BATCH_REQUESTS: usize = 8192;
@@ -135,14 +135,14 @@ impl WorkloadSource {
             FileWorkloadKind::Tpcb(tpcb) => Ok(WorkloadSource::Tpcb(Box::new(
                 Tpcb::new(tpcb, &streams).map_err(|error| out_of_range(&error))?,
             ))),
-            FileWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
+            FileWorkloadKind::BlockTrace(TraceFile { path, format, filters, skip_bad }) => {
                 let format = format.as_deref().map(Format::from_name).transpose()?;
                 let options = ReadOptions { format, skip_bad: *skip_bad };
                 let filters = FilterPipe::parse(filters)?;
                 let trace = open_block_trace(&read_twice(base, path)?, &options)?;
                 Ok(WorkloadSource::Blocks(Box::new(BlocksAsFile::new(trace, filters, block_bytes))))
             }
-            FileWorkloadKind::FileTrace { path, part, repeat } => {
+            FileWorkloadKind::FileTrace(FileTraceTable { path, part, repeat }) => {
                 let trace = FileOperationTrace::open(&read_twice(base, path)?)?;
                 let traced = FilesTraced::read(trace, block_bytes, part.as_deref(), *repeat)?;
                 Ok(WorkloadSource::Files(Box::new(traced)))
@@ -405,12 +405,12 @@ mod tests {
         });
         let path = directory.path().join("references.bin");
         std::fs::write(&path, records.collect::<Vec<u8>>()).unwrap();
-        let kind = FileWorkloadKind::BlockTrace {
+        let kind = FileWorkloadKind::BlockTrace(TraceFile {
             path: path.display().to_string(),
             format: Some("oracle-general".into()),
             filters: Vec::new(),
             skip_bad: false,
-        };
+        });
         let open = || WorkloadSource::open(&kind, directory.path(), 1, 4096).unwrap();
         let (survey, kept) = open().survey().unwrap();
         assert_eq!(survey.requests, 20_000);

@@ -1,14 +1,11 @@
 //! The `[remap]` table: what `agewell_shuffle` reads, and how long a disk must be quiet before a move.
 
+use agewell_config::{Form, Key, Keyed, keys, time};
 use agewell_core::{SimDuration, SimTime};
-use agewell_shuffle::{RemapKind, ShuffleConfig};
-use serde_json::{Value, json};
+use agewell_shuffle::{RemapKind, ShuffleConfig, ShuffleTable};
+use serde_json::{Map, Value, json};
 
 use super::{ConfigError, Table};
-
-/// Quiet time after the last request before a move begins; chosen by us: long against a burst of
-/// requests (hplajw's median gap is 23 ms), short against the idle minutes that follow one.
-const IDLE_WAIT_DEFAULT: SimDuration = SimDuration(100_000_000);
 
 /// The `[remap]` table.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,35 +16,34 @@ pub struct RemapSetup {
     pub idle_wait: SimDuration,
 }
 
+keys! {
+    /// What the simulator asks besides.
+    struct IdleTable {
+        // Long against a burst of requests (hplajw's median gap is 23 ms), short against the idle
+        // minutes that follow one.
+        /// with `moves = "idle"`: quiet time before a move begins
+        idle_wait: SimDuration = "idle_wait" time().or(SimDuration(100_000_000));
+    }
+}
+
+impl Default for RemapSetup {
+    /// Nothing moves.
+    fn default() -> Self {
+        Self::read(json!({})).expect("no key is required")
+    }
+}
+
 impl RemapSetup {
     /// Reads the table.
     ///
     /// # Errors
     /// If a key is unknown or a value does not do.
-    pub fn read(value: &Value) -> Result<Self, ConfigError> {
-        let mut table = Table::new("[remap]", value.clone())?;
-        let mut known = serde_json::Map::new();
-        for key in ShuffleConfig::KEYS {
-            if let Some(value) = table.value(key) {
-                known.insert(key.to_owned(), value);
-            }
-        }
-        let idle_wait = table.duration("idle_wait")?.unwrap_or(IDLE_WAIT_DEFAULT);
+    pub fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("[remap]", value)?;
+        let shuffle = ShuffleConfig::read(&mut table)?;
+        let idle_wait = IdleTable::read(&mut table)?.idle_wait;
         table.finish()?;
-        let shuffle = serde_json::from_value(Value::Object(known)).map_err(|error| {
-            let text = error.to_string();
-            // The crate's own errors name the table; those of the deserializer (a number for a
-            // string) do not.
-            let place = if text.starts_with("[remap]") { "" } else { "[remap]: " };
-            ConfigError(format!("{place}{text}"))
-        })?;
         Ok(Self { shuffle, idle_wait })
-    }
-
-    /// Nothing moves.
-    #[must_use]
-    pub fn identity() -> Self {
-        Self { shuffle: ShuffleConfig::default(), idle_wait: IDLE_WAIT_DEFAULT }
     }
 
     /// Whether anything can move at all.
@@ -62,9 +58,16 @@ impl RemapSetup {
         if self.is_identity() {
             return json!({ "kind": "none" });
         }
-        let mut value = json!(self.shuffle);
-        value["idle_wait"] = json!(format!("{} ns", self.idle_wait.0));
-        value
+        let mut table = Map::new();
+        ShuffleTable::resolve(&self.shuffle, &mut table);
+        IdleTable::resolve(&IdleTable { idle_wait: self.idle_wait }, &mut table);
+        Value::Object(table)
+    }
+
+    /// The keys of the table.
+    #[must_use]
+    pub fn keys() -> Vec<Key> {
+        [ShuffleTable::keys(), IdleTable::keys()].concat()
     }
 
     /// When the first rearrangement comes, if any does.

@@ -1,8 +1,9 @@
 //! `[host]` of a file system: a machine of the papers, and what is changed of it.
 
+use agewell_config::{Form, Key, Keyed, choice, flag, keys, rate, size, time};
 use agewell_core::{SECTOR_BYTES, SimDuration};
 use agewell_disk::queue::Discipline;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::HostParameters;
 use crate::config::{ConfigError, Table};
@@ -29,15 +30,6 @@ struct Machine {
 /// 120 MHz copies about 40 MB/s.
 const MACHINES: [Machine; 2] = [
     Machine {
-        name: "sparcstation-2",
-        transfer_bytes: 56 << 10,
-        cache_bytes: 4 << 20,
-        request_us: 250,
-        turnaround_us: 250,
-        file_us: 1000,
-        copy_bytes_per_s: 4_551_111,
-    },
-    Machine {
         name: "pentium-120",
         transfer_bytes: 64 << 10,
         cache_bytes: 6_553_600,
@@ -46,14 +38,54 @@ const MACHINES: [Machine; 2] = [
         file_us: 200,
         copy_bytes_per_s: 40_000_000,
     },
+    Machine {
+        name: "sparcstation-2",
+        transfer_bytes: 56 << 10,
+        cache_bytes: 4 << 20,
+        request_us: 250,
+        turnaround_us: 250,
+        file_us: 1000,
+        copy_bytes_per_s: 4_551_111,
+    },
 ];
 
 /// The update daemon of 4.4BSD calls `sync` every 30 s.
 const UPDATE_INTERVAL: SimDuration = SimDuration(30_000_000_000);
 
+keys! {
+    /// The keys of a host.
+    struct MachineTable {
+        /// where the other defaults come from
+        machine: Machine = "machine" choice(&MACHINES.map(|each| (each.name, each))).or(MACHINES[0]);
+        /// how the driver orders what waits
+        discipline: Discipline = "discipline"
+            choice(&Discipline::ALL.map(|each| (each.name(), each))).or(Discipline::CLook);
+        /// the largest request
+        transfer_bytes: Option<u64> = "transfer_size" size().or_else("`\"64 KiB\"`, `\"56 KiB\"`");
+        /// the buffer cache; 0 for none
+        cache_bytes: Option<u64> = "cache" size().or_else("6.25 MiB, 4 MiB");
+        // Chosen by us, as 4.4BSD bounds dirty buffers.
+        /// asynchronous writes that may wait before their writer is held up
+        queue_bytes: Option<u64> = "queue_size" size().or_else("half of the cache");
+        /// processor time of a request
+        request_time: Option<SimDuration> = "request_time" time().or_else("50 us, 250 us");
+        /// processor time between two that wait
+        turnaround_time: Option<SimDuration> = "turnaround_time" time().or_else("100 us, 250 us");
+        /// processor time to open or create a file
+        file_time: Option<SimDuration> = "file_time" time().or_else("200 us, 1 ms");
+        /// at which the processor copies data
+        copy_bytes_per_s: Option<u64> = "copy_rate" rate().or_else("40 MB/s, 4.55 MB/s");
+        /// ask for a cluster while the one before is read
+        read_ahead: bool = "read_ahead" flag().or(true);
+        /// from one run of the update daemon to the next; 0 for never
+        update_interval: SimDuration = "update_interval" time().or(UPDATE_INTERVAL);
+    }
+}
+
 /// A host as an experiment describes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostSetup {
+    machine: Machine,
     /// What it costs and holds; buffers are those of a file system with the blocks it was read for.
     pub parameters: HostParameters,
     /// Processor time to create, open or remove a file.
@@ -67,24 +99,14 @@ impl HostSetup {
     /// If a key is not known or its value does not do.
     pub fn read(value: Value, block_bytes: u64) -> Result<Self, ConfigError> {
         let mut table = Table::new("[host]", value)?;
-        let machines = MACHINES.map(|machine| (machine.name, machine));
-        let machine = table.choice("machine", &machines, Some(MACHINES[1]))?;
-        let disciplines = Discipline::ALL.map(|discipline| (discipline.name(), discipline));
-        let discipline = table.choice("discipline", &disciplines, Some(Discipline::CLook))?;
-        let mut time = |key, default_us: u64| -> Result<SimDuration, ConfigError> {
-            Ok(table.duration(key)?.unwrap_or(SimDuration(default_us * 1000)))
+        let keys = MachineTable::read(&mut table)?;
+        let machine = keys.machine;
+        let time = |key: Option<SimDuration>, default_us: u64| {
+            key.unwrap_or(SimDuration(default_us * 1000))
         };
-        let request_cpu = time("request_time", machine.request_us)?;
-        let turnaround = time("turnaround_time", machine.turnaround_us)?;
-        let file_cpu = time("file_time", machine.file_us)?;
-        let transfer_bytes = table.bytes("transfer_size")?.unwrap_or(machine.transfer_bytes);
-        let cache_bytes = table.bytes("cache")?.unwrap_or(machine.cache_bytes);
-        // Half of the cache may wait to be written; chosen by us, as 4.4BSD bounds dirty buffers.
-        let queue_bytes = table.bytes("queue_size")?.unwrap_or(cache_bytes / 2);
-        let copy_bytes_per_s =
-            table.bytes_per_second("copy_rate")?.unwrap_or(machine.copy_bytes_per_s);
-        let read_ahead = table.boolean("read_ahead")?.unwrap_or(true);
-        let update_interval = table.duration("update_interval")?.unwrap_or(UPDATE_INTERVAL);
+        let transfer_bytes = keys.transfer_bytes.unwrap_or(machine.transfer_bytes);
+        let cache_bytes = keys.cache_bytes.unwrap_or(machine.cache_bytes);
+        let queue_bytes = keys.queue_bytes.unwrap_or(cache_bytes / 2);
         if transfer_bytes < block_bytes {
             let why = format!("is less than a block of {block_bytes} bytes");
             return Err(table.invalid("transfer_size", why));
@@ -97,43 +119,50 @@ impl HostSetup {
         }
         table.finish()?;
         let parameters = HostParameters {
-            discipline,
+            discipline: keys.discipline,
             queue_sectors_max: queue_bytes / SECTOR_BYTES,
             transfer_sectors_max: transfer_bytes / SECTOR_BYTES,
             buffer_sectors: block_bytes / SECTOR_BYTES,
             buffers,
-            request_cpu,
-            turnaround,
-            copy_bytes_per_s,
-            read_ahead,
-            update_interval,
+            request_cpu: time(keys.request_time, machine.request_us),
+            turnaround: time(keys.turnaround_time, machine.turnaround_us),
+            copy_bytes_per_s: keys.copy_bytes_per_s.unwrap_or(machine.copy_bytes_per_s),
+            read_ahead: keys.read_ahead,
+            update_interval: keys.update_interval,
         };
-        Ok(Self { parameters, file_cpu })
+        Ok(Self { machine, parameters, file_cpu: time(keys.file_time, machine.file_us) })
     }
 
     /// Every value, as it could be written in an experiment.
     #[must_use]
     pub fn resolved(&self) -> Value {
         let parameters = &self.parameters;
-        let time = |time: SimDuration| format!("{} us", time.0 as f64 / 1e3);
-        let bytes = |sectors: u64| format!("{} B", sectors * SECTOR_BYTES);
-        json!({
-            "discipline": parameters.discipline.name(),
-            "queue_size": bytes(parameters.queue_sectors_max),
-            "transfer_size": bytes(parameters.transfer_sectors_max),
-            "cache": bytes(parameters.buffers as u64 * parameters.buffer_sectors),
-            "request_time": time(parameters.request_cpu),
-            "turnaround_time": time(parameters.turnaround),
-            "file_time": time(self.file_cpu),
-            "copy_rate": format!("{} B/s", parameters.copy_bytes_per_s),
-            "read_ahead": parameters.read_ahead,
-            "update_interval": time(parameters.update_interval),
+        MachineTable::resolved(&MachineTable {
+            machine: self.machine,
+            discipline: parameters.discipline,
+            transfer_bytes: Some(parameters.transfer_sectors_max * SECTOR_BYTES),
+            cache_bytes: Some(parameters.buffers as u64 * parameters.buffer_sectors * SECTOR_BYTES),
+            queue_bytes: Some(parameters.queue_sectors_max * SECTOR_BYTES),
+            request_time: Some(parameters.request_cpu),
+            turnaround_time: Some(parameters.turnaround),
+            file_time: Some(self.file_cpu),
+            copy_bytes_per_s: Some(parameters.copy_bytes_per_s),
+            read_ahead: parameters.read_ahead,
+            update_interval: parameters.update_interval,
         })
+    }
+
+    /// The keys of the table.
+    #[must_use]
+    pub fn keys() -> Vec<Key> {
+        MachineTable::keys()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

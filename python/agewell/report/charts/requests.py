@@ -48,9 +48,9 @@ def plots_of(result: Result, prefix: str) -> list[Plot]:
         result: The run.
         prefix: Put before the name of each plot, to keep several runs apart.
     """
-    if result.is_of_a_log:
+    if result.is_of_a_layout:
         return log_charts.plots_of(result, prefix)
-    if result.is_of_files:
+    if result.is_of_a_file_system:
         return aging_charts.plots_of(result, prefix)
     plots = [
         _rate_plot(result, prefix),

@@ -1,5 +1,9 @@
-//! The `[workload]` table of a log-structured run.
+//! The `[workload]` table of an experiment on a layout.
 
+use agewell_config::{
+    Form, Keyed, KindOfTable, TableOfKeys, choice, count, flag, keys, natural, number, text, time,
+    whole,
+};
 use agewell_core::SimDuration;
 use agewell_trace::workload::{
     AuspexParameters, DecisionSupportParameters, Fill, HotColdParameters, LongTermParameters,
@@ -7,12 +11,16 @@ use agewell_trace::workload::{
     ScientificSimulationParameters, SoftwareDevelopmentParameters, Survey, TpcbParameters,
     TransactionProcessingParameters, UpdateParameters, WriteOrder, ZipfParameters,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{positive, small};
-use crate::config::{ConfigError, Table};
+use crate::config::{ConfigError, Table, TraceFile};
 
 mod families;
+
+use families::{
+    DecisionSupportKeys, LongTermKeys, MultimediaKeys, ScientificSimulationKeys,
+    SoftwareDevelopmentKeys, TransactionProcessingKeys,
+};
 
 /// File requests, and how full the disk is.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,160 +43,298 @@ pub struct Preallocated {
     pub chunk_blocks: u32,
 }
 
-/// Which requests.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FileWorkloadKind {
+keys! {
+    /// The keys that every workload has.
+    struct FullnessTable {
+        /// live data at its peak, and what is preallocated, over the capacity; above 0, below 1
+        <"1999, section 5.2.1.2">
+        utilization: f64 = "utilization" number(0.0, 1.0).or(0.85);
+        /// share of the disk that data takes which is never asked for and lies in even chunks, so that it
+        /// fragments what is free; part of the utilization
+        <"1999, section 6.3: `0.4`">
+        preallocated: f64 = "preallocated" number(0.0, 1.0).or(0.0);
+        /// blocks of such a chunk
+        <"the same">
+        preallocated_chunk: u32 = "preallocated_chunk" count().or(8);
+    }
+}
+
+/// Declares the kinds of workloads: each with its parameters, its name and its keys.
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $Kind:ident($Parameters:ty) = $name:literal by $Keys:ty;)*) => {
+        /// Which requests.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum FileWorkloadKind {
+            $($(#[$meta])* $Kind($Parameters),)*
+        }
+
+        impl FileWorkloadKind {
+            const NAMES: &'static [&'static str] = &[$($name),*];
+
+            fn read(name: &str, table: &mut Table) -> Result<Self, ConfigError> {
+                match name {
+                    $($name => <$Keys as Keyed>::read(table).map(Self::$Kind),)*
+                    _ => unreachable!("the name was looked up"),
+                }
+            }
+
+            fn resolve(&self, table: &mut Map<String, Value>) {
+                match self {
+                    $(Self::$Kind(parameters) => {
+                        table.insert("kind".into(), json!($name));
+                        <$Keys as Keyed>::resolve(parameters, table);
+                    })*
+                }
+            }
+
+            fn tables() -> Vec<KindOfTable> {
+                vec![$(KindOfTable { name: $name, keys: <$Keys as Keyed>::keys() }),*]
+            }
+        }
+    };
+}
+
+kinds! {
     /// Uniform updates.
-    RandomUpdate(UpdateParameters),
+    RandomUpdate(UpdateParameters) = "random-update" by UpdateKeys;
     /// Most updates to few blocks.
-    HotCold(HotColdParameters),
+    HotCold(HotColdParameters) = "hot-cold" by HotColdKeys;
     /// Updates by rank.
-    Zipf(ZipfParameters),
+    Zipf(ZipfParameters) = "zipf" by ZipfKeys;
     /// The whole file again and again.
-    Sequential(UpdateParameters),
+    Sequential(UpdateParameters) = "sequential" by UpdateKeys;
     /// Transactions.
-    Tpcb(TpcbParameters),
+    Tpcb(TpcbParameters) = "tpcb" by TpcbKeys;
     /// A file server's week.
-    AuspexLike(AuspexParameters),
+    AuspexLike(AuspexParameters) = "auspex-like" by AuspexKeys;
     /// A large file written, written again and read.
-    Microbenchmark(MicrobenchmarkParameters),
+    Microbenchmark(MicrobenchmarkParameters) = "microbenchmark" by MicrobenchmarkKeys;
     /// Recordings, written once and played often.
-    Multimedia(MultimediaParameters),
+    Multimedia(MultimediaParameters) = "multimedia" by MultimediaKeys;
     /// Edit, compile, link, run.
-    SoftwareDevelopment(SoftwareDevelopmentParameters),
+    SoftwareDevelopment(SoftwareDevelopmentParameters)
+        = "software-development" by SoftwareDevelopmentKeys;
     /// Random updates through an index, with commits.
-    TransactionProcessing(TransactionProcessingParameters),
+    TransactionProcessing(TransactionProcessingParameters)
+        = "transaction-processing" by TransactionProcessingKeys;
     /// Scans and queries by index over a large table.
-    DecisionSupport(DecisionSupportParameters),
+    DecisionSupport(DecisionSupportParameters) = "decision-support" by DecisionSupportKeys;
     /// Large inputs and outputs of experiments.
-    ScientificSimulation(ScientificSimulationParameters),
+    ScientificSimulation(ScientificSimulationParameters)
+        = "scientific-simulation" by ScientificSimulationKeys;
     /// Three months of a file system of programs.
-    LongTerm(LongTermParameters),
+    LongTerm(LongTermParameters) = "long-term" by LongTermKeys;
     /// A block trace, taken as one large file a device.
-    BlockTrace {
-        /// Path as the experiment gives it.
-        path: String,
-        /// Format by name, or detected.
-        format: Option<String>,
-        /// Filters in order.
-        filters: Vec<String>,
-        /// Count and skip bad records rather than fail.
-        skip_bad: bool,
-    },
+    BlockTrace(TraceFile) = "trace" by TraceFile;
     /// A file-operation trace.
-    FileTrace {
-        /// Path as the experiment gives it.
-        path: String,
-        /// The mark at which the part begins, if not all is wanted.
-        part: Option<String>,
-        /// How many times over.
-        repeat: u32,
-    },
+    FileTrace(FileTraceTable) = "file-trace" by FileTraceTable;
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    RandomUpdate,
-    HotCold,
-    Zipf,
-    Sequential,
-    Tpcb,
-    AuspexLike,
-    Microbenchmark,
-    Multimedia,
-    SoftwareDevelopment,
-    TransactionProcessing,
-    DecisionSupport,
-    ScientificSimulation,
-    LongTerm,
-    BlockTrace,
-    FileTrace,
+keys! {
+    /// Blocks of a file that are updated.
+    pub(super) struct UpdateKeys for UpdateParameters, ..UpdateParameters {
+        // Syncs by count are the host's: [host] sync_every.
+        sync_every: 0,
+        ..UpdateParameters::default()
+    }, {
+        /// live blocks
+        <"ours">
+        blocks = "blocks" count().or(UpdateParameters::default().blocks);
+        /// updates over live blocks
+        <"1999, section 5.2.1.1">
+        updates_per_block = "updates_per_block"
+            count().or(UpdateParameters::default().updates_per_block);
+        /// time from one update to the next; zero: as fast as the host can
+        interval = "interval" time().or(SimDuration::ZERO);
+        /// `"before"`: the fill is not measured; `"measured"`: it is part of the result
+        fill = "fill"
+            choice(&[("before", Fill::Before), ("measured", Fill::InStream)]).or(Fill::Before);
+    }
 }
 
-const KINDS: &[(&str, Kind)] = &[
-    ("random-update", Kind::RandomUpdate),
-    ("hot-cold", Kind::HotCold),
-    ("zipf", Kind::Zipf),
-    ("sequential", Kind::Sequential),
-    ("tpcb", Kind::Tpcb),
-    ("auspex-like", Kind::AuspexLike),
-    ("microbenchmark", Kind::Microbenchmark),
-    ("multimedia", Kind::Multimedia),
-    ("software-development", Kind::SoftwareDevelopment),
-    ("transaction-processing", Kind::TransactionProcessing),
-    ("decision-support", Kind::DecisionSupport),
-    ("scientific-simulation", Kind::ScientificSimulation),
-    ("long-term", Kind::LongTerm),
-    ("trace", Kind::BlockTrace),
-    ("file-trace", Kind::FileTrace),
-];
+keys! {
+    /// Which of the blocks are hot.
+    struct HotKeys {
+        /// share of the blocks that are hot
+        <"Rosenblum & Ousterhout 1992">
+        hot_fraction: f64 = "hot_fraction" number(0.0, 1.0).or(0.1);
+        /// share of the updates that they get
+        <"the same">
+        hot_share: f64 = "hot_share" number(0.0, 1.0).or(0.9);
+        /// updates after which the hot blocks move; 0: never
+        shift_every: u64 = "shift_every" whole().or(0);
+    }
+}
 
-const FILLS: &[(&str, Fill)] = &[("before", Fill::Before), ("measured", Fill::InStream)];
+/// Updates, most of them to few blocks.
+struct HotColdKeys;
 
-const WRITE_ORDERS: &[(&str, WriteOrder)] = &[
-    ("sequential", WriteOrder::Sequential),
-    ("random", WriteOrder::Random),
-    ("pattern", WriteOrder::Pattern),
-];
+impl Keyed for HotColdKeys {
+    type Value = HotColdParameters;
 
-const READ_ORDERS: &[(&str, ReadOrder)] =
-    &[("sequential", ReadOrder::Sequential), ("pattern", ReadOrder::Pattern)];
+    fn read(table: &mut Table) -> Result<HotColdParameters, ConfigError> {
+        let update = UpdateKeys::read(table)?;
+        let HotKeys { hot_fraction, hot_share, shift_every } = HotKeys::read(table)?;
+        Ok(HotColdParameters { update, hot_fraction, hot_share, shift_every })
+    }
 
-const PATTERNS: &[(&str, Pattern)] =
-    &[("permuted", Pattern::Permuted), ("strided", Pattern::Strided)];
+    fn resolve(value: &HotColdParameters, table: &mut Map<String, Value>) {
+        let HotColdParameters { hot_fraction, hot_share, shift_every, .. } = *value;
+        UpdateKeys::resolve(&value.update, table);
+        HotKeys::resolve(&HotKeys { hot_fraction, hot_share, shift_every }, table);
+    }
+
+    fn keys() -> Vec<agewell_config::Key> {
+        [UpdateKeys::keys(), HotKeys::keys()].concat()
+    }
+}
+
+keys! {
+    /// How ranks are skewed.
+    struct AlphaKey {
+        /// exponent; ranks are scattered over the blocks
+        alpha: f64 = "alpha" number(0.0, 10.0).or(1.0);
+    }
+}
+
+/// Updates by rank.
+struct ZipfKeys;
+
+impl Keyed for ZipfKeys {
+    type Value = ZipfParameters;
+
+    fn read(table: &mut Table) -> Result<ZipfParameters, ConfigError> {
+        let update = UpdateKeys::read(table)?;
+        Ok(ZipfParameters { update, alpha: AlphaKey::read(table)?.alpha })
+    }
+
+    fn resolve(value: &ZipfParameters, table: &mut Map<String, Value>) {
+        UpdateKeys::resolve(&value.update, table);
+        AlphaKey::resolve(&AlphaKey { alpha: value.alpha }, table);
+    }
+
+    fn keys() -> Vec<agewell_config::Key> {
+        [UpdateKeys::keys(), AlphaKey::keys()].concat()
+    }
+}
+
+keys! {
+    /// The transactions of Seltzer et al. 1995.
+    struct TpcbKeys for TpcbParameters, ..TpcbParameters::default(), {
+        /// how many
+        <"ours">
+        transactions = "transactions" whole().or(TpcbParameters::default().transactions);
+        /// records of the account file
+        <"1995, table 2">
+        accounts = "accounts" count().or(TpcbParameters::default().accounts);
+        /// blocks of the account file
+        <"1995, table 2">
+        account_blocks = "account_blocks" count().or(TpcbParameters::default().account_blocks);
+        /// blocks in the database's cache
+        <"1995, table 2">
+        cache_blocks = "cache_blocks" natural().or(TpcbParameters::default().cache_blocks);
+        /// whether inodes and indirect blocks are written too
+        metadata = "metadata" flag().or(TpcbParameters::default().metadata);
+        /// blocks that are dirty before all are written, with the metadata behind them and a sync; what the
+        /// log moves makes its indirect blocks dirty too, as in 4.4BSD. 0: metadata follows each block,
+        /// and moves cost none
+        dirty_blocks = "dirty_blocks" natural().or(TpcbParameters::default().dirty_blocks);
+        /// time from one transaction to the next
+        interval = "interval" time().or(TpcbParameters::default().interval);
+    }
+}
+
+keys! {
+    /// A week of a file server.
+    struct AuspexKeys for AuspexParameters, ..AuspexParameters::default(), {
+        /// blocks read
+        reads = "reads" whole().or(AuspexParameters::default().reads);
+        /// blocks written
+        writes = "writes" whole().or(AuspexParameters::default().writes);
+        /// files deleted
+        deletes = "deletes" whole().or(AuspexParameters::default().deletes);
+        /// how likely what was written together is rewritten together; not published
+        <"ours">
+        locality = "locality" number(0.0, 1.0).or(AuspexParameters::default().locality);
+    }
+}
+
+keys! {
+    /// One large file, written, written again and read.
+    struct MicrobenchmarkKeys for MicrobenchmarkParameters, ..MicrobenchmarkParameters::default(), {
+        /// blocks of the file
+        <"1999, section 6.3: 625 MiB of 8 KiB">
+        blocks = "blocks" count().or(MicrobenchmarkParameters::default().blocks);
+        /// blocks of a request
+        <"ours">
+        request_blocks = "request_blocks"
+            count().or(MicrobenchmarkParameters::default().request_blocks);
+        /// order of the second write: random is drawn for it alone
+        <"1999, section 6.3">
+        write = "write" choice(&[
+            ("sequential", WriteOrder::Sequential),
+            ("random", WriteOrder::Random),
+            ("pattern", WriteOrder::Pattern),
+        ]).or(MicrobenchmarkParameters::default().write);
+        /// order of each read pass: that of the write of that name
+        <"the same">
+        read = "read" choice(&[
+            ("sequential", ReadOrder::Sequential),
+            ("pattern", ReadOrder::Pattern),
+        ]).or(MicrobenchmarkParameters::default().read);
+        /// read passes
+        <"1 in figures 6-1 to 6-6, 5 in 6-7 to 6-11">
+        reads = "reads" natural().or(MicrobenchmarkParameters::default().reads);
+        /// the non-sequential pattern, which 1999 does not describe: a permutation by the seed, or as a
+        /// matrix stored by rows is read by columns
+        <"ours">
+        pattern = "pattern" choice(&[
+            ("permuted", Pattern::Permuted),
+            ("strided", Pattern::Strided),
+        ]).or(MicrobenchmarkParameters::default().pattern);
+        /// with `"strided"`: requests from one to the next
+        <"ours">
+        stride_requests = "stride_requests"
+            count().or(MicrobenchmarkParameters::default().stride_requests);
+    }
+}
+
+keys! {
+    /// A trace of file operations.
+    pub struct FileTraceTable {
+        /// the file
+        path: String = "path" text().required();
+        /// a directory that the traced program made, by its path or last name: the trace from there to the
+        /// next one made beside it
+        part: Option<String> = "part" text().or_else("all");
+        /// how many times over; a repetition finds what the one before has left
+        repeat: u32 = "repeat" count().or(1);
+    }
+}
 
 impl WorkloadTable {
-    pub(super) fn is_kind(kind: &str) -> bool {
-        KINDS.iter().any(|(name, _)| *name == kind)
-    }
+    /// Names of kinds.
+    pub const KINDS: &'static [&'static str] = FileWorkloadKind::NAMES;
 
     pub(super) fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[workload]", value)?;
-        let kind = match table.choice("kind", KINDS, None)? {
-            Kind::RandomUpdate => FileWorkloadKind::RandomUpdate(read_update(&mut table)?),
-            Kind::Sequential => FileWorkloadKind::Sequential(read_update(&mut table)?),
-            Kind::HotCold => FileWorkloadKind::HotCold(HotColdParameters {
-                update: read_update(&mut table)?,
-                hot_fraction: table.number("hot_fraction", 0.0, 1.0)?.unwrap_or(0.1),
-                hot_share: table.number("hot_share", 0.0, 1.0)?.unwrap_or(0.9),
-                shift_every: table.whole("shift_every")?.unwrap_or(0),
-            }),
-            Kind::Zipf => FileWorkloadKind::Zipf(ZipfParameters {
-                update: read_update(&mut table)?,
-                alpha: table.number("alpha", 0.0, 10.0)?.unwrap_or(1.0),
-            }),
-            Kind::Tpcb => FileWorkloadKind::Tpcb(read_tpcb(&mut table)?),
-            Kind::AuspexLike => FileWorkloadKind::AuspexLike(read_auspex(&mut table)?),
-            Kind::Microbenchmark => {
-                FileWorkloadKind::Microbenchmark(read_microbenchmark(&mut table)?)
-            }
-            Kind::Multimedia => families::read_multimedia(&mut table)?,
-            Kind::SoftwareDevelopment => families::read_software_development(&mut table)?,
-            Kind::TransactionProcessing => families::read_transaction_processing(&mut table)?,
-            Kind::DecisionSupport => families::read_decision_support(&mut table)?,
-            Kind::ScientificSimulation => families::read_scientific_simulation(&mut table)?,
-            Kind::LongTerm => families::read_long_term(&mut table)?,
-            Kind::BlockTrace => FileWorkloadKind::BlockTrace {
-                path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
-                format: table.string("format")?,
-                filters: table.strings("filters")?.unwrap_or_default(),
-                skip_bad: table.boolean("skip_bad")?.unwrap_or(false),
-            },
-            Kind::FileTrace => FileWorkloadKind::FileTrace {
-                path: table.string("path")?.ok_or_else(|| table.missing("path"))?,
-                part: table.string("part")?,
-                repeat: positive(&mut table, "repeat", 1)?,
-            },
-        };
-        let utilization = table.number("utilization", 0.0, 1.0)?.unwrap_or(0.85);
+        let names: Vec<(&str, &str)> = Self::KINDS.iter().map(|name| (*name, *name)).collect();
+        let name = table.key("kind", &choice(&names).required())?;
+        let kind = FileWorkloadKind::read(name, &mut table)?;
+        let fullness = FullnessTable::read(&mut table)?;
+        let FullnessTable { utilization, preallocated: share, preallocated_chunk } = fullness;
         if utilization <= 0.0 || utilization >= 1.0 {
             return Err(table.invalid(
                 "utilization",
                 "must lie between 0 and 1: a log that is full has no room to write to",
             ));
         }
-        let preallocated = Self::read_preallocated(&mut table, utilization)?;
+        if share >= utilization {
+            return Err(table.invalid("preallocated", "is part of the utilization: must be less"));
+        }
         table.finish()?;
+        let preallocated =
+            (share > 0.0).then_some(Preallocated { share, chunk_blocks: preallocated_chunk });
         Ok(Self { kind, utilization, preallocated })
     }
 
@@ -198,163 +344,28 @@ impl WorkloadTable {
         survey.peak_live_blocks as f64 / (self.utilization - preallocated)
     }
 
-    fn read_preallocated(
-        table: &mut Table,
-        utilization: f64,
-    ) -> Result<Option<Preallocated>, ConfigError> {
-        let chunk_blocks = positive(table, "preallocated_chunk", 8)?;
-        let share = table.number("preallocated", 0.0, 1.0)?.unwrap_or(0.0);
-        if share >= utilization {
-            return Err(table.invalid("preallocated", "is part of the utilization: must be less"));
-        }
-        Ok((share > 0.0).then_some(Preallocated { share, chunk_blocks }))
-    }
-
     pub(super) fn resolved(&self) -> Value {
-        let mut table = match &self.kind {
-            FileWorkloadKind::RandomUpdate(update) => update_table("random-update", update),
-            FileWorkloadKind::Sequential(update) => update_table("sequential", update),
-            FileWorkloadKind::HotCold(hot) => {
-                let mut table = update_table("hot-cold", &hot.update);
-                table["hot_fraction"] = json!(hot.hot_fraction);
-                table["hot_share"] = json!(hot.hot_share);
-                table["shift_every"] = json!(hot.shift_every);
-                table
-            }
-            FileWorkloadKind::Zipf(zipf) => {
-                let mut table = update_table("zipf", &zipf.update);
-                table["alpha"] = json!(zipf.alpha);
-                table
-            }
-            FileWorkloadKind::Tpcb(tpcb) => json!({
-                "kind": "tpcb",
-                "transactions": tpcb.transactions,
-                "accounts": tpcb.accounts,
-                "account_blocks": tpcb.account_blocks,
-                "cache_blocks": tpcb.cache_blocks,
-                "metadata": tpcb.metadata,
-                "dirty_blocks": tpcb.dirty_blocks,
-                "interval": format!("{} ns", tpcb.interval.0),
-            }),
-            FileWorkloadKind::AuspexLike(auspex) => json!({
-                "kind": "auspex-like",
-                "reads": auspex.reads,
-                "writes": auspex.writes,
-                "deletes": auspex.deletes,
-                "locality": auspex.locality,
-            }),
-            FileWorkloadKind::Microbenchmark(parameters) => json!({
-                "kind": "microbenchmark",
-                "blocks": parameters.blocks,
-                "request_blocks": parameters.request_blocks,
-                "write": name_of(WRITE_ORDERS, parameters.write),
-                "read": name_of(READ_ORDERS, parameters.read),
-                "reads": parameters.reads,
-                "pattern": name_of(PATTERNS, parameters.pattern),
-                "stride_requests": parameters.stride_requests,
-            }),
-            FileWorkloadKind::BlockTrace { path, format, filters, skip_bad } => {
-                let mut table = json!({
-                    "kind": "trace", "path": path, "filters": filters, "skip_bad": skip_bad,
-                });
-                if let Some(format) = format {
-                    table["format"] = json!(format);
-                }
-                table
-            }
-            FileWorkloadKind::FileTrace { path, part, repeat } => {
-                let mut table = json!({ "kind": "file-trace", "path": path, "repeat": repeat });
-                if let Some(part) = part {
-                    table["part"] = json!(part);
-                }
-                table
-            }
-            FileWorkloadKind::Multimedia(parameters) => families::multimedia_table(parameters),
-            FileWorkloadKind::SoftwareDevelopment(parameters) => {
-                families::software_development_table(parameters)
-            }
-            FileWorkloadKind::TransactionProcessing(parameters) => {
-                families::transaction_processing_table(parameters)
-            }
-            FileWorkloadKind::DecisionSupport(parameters) => {
-                families::decision_support_table(parameters)
-            }
-            FileWorkloadKind::ScientificSimulation(parameters) => {
-                families::scientific_simulation_table(parameters)
-            }
-            FileWorkloadKind::LongTerm(parameters) => families::long_term_table(parameters),
-        };
-        table["utilization"] = json!(self.utilization);
+        let mut table = Map::new();
+        self.kind.resolve(&mut table);
+        table.insert("utilization".into(), json!(self.utilization));
         if let Some(preallocated) = self.preallocated {
-            table["preallocated"] = json!(preallocated.share);
-            table["preallocated_chunk"] = json!(preallocated.chunk_blocks);
+            table.insert("preallocated".into(), json!(preallocated.share));
+            table.insert("preallocated_chunk".into(), json!(preallocated.chunk_blocks));
         }
-        table
+        Value::Object(table)
     }
-}
 
-fn read_update(table: &mut Table) -> Result<UpdateParameters, ConfigError> {
-    let default = UpdateParameters::default();
-    Ok(UpdateParameters {
-        blocks: positive(table, "blocks", default.blocks)?,
-        updates_per_block: positive(table, "updates_per_block", default.updates_per_block)?,
-        // Syncs by count are the host's: [host] sync_every.
-        sync_every: 0,
-        interval: table.duration("interval")?.unwrap_or(SimDuration::ZERO),
-        fill: table.choice("fill", FILLS, Some(Fill::Before))?,
-    })
-}
-
-fn read_tpcb(table: &mut Table) -> Result<TpcbParameters, ConfigError> {
-    let default = TpcbParameters::default();
-    Ok(TpcbParameters {
-        transactions: table.whole("transactions")?.unwrap_or(default.transactions),
-        accounts: positive(table, "accounts", default.accounts)?,
-        account_blocks: positive(table, "account_blocks", default.account_blocks)?,
-        cache_blocks: small(table, "cache_blocks", default.cache_blocks)?,
-        metadata: table.boolean("metadata")?.unwrap_or(default.metadata),
-        dirty_blocks: small(table, "dirty_blocks", default.dirty_blocks)?,
-        interval: table.duration("interval")?.unwrap_or(default.interval),
-        ..default
-    })
-}
-
-fn read_auspex(table: &mut Table) -> Result<AuspexParameters, ConfigError> {
-    let default = AuspexParameters::default();
-    Ok(AuspexParameters {
-        reads: table.whole("reads")?.unwrap_or(default.reads),
-        writes: table.whole("writes")?.unwrap_or(default.writes),
-        deletes: table.whole("deletes")?.unwrap_or(default.deletes),
-        locality: table.number("locality", 0.0, 1.0)?.unwrap_or(default.locality),
-        ..default
-    })
-}
-
-fn read_microbenchmark(table: &mut Table) -> Result<MicrobenchmarkParameters, ConfigError> {
-    let default = MicrobenchmarkParameters::default();
-    Ok(MicrobenchmarkParameters {
-        blocks: positive(table, "blocks", default.blocks)?,
-        request_blocks: positive(table, "request_blocks", default.request_blocks)?,
-        write: table.choice("write", WRITE_ORDERS, Some(default.write))?,
-        read: table.choice("read", READ_ORDERS, Some(default.read))?,
-        reads: small(table, "reads", default.reads)?,
-        pattern: table.choice("pattern", PATTERNS, Some(default.pattern))?,
-        stride_requests: positive(table, "stride_requests", default.stride_requests)?,
-    })
-}
-
-/// What a choice is called in a configuration.
-fn name_of<T: Copy + PartialEq>(names: &[(&'static str, T)], choice: T) -> &'static str {
-    let named = names.iter().find(|(_, named)| *named == choice);
-    named.expect("every choice stands in its table of names").0
-}
-
-fn update_table(kind: &str, update: &UpdateParameters) -> Value {
-    json!({
-        "kind": kind,
-        "blocks": update.blocks,
-        "updates_per_block": update.updates_per_block,
-        "interval": format!("{} ns", update.interval.0),
-        "fill": name_of(FILLS, update.fill),
-    })
+    pub(super) fn table() -> TableOfKeys {
+        let mut kinds = FileWorkloadKind::tables();
+        for kind in &mut kinds {
+            kind.keys.extend(FullnessTable::keys());
+        }
+        TableOfKeys {
+            name: "workload",
+            is_required: true,
+            kinds,
+            default_kind: None,
+            is_open: false,
+        }
+    }
 }

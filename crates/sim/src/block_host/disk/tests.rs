@@ -5,14 +5,15 @@ use std::path::Path;
 use agewell_core::RandomStreams;
 
 use super::*;
-use crate::run::{Places, load_model};
+use crate::config::DeviceChoice;
+use crate::run::{Places, load_device};
 
 const BLOCK_BYTES: u64 = 8192;
 
 fn model(name: &str) -> DeviceModel {
     let catalogue = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
     let places = Places { base: Path::new("/"), catalogue: Path::new(catalogue) };
-    load_model(name, places).unwrap()
+    DeviceModel::new(&load_device(&DeviceChoice::Model(name.to_owned()), places).unwrap())
 }
 
 /// Writes of one block all over the drive take the access time and the transfer, whether the drive

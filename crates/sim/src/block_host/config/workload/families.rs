@@ -3,232 +3,166 @@
 //! A key has the name of the parameter, which is documented with its generator
 //! (`agewell_trace::workload`); what is out of range, the generator refuses.
 
-use agewell_core::SimDuration;
+use agewell_config::{Form, keys, natural, number, time};
 use agewell_trace::workload::{
     DecisionSupportParameters, LongTermParameters, MultimediaParameters,
     ScientificSimulationParameters, SoftwareDevelopmentParameters, TransactionProcessingParameters,
 };
-use serde_json::{Value, json};
 
-use super::FileWorkloadKind;
-use super::small;
-use crate::config::{ConfigError, Table};
-
-fn time(
-    table: &mut Table,
-    key: &'static str,
-    default: SimDuration,
-) -> Result<SimDuration, ConfigError> {
-    Ok(table.duration(key)?.unwrap_or(default))
+keys! {
+    /// Films recorded once and played often, at their own rate.
+    pub(super) struct MultimediaKeys for MultimediaParameters, ..MultimediaParameters::default(), {
+        /// films there are
+        films = "films" natural().or(MultimediaParameters::default().films);
+        /// blocks of the shortest film
+        film_blocks_min = "film_blocks_min" natural().or(MultimediaParameters::default().film_blocks_min);
+        /// blocks of the longest
+        film_blocks_max = "film_blocks_max" natural().or(MultimediaParameters::default().film_blocks_max);
+        /// players at work side by side
+        players = "players" natural().or(MultimediaParameters::default().players);
+        /// films played in all
+        plays = "plays" natural().or(MultimediaParameters::default().plays);
+        /// recorders at work side by side
+        recorders = "recorders" natural().or(MultimediaParameters::default().recorders);
+        /// films recorded in all
+        recordings = "recordings" natural().or(MultimediaParameters::default().recordings);
+        /// blocks of a request
+        request_blocks = "request_blocks" natural().or(MultimediaParameters::default().request_blocks);
+        /// time that a block plays for: 1.5 Mbit/s at 8 KiB
+        block_time = "block_time" time().or(MultimediaParameters::default().block_time);
+    }
 }
 
-fn share(table: &mut Table, key: &'static str, default: f64) -> Result<f64, ConfigError> {
-    Ok(table.number(key, 0.0, 1.0)?.unwrap_or(default))
+keys! {
+    /// Edit, compile, link, run, think.
+    pub(super) struct SoftwareDevelopmentKeys for SoftwareDevelopmentParameters, ..SoftwareDevelopmentParameters::default(), {
+        /// developers at work side by side
+        developers = "developers" natural().or(SoftwareDevelopmentParameters::default().developers);
+        /// projects
+        projects = "projects" natural().or(SoftwareDevelopmentParameters::default().projects);
+        /// source files of a project
+        sources = "sources" natural().or(SoftwareDevelopmentParameters::default().sources);
+        /// headers that all share
+        headers = "headers" natural().or(SoftwareDevelopmentParameters::default().headers);
+        /// headers that a source includes
+        includes = "includes" natural().or(SoftwareDevelopmentParameters::default().includes);
+        /// cycles of edit, compile, link and run in all
+        cycles = "cycles" natural().or(SoftwareDevelopmentParameters::default().cycles);
+        /// sources edited in a cycle at most
+        edits_max = "edits_max" natural().or(SoftwareDevelopmentParameters::default().edits_max);
+        /// cycles after which all is built
+        rebuild_every = "rebuild_every" natural().or(SoftwareDevelopmentParameters::default().rebuild_every);
+        /// least time of thinking, to 64 times that
+        think = "think" time().or(SoftwareDevelopmentParameters::default().think);
+        /// time from one request to the next
+        pace = "pace" time().or(SoftwareDevelopmentParameters::default().pace);
+        /// blocks of a request
+        request_blocks = "request_blocks" natural().or(SoftwareDevelopmentParameters::default().request_blocks);
+    }
 }
 
-/// A duration that reads back as itself.
-fn nanoseconds(duration: SimDuration) -> Value {
-    json!(format!("{} ns", duration.0))
+keys! {
+    /// An index path read, an account read and written, a branch and the log written, a sync.
+    pub(super) struct TransactionProcessingKeys for TransactionProcessingParameters, ..TransactionProcessingParameters::default(), {
+        /// accounts
+        accounts = "accounts" natural().or(TransactionProcessingParameters::default().accounts);
+        /// blocks of branches
+        branch_blocks = "branch_blocks" natural().or(TransactionProcessingParameters::default().branch_blocks);
+        /// blocks of the log
+        log_blocks = "log_blocks" natural().or(TransactionProcessingParameters::default().log_blocks);
+        /// terminals at work side by side
+        terminals = "terminals" natural().or(TransactionProcessingParameters::default().terminals);
+        /// transactions in all
+        transactions = "transactions" natural().or(TransactionProcessingParameters::default().transactions);
+        /// time from one transaction of a terminal to the next
+        interval = "interval" time().or(TransactionProcessingParameters::default().interval);
+        /// time from one request to the next
+        pace = "pace" time().or(TransactionProcessingParameters::default().pace);
+    }
 }
 
-pub(super) fn read_multimedia(table: &mut Table) -> Result<FileWorkloadKind, ConfigError> {
-    let default = MultimediaParameters::default();
-    Ok(FileWorkloadKind::Multimedia(MultimediaParameters {
-        films: small(table, "films", default.films)?,
-        film_blocks_min: small(table, "film_blocks_min", default.film_blocks_min)?,
-        film_blocks_max: small(table, "film_blocks_max", default.film_blocks_max)?,
-        players: small(table, "players", default.players)?,
-        plays: small(table, "plays", default.plays)?,
-        recorders: small(table, "recorders", default.recorders)?,
-        recordings: small(table, "recordings", default.recordings)?,
-        request_blocks: small(table, "request_blocks", default.request_blocks)?,
-        block_time: time(table, "block_time", default.block_time)?,
-    }))
+keys! {
+    /// Scans, common queries that follow an index, ad-hoc ones, loads.
+    pub(super) struct DecisionSupportKeys for DecisionSupportParameters, ..DecisionSupportParameters::default(), {
+        /// blocks of the table
+        table_blocks = "table_blocks" natural().or(DecisionSupportParameters::default().table_blocks);
+        /// indices over it
+        indices = "indices" natural().or(DecisionSupportParameters::default().indices);
+        /// analysts at work side by side
+        analysts = "analysts" natural().or(DecisionSupportParameters::default().analysts);
+        /// queries in all
+        queries = "queries" natural().or(DecisionSupportParameters::default().queries);
+        /// share of queries that scan the table
+        scan_share = "scan_share" number(0.0, 1.0).or(DecisionSupportParameters::default().scan_share);
+        /// share of the others that are common ones
+        common_share = "common_share" number(0.0, 1.0).or(DecisionSupportParameters::default().common_share);
+        /// common queries, which follow an index in the same order each time
+        common_queries = "common_queries" natural().or(DecisionSupportParameters::default().common_queries);
+        /// entries that a query reads
+        query_entries = "query_entries" natural().or(DecisionSupportParameters::default().query_entries);
+        /// blocks that a load adds
+        load_blocks = "load_blocks" natural().or(DecisionSupportParameters::default().load_blocks);
+        /// leaves of each index that a load changes
+        load_leaves = "load_leaves" natural().or(DecisionSupportParameters::default().load_leaves);
+        /// queries from one load to the next
+        load_every = "load_every" natural().or(DecisionSupportParameters::default().load_every);
+        /// least time of thinking, to 1,024 times that
+        think = "think" time().or(DecisionSupportParameters::default().think);
+        /// time from one request to the next
+        pace = "pace" time().or(DecisionSupportParameters::default().pace);
+        /// blocks of a request
+        request_blocks = "request_blocks" natural().or(DecisionSupportParameters::default().request_blocks);
+    }
 }
 
-pub(super) fn multimedia_table(parameters: &MultimediaParameters) -> Value {
-    json!({
-        "kind": "multimedia",
-        "films": parameters.films,
-        "film_blocks_min": parameters.film_blocks_min,
-        "film_blocks_max": parameters.film_blocks_max,
-        "players": parameters.players,
-        "plays": parameters.plays,
-        "recorders": parameters.recorders,
-        "recordings": parameters.recordings,
-        "request_blocks": parameters.request_blocks,
-        "block_time": nanoseconds(parameters.block_time),
-    })
+keys! {
+    /// An input read, an output written step by step and read once, failures run again.
+    pub(super) struct ScientificSimulationKeys for ScientificSimulationParameters, ..ScientificSimulationParameters::default(), {
+        /// input files
+        inputs = "inputs" natural().or(ScientificSimulationParameters::default().inputs);
+        /// blocks of the smallest input, to four times that
+        input_blocks_min = "input_blocks_min" natural().or(ScientificSimulationParameters::default().input_blocks_min);
+        /// experiments in all
+        experiments = "experiments" natural().or(ScientificSimulationParameters::default().experiments);
+        /// blocks of the smallest output, to four times that
+        output_blocks_min = "output_blocks_min" natural().or(ScientificSimulationParameters::default().output_blocks_min);
+        /// blocks written in a step
+        step_blocks = "step_blocks" natural().or(ScientificSimulationParameters::default().step_blocks);
+        /// share of experiments that fail and are run again
+        failure_share = "failure_share" number(0.0, 1.0).or(ScientificSimulationParameters::default().failure_share);
+        /// share of inputs read in strides
+        strided_share = "strided_share" number(0.0, 1.0).or(ScientificSimulationParameters::default().strided_share);
+        /// scientists at work side by side
+        scientists = "scientists" natural().or(ScientificSimulationParameters::default().scientists);
+        /// least time of computing, to 256 times that
+        compute = "compute" time().or(ScientificSimulationParameters::default().compute);
+        /// time from one request to the next
+        pace = "pace" time().or(ScientificSimulationParameters::default().pace);
+        /// blocks of a request
+        request_blocks = "request_blocks" natural().or(ScientificSimulationParameters::default().request_blocks);
+    }
 }
 
-pub(super) fn read_software_development(
-    table: &mut Table,
-) -> Result<FileWorkloadKind, ConfigError> {
-    let default = SoftwareDevelopmentParameters::default();
-    Ok(FileWorkloadKind::SoftwareDevelopment(SoftwareDevelopmentParameters {
-        developers: small(table, "developers", default.developers)?,
-        projects: small(table, "projects", default.projects)?,
-        sources: small(table, "sources", default.sources)?,
-        headers: small(table, "headers", default.headers)?,
-        includes: small(table, "includes", default.includes)?,
-        cycles: small(table, "cycles", default.cycles)?,
-        edits_max: small(table, "edits_max", default.edits_max)?,
-        rebuild_every: small(table, "rebuild_every", default.rebuild_every)?,
-        think: time(table, "think", default.think)?,
-        pace: time(table, "pace", default.pace)?,
-        request_blocks: small(table, "request_blocks", default.request_blocks)?,
-    }))
-}
-
-pub(super) fn software_development_table(parameters: &SoftwareDevelopmentParameters) -> Value {
-    json!({
-        "kind": "software-development",
-        "developers": parameters.developers,
-        "projects": parameters.projects,
-        "sources": parameters.sources,
-        "headers": parameters.headers,
-        "includes": parameters.includes,
-        "cycles": parameters.cycles,
-        "edits_max": parameters.edits_max,
-        "rebuild_every": parameters.rebuild_every,
-        "think": nanoseconds(parameters.think),
-        "pace": nanoseconds(parameters.pace),
-        "request_blocks": parameters.request_blocks,
-    })
-}
-
-pub(super) fn read_transaction_processing(
-    table: &mut Table,
-) -> Result<FileWorkloadKind, ConfigError> {
-    let default = TransactionProcessingParameters::default();
-    Ok(FileWorkloadKind::TransactionProcessing(TransactionProcessingParameters {
-        accounts: small(table, "accounts", default.accounts)?,
-        branch_blocks: small(table, "branch_blocks", default.branch_blocks)?,
-        log_blocks: small(table, "log_blocks", default.log_blocks)?,
-        terminals: small(table, "terminals", default.terminals)?,
-        transactions: small(table, "transactions", default.transactions)?,
-        interval: time(table, "interval", default.interval)?,
-        pace: time(table, "pace", default.pace)?,
-    }))
-}
-
-pub(super) fn transaction_processing_table(parameters: &TransactionProcessingParameters) -> Value {
-    json!({
-        "kind": "transaction-processing",
-        "accounts": parameters.accounts,
-        "branch_blocks": parameters.branch_blocks,
-        "log_blocks": parameters.log_blocks,
-        "terminals": parameters.terminals,
-        "transactions": parameters.transactions,
-        "interval": nanoseconds(parameters.interval),
-        "pace": nanoseconds(parameters.pace),
-    })
-}
-
-pub(super) fn read_decision_support(table: &mut Table) -> Result<FileWorkloadKind, ConfigError> {
-    let default = DecisionSupportParameters::default();
-    Ok(FileWorkloadKind::DecisionSupport(DecisionSupportParameters {
-        table_blocks: small(table, "table_blocks", default.table_blocks)?,
-        indices: small(table, "indices", default.indices)?,
-        analysts: small(table, "analysts", default.analysts)?,
-        queries: small(table, "queries", default.queries)?,
-        scan_share: share(table, "scan_share", default.scan_share)?,
-        common_share: share(table, "common_share", default.common_share)?,
-        common_queries: small(table, "common_queries", default.common_queries)?,
-        query_entries: small(table, "query_entries", default.query_entries)?,
-        load_blocks: small(table, "load_blocks", default.load_blocks)?,
-        load_leaves: small(table, "load_leaves", default.load_leaves)?,
-        load_every: small(table, "load_every", default.load_every)?,
-        think: time(table, "think", default.think)?,
-        pace: time(table, "pace", default.pace)?,
-        request_blocks: small(table, "request_blocks", default.request_blocks)?,
-    }))
-}
-
-pub(super) fn decision_support_table(parameters: &DecisionSupportParameters) -> Value {
-    json!({
-        "kind": "decision-support",
-        "table_blocks": parameters.table_blocks,
-        "indices": parameters.indices,
-        "analysts": parameters.analysts,
-        "queries": parameters.queries,
-        "scan_share": parameters.scan_share,
-        "common_share": parameters.common_share,
-        "common_queries": parameters.common_queries,
-        "query_entries": parameters.query_entries,
-        "load_blocks": parameters.load_blocks,
-        "load_leaves": parameters.load_leaves,
-        "load_every": parameters.load_every,
-        "think": nanoseconds(parameters.think),
-        "pace": nanoseconds(parameters.pace),
-        "request_blocks": parameters.request_blocks,
-    })
-}
-
-pub(super) fn read_scientific_simulation(
-    table: &mut Table,
-) -> Result<FileWorkloadKind, ConfigError> {
-    let default = ScientificSimulationParameters::default();
-    Ok(FileWorkloadKind::ScientificSimulation(ScientificSimulationParameters {
-        inputs: small(table, "inputs", default.inputs)?,
-        input_blocks_min: small(table, "input_blocks_min", default.input_blocks_min)?,
-        experiments: small(table, "experiments", default.experiments)?,
-        output_blocks_min: small(table, "output_blocks_min", default.output_blocks_min)?,
-        step_blocks: small(table, "step_blocks", default.step_blocks)?,
-        failure_share: share(table, "failure_share", default.failure_share)?,
-        strided_share: share(table, "strided_share", default.strided_share)?,
-        scientists: small(table, "scientists", default.scientists)?,
-        compute: time(table, "compute", default.compute)?,
-        pace: time(table, "pace", default.pace)?,
-        request_blocks: small(table, "request_blocks", default.request_blocks)?,
-    }))
-}
-
-pub(super) fn scientific_simulation_table(parameters: &ScientificSimulationParameters) -> Value {
-    json!({
-        "kind": "scientific-simulation",
-        "inputs": parameters.inputs,
-        "input_blocks_min": parameters.input_blocks_min,
-        "experiments": parameters.experiments,
-        "output_blocks_min": parameters.output_blocks_min,
-        "step_blocks": parameters.step_blocks,
-        "failure_share": parameters.failure_share,
-        "strided_share": parameters.strided_share,
-        "scientists": parameters.scientists,
-        "compute": nanoseconds(parameters.compute),
-        "pace": nanoseconds(parameters.pace),
-        "request_blocks": parameters.request_blocks,
-    })
-}
-
-pub(super) fn read_long_term(table: &mut Table) -> Result<FileWorkloadKind, ConfigError> {
-    let default = LongTermParameters::default();
-    Ok(FileWorkloadKind::LongTerm(LongTermParameters {
-        machines: small(table, "machines", default.machines)?,
-        weeks: small(table, "weeks", default.weeks)?,
-        programs: small(table, "programs", default.programs)?,
-        libraries: small(table, "libraries", default.libraries)?,
-        runs: small(table, "runs", default.runs)?,
-        read_write_ratio: table
-            .number("read_write_ratio", 0.1, 1e6)?
-            .unwrap_or(default.read_write_ratio),
-        paged_share: share(table, "paged_share", default.paged_share)?,
-        pace: time(table, "pace", default.pace)?,
-        request_blocks: small(table, "request_blocks", default.request_blocks)?,
-    }))
-}
-
-pub(super) fn long_term_table(parameters: &LongTermParameters) -> Value {
-    json!({
-        "kind": "long-term",
-        "machines": parameters.machines,
-        "weeks": parameters.weeks,
-        "programs": parameters.programs,
-        "libraries": parameters.libraries,
-        "runs": parameters.runs,
-        "read_write_ratio": parameters.read_write_ratio,
-        "paged_share": parameters.paged_share,
-        "pace": nanoseconds(parameters.pace),
-        "request_blocks": parameters.request_blocks,
-    })
+keys! {
+    /// Three months of a research group's file system of programs (Matthews 1999, §6.5.2.1).
+    pub(super) struct LongTermKeys for LongTermParameters, ..LongTermParameters::default(), {
+        /// machines
+        machines = "machines" natural().or(LongTermParameters::default().machines);
+        /// weeks
+        weeks = "weeks" natural().or(LongTermParameters::default().weeks);
+        /// programs
+        programs = "programs" natural().or(LongTermParameters::default().programs);
+        /// libraries
+        libraries = "libraries" natural().or(LongTermParameters::default().libraries);
+        /// runs of programs in all
+        runs = "runs" natural().or(LongTermParameters::default().runs);
+        /// blocks read for each written
+        read_write_ratio = "read_write_ratio" number(0.1, 1e6).or(LongTermParameters::default().read_write_ratio);
+        /// share of programs read page by page
+        paged_share = "paged_share" number(0.0, 1.0).or(LongTermParameters::default().paged_share);
+        /// time from one request to the next
+        pace = "pace" time().or(LongTermParameters::default().pace);
+        /// blocks of a request
+        request_blocks = "request_blocks" natural().or(LongTermParameters::default().request_blocks);
+    }
 }
