@@ -51,6 +51,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-log",
         "agewell-shuffle",
     },
+    "agewell-snapshot": {"agewell-core", "agewell-disk", "agewell-trace"},
     "agewell-age": {
         "agewell-config",
         "agewell-core",
@@ -59,6 +60,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-layout",
         "agewell-log",
         "agewell-sim",
+        "agewell-snapshot",
     },
     "agewell-py": {
         "agewell-age",
@@ -70,10 +72,11 @@ ALLOWED_DEPENDENCIES = {
         "agewell-log",
         "agewell-shuffle",
         "agewell-sim",
+        "agewell-snapshot",
     },
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
-"""What each crate may use: core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py."""
+"""What each crate may use: core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py; {disk, trace} <- snapshot <- age."""
 
 PLATFORM_FUNCTIONS = re.compile(
     r"\.(ln|ln_1p|log2|log10|exp|exp2|exp_m1|sin|cos|tan|sin_cos|asin|acos|atan|sinh|cosh|tanh"

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use agewell_age::experiment::Experiment;
 use agewell_age::replay::recipe::Recipe;
-use agewell_age::snapshot;
 use agewell_age::workload::profile::Profile;
 use agewell_age::workload::{HistoryParameters, WorkloadReader, oplist};
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
@@ -211,7 +210,7 @@ pub fn read_recipe(bytes: &[u8]) {
 /// A snapshot.
 pub fn read_snapshot(bytes: &[u8]) {
     in_a_file("fuzz.parquet", bytes, |path| {
-        one_line(snapshot::columns::read(path).map(|snapshot| {
+        one_line(agewell_snapshot::columns::read(path).map(|snapshot| {
             snapshot.check().expect("a snapshot keeps its promises");
         }));
     });

@@ -7,9 +7,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use agewell_age::onto::{DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget, Target};
 use agewell_age::replay::{Hold, ReplayFiles, ReplayOptions, replay};
 use agewell_age::simulated_layout::LayoutSetup;
-use agewell_age::target::{DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget, Target};
 use agewell_age::{Action, AgeError, LayoutCounts, Operation, Outcome, Snapshot, Usage};
 use agewell_core::{RandomStreams, uniform_below};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};

@@ -7,23 +7,17 @@
 //! This crate stands on the simulator and knows nothing of Python.
 
 pub mod benchmark;
-mod error;
 pub mod experiment;
+pub mod onto;
 pub mod operation;
 mod path_text;
 pub mod replay;
-pub mod score;
 pub mod simulated_layout;
-pub mod snapshot;
-pub mod source;
-mod table_file;
-pub mod target;
 pub mod workload;
 
-pub use error::AgeError;
-pub use operation::{Action, Operation};
-pub use snapshot::{
-    Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, NO_TIME, Snapshot, SnapshotFile,
+pub use agewell_snapshot::{
+    Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, LayoutCounts, NO_TIME, Snapshot,
+    SnapshotError as AgeError, SnapshotFile, TableKind, TableReader, TableWriter, score, source,
 };
-pub use table_file::{TableKind, TableReader, TableWriter};
-pub use target::{LayoutCounts, Outcome, Target, Usage};
+pub use onto::{Outcome, Target, Usage};
+pub use operation::{Action, Operation};

@@ -37,7 +37,7 @@ pub use self::checkpoint::Checkpoint;
 pub use self::plan::Planned;
 use self::plan::Planner;
 pub use self::series::{SeriesRow, write_series};
-use crate::target::{Outcome, Target, Usage};
+use crate::onto::{Outcome, Target, Usage};
 use crate::workload::WorkloadReader;
 use crate::{Action, AgeError, LayoutCounts, Operation};
 

@@ -29,8 +29,8 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use self::tree::Tree;
 use super::{CALL_BYTES, SequentialPlan};
+use crate::onto::directory::Pool;
 use crate::source::live::{ExtentMap, is_unsupported};
-use crate::target::directory::Pool;
 use crate::{AgeError, ExtentFlags, LayoutCounts};
 
 /// Alignment of what is read past the cache: the largest logical block of a device in use.
@@ -116,7 +116,7 @@ impl RealBench {
             root,
             cache,
             still_cached: 0,
-            pool: Pool::new(crate::target::Data::Random, CALL_BYTES as usize, seed),
+            pool: Pool::new(crate::onto::Data::Random, CALL_BYTES as usize, seed),
             buffer: vec![0; CALL_BYTES as usize],
             repetition: 0,
         })

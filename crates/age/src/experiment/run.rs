@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 use super::{AgingExperiment, WorkloadChoice};
 use crate::benchmark::simulated::{Bench, OperationCpu, Phase, Sequential};
 use crate::benchmark::{SequentialPlan, median_and_deviation};
+use crate::onto::Target;
+use crate::onto::simulated::SimulatedTarget;
 use crate::replay::{
     ReplayFiles, ReplayOptions, ReplayReport, SeriesRow, Until, replay, write_series,
 };
 use crate::score::{HotPeriod, Report, ScoreOptions, layout_counts, score};
 use crate::simulated_layout::AnyFileSystem;
-use crate::target::Target;
-use crate::target::simulated::SimulatedTarget;
 use crate::workload::{WorkloadReader, smith_1996};
 use crate::{Action, AgeError, FileKind, LayoutCounts, Operation, Snapshot};
 
@@ -51,13 +51,11 @@ impl AgingOutcome {
     }
 }
 
-impl From<RunError> for AgeError {
-    fn from(error: RunError) -> Self {
-        match error {
-            RunError::Interrupted => Self::Stopped,
-            error if error.is_input() => Self::Input(error.to_string()),
-            error => Self::Run(error.to_string()),
-        }
+fn failed(error: RunError) -> AgeError {
+    match error {
+        RunError::Interrupted => AgeError::Stopped,
+        error if error.is_input() => AgeError::Input(error.to_string()),
+        error => AgeError::Run(error.to_string()),
     }
 }
 
@@ -95,8 +93,8 @@ fn run_to_the_end(
 ) -> Result<AgingOutcome, AgeError> {
     let device = match &experiment.device {
         Some(choice) => {
-            let device = DeviceModel::new(&load_device(choice, places)?);
-            require_writes_anywhere(&device, "a file system that is measured")?;
+            let device = DeviceModel::new(&load_device(choice, places).map_err(failed)?);
+            require_writes_anywhere(&device, "a file system that is measured").map_err(failed)?;
             Some(device)
         }
         None => None,
@@ -146,7 +144,7 @@ fn run_to_the_end(
         "agewell_version": env!("CARGO_PKG_VERSION"),
         "config": experiment.resolved(),
         "seed": experiment.seed,
-        "inputs": inputs((path, name), places)?,
+        "inputs": inputs((path, name), places).map_err(failed)?,
         "metrics": metrics,
         "baseline_metrics": Value::Null,
         "warnings": warnings(&report),

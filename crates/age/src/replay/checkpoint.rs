@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Outcomes, Planned, ReplayFiles, ReplayOptions, SeriesRow, StopReason, UsageRecord};
 use crate::AgeError;
-use crate::target::Refusals;
+use crate::onto::Refusals;
 
 /// What such a file says it is.
 pub(super) const KIND: &str = "agewell-checkpoint";

@@ -15,14 +15,14 @@ use super::{
     ReplayFiles, ReplayOptions, ReplayReport, StopReason, Tell, Until, WorkloadOperations,
     checkpoint_path, replay, write_series,
 };
+use crate::onto::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
 use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
-use crate::snapshot::columns;
-use crate::target::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
 use crate::workload::{
     Census, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
 };
 use crate::{AgeError, Operation};
+use agewell_snapshot::columns;
 
 /// What a workload is replayed onto.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::job::{Job, Outputs, TargetChoice};
 use super::recipe::Recipe;
 use super::{Hold, ReplayOptions, SyncEvery, Until};
+use crate::onto::{Allocation, Data, DirectoryOptions};
 use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
-use crate::target::{Allocation, Data, DirectoryOptions};
 use crate::{AgeError, NO_TIME};
 
 /// A replay as it is asked for.

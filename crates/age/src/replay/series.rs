@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::AgeError;
-use crate::table_file::{TableKind, TableWriter};
+use crate::{TableKind, TableWriter};
 
 /// The table of a series.
 const KIND: TableKind = TableKind { name: "aging-series", version: 1 };

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Snapshot;
+use crate::onto::{Allocation, DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget};
 use crate::score::ScoreOptions;
-use crate::target::{Allocation, DirectoryOptions, DirectoryTarget, Refusals, SimulatedTarget};
 use agewell_layout::file_system::FileSystem;
 
 /// What a workload leaves behind: directories with their parents, files with directory and size.

@@ -18,8 +18,8 @@ use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt16Array, UInt32Array, U
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::{Census, OperationSink, WorkloadFacts};
-use crate::table_file::{TableKind, TableReader, TableWriter};
 use crate::{Action, AgeError, Operation};
+use crate::{TableKind, TableReader, TableWriter};
 
 const KIND: TableKind = TableKind { name: "workload", version: 1 };
 /// Rows handed to the encoder at a time; chosen by us to hide its cost per column.

@@ -35,8 +35,10 @@ use super::trace::short_lived_days;
 use super::{
     Allocation, DayChange, DayEvent, DayMixer, Ledger, OperationSink, SourceFacts, WorkloadFacts,
 };
-use crate::snapshot::{FileKind, NO_TIME, Snapshot, SnapshotFile, columns};
+use agewell_snapshot::columns;
+
 use crate::{AgeError, FileSystemFacts};
+use crate::{FileKind, NO_TIME, Snapshot, SnapshotFile};
 
 /// Snapshots a century apart are mangled.
 const DAYS_MAX: u64 = 36_500;

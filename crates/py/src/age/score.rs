@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use agewell_age::score::{ScoreOptions, reorganising, score};
-use agewell_age::snapshot::columns;
 use agewell_age::source::{self, TakeOptions};
 use agewell_age::{AgeError, Snapshot};
 use agewell_core::{parse_bytes_per_second, parse_duration_ns};
 use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{DeviceKind, DeviceParameters};
+use agewell_snapshot::columns;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use agewell_age::snapshot::columns;
 use agewell_age::source::{self, Checkpoint, TakeOptions};
 use agewell_age::{AgeError, FileKind, Snapshot};
+use agewell_snapshot::columns;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::DAY_NS;
 
-use crate::target::directory::{directory_name, file_name};
+use crate::onto::directory::{directory_name, file_name};
 use crate::workload::WorkloadReader;
 use crate::{Action, AgeError};
 

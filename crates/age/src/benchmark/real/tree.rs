@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::AgeError;
 use crate::benchmark::SequentialPlan;
-use crate::target::directory::remove_below;
+use crate::onto::directory::remove_below;
 
 /// The benchmark's own directory.
 const NAME: &str = "agewell-bench";

@@ -43,7 +43,8 @@ fn host() -> HostParameters {
 }
 
 fn file_system() -> AnyFileSystem {
-    let log = json!({"kind": "lfs", "size": "200 MiB", "segment_size": "1 MiB", "collect": "clean"});
+    let log =
+        json!({"kind": "lfs", "size": "200 MiB", "segment_size": "1 MiB", "collect": "clean"});
     LayoutSetup::read(log).expect("a layout").build().expect("a file system")
 }
 

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use tempfile::{TempDir, tempdir};
 
 use super::*;
-use crate::snapshot::{Extent, ExtentFlags};
 use crate::workload::slow_rules::walk;
 use crate::{Action, Operation};
+use crate::{Extent, ExtentFlags};
 
 const DAY: i64 = DAY_NS as i64;
 const HOUR: i64 = DAY / 24;
