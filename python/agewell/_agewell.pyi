@@ -52,6 +52,9 @@ def version() -> str:
 def build() -> str:
     """What tells this build from others of the same version: a hash of its sources."""
 
+def sha256(data: bytes) -> str:
+    """The SHA-256 of `data`, in hexadecimal."""
+
 def run_experiment(
     config: str,
     base_dir: str | PathLike[str],

@@ -38,12 +38,10 @@ def build() -> str:
     it was built, and those of the Python modules above, as they are now. The same sources have the
     same hash on every machine.
     """
-    import hashlib  # it loads OpenSSL, which most commands do without
-
-    hasher = hashlib.sha256(_agewell.build().encode())
+    hashed = bytearray(_agewell.build().encode())
     folder = Path(__file__).parent
     for name in COMPUTING_MODULES:
         source = (folder / f"{name}.py").read_bytes()
-        hasher.update(f"{name} {len(source)}\n".encode())
-        hasher.update(source)
-    return hasher.hexdigest()[:_HASH_CHARACTERS]
+        hashed += f"{name} {len(source)}\n".encode()
+        hashed += source
+    return _agewell.sha256(bytes(hashed))[:_HASH_CHARACTERS]

@@ -28,6 +28,7 @@ impl Operation {
 
     /// The operation with canonical code `code`, if there is one.
     #[must_use]
+    #[inline]
     pub fn from_code(code: u8) -> Option<Operation> {
         Self::ALL.get(usize::from(code)).copied()
     }
@@ -45,6 +46,7 @@ impl Operation {
 
     /// Whether the request moves data between host and medium.
     #[must_use]
+    #[inline]
     pub fn transfers_data(self) -> bool {
         matches!(self, Operation::Read | Operation::Write)
     }

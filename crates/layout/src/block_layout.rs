@@ -169,8 +169,9 @@ pub trait BlockLayout {
         read_in_runs(blocks, purpose, |block| self.place_of(block), device);
     }
 
-    /// Whether a read of nothing is nothing to it: all that users asked for was in a cache.
-    fn ignores_empty_reads(&self) -> bool {
+    /// Whether a read is nothing to it but the transfers of [`read_in_runs`], a read of nothing nothing
+    /// at all: it learns nothing from what users read.
+    fn only_reads_in_runs(&self) -> bool {
         false
     }
 

@@ -70,7 +70,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         Ok(written?)
     }
 
-    fn ignores_empty_reads(&self) -> bool {
+    fn only_reads_in_runs(&self) -> bool {
         true
     }
 

@@ -69,11 +69,17 @@ impl CostMeter {
 
     /// Adds a transfer whose time is known otherwise.
     pub fn add(&mut self, transfer: &Transfer, time_ns: u64) {
+        self.add_alike(transfer, time_ns, 1);
+    }
+
+    /// Adds so many `transfers` like this one, each of which took `time_ns`.
+    #[inline]
+    pub fn add_alike(&mut self, transfer: &Transfer, time_ns: u64, transfers: u64) {
         let spent = &mut self.spent[transfer.purpose as usize];
-        spent.transfers += 1;
-        spent.blocks += u64::from(transfer.blocks);
-        spent.header_bytes += u64::from(transfer.header_bytes);
-        spent.time_ns += time_ns;
+        spent.transfers += transfers;
+        spent.blocks += transfers * u64::from(transfer.blocks);
+        spent.header_bytes += transfers * u64::from(transfer.header_bytes);
+        spent.time_ns += transfers * time_ns;
     }
 
     /// Time that `transfer` is priced at after those before it.

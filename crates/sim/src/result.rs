@@ -208,11 +208,21 @@ fn sha256_unless(stopped: &AtomicBool, path: &Path) -> io::Result<String> {
         }
         hasher.update(&buffer[..read]);
     }
+    Ok(hexadecimal(hasher))
+}
+
+/// The SHA-256 of `bytes`, in hexadecimal.
+#[must_use]
+pub fn sha256_of(bytes: &[u8]) -> String {
+    hexadecimal(Sha256::new_with_prefix(bytes))
+}
+
+fn hexadecimal(hasher: Sha256) -> String {
     let mut text = String::new();
     for byte in hasher.finalize() {
         write!(text, "{byte:02x}").expect("a string takes any text");
     }
-    Ok(text)
+    text
 }
 
 /// Writes `bytes` as `directory/name` so that the name never stands for half a file.

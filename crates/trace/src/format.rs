@@ -460,6 +460,12 @@ pub(crate) trait RecordFormat: Send {
 
     /// Parses one record and pushes what it completes.
     fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem>;
+
+    /// Parses and pushes the first of `records`, as many as there is nothing to say about, in a loop
+    /// that does no more than that; how many. The next is for [`Self::parse`].
+    fn parse_plain(&mut self, _records: &[u8], _scene: &mut Scene) -> usize {
+        0
+    }
 }
 
 /// Drives a [`RecordFormat`].
@@ -491,8 +497,8 @@ impl<F: RecordFormat> RowReader for RecordReader<F> {
             }
             // As many as are there, up to one that is bad: what the source does for a record is done
             // once for all of them.
-            let (mut parsed, mut bad) = (0, None);
-            for record in bytes.chunks_exact(need) {
+            let (mut parsed, mut bad) = (self.format.parse_plain(bytes, scene), None);
+            for record in bytes[parsed * need..].chunks_exact(need) {
                 if scene.is_full() {
                     break;
                 }

@@ -73,6 +73,15 @@ pub struct BlockRow {
     pub client: u32,
 }
 
+/// What one block request says beside device and operation where it says no more. Units as in
+/// [`BlockBatch`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlainRow {
+    pub(crate) enqueue_ns: u64,
+    pub(crate) sector: u64,
+    pub(crate) sectors: u32,
+}
+
 impl Default for BlockRow {
     /// A row of which only the enqueue time, address and operation are still to be said: the other
     /// times are missing, nothing is known of flags and client.
@@ -198,6 +207,33 @@ impl BlockBatch {
         self.sector.push(sector);
         self.sectors.push(sectors);
         self.operation.push(operation);
+    }
+
+    /// [`Self::push_bare`] of all of `rows`, `most` of them at most; how many they are.
+    pub(crate) fn push_plain(
+        &mut self,
+        device: u32,
+        operation: u8,
+        most: usize,
+        rows: impl Iterator<Item = PlainRow>,
+    ) -> usize {
+        // The columns are made longer once for all, so that no row asks whether it fits.
+        let (first, mut pushed) = (self.enqueue_ns.len(), 0);
+        self.enqueue_ns.resize(first + most, 0);
+        self.sector.resize(first + most, 0);
+        self.sectors.resize(first + most, 0);
+        let columns = self.enqueue_ns[first..].iter_mut().zip(&mut self.sector[first..]);
+        for (((time, sector), sectors), row) in columns.zip(&mut self.sectors[first..]).zip(rows) {
+            (*time, *sector, *sectors) = (row.enqueue_ns, row.sector, row.sectors);
+            pushed += 1;
+        }
+        let rows = first + pushed;
+        self.enqueue_ns.truncate(rows);
+        self.sector.truncate(rows);
+        self.sectors.truncate(rows);
+        self.device.resize(rows, device);
+        self.operation.resize(rows, operation);
+        pushed
     }
 
     /// Brings all columns to one length: with what stands for nothing known.

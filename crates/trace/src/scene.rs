@@ -8,7 +8,7 @@
 
 use crate::error::Problem;
 use crate::metadata::{DeviceTable, TraceMetadata};
-use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, DEVICE_SECTORS_MAX, TIME_MISSING};
+use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, DEVICE_SECTORS_MAX, PlainRow, TIME_MISSING};
 
 /// Rows held back to mend the order of formats that log out of order; chosen by us: about 6 MB.
 pub(crate) const WINDOW_ROWS: usize = 65_536;
@@ -85,15 +85,15 @@ impl Scene {
         }
     }
 
-    /// Counts one occurrence of something the user should know, of a format that says so with every
-    /// record; the metadata is told with every batch.
+    /// Counts `times` occurrences of something the user should know, of a format that says so with
+    /// every record; the metadata is told with every batch.
     #[inline]
-    pub(crate) fn warn_again(&mut self, text: &'static str) {
+    pub(crate) fn warn_again(&mut self, text: &'static str, times: u64) {
         match &mut self.repeated {
-            Some((known, count)) if std::ptr::eq(*known, text) => *count += 1,
+            Some((known, count)) if std::ptr::eq(*known, text) => *count += times,
             _ => {
                 self.tell_repeated();
-                self.repeated = Some((text, 1));
+                self.repeated = Some((text, times));
             }
         }
     }
@@ -179,6 +179,33 @@ impl Scene {
             row.operation,
         );
         Ok(())
+    }
+
+    /// [`Self::push_bare`] of the first of `rows`, all of one device and one operation that moves data:
+    /// as many as fit the batch, up to one that is not plain or that there is something to say about,
+    /// which `rows` shows by ending there. How many.
+    pub(crate) fn push_plain(
+        &mut self,
+        device: u32,
+        operation: agewell_core::Operation,
+        rows: impl Iterator<Item = PlainRow>,
+    ) -> usize {
+        let Some(origin) = self.origin_ns.filter(|_| self.order == Order::Strict) else { return 0 };
+        let room = BATCH_ROWS.saturating_sub(self.ready.len() - self.ready_head);
+        let mut latest_ns = self.latest_ns;
+        let plain = rows.take(room).map_while(|row| {
+            let is_plain = row.sectors > 0
+                && row.sector <= DEVICE_SECTORS_MAX - u64::from(row.sectors)
+                && row.enqueue_ns >= latest_ns;
+            if is_plain {
+                latest_ns = row.enqueue_ns;
+            }
+            is_plain.then(|| PlainRow { enqueue_ns: row.enqueue_ns - origin, ..row })
+        });
+        let pushed = self.ready.push_plain(device, operation as u8, room, plain);
+        self.latest_ns = latest_ns;
+        self.rows += pushed as u64;
+        pushed
     }
 
     #[inline]

@@ -260,6 +260,33 @@ impl TimedDisk {
         self.idle_since_ns = self.now_ns;
     }
 
+    /// Whether what is issued together goes to the drive together.
+    pub(crate) fn gathers(&self) -> bool {
+        self.together.queue_depth() > 1
+    }
+
+    /// What a user's read of any one place takes, ns, if it is the same of all of them and nothing comes
+    /// of it but what [`Self::pass_reading`] and [`Self::add_place_reads`] do.
+    pub(crate) fn place_read_ns(&self) -> Option<u64> {
+        let is_watched = self.recorded.is_some() || self.times.is_some() || self.second.is_some();
+        match &self.timing {
+            Timing::Simple { read, .. } if !is_watched => Some(read.blocks_ns(1)),
+            _ => None,
+        }
+    }
+
+    /// A user reads a place, which takes `ns`; it is not yet in the accounts.
+    #[inline]
+    pub(crate) fn pass_reading(&mut self, ns: u64) {
+        self.pass(ns);
+        self.answer(self.now_ns + self.read_overhead_ns);
+    }
+
+    /// `reads` places were read for users, each in `ns`.
+    pub(crate) fn add_place_reads(&mut self, reads: u64, ns: u64) {
+        self.meter.add_alike(&Transfer::of_blocks(Purpose::Read, 0, 1), ns, reads);
+    }
+
     /// Nothing happens before `time`.
     pub(crate) fn wait_until(&mut self, time_ns: u64) {
         self.now_ns = self.now_ns.max(time_ns);

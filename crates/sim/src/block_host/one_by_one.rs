@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn reads_that_caches_answer_are_those_served_one_by_one(
+    fn reads_of_one_block_are_those_served_one_by_one(
         requests in prop::collection::vec(
             (0_u32..3, 0_u64..400, 1_u32..20, 0_u8..5, 0_u8..8), 1..600
         ),
@@ -114,6 +114,11 @@ proptest! {
             prop::sample::select(vec!["clean", "thread", "adaptive"]),
             prop::sample::select(vec!["greedy", "cost-age-cache"]),
         ),
+        // One that has no mechanics, one that takes a command at a time, one that holds several.
+        (drive, record) in (
+            prop::sample::select(vec!["simple", "simple", "hp-97560", "hgst-hus728t8tale6l4"]),
+            prop::sample::select(vec![false, false, true]),
+        ),
     ) {
         let (mut trace, mut time_s) = (String::new(), 0);
         for (step, block, sectors, write, device) in requests {
@@ -126,6 +131,10 @@ proptest! {
         let directory = tempfile::tempdir().expect("a folder");
         let path = directory.path().join("requests.csv");
         std::fs::write(&path, trace).expect("it is written");
+        let device = match drive {
+            "simple" => json!({ "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" }),
+            model => json!({ "model": model }),
+        };
         let server = if prefetch == "none" { server } else { "1 MiB" };
         let config = json!({
             "workload": {
@@ -141,7 +150,8 @@ proptest! {
                 "kind": "lfs", "block_size": "4 KiB", "segment_size": "32 KiB",
                 "collect": collect, "victim": victim,
             },
-            "device": { "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" },
+            "device": device,
+            "run": { "record": record },
         });
         prop_assert!(outcome(&config, false) == outcome(&config, true), "{}", config);
     }

@@ -234,7 +234,7 @@ impl<L: BlockLayout> Lane<L> {
         }
         let (mut batch, mut updated) = (Vec::new(), Vec::new());
         let takes_updates = self.host.takes_updates() && !prepared.one_by_one;
-        let takes_hits = self.host.takes_hits() && !prepared.one_by_one;
+        let takes_reads = self.host.takes_single_reads() && !prepared.one_by_one;
         loop {
             let update = if takes_updates { source.next_updates(&mut updated) } else { None };
             if let Some(update) = update {
@@ -250,8 +250,8 @@ impl<L: BlockLayout> Lane<L> {
                 self.host.look_up(soon);
                 let mut rest = soon;
                 loop {
-                    if takes_hits {
-                        rest = &rest[self.host.serve_hits(rest, &self.throughput)..];
+                    if takes_reads {
+                        rest = &rest[self.host.serve_single_reads(rest, &self.throughput)..];
                     }
                     let Some((request, later)) = rest.split_first() else { break };
                     let directory_of = |file| source.directory_of(file);

@@ -41,6 +41,11 @@ impl Together {
         }
     }
 
+    /// Commands that the drive holds.
+    pub(super) fn queue_depth(&self) -> u32 {
+        self.queue_depth
+    }
+
     /// Whether it makes a difference that a transfer is issued together with others.
     #[inline]
     pub(super) fn is_gathering(&self) -> bool {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
 
 use agewell_core::{FileAction, FileRequest, Operation, RandomStreams, SECTOR_BYTES, SimTime};
 use agewell_layout::block_layout::FileBlock;
@@ -19,6 +18,7 @@ use agewell_trace::{
 
 use super::config::{FileTraceTable, FileWorkloadKind};
 use super::file_trace::FilesTraced;
+use super::kept_requests::{KEPT_REQUESTS_MAX, KeptRequests, PackedRequests};
 use crate::RunError;
 use crate::config::{TraceFile, resolve_path};
 
@@ -57,28 +57,6 @@ impl<B: Behaviour> Surveyed for ClientWorkload<B> {
 impl Surveyed for Microbenchmark {
     fn known_survey(&self) -> Survey {
         self.survey()
-    }
-}
-
-/// Requests of a trace that are kept from its survey, so that it is read once; chosen by us: 256 MiB.
-/// A longer one is read again.
-const KEPT_REQUESTS_MAX: usize = 1 << 23;
-
-/// The requests of a trace, as many at a time as it gave.
-#[derive(Clone, Default)]
-pub(crate) struct KeptRequests {
-    batches: Rc<Vec<Vec<FileRequest>>>,
-    next: usize,
-    without_transfer: u64,
-}
-
-impl KeptRequests {
-    fn next_batch(&mut self, batch: &mut Vec<FileRequest>) -> bool {
-        batch.clear();
-        let kept = self.batches.get(self.next);
-        batch.extend_from_slice(kept.map_or(&[], Vec::as_slice));
-        self.next += 1;
-        kept.is_some()
     }
 }
 
@@ -167,19 +145,17 @@ impl WorkloadSource {
         let (mut surveyor, mut batch) = (Surveyor::default(), Vec::new());
         let (mut batches, mut kept) = (Some(Vec::new()), 0);
         while trace.next_batch(&mut batch)? {
-            for request in &batch {
-                surveyor.note(request);
-            }
+            surveyor.note_all(&batch);
             kept += batch.len();
             match &mut batches {
                 Some(batches) if kept <= KEPT_REQUESTS_MAX => {
-                    batches.push(std::mem::take(&mut batch));
+                    batches.push(PackedRequests::of(&batch))
                 }
                 batches => *batches = None,
             }
         }
         let without_transfer = trace.without_transfer;
-        let keep = |batches| KeptRequests { batches: Rc::new(batches), next: 0, without_transfer };
+        let keep = |batches| KeptRequests::new(batches, without_transfer);
         Ok((surveyor.finish(), batches.map(keep)))
     }
 
@@ -242,7 +218,7 @@ impl WorkloadSource {
     pub(crate) fn warnings(&self) -> Vec<String> {
         let left_out = match self {
             WorkloadSource::Blocks(trace) => trace.without_transfer,
-            WorkloadSource::Kept(requests) => requests.without_transfer,
+            WorkloadSource::Kept(requests) => requests.without_transfer(),
             _ => 0,
         };
         let text =
@@ -335,50 +311,49 @@ impl BlocksAsFile {
         let first = self.records.enqueue_ns.first();
         let past_end = first.is_some_and(|first| self.filters.is_past_end(*first));
         self.filters.apply(&self.trace.metadata, &mut self.records)?;
-        for row in 0..self.records.len() {
-            if let Some(request) = self.request(row)? {
-                batch.push(request);
+        let (block_sectors, block_shift) = (self.block_sectors, self.block_shift);
+        let block_of = |sector: u64| match block_shift {
+            Some(shift) => sector >> (shift & 63),
+            None => sector / block_sectors,
+        };
+        let Self { records, devices, .. } = self;
+        let mut latest_ns = self.latest_ns;
+        let BlockBatch { enqueue_ns, device, sector, sectors, operation, .. } = &*records;
+        let rows = enqueue_ns.iter().zip(device).zip(sector).zip(sectors).zip(operation);
+        for ((((time_ns, device), sector), sectors), operation) in rows {
+            let operation =
+                Operation::from_code(*operation).expect("readers give canonical operation codes");
+            if !operation.transfers_data() || *sectors == 0 {
+                self.without_transfer += 1;
+                continue;
             }
+            let last = block_of(*sector + u64::from(*sectors) - 1);
+            if last >= NUMBERS_MAX {
+                return Err(beyond_numbers(*sector, last));
+            }
+            let first = block_of(*sector);
+            latest_ns = latest_ns.max(*time_ns);
+            let writes = operation == Operation::Write;
+            batch.push(FileRequest {
+                time: SimTime(latest_ns),
+                client: 0,
+                file: devices.of(*device),
+                block: first as u32,
+                blocks: (last - first + 1) as u32,
+                action: if writes { FileAction::Write } else { FileAction::Read },
+            });
         }
+        self.latest_ns = latest_ns;
         Ok(more && !past_end)
     }
+}
 
-    /// The block of the layout that `sector` belongs to.
-    #[inline]
-    fn block_of(&self, sector: u64) -> u64 {
-        match self.block_shift {
-            Some(shift) => sector >> (shift & 63),
-            None => sector / self.block_sectors,
-        }
-    }
-
-    #[inline]
-    fn request(&mut self, row: usize) -> Result<Option<FileRequest>, RunError> {
-        let operation = Operation::from_code(self.records.operation[row])
-            .expect("readers give canonical operation codes");
-        let (sector, sectors) = (self.records.sector[row], u64::from(self.records.sectors[row]));
-        if !operation.transfers_data() || sectors == 0 {
-            self.without_transfer += 1;
-            return Ok(None);
-        }
-        let (first, last) = (self.block_of(sector), self.block_of(sector + sectors - 1));
-        if last >= NUMBERS_MAX {
-            return Err(RunError::Input(format!(
-                "[workload]: sector {sector} is block {last} of the layout, more than a log can \
-                 number (2^31); use larger blocks or a filter such as 'sector=0..N'"
-            )));
-        }
-        self.latest_ns = self.latest_ns.max(self.records.enqueue_ns[row]);
-        let writes = operation == Operation::Write;
-        Ok(Some(FileRequest {
-            time: SimTime(self.latest_ns),
-            client: 0,
-            file: self.devices.of(self.records.device[row]),
-            block: first as u32,
-            blocks: (last - first + 1) as u32,
-            action: if writes { FileAction::Write } else { FileAction::Read },
-        }))
-    }
+#[cold]
+fn beyond_numbers(sector: u64, block: u64) -> RunError {
+    RunError::Input(format!(
+        "[workload]: sector {sector} is block {block} of the layout, more than a log can number \
+         (2^31); use larger blocks or a filter such as 'sector=0..N'"
+    ))
 }
 
 #[cfg(test)]

@@ -148,6 +148,19 @@ impl BlockTable {
         key
     }
 
+    /// As [`Self::leave`] of the oldest of `list` and [`Self::enter`] of `key`, which gets its slot;
+    /// the key that left.
+    #[inline]
+    pub(super) fn replace_oldest(&mut self, key: u32, list: u32) -> u32 {
+        let slot = self.oldest(list);
+        let left = std::mem::replace(&mut self.slots[slot as usize].key, key);
+        self.marks[slot as usize] = 0;
+        self.index.remove(left);
+        self.index.insert(key, slot);
+        self.move_to_newest(slot, list);
+        left
+    }
+
     /// Makes `slot` the newest of `list`, whichever list it is on.
     #[inline]
     pub(super) fn move_to_newest(&mut self, slot: u32, list: u32) {

@@ -62,14 +62,12 @@ impl<const RENEWED_BY_HITS: bool> Policy for OneList<RENEWED_BY_HITS> {
             }
             return Access::Hit;
         }
-        let evicted = if self.length == self.capacity {
-            Some(self.blocks.leave(self.blocks.oldest(LIST)))
-        } else {
-            self.length += 1;
-            None
-        };
+        if self.length == self.capacity {
+            return Access::Miss { evicted: Some(self.blocks.replace_oldest(key, LIST)) };
+        }
+        self.length += 1;
         self.blocks.enter(key, LIST);
-        Access::Miss { evicted }
+        Access::Miss { evicted: None }
     }
 
     fn remove(&mut self, key: u32) -> bool {

@@ -12,7 +12,7 @@ use agewell_core::Operation;
 
 use super::{RecordFormat, Sample, Sureness};
 use crate::error::Problem;
-use crate::record::BlockRow;
+use crate::record::{BlockRow, PlainRow};
 use crate::scene::Scene;
 
 const OBJECT_NUMBERS: &str =
@@ -100,7 +100,7 @@ impl RecordFormat for OracleGeneral {
         } else {
             (Operation::Read, 0)
         };
-        let sectors = u64::from(bytes).div_ceil(512) as u32;
+        let sectors = sectors_of(bytes);
         let sector = object & ((1 << SECTOR_BITS) - 1);
         let device = scene.devices.numbered(0, &mut scene.metadata)?;
         let enqueue_ns = u64::from(time_s) * 1_000_000_000;
@@ -115,10 +115,143 @@ impl RecordFormat for OracleGeneral {
         };
         let pushed = if space == 0 { scene.push_bare(row) } else { scene.push(row) };
         pushed?;
-        scene.warn_again(OBJECT_NUMBERS);
+        scene.warn_again(OBJECT_NUMBERS, 1);
         if sector != object {
             scene.metadata.warn(FOLDED);
         }
         Ok(())
+    }
+
+    fn parse_plain(&mut self, records: &[u8], scene: &mut Scene) -> usize {
+        // The first record names the device; the form with operations may say anything.
+        if self.operation_and_space || scene.rows() == 0 {
+            return 0;
+        }
+        let Ok(device) = scene.devices.numbered(0, &mut scene.metadata) else { return 0 };
+        let (records, _) = records.as_chunks::<24>();
+        let rows = records.iter().map_while(|record| {
+            let object = u64::from_le_bytes(bytes_at(record, 4));
+            let next = i64::from_le_bytes(bytes_at(record, 16));
+            let row = PlainRow {
+                enqueue_ns: u64::from(u32::from_le_bytes(bytes_at(record, 0))) * 1_000_000_000,
+                sector: object,
+                sectors: sectors_of(u32::from_le_bytes(bytes_at(record, 12))),
+            };
+            (next >= -1 && object < 1 << SECTOR_BITS).then_some(row)
+        });
+        let pushed = scene.push_plain(device, Operation::Read, rows);
+        if pushed > 0 {
+            scene.warn_again(OBJECT_NUMBERS, pushed as u64);
+        }
+        pushed
+    }
+}
+
+/// Sectors that `bytes` take.
+#[inline]
+fn sectors_of(bytes: u32) -> u32 {
+    u64::from(bytes).div_ceil(512) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::{RecordReader, RowReader};
+    use crate::metadata::TraceMetadata;
+    use crate::record::{BATCH_ROWS, BlockBatch};
+    use crate::scene::{Order, Origin};
+    use crate::source::Source;
+
+    /// The format without its quick loop.
+    struct OneByOne(OracleGeneral);
+
+    impl RecordFormat for OneByOne {
+        fn record_bytes(&self) -> usize {
+            self.0.record_bytes()
+        }
+
+        fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+            self.0.parse(record, scene)
+        }
+    }
+
+    /// Everything that reading `bytes` gives: batches, what is known of the trace, and what is wrong.
+    fn read(
+        format: impl RecordFormat,
+        bytes: &[u8],
+        skip_bad: bool,
+    ) -> (Vec<BlockBatch>, TraceMetadata, Option<String>) {
+        let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
+        let mut source = Source::new("references".into(), input).expect("it is read");
+        let metadata = TraceMetadata::default();
+        let mut scene = Scene::new(metadata, Order::Strict, Origin::FirstRecord, skip_bad);
+        let mut reader = RecordReader::new(format);
+        let (mut batches, mut wrong) = (Vec::new(), None);
+        loop {
+            let more = reader.fill(&mut source, &mut scene);
+            let mut batch = BlockBatch::default();
+            scene.take(&mut batch);
+            batch.verify();
+            batches.push(batch);
+            match more {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    wrong = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        (batches, scene.metadata, wrong)
+    }
+
+    proptest! {
+        #[test]
+        fn records_read_many_at_a_time_are_those_read_one_by_one(
+            // Seconds since the record before, object, bytes, next access; mostly nothing is odd.
+            records in prop::collection::vec(
+                (
+                    prop::sample::select(vec![0_u32, 0, 0, 1, 7]),
+                    0_u64..1000,
+                    prop::sample::select(vec![512_u32, 4096, 4097, u32::MAX]),
+                    prop::sample::select(vec![-1_i64, 5, i64::MAX]),
+                ),
+                1..400,
+            ),
+            odd in prop::collection::vec((0_usize..400, 0_u8..5), 0..4),
+            copies in prop::sample::select(vec![1_usize, 1, 60]),
+            cut in prop::sample::select(vec![0_usize, 0, 5]),
+            skip_bad in any::<bool>(),
+        ) {
+            let (mut bytes, mut time_s) = (Vec::new(), 10_u32);
+            for _ in 0..copies {
+                for (number, (step, object, length, next)) in records.iter().enumerate() {
+                    time_s += step;
+                    let mut record = (time_s, *object, *length, *next);
+                    for (_, kind) in odd.iter().filter(|(place, _)| *place == number) {
+                        match kind {
+                            0 => record.0 = 0,
+                            1 => record.1 = u64::MAX - *object,
+                            2 => record.2 = 0,
+                            3 => record.3 = -2,
+                            _ => record.1 = (1 << SECTOR_BITS) - 1,
+                        }
+                    }
+                    bytes.extend_from_slice(&record.0.to_le_bytes());
+                    bytes.extend_from_slice(&record.1.to_le_bytes());
+                    bytes.extend_from_slice(&record.2.to_le_bytes());
+                    bytes.extend_from_slice(&record.3.to_le_bytes());
+                }
+            }
+            bytes.truncate(bytes.len() - cut);
+            let many = read(OracleGeneral::new(false), &bytes, skip_bad);
+            let one_by_one = read(OneByOne(OracleGeneral::new(false)), &bytes, skip_bad);
+            let rows: usize = many.0.iter().map(BlockBatch::len).sum();
+            prop_assert!(rows <= records.len() * copies);
+            prop_assert!(many.0.iter().all(|batch| batch.len() <= BATCH_ROWS));
+            prop_assert!(many == one_by_one);
+        }
     }
 }

@@ -210,6 +210,35 @@ impl Surveyor {
         }
     }
 
+    /// Takes the next requests of the stream as [`Self::note`] takes them one by one.
+    ///
+    /// # Panics
+    /// As [`Self::note`].
+    pub fn note_all(&mut self, mut requests: &[FileRequest]) {
+        while let Some((first, later)) = requests.split_first() {
+            if first.action != FileAction::Read {
+                self.note(first);
+                requests = later;
+                continue;
+            }
+            // Reads of one file on end show what the one that reaches furthest shows.
+            let (mut reads, mut client, mut end) = (0, 0, 0);
+            for request in requests {
+                if request.action != FileAction::Read || request.file != first.file {
+                    break;
+                }
+                reads += 1;
+                client = request.client.max(client);
+                end = end_of(request.block, request.blocks).max(end);
+            }
+            self.requests += reads as u64;
+            self.clients = self.clients.max(client + 1);
+            self.ensure_file(first.file);
+            self.note_read(first.file, end);
+            requests = &requests[reads..];
+        }
+    }
+
     fn note_read(&mut self, file: u32, end: u32) {
         let state = &mut self.files[file as usize];
         if state.later.is_none() && end > state.known_end {

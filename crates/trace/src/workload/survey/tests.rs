@@ -160,6 +160,30 @@ fn long_runs_cost_no_memory() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
+    fn requests_taken_many_at_a_time_are_those_taken_one_by_one(
+        initial in prop::collection::vec(0_u32..150, FILES as usize),
+        knows in any::<bool>(),
+        requests in prop::collection::vec((any_request(), 1_usize..4), 0..60),
+        parts in 1_usize..20,
+    ) {
+        // Mostly several on end go to the same file.
+        let runs = requests.iter().flat_map(|(request, length)| {
+            (0..*length as u32).map(|step| FileRequest { block: request.block + step, ..*request })
+        });
+        let requests: Vec<FileRequest> = runs.collect();
+        let known = |(file, blocks): (u32, &u32)| InitialFile { file, blocks: *blocks };
+        let start = || {
+            let files = (0..).zip(&initial).map(known).filter(|file| file.blocks > 0).collect();
+            if knows { Surveyor::knowing(files) } else { Surveyor::default() }
+        };
+        let (mut many, mut one_by_one) = (start(), start());
+        requests.chunks(parts).for_each(|part| many.note_all(part));
+        requests.iter().for_each(|request| one_by_one.note(request));
+        prop_assert_eq!(many.lengths(), one_by_one.lengths());
+        prop_assert_eq!(many.finish(), one_by_one.finish());
+    }
+
+    #[test]
     fn a_surveyor_that_knows_infers_nothing_and_counts_the_same(
         initial in prop::collection::vec(0_u32..150, FILES as usize),
         requests in prop::collection::vec(any_request(), 0..60),
