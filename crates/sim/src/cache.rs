@@ -109,10 +109,11 @@ trait Policy {
     /// not; keys above the bound are not. What it gives means nothing.
     fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32;
     fn reference(&mut self, key: u32) -> Access;
-    /// As [`Self::reference`] if `key` is resident; else nothing happens.
-    #[inline]
-    fn reference_resident(&mut self, key: u32) -> bool {
-        self.contains(key) && self.reference(key).is_hit()
+    /// [`Self::reference`] to one key after another, of the same policy, which is told once.
+    fn reference_all(&mut self, keys: &[u32], accesses: &mut [Access]) {
+        for (key, access) in keys.iter().zip(accesses) {
+            *access = self.reference(*key);
+        }
     }
     fn remove(&mut self, key: u32) -> bool;
     fn len(&self) -> usize;
@@ -294,13 +295,16 @@ impl Cache {
         )
     }
 
-    /// Reads `key` if it is resident; nothing happens if it is not. Whether it was.
-    #[inline]
-    pub fn reference_resident(&mut self, key: u32) -> bool {
-        if key as usize >= self.keys {
-            return false;
-        }
-        dispatch!(&mut self.contents, policy => policy.reference_resident(key), nothing => false)
+    /// [`Self::reference`] to one key after another; what each found stands in `accesses`, which is as
+    /// long as `keys`.
+    pub(crate) fn reference_all(&mut self, keys: &[u32], accesses: &mut [Access]) {
+        assert!(keys.len() == accesses.len(), "a place for what each reference finds");
+        keys.iter().for_each(|key| self.check_key(*key));
+        dispatch!(
+            &mut self.contents,
+            policy => policy.reference_all(keys, accesses),
+            nothing => accesses.fill(Access::Miss { evicted: None })
+        );
     }
 
     /// Writes `key`, which counts as a reference to it. Returns the block that left, if one did.

@@ -247,17 +247,19 @@ impl<L: BlockLayout> Lane<L> {
                 break;
             }
             for soon in batch.chunks(LOOKED_UP_TOGETHER) {
-                self.host.look_up(soon);
                 let mut rest = soon;
-                loop {
-                    if takes_reads {
-                        rest = &rest[self.host.serve_single_reads(rest, &self.throughput)..];
-                    }
-                    let Some((request, later)) = rest.split_first() else { break };
+                if takes_reads {
+                    rest = &rest[self.host.serve_single_reads(rest, &self.throughput)..];
+                }
+                self.host.look_up(rest);
+                while let Some((request, later)) = rest.split_first() {
                     let directory_of = |file| source.directory_of(file);
                     self.host.serve(request, directory_of).map_err(does_not_fit)?;
                     self.throughput.note(&self.host.counts, &self.host.disk);
                     rest = later;
+                    if takes_reads {
+                        rest = &rest[self.host.serve_single_reads(rest, &self.throughput)..];
+                    }
                 }
             }
             if wants_moves {

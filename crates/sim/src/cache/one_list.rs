@@ -46,15 +46,6 @@ impl<const RENEWED_BY_HITS: bool> Policy for OneList<RENEWED_BY_HITS> {
     }
 
     #[inline]
-    fn reference_resident(&mut self, key: u32) -> bool {
-        let Some(slot) = self.blocks.find(key) else { return false };
-        if RENEWED_BY_HITS {
-            self.blocks.move_to_newest(slot, LIST);
-        }
-        true
-    }
-
-    #[inline]
     fn reference(&mut self, key: u32) -> Access {
         if let Some(slot) = self.blocks.find(key) {
             if RENEWED_BY_HITS {
