@@ -299,7 +299,9 @@ impl Cache {
     /// long as `keys`.
     pub(crate) fn reference_all(&mut self, keys: &[u32], accesses: &mut [Access]) {
         assert!(keys.len() == accesses.len(), "a place for what each reference finds");
-        keys.iter().for_each(|key| self.check_key(*key));
+        for key in keys {
+            self.check_key(*key);
+        }
         dispatch!(
             &mut self.contents,
             policy => policy.reference_all(keys, accesses),

@@ -1,14 +1,14 @@
 //! The requests of a trace, kept in memory from its survey to its run, so that it is read once.
 //!
 //! Kept by column, and a column by runs where it has long ones: a trace's requests mostly come from
-//! one client and go to one file, many read alike. A request takes 5 to 25 bytes, where it takes 32
-//! to be served.
+//! one client and go to one file, many read alike. A request takes 25 bytes at most, 12 where times
+//! and blocks differ and nothing else does; it takes 32 to be served.
 
 use std::rc::Rc;
 
 use agewell_core::{FileAction, FileRequest, SimTime};
 
-/// Requests of a trace that are kept; chosen by us: 200 MiB at worst, some 70 MiB of most traces. A
+/// Requests of a trace that are kept; chosen by us: 200 MiB at worst, 100 MiB of most traces. A
 /// longer one is read again.
 pub(super) const KEPT_REQUESTS_MAX: usize = 1 << 23;
 
@@ -53,7 +53,9 @@ impl<T: Copy + PartialEq> Column<T> {
                 for (value, length) in runs {
                     let (run, later) = rest.split_at_mut(*length as usize);
                     if Some(*value) != self.first() {
-                        run.iter_mut().for_each(|request| set(request, *value));
+                        for request in run {
+                            set(request, *value);
+                        }
                     }
                     rest = later;
                 }

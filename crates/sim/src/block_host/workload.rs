@@ -149,7 +149,7 @@ impl WorkloadSource {
             kept += batch.len();
             match &mut batches {
                 Some(batches) if kept <= KEPT_REQUESTS_MAX => {
-                    batches.push(PackedRequests::of(&batch))
+                    batches.push(PackedRequests::of(&batch));
                 }
                 batches => *batches = None,
             }

@@ -178,7 +178,9 @@ proptest! {
         };
         let (mut many, mut one_by_one) = (start(), start());
         requests.chunks(parts).for_each(|part| many.note_all(part));
-        requests.iter().for_each(|request| one_by_one.note(request));
+        for request in &requests {
+            one_by_one.note(request);
+        }
         prop_assert_eq!(many.lengths(), one_by_one.lengths());
         prop_assert_eq!(many.finish(), one_by_one.finish());
     }
