@@ -144,7 +144,10 @@ fn what_does_not_do_is_refused_in_one_line() {
     let mut without_device = experiment("ffs");
     without_device.as_object_mut().expect("a table").remove("device");
     for (value, expected) in [
-        (changed("/measure/sequential", json!(["16 Kib"])), "sequential: must be sizes"),
+        (
+            changed("/measure/sequential", json!(["16 Kib"])),
+            "sequential: must be \"default\" or a list of sizes",
+        ),
         (changed("/measure/sequential", json!("all")), "must be \"default\" or a list"),
         (changed("/measure/repetitions", json!(0)), "repetitions: must be from 1 to 1000"),
         (changed("/measure", json!({"hott": "1 d"})), "did you mean 'hot'?"),

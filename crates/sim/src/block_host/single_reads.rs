@@ -11,8 +11,8 @@
 //! index and the list of the cache, which are looked up beforehand.
 
 use agewell_core::{FileAction, FileRequest};
-use agewell_layout::block_device::{BlockDevice, Purpose, Transfer};
 use agewell_layout::block_layout::{BlockLayout, Place};
+use agewell_log::{BlockDevice, Purpose, Transfer};
 
 use super::host::{HostRun, LOOKED_UP_TOGETHER};
 use super::series::ThroughputSeries;
