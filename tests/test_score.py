@@ -288,7 +288,7 @@ def test_the_verdict_comes_first_and_the_rest_when_asked_for(
     lines = out.splitlines()
     assert re.match(r"Files lie (well|fairly well|badly): [\d.]+ % of their blocks", lines[0])
     assert re.match(r"Making each file one piece (is|pays) .* saves about [\d.]+ %", lines[1])
-    assert re.match(r"Writing all anew in order (is|pays) .* about [\d.]+ %", lines[2])
+    assert re.match(r"Rewriting all in order (is|pays) .* about [\d.]+ %", lines[2])
     assert len(lines) <= 20
     assert "by size" not in out
     for option in ("--all", "-v"):

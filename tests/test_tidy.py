@@ -85,6 +85,13 @@ PLATFORM_FUNCTIONS = re.compile(
 )
 """Methods of floats that are whatever the system's library makes of them."""
 
+REPLACED_WORDS = re.compile(
+    r"\b(DeadPlaces|dead_places|tell_what_dies|tell_the_dead|(begin|end)_together"
+    r"|(begin|end)_behind|has_caught_up|Scene|Sureness|Ledger|Census|Twin|lay_down|written_before"
+    r"|try_out|take_down|anew)\b"
+)
+"""What docs/internals/glossary.md has other words for."""
+
 VAGUE_NAMES = {"utils", "util", "common", "manager", "helpers", "helper", "misc"}
 
 
@@ -121,6 +128,17 @@ def test_no_file_contains(what: str) -> None:
         if path.name != "Cargo.lock"
         for number, line in enumerate(text.splitlines(), start=1)
         if FORBIDDEN[what].search(line)
+    ]
+    assert places == []
+
+
+def test_the_words_are_those_of_the_glossary() -> None:
+    places = [
+        f"{path}:{number}: {found.group()}"
+        for path, text in texts(".rs", ".py")
+        if path.name != "test_tidy.py"
+        for number, line in enumerate(text.splitlines(), start=1)
+        if (found := REPLACED_WORDS.search(line))
     ]
     assert places == []
 
@@ -286,7 +304,7 @@ def _features(*selection: str) -> dict[str, str]:
 
 
 def test_tests_and_extension_module_share_one_build() -> None:
-    """A feature that only one of them asks for makes the other build every crate anew."""
+    """A feature that only one of them asks for makes the other build every crate again."""
     extension = _features("-p", "agewell-py", "--edges", "normal,build")
     tests = _features("--workspace", "--edges", "normal,build,dev")
     differing = {

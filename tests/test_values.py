@@ -1,6 +1,6 @@
 """No figure changes unseen: what forty small experiments compute, to the last bit.
 
-A change that moves a figure on purpose writes the digests anew (`python tests/test_values.py`) and
+A change that moves a figure on purpose writes the digests again (`python tests/test_values.py`) and
 says in CHANGELOG.md which figure moved and why.
 """
 

@@ -126,7 +126,7 @@ class Spool:
             (box / "cur" / names[int(len(names) * self.draw.random())]).unlink()
 
     def expire(self, number: int) -> None:
-        """Bring a mailbox back under its limit and write its index anew."""
+        """Bring a mailbox back under its limit and write its index again."""
         box = self.box(number)
         keep = int(KEEP_MESSAGES * self.popularity[number])
         names = sorted(os.listdir(box / "cur"))

@@ -1,14 +1,14 @@
 //! Operations a second of making, writing and reading aging workloads.
 //!
-//! Bound: a generator by its draws and by a few cache misses a file in the census; the writer by
-//! encoding and compressing seven columns; the reader by decoding them and by the census again.
-//! `census` alone is the cost of the rules.
+//! Bound: a generator by its draws and by a few cache misses a file in the live_set; the writer by
+//! encoding and compressing seven columns; the reader by decoding them and by the live_set again.
+//! `live_set` alone is the cost of the rules.
 
 use std::hint::black_box;
 
 use agewell_age::workload::smith_1996::{self, Smith1996Parameters};
 use agewell_age::workload::{
-    Census, HistoryParameters, OperationSink, WorkloadReader, WorkloadWriter, oplist,
+    HistoryParameters, LiveSet, OperationSink, WorkloadReader, WorkloadWriter, oplist,
 };
 use agewell_age::{AgeError, Operation};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -56,13 +56,13 @@ fn workloads(criterion: &mut Criterion) {
     group.bench_function("smith-1996", |bencher| {
         bencher.iter(|| smith_1996::generate(&parameters, 1, Sum::default()).expect(accepted).1.0);
     });
-    group.bench_function("census", |bencher| {
+    group.bench_function("live_set", |bencher| {
         bencher.iter(|| {
-            let mut census = Census::default();
+            let mut live_set = LiveSet::default();
             for operation in &operations {
-                census.apply(operation).expect("the generator keeps the rules");
+                live_set.apply(operation).expect("the generator keeps the rules");
             }
-            census.live_bytes
+            live_set.live_bytes
         });
     });
     group.bench_function("write", |bencher| {

@@ -426,7 +426,7 @@ where
     };
     let mut stop = None;
     if let Some(checkpoint) = earlier {
-        stop = state.catch_up(checkpoint)?;
+        stop = state.drain(checkpoint)?;
     } else {
         state.write_checkpoint(None)?;
     }
@@ -487,7 +487,7 @@ where
     T: Target + ?Sized,
 {
     /// Plans what `checkpoint` says is done, without doing it. The stop, if the replay had ended.
-    fn catch_up(&mut self, checkpoint: Checkpoint) -> Result<Option<StopReason>, AgeError> {
+    fn drain(&mut self, checkpoint: Checkpoint) -> Result<Option<StopReason>, AgeError> {
         let path = self.files.checkpoint.clone().unwrap_or_default();
         let position = checkpoint.planned.operations;
         while self.planner.planned.operations < position {

@@ -1,7 +1,7 @@
 //! Where aging workloads come from, and their files.
 //!
 //! A workload is a stream of [`Operation`]s that keeps the rules of [`crate::operation`], and its
-//! [`WorkloadFacts`]. A source pushes operations through a [`Ledger`], which numbers files and
+//! [`WorkloadFacts`]. A source pushes operations through a [`OperationWriter`], which numbers files and
 //! directories, keeps the rules and counts, into any [`OperationSink`]: a [`WorkloadWriter`] makes
 //! a file of them, a `Vec` keeps them in memory. [`WorkloadReader`] reads a file back and checks
 //! every rule again, because a file may be mangled.
@@ -17,14 +17,14 @@
 //!
 //! The same parameters and seed give the same operations and the same bytes of the file.
 
-mod census;
 mod day_mixer;
 mod draws;
 mod facts;
 mod file;
 pub mod git;
 mod history;
-mod ledger;
+mod live_set;
+mod operation_writer;
 pub mod oplist;
 pub mod profile;
 mod quantity;
@@ -38,12 +38,12 @@ pub mod snapshots;
 mod tests;
 pub mod trace;
 
-pub use census::{BrokenRule, Census};
 pub use day_mixer::{Allocation, DayChange, DayEvent, DayMixer};
 pub use facts::{SourceFacts, WorkloadFacts};
 pub use file::{WorkloadReader, WorkloadWriter};
 pub use history::{HistoryParameters, Rewrite};
-pub use ledger::{Ledger, OperationSink};
+pub use live_set::{BrokenRule, LiveSet};
+pub use operation_writer::{OperationSink, OperationWriter};
 pub use request::WorkloadRequest;
 
 #[cfg(doc)]

@@ -6,7 +6,7 @@ use agewell_trace::check_parquet;
 
 use agewell_age::replay::{SeriesRow, write_series};
 use agewell_age::workload::{
-    Census, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
+    LiveSet, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
 };
 use agewell_age::{
     Action, Extent, ExtentFlags, FileKind, FileSystemFacts, FreeExtent, Operation, Snapshot,
@@ -83,7 +83,7 @@ fn a_flipped_bit_in_a_workload_is_found() {
     let folder = tempfile::tempdir().expect("a place for files");
     let path = folder.path().join("workload.parquet");
     let mut writer = WorkloadWriter::create(&path).expect("a place for files");
-    let mut census = Census::default();
+    let mut live_set = LiveSet::default();
     for file in 0..9 {
         let operation = Operation {
             time_ns: u64::from(file) * 1000,
@@ -96,11 +96,11 @@ fn a_flipped_bit_in_a_workload_is_found() {
         };
         let write = Operation { size_bytes: 100, action: Action::Write, ..operation };
         for operation in [operation, write] {
-            census.apply(&operation).expect("it keeps the rules");
+            live_set.apply(&operation).expect("it keeps the rules");
             writer.push(&operation).expect("room");
         }
     }
-    writer.finish(&WorkloadFacts::new(SourceFacts::default(), &census)).expect("room");
+    writer.finish(&WorkloadFacts::new(SourceFacts::default(), &live_set)).expect("room");
     each_flip(&path, |path| {
         let mut reader = WorkloadReader::open(path)?;
         let operations = reader.read_all()?;

@@ -189,7 +189,7 @@ pub trait Device {
     ///
     /// # Panics
     /// If it reaches beyond the capacity.
-    fn lay_down(&mut self, _first: Sector, _sectors: SectorCount) {}
+    fn prefill(&mut self, _first: Sector, _sectors: SectorCount) {}
 
     /// What a layout on this device does well to know, its rule for writes included.
     fn layout_advice(&self) -> LayoutAdvice {

@@ -448,7 +448,7 @@ impl Device for Flash {
         self.serve_batch(issue, requests, services);
     }
 
-    fn lay_down(&mut self, first: Sector, sectors: SectorCount) {
+    fn prefill(&mut self, first: Sector, sectors: SectorCount) {
         let end = (first + sectors).0;
         assert!(end <= self.parameters.capacity_sectors, "data beyond the end of the device");
         let units = first.0 / self.sectors_per_unit..end.div_ceil(self.sectors_per_unit);

@@ -84,8 +84,8 @@ impl Device for DeviceModel {
         each!(self, model => model.serve_together(issue, requests, services));
     }
 
-    fn lay_down(&mut self, first: Sector, sectors: SectorCount) {
-        each!(self, model => model.lay_down(first, sectors));
+    fn prefill(&mut self, first: Sector, sectors: SectorCount) {
+        each!(self, model => model.prefill(first, sectors));
     }
 
     fn layout_advice(&self) -> LayoutAdvice {

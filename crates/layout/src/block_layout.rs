@@ -216,7 +216,7 @@ pub trait BlockLayout {
 
     /// From here on the device is told what dies ([`BlockDevice::discard`]), if the layout can; a
     /// layout that cannot ignores it.
-    fn tell_what_dies(&mut self) {}
+    fn enable_discard(&mut self) {}
 
     /// Nobody asks for anything: one piece of work of the layout's own, if it has any. `free_wanted`
     /// is how many segments a log keeps free beyond its reserve.
@@ -267,7 +267,7 @@ pub fn read_in_runs(
     device: &mut impl BlockDevice,
 ) {
     let mut run: Option<(u32, u32)> = None;
-    device.begin_together();
+    device.begin_batch();
     let mut send = |run: Option<(u32, u32)>| {
         if let Some((first, length)) = run {
             device.transfer(&Transfer::of_blocks(purpose, first, length), &[]);
@@ -284,7 +284,7 @@ pub fn read_in_runs(
         });
     }
     send(run);
-    device.end_together();
+    device.end_batch();
 }
 
 /// The places of [`even_chunks`], one by one.

@@ -18,7 +18,7 @@
 //!   and removing all but evenly spaced ones: only the file system itself says what lies where.
 //!
 //! Not atomic: an update in place that is interrupted may leave neither version. After a crash all
-//! metadata is read and the maps of what is free are written anew (`fsck`; Matthews 1999, §3.2).
+//! metadata is read and the maps of what is free are written again (`fsck`; Matthews 1999, §3.2).
 //!
 //! Invariants: a block that exists has all its pieces, where the file system says; it waits in the
 //! buffer or has been sent there.
@@ -307,7 +307,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         }
         sorted.sort_unstable();
         let mut rest = &sorted[..];
-        device.begin_together();
+        device.begin_batch();
         while !rest.is_empty() {
             let pieces = self.run_pieces(rest.iter().map(|(home, _)| *home));
             let (run, later) = rest.split_at(pieces);
@@ -321,7 +321,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
             self.contents = contents;
             rest = later;
         }
-        device.end_together();
+        device.end_batch();
         if !outgoing.is_empty() {
             device.commit();
         }
@@ -333,7 +333,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     fn send_metadata(&mut self, device: &mut impl BlockDevice) {
         self.metadata.send(device);
         if self.buffers.waiting_blocks() == 0 {
-            self.metadata.tell_the_dead(device);
+            self.metadata.issue_discards(device);
         }
     }
 
@@ -432,7 +432,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         self.settle_cut(device);
         let most = (self.setting.transfer_bytes_max / self.unit_bytes(0)).max(1) as u32;
         let mut run: Option<(u32, u32)> = None;
-        device.begin_together();
+        device.begin_batch();
         for block in blocks {
             if !matches!(self.place_of(*block), Place::Disk(_)) {
                 continue;
@@ -463,7 +463,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
             }
         }
         Self::read_run(&mut run, purpose, device);
-        device.end_together();
+        device.end_batch();
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
@@ -540,7 +540,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
         }
     }
 
-    fn tell_what_dies(&mut self) {
+    fn enable_discard(&mut self) {
         let units = self.system.total_sectors().div_ceil(u64::from(self.unit_sectors));
         self.metadata.dead.begin(units as u32);
     }

@@ -66,7 +66,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError> {
         let written = AdaptiveLog::write(self, block, client, device);
-        self.tell_the_dead(device);
+        self.issue_discards(device);
         Ok(written?)
     }
 
@@ -89,18 +89,18 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         AdaptiveLog::delete(self, block, device);
-        self.tell_the_dead(device);
+        self.issue_discards(device);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         let synced = AdaptiveLog::sync(self, client, device);
-        self.tell_the_dead(device);
+        self.issue_discards(device);
         Ok(synced?)
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         let synced = AdaptiveLog::sync_all(self, device);
-        self.tell_the_dead(device);
+        self.issue_discards(device);
         Ok(synced?)
     }
 
@@ -118,12 +118,12 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
         let collected = self.collect_ahead(free_wanted, device);
-        self.tell_the_dead(device);
+        self.issue_discards(device);
         Ok(collected?)
     }
 
-    fn tell_what_dies(&mut self) {
-        AdaptiveLog::tell_what_dies(self);
+    fn enable_discard(&mut self) {
+        AdaptiveLog::enable_discard(self);
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {

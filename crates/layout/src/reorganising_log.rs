@@ -10,9 +10,9 @@
 //! Differences from Matthews 1999, §6.4: see [`crate::reorganise`] and its modules. Reads ahead of
 //! time teach nothing until a user asks for what they brought.
 
-mod twin;
+mod control;
 
-use twin::Twin;
+use control::ControlLog;
 
 use agewell_log::policy::placement::{Placement, Regrouping};
 use agewell_log::{AdaptiveLog, BlockDevice, Counts, Log, Purpose, Unpriced};
@@ -32,7 +32,7 @@ const ROOM_WINDOW_SHARE: u64 = 16;
 #[derive(Debug, Clone)]
 pub struct ReorganisingLog<P> {
     log: AdaptiveLog<Regrouping<P>>,
-    twin: Twin<P>,
+    control: ControlLog<P>,
     reorganiser: Reorganiser,
     room: RoomCost,
     /// Where the blocks lay that are being read.
@@ -92,7 +92,7 @@ impl RoomCost {
 /// A log as the policy sees it.
 struct View<'a, P> {
     log: &'a Log<Regrouping<P>>,
-    twin: &'a Twin<P>,
+    control: &'a ControlLog<P>,
     made: RoomMade,
 }
 
@@ -136,11 +136,11 @@ impl<P: Placement + Clone> PlaceView for View<'_, P> {
 
     #[inline]
     fn home_of(&self, block: u32, slot: u32) -> u32 {
-        self.twin.slot_of(block).unwrap_or(slot)
+        self.control.slot_of(block).unwrap_or(slot)
     }
 
     fn moving_ns(&self) -> f64 {
-        self.twin.beyond_ns()
+        self.control.moving_ns()
     }
 }
 
@@ -150,10 +150,10 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     pub fn new(log: AdaptiveLog<Regrouping<P>>, setting: ReorganiseSetting) -> Self {
         let (blocks, disk) = (log.log().blocks(), log.log().setting().disk);
         let reorganiser = Reorganiser::new(setting, blocks, disk);
-        let twin = Twin::of(&log, setting.decide == Decide::Gain);
+        let control = ControlLog::of(&log, setting.decide == Decide::Gain);
         Self {
             log,
-            twin,
+            control,
             reorganiser,
             room: RoomCost::default(),
             slots: Vec::new(),
@@ -182,19 +182,19 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// Bytes that the reorganisation's knowledge takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.reorganiser.memory_bytes() + self.twin.memory_bytes()
+        self.reorganiser.memory_bytes() + self.control.memory_bytes()
     }
 
     /// Moves what was chosen.
     fn move_chosen(&mut self, device: &mut impl BlockDevice) {
-        let Self { log, twin, reorganiser, .. } = self;
+        let Self { log, control, reorganiser, .. } = self;
         let segments = log.log().shape().segments();
         let by_frequency = reorganiser.setting().related == Related::Frequency;
         let aim = by_frequency.then_some(segments / 2);
         let in_memory = |block: u32| reorganiser.is_in_memory(block);
         let before = log.counts().regrouped_blocks;
-        let moved =
-            twin.watch(device, |device| log.regroup(reorganiser.chosen(), in_memory, aim, device));
+        let moved = control
+            .watch(device, |device| log.regroup(reorganiser.chosen(), in_memory, aim, device));
         let blocks = log.counts().regrouped_blocks - before;
         // A log without room goes on as it is: what was moved before it was full stays moved.
         for block in reorganiser.chosen() {
@@ -205,21 +205,21 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
 
     /// Takes notice of what the device has done since users read last, now that it is done.
     fn note_times(&mut self, device: &mut impl BlockDevice) {
-        let writing_ns = self.twin.writing_ns();
+        let writing_ns = self.control.writing_ns();
         let mut latest = std::mem::take(&mut self.latest);
         if latest.writing_ns != writing_ns {
             // The arm has been elsewhere.
             self.reorganiser.interrupted();
         }
         if let Some(spent_ns) = device.spent_ns() {
-            // The device may have begun to count anew.
+            // The device may have begun to count again.
             let taken_ns = spent_ns.checked_sub(latest.spent_ns).unwrap_or(spent_ns);
             let Latest { jumps, blocks, step_blocks, .. } = latest;
             if latest.writing_ns == writing_ns {
                 self.reorganiser.took((jumps, blocks), taken_ns, step_blocks, &latest.within);
             } else {
                 let read_ns = self.reorganiser.expected_ns(jumps, blocks);
-                self.twin.took(taken_ns.saturating_sub(read_ns));
+                self.control.took(taken_ns.saturating_sub(read_ns));
             }
             latest.spent_ns = spent_ns;
         }
@@ -231,7 +231,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// Takes down what is being read, until it is known how long that takes. What is read ahead
     /// belongs to the read before it.
     fn note_read(&mut self, purpose: Purpose) {
-        let view = View { log: self.log.log(), twin: &self.twin, made: RoomMade::default() };
+        let view = View { log: self.log.log(), control: &self.control, made: RoomMade::default() };
         let Some((_, first)) = self.slots.first() else { return };
         let before = self.reorganiser.last_slot().filter(|_| purpose == Purpose::Read);
         let step = before.map(|before| view.step_blocks(before, *first));
@@ -249,21 +249,21 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         self.room.note(self.log.log());
         let slots = std::mem::take(&mut self.slots);
         for (number, (block, slot)) in slots.iter().enumerate() {
-            let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
+            let view = View { log: self.log.log(), control: &self.control, made: self.room.made };
             if self.reorganiser.read(*block, *slot, number > 0, &view) {
                 self.move_chosen(device);
             }
         }
         self.slots = slots;
-        self.log.tell_the_dead(device);
+        self.log.issue_discards(device);
     }
 }
 
 impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn ensure_blocks(&mut self, blocks: u32) {
         self.log.ensure_blocks(blocks);
-        self.twin.follow(|twin, _| {
-            twin.ensure_blocks(blocks);
+        self.control.follow(|control, _| {
+            control.ensure_blocks(blocks);
             Ok(())
         });
         self.reorganiser.ensure_blocks(blocks);
@@ -271,7 +271,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
 
     fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError> {
         BlockLayout::preload(&mut self.log, block, name)?;
-        self.twin.follow(|twin, _| twin.preload(block, &mut Unpriced));
+        self.control.follow(|control, _| control.preload(block, &mut Unpriced));
         self.reorganiser.call(block, name);
         Ok(())
     }
@@ -279,7 +279,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         BlockLayout::fragment(&mut self.log, first, blocks, chunk_blocks)?;
         let blocks: Vec<u32> = (first..first + blocks).collect();
-        self.twin.follow(|twin, _| twin.fragment(&blocks, chunk_blocks));
+        self.control.follow(|control, _| control.fragment(&blocks, chunk_blocks));
         Ok(())
     }
 
@@ -309,9 +309,9 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         if !keeps {
             self.log.placement_mut().set_kept(block, false);
         }
-        let Self { log, twin, .. } = self;
-        twin.write(block, client, device.transfer_times());
-        twin.watch(device, |device| BlockLayout::write(log, block, name, client, device))
+        let Self { log, control, .. } = self;
+        control.write(block, client, device.transfer_times());
+        control.watch(device, |device| BlockLayout::write(log, block, name, client, device))
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
@@ -335,25 +335,25 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        let Self { log, twin, .. } = self;
-        twin.watch(device, |device| BlockLayout::delete(log, block, device));
-        twin.follow(|twin, meter| {
-            twin.delete(block, meter);
+        let Self { log, control, .. } = self;
+        control.watch(device, |device| BlockLayout::delete(log, block, device));
+        control.follow(|control, meter| {
+            control.delete(block, meter);
             Ok(())
         });
         self.reorganiser.delete(block);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        let Self { log, twin, .. } = self;
-        twin.follow(|twin, meter| twin.sync(client, meter));
-        twin.watch(device, |device| BlockLayout::sync(log, client, device))
+        let Self { log, control, .. } = self;
+        control.follow(|control, meter| control.sync(client, meter));
+        control.watch(device, |device| BlockLayout::sync(log, client, device))
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        let Self { log, twin, .. } = self;
-        twin.follow(AdaptiveLog::sync_all);
-        twin.watch(device, |device| BlockLayout::sync_all(log, device))
+        let Self { log, control, .. } = self;
+        control.follow(AdaptiveLog::sync_all);
+        control.watch(device, |device| BlockLayout::sync_all(log, device))
     }
 
     fn place_of(&self, block: u32) -> Place {
@@ -361,14 +361,14 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn cluster_of(&self, block: u32, cluster: &mut Vec<u32>) {
-        let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
+        let view = View { log: self.log.log(), control: &self.control, made: self.room.made };
         self.reorganiser.cluster_of(block, &view, cluster);
     }
 
     fn set_resident(&mut self, block: u32, resident: bool) {
         self.log.set_resident(block, resident);
-        self.twin.follow(|twin, _| {
-            twin.set_resident(block, resident);
+        self.control.follow(|control, _| {
+            control.set_resident(block, resident);
             Ok(())
         });
     }
@@ -378,23 +378,23 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         free_wanted: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
-        let Self { log, twin, .. } = self;
-        twin.follow(|twin, meter| twin.collect_ahead(free_wanted, meter).map(|_| ()));
-        if twin.watch(device, |device| log.work_ahead(free_wanted, device))? {
+        let Self { log, control, .. } = self;
+        control.follow(|control, meter| control.collect_ahead(free_wanted, meter).map(|_| ()));
+        if control.watch(device, |device| log.work_ahead(free_wanted, device))? {
             return Ok(true);
         }
         self.room.note(self.log.log());
-        let view = View { log: self.log.log(), twin: &self.twin, made: self.room.made };
+        let view = View { log: self.log.log(), control: &self.control, made: self.room.made };
         let chosen = self.reorganiser.rest(&view);
         if chosen {
             self.move_chosen(device);
-            self.log.tell_the_dead(device);
+            self.log.issue_discards(device);
         }
         Ok(chosen)
     }
 
-    fn tell_what_dies(&mut self) {
-        self.log.tell_what_dies();
+    fn enable_discard(&mut self) {
+        self.log.enable_discard();
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {
@@ -411,7 +411,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
 
     fn verify(&self) {
         self.log.verify();
-        self.twin.verify();
+        self.control.verify();
         self.reorganiser.verify();
     }
 }

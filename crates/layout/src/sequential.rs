@@ -12,8 +12,8 @@
 
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places};
 use crate::write_buffers::WriteBuffers;
-use agewell_log::dead_places::DeadPlaces;
 use agewell_log::free_places::FreePlaces;
+use agewell_log::pending_discards::PendingDiscards;
 use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// No place.
@@ -46,7 +46,7 @@ pub struct SequentialSetting {
 pub struct Sequential {
     setting: SequentialSetting,
     free: FreePlaces,
-    dead: DeadPlaces,
+    dead: PendingDiscards,
     /// Place of each block; it has one from its first write on, while it waits too.
     map: Vec<u32>,
     /// Place of the block put last, file by file.
@@ -64,7 +64,7 @@ impl Sequential {
         Self {
             setting,
             free: FreePlaces::all_free(setting.capacity_blocks),
-            dead: DeadPlaces::default(),
+            dead: PendingDiscards::default(),
             map: Vec::new(),
             last_of_file: Vec::new(),
             last_placed: NONE,
@@ -167,15 +167,15 @@ impl BlockLayout for Sequential {
         if self.setting.order == Order::Place {
             outgoing.sort_unstable_by_key(place_of);
         }
-        device.begin_together();
+        device.begin_batch();
         for run in outgoing.chunk_by(|one, next| place_of(one) + 1 == place_of(next)) {
             let transfer =
                 Transfer::of_blocks(Purpose::NewData, place_of(&run[0]), run.len() as u32);
             device.transfer(&transfer, run);
         }
-        device.end_together();
+        device.end_batch();
         device.commit();
-        self.dead.tell(device);
+        self.dead.issue(device);
         self.outgoing = outgoing;
         Ok(())
     }
@@ -192,7 +192,7 @@ impl BlockLayout for Sequential {
         }
     }
 
-    fn tell_what_dies(&mut self) {
+    fn enable_discard(&mut self) {
         self.dead.begin(self.free.places());
     }
 

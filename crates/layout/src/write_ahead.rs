@@ -41,7 +41,7 @@ mod journal;
 mod tests;
 
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
-use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
 use journal::Journal;
 
 /// What goes through the journal.
@@ -162,7 +162,7 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
         (slot..slot + blocks).for_each(|place| self.journal.dead.died(place));
     }
 
-    pass_brackets_on!();
+    pass_batches_on!();
 }
 
 impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
@@ -240,9 +240,9 @@ impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
         self.inner.set_resident(block, resident);
     }
 
-    fn tell_what_dies(&mut self) {
-        self.inner.tell_what_dies();
-        self.journal.tell_what_dies();
+    fn enable_discard(&mut self) {
+        self.inner.enable_discard();
+        self.journal.enable_discard();
     }
 
     /// A checkpoint, while nobody asks for anything.

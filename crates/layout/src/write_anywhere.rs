@@ -31,9 +31,9 @@ use crate::block_layout::{
     BlockCounts, BlockLayout, FileBlock, LayoutError, Place, even_places, read_in_runs,
 };
 use crate::write_buffers::WriteBuffers;
-use agewell_log::dead_places::DeadPlaces;
 use agewell_log::free_places::FreePlaces;
-use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
+use agewell_log::pending_discards::PendingDiscards;
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
 use disk_map::DiskMap;
 pub use disk_map::{CrashRecovery, MAP_ENTRY_BYTES};
 pub use search::{Choice, Heading, Search, View};
@@ -66,7 +66,7 @@ pub struct WriteAnywhereSetting {
 pub struct WriteAnywhere {
     setting: WriteAnywhereSetting,
     free: FreePlaces,
-    dead: DeadPlaces,
+    dead: PendingDiscards,
     /// Free places by stripe, where the search asks for it.
     stripes: Option<Stripes>,
     /// Place of the newest version that was sent of each block.
@@ -104,7 +104,7 @@ impl WriteAnywhere {
         let mut layout = Self {
             setting,
             free: FreePlaces::all_free(capacity),
-            dead: DeadPlaces::default(),
+            dead: PendingDiscards::default(),
             stripes,
             map: Vec::new(),
             held: Vec::new(),
@@ -231,14 +231,14 @@ impl WriteAnywhere {
             self.give_back(place);
         }
         self.held = held;
-        self.dead.tell(device);
+        self.dead.issue(device);
     }
 
     /// Writes the changed blocks of the map to free places and then the root, in its own place.
     fn take_snapshot(&mut self, device: &mut impl BlockDevice) {
         let changed = self.disk_map.take_changed();
         let mut rest = &changed[..];
-        device.begin_together();
+        device.begin_batch();
         while !rest.is_empty() {
             let (first, length) = self.take_run(rest.len() as u32);
             let (sent, later) = rest.split_at(length as usize);
@@ -251,7 +251,7 @@ impl WriteAnywhere {
             }
             rest = later;
         }
-        device.end_together();
+        device.end_batch();
         // The root names what has just been written, and must not be there before it.
         device.wait();
         device.transfer(&Transfer::of_blocks(Purpose::MetadataWrite, 0, 1), &[]);
@@ -350,9 +350,9 @@ impl BlockLayout for WriteAnywhere {
             return Ok(());
         }
         self.counts.new_blocks += outgoing.len() as u64;
-        device.begin_together();
+        device.begin_batch();
         self.write_blocks(&outgoing, device);
-        device.end_together();
+        device.end_batch();
         // What was written says what it is, or is in memory that survives a crash.
         device.commit();
         if self.setting.recovery == CrashRecovery::Scan
@@ -378,7 +378,7 @@ impl BlockLayout for WriteAnywhere {
         }
     }
 
-    fn tell_what_dies(&mut self) {
+    fn enable_discard(&mut self) {
         self.dead.begin(self.free.places());
     }
 
@@ -439,5 +439,5 @@ impl<D: BlockDevice> BlockDevice for WatchedHead<'_, D> {
         self.device.discard(slot, blocks);
     }
 
-    pass_brackets_on!();
+    pass_batches_on!();
 }

@@ -295,15 +295,15 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         self.log.regroup(blocks, is_cached, aim, device)
     }
 
-    /// From here on the device is told of free segments: see [`Log::tell_what_dies`].
-    pub fn tell_what_dies(&mut self) {
-        self.log.tell_what_dies();
+    /// From here on the device is told of free segments: see [`Log::enable_discard`].
+    pub fn enable_discard(&mut self) {
+        self.log.enable_discard();
     }
 
     /// Tells the device of segments that came free and are so still.
     #[inline]
-    pub fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
-        self.log.tell_the_dead(device);
+    pub fn issue_discards(&mut self, device: &mut impl BlockDevice) {
+        self.log.issue_discards(device);
     }
 
     /// The placement of the log itself, to change what is kept in the reorganisation log.
@@ -381,7 +381,7 @@ impl<P: Placement + Clone> Watch<P> {
         }
     }
 
-    /// Chooses the mechanism anew, if it matters yet.
+    /// Chooses the mechanism again, if it matters yet.
     #[cold]
     #[inline(never)]
     fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {

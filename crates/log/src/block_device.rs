@@ -5,7 +5,7 @@
 //! unless the layout says otherwise.
 //!
 //! Transfers come one after another, each waiting for the one before, unless a layout brackets them
-//! ([`BlockDevice::begin_together`]): then they belong to one call and a drive with a queue may do them
+//! ([`BlockDevice::begin_batch`]): then they belong to one call and a drive with a queue may do them
 //! in any order, or at once. What must be on the disk before something else is written, or must be
 //! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
 //! [`BlockDevice::commit`], inside a bracket or not.
@@ -179,33 +179,33 @@ pub trait BlockDevice {
     /// Layouts say so only where they were asked to.
     fn discard(&mut self, _slot: u32, _blocks: u32) {}
 
-    /// Transfers from here to [`BlockDevice::end_together`] are issued together: none depends on
+    /// Transfers from here to [`BlockDevice::end_batch`] are issued together: none depends on
     /// another, and any of them may be done when a crash stops the rest. Brackets may stand inside
     /// brackets; the outermost counts.
-    fn begin_together(&mut self) {}
+    fn begin_batch(&mut self) {}
 
     /// The end of a bracket: what was issued in the outermost one is done.
-    fn end_together(&mut self) {}
+    fn end_batch(&mut self) {}
 
     /// What was transferred before is done before anything that follows.
     fn wait(&mut self) {}
 
-    /// Transfers from here to [`BlockDevice::end_behind`] go on while the layout does other things:
+    /// Transfers from here to [`BlockDevice::end_background`] go on while the layout does other things:
     /// the disk that they are on does them in their order before whatever is asked of it later, and
     /// another disk, where there is one, does not wait for them. Where there is none they are
     /// transfers like others.
-    fn begin_behind(&mut self) {}
+    fn begin_background(&mut self) {}
 
     /// What follows is waited for again.
-    fn end_behind(&mut self) {}
+    fn end_background(&mut self) {}
 
     /// Whether all that was to go on behind is done.
-    fn has_caught_up(&self) -> bool {
+    fn is_drained(&self) -> bool {
         true
     }
 
     /// Waits for all that goes on behind.
-    fn catch_up(&mut self) {}
+    fn drain(&mut self) {}
 
     /// What follows was asked for by another call of a user: the device may have rested since the
     /// one before.
@@ -229,14 +229,14 @@ pub trait BlockDevice {
 /// What a device that stands before another, its field `device`, does with brackets: it passes them
 /// on. Left out, they would be lost without a word, since a device may do nothing about them.
 #[macro_export]
-macro_rules! pass_brackets_on {
+macro_rules! pass_batches_on {
     () => {
-        fn begin_together(&mut self) {
-            self.device.begin_together();
+        fn begin_batch(&mut self) {
+            self.device.begin_batch();
         }
 
-        fn end_together(&mut self) {
-            self.device.end_together();
+        fn end_batch(&mut self) {
+            self.device.end_batch();
         }
 
         fn wait(&mut self) {

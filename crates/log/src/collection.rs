@@ -202,9 +202,9 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<bool, LogError> {
         // Victims that are read before anything is written are read together.
-        device.begin_together();
+        device.begin_batch();
         let cleaned = self.clean_batch(batch, device);
-        device.end_together();
+        device.end_batch();
         if cleaned.is_err() {
             self.abandon_collection();
         }
@@ -577,7 +577,7 @@ impl<P: Placement> Log<P> {
             slot = live + 1;
         }
         let mut filled = std::mem::take(&mut self.filled);
-        device.begin_together();
+        device.begin_batch();
         while filled.len() < moves.len() {
             // Holes were counted over all zones, so this finds one.
             let found = self.index.fullest_with_hole(0..self.table.shape.zones());
@@ -587,7 +587,7 @@ impl<P: Placement> Log<P> {
             self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);
             self.rejuvenate(segment, self.table.youngest[victim as usize]);
         }
-        device.end_together();
+        device.end_batch();
         device.commit();
         self.moved(&moves, filled.iter().copied());
         filled.clear();
@@ -640,7 +640,7 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) {
         let mut further = false;
-        device.begin_together();
+        device.begin_batch();
         let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };
             let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
@@ -658,7 +658,7 @@ impl<P: Placement> Log<P> {
         if self.setting.header == Header::Segment {
             send(Purpose::HeaderWrite, slots[0], 0, HEADER_BYTES);
         }
-        device.end_together();
+        device.end_batch();
     }
 }
 

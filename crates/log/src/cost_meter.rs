@@ -105,12 +105,12 @@ impl BlockDevice for CostMeter {
         self.pricing.iter_mut().for_each(Pricing::begin_call);
     }
 
-    fn begin_together(&mut self) {
-        self.pricing.iter_mut().for_each(Pricing::begin_together);
+    fn begin_batch(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::begin_batch);
     }
 
-    fn end_together(&mut self) {
-        self.pricing.iter_mut().for_each(Pricing::end_together);
+    fn end_batch(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::end_batch);
     }
 
     fn wait(&mut self) {

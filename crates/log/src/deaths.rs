@@ -154,7 +154,7 @@ impl<P: Placement> Log<P> {
     pub(crate) fn release(&mut self, segment: u32) {
         self.written_slots -= u64::from(self.table.shape.segment_blocks(segment));
         self.table.state[segment as usize] = State::FREE;
-        self.dead_segments.died(segment);
+        self.pending_discards.died(segment);
         self.placement.freed(segment);
         self.free[self.table.shape.zone_of(segment)].push_back(segment);
     }

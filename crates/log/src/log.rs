@@ -42,7 +42,7 @@ use super::reorganisation::Reorganisation;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};
-use crate::dead_places::DeadPlaces;
+use crate::pending_discards::PendingDiscards;
 
 use super::{BlockDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
 
@@ -224,7 +224,7 @@ pub struct Log<P> {
     /// What the reorganisation log needs beside its open segment.
     pub(crate) reorganisation: Reorganisation,
     /// Free segments that the device has not been told of.
-    pub(super) dead_segments: DeadPlaces,
+    pub(super) pending_discards: PendingDiscards,
 }
 
 impl<P: Placement> Log<P> {
@@ -264,7 +264,7 @@ impl<P: Placement> Log<P> {
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
             reorganisation: Reorganisation::default(),
-            dead_segments: DeadPlaces::default(),
+            pending_discards: PendingDiscards::default(),
             setting,
         })
     }
@@ -570,16 +570,16 @@ impl<P: Placement> Log<P> {
     }
 
     /// From here on the device is told of segments that are free, after each call.
-    pub fn tell_what_dies(&mut self) {
-        self.dead_segments.begin(self.table.shape.segments());
+    pub fn enable_discard(&mut self) {
+        self.pending_discards.begin(self.table.shape.segments());
     }
 
     /// Tells the device of segments that came free and are so still.
     #[inline]
-    pub(crate) fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
-        if self.dead_segments.is_wanted() {
+    pub(crate) fn issue_discards(&mut self, device: &mut impl BlockDevice) {
+        if self.pending_discards.is_wanted() {
             let table = &self.table;
-            self.dead_segments.tell_as(device, |device, first, segments| {
+            self.pending_discards.issue_as(device, |device, first, segments| {
                 for segment in first..first + segments {
                     let (slot, end) = table.bounds(segment);
                     device.discard(slot, end - slot);
@@ -648,7 +648,7 @@ impl<P: Placement> Log<P> {
         let (next, end) = self.table.bounds(segment);
         self.open[log] = Open { segment, next, end };
         self.table.state[segment as usize] = State::OPEN;
-        self.dead_segments.used(segment);
+        self.pending_discards.used(segment);
         self.table.log[segment as usize] = log as u8;
         self.table.opened[segment as usize] = self.clock;
         self.table.youngest[segment as usize] = 0;

@@ -155,7 +155,7 @@ impl<P: Placement> Log<P> {
         self.counts.regroup_read_blocks += slots.len() as u64;
         let segment_of = |slot: u32| self.table.shape.segment_of(slot);
         let mut segment = NONE;
-        device.begin_together();
+        device.begin_batch();
         for run in
             slots.chunk_by(|one, next| one + 1 == *next && segment_of(*one) == segment_of(*next))
         {
@@ -164,7 +164,7 @@ impl<P: Placement> Log<P> {
             let read = Transfer::of_blocks(Purpose::RegroupRead, run[0], run.len() as u32);
             device.transfer(&Transfer { further, ..read }, &[]);
         }
-        device.end_together();
+        device.end_batch();
         self.reorganisation.slots = slots;
     }
 
@@ -317,7 +317,7 @@ impl<P: Placement> Log<P> {
         Some(segment)
     }
 
-    /// Whether `block`, written anew, is also to be written over `old`, where it lay.
+    /// Whether `block`, written again, is also to be written over `old`, where it lay.
     #[inline]
     pub(super) fn keeps_place(&self, block: u32, old: u32) -> bool {
         // To all but a reorganising log this is a constant.
@@ -341,7 +341,7 @@ impl<P: Placement> Log<P> {
         let mut slots = std::mem::take(&mut self.reorganisation.slots);
         patches.sort_unstable();
         let shape = &self.table.shape;
-        device.begin_together();
+        device.begin_batch();
         for in_segment in
             patches.chunk_by(|one, next| shape.segment_of(one.0) == shape.segment_of(next.0))
         {
@@ -349,7 +349,7 @@ impl<P: Placement> Log<P> {
             slots.extend(in_segment.iter().map(|patch| patch.0));
             self.transfer_filled(&slots, Purpose::Patch, device);
         }
-        device.end_together();
+        device.end_batch();
         device.commit();
         self.counts.patched_blocks += patches.len() as u64;
         for (slot, block) in patches.drain(..) {

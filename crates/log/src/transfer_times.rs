@@ -433,12 +433,12 @@ impl Pricing {
     }
 
     /// Transfers from here on are issued together.
-    pub(crate) fn begin_together(&mut self) {
+    pub(crate) fn begin_batch(&mut self) {
         self.brackets += 1;
     }
 
     /// Those from here on are not, unless this closes a bracket within another.
-    pub(crate) fn end_together(&mut self) {
+    pub(crate) fn end_batch(&mut self) {
         self.brackets = self.brackets.saturating_sub(1);
         if self.brackets == 0 {
             self.wait();
@@ -468,16 +468,16 @@ impl Pricing {
         let between = if is_together { Between::Together } else { Between::Nothing };
         self.issued_writes = (self.brackets > 0).then_some(writes);
         let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
-        let mut beyond_ns = sum_ns((before, kind));
+        let mut moving_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {
             // What a device did between two calls is drawn; here it is its mean.
             let after = |between| sum_ns(self.after.kinds_at(transfer, between, self.spread));
-            beyond_ns += (after(Between::Rest) - beyond_ns) * prices.after_rest
-                + (after(Between::Reads) - beyond_ns) * prices.after_reads;
+            moving_ns += (after(Between::Rest) - moving_ns) * prices.after_rest
+                + (after(Between::Reads) - moving_ns) * prices.after_reads;
         }
         self.after = After::of(transfer, kind);
         let streaming_ns = prices.disk.streaming_ns(transfer.bytes(prices.disk.block_bytes));
-        (streaming_ns as f64 + beyond_ns).max(0.0) as u64
+        (streaming_ns as f64 + moving_ns).max(0.0) as u64
     }
 }
 

@@ -67,7 +67,7 @@ impl UtilizationOrder {
         self.emptiest().is_some_and(|(_, live)| live >= self.exact_below)
     }
 
-    /// Counts all live blocks anew, as `live` of each segment says, and keeps all of them exact
+    /// Counts all live blocks again, as `live` of each segment says, and keeps all of them exact
     /// from now on, or only those of the emptiest segments.
     pub(crate) fn rebuild(&mut self, only_emptiest: bool, live: impl Fn(u32) -> u32) {
         self.only_emptiest = only_emptiest;

@@ -11,7 +11,7 @@ use crate::error;
 #[pyfunction]
 pub(crate) fn check_parquet(path: PathBuf) -> PyResult<bool> {
     agewell_trace::check_parquet(&path)
-        .map_err(|why| error::input(format!("{}: {why}; make it anew", path.display())))
+        .map_err(|why| error::input(format!("{}: {why}; make it again", path.display())))
 }
 
 /// `table`, a finished Parquet file whose metadata have the key `agewell.checksums`, with checksums.

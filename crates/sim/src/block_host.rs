@@ -1,6 +1,7 @@
 //! Runs of a layout of blocks: file requests through the host's caches into a layout, whose transfers
 //! a disk prices or times.
 
+mod calibration;
 pub mod config;
 mod disk;
 mod file_blocks;
@@ -22,7 +23,6 @@ mod run;
 mod series;
 mod single_reads;
 mod together;
-mod trial;
 mod updates;
 mod workload;
 mod zones;

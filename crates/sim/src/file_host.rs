@@ -267,7 +267,7 @@ impl FileHost {
         synchronous: bool,
     ) -> Ticket {
         self.now_ns += self.parameters.request_cpu.0;
-        self.catch_up();
+        self.advance();
         let sequence = self.started;
         self.started += 1;
         let request = BlockRequest {
@@ -293,7 +293,7 @@ impl FileHost {
     }
 
     /// Lets the device work up to the host's time.
-    fn catch_up(&mut self) {
+    fn advance(&mut self) {
         while self.device_free_ns <= self.now_ns && self.serve_one() {}
     }
 

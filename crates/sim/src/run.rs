@@ -61,7 +61,7 @@ pub(crate) enum Tables {
 pub(crate) struct FileTables {
     pub(crate) log: Option<LogSeries>,
     pub(crate) throughput: ThroughputSeries,
-    /// What the layout asked of its device, if that was taken down.
+    /// What the layout asked of its device, if that was recorded.
     pub(crate) requests: Option<Box<BlockBatch>>,
 }
 

@@ -1,7 +1,7 @@
 //! Files a second out of an image of ext4, warm.
 //!
 //! The image holds 100,000 files in 1,000 directories, one in twelve of them with a hole. Each
-//! measurement opens it anew and takes the whole snapshot, and the benchmark prints what it found,
+//! measurement opens it again and takes the whole snapshot, and the benchmark prints what it found,
 //! so that no change of behaviour passes for one of speed.
 //!
 //! Bound by: reading the inode tables (256 bytes a file, a copy out of the page cache), then by

@@ -232,7 +232,7 @@ pub fn read(path: &Path) -> Result<Snapshot, SnapshotError> {
     let input = |what: String| SnapshotError::Input(format!("{}: {what}", path.display()));
     let mut reader = TableReader::open(path, TABLE, &schema(false))?;
     let metadata: Metadata = serde_json::from_str(&reader.metadata).map_err(|why| {
-        input(format!("damaged description of the file system ({why}); take the snapshot anew"))
+        input(format!("damaged description of the file system ({why}); take the snapshot again"))
     })?;
     if metadata.names {
         reader = TableReader::open(path, TABLE, &schema(true))?;
@@ -245,12 +245,12 @@ pub fn read(path: &Path) -> Result<Snapshot, SnapshotError> {
     while let Some(rows) = reader.next_rows()? {
         let first = reader.rows_read() - rows.num_rows() as u64;
         take_rows(&rows, &mut snapshot).map_err(|(row, what)| {
-            input(format!("row {}: {what}; take the snapshot anew", first + row as u64 + 1))
+            input(format!("row {}: {what}; take the snapshot again", first + row as u64 + 1))
         })?;
     }
     snapshot
         .check()
-        .map_err(|what| input(format!("makes no sense: {what}; take the snapshot anew")))?;
+        .map_err(|what| input(format!("makes no sense: {what}; take the snapshot again")))?;
     Ok(snapshot)
 }
 

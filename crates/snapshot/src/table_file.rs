@@ -218,7 +218,7 @@ impl TableReader {
         let row = self.rows_read + 1;
         let damaged = |text: String| {
             SnapshotError::Input(format!(
-                "{path}: row {row}: {text}; the file is damaged, make it anew"
+                "{path}: row {row}: {text}; the file is damaged, make it again"
             ))
         };
         let (reader, next) = guarded(move || (reader.next(), reader))

@@ -117,7 +117,7 @@ impl FileOperation {
 }
 
 /// Numbers of files and directories and their paths, numbered in the order of appearance. Numbers
-/// of deleted files are not used again; a path that is created anew is a new file.
+/// of deleted files are not used again; a path that is created again is a new file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathTable {
     paths: Vec<String>,

@@ -304,7 +304,7 @@ impl FilterPipe {
                 self.keep.extend(batch.operation.iter().map(|&code| mask[usize::from(code)]));
             }
             Filter::Device(names) => {
-                // Devices appear while the trace is read, so names are looked up anew with each
+                // Devices appear while the trace is read, so names are looked up again with each
                 // batch.
                 let wanted: Vec<u32> = metadata
                     .devices

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::error::{Problem, TraceError};
-use crate::scene::{Order, Origin, Scene};
+use crate::reorder_window::{Order, Origin, ReorderWindow};
 use crate::source::Source;
 
 pub(crate) mod blkparse;
@@ -76,7 +76,7 @@ pub enum Format {
 /// How well an input fits a format, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Sureness {
+pub enum Confidence {
     /// Not this format.
     No,
     /// At least half of the first lines fit.
@@ -246,7 +246,7 @@ impl Format {
         Err(TraceError::Usage(format!("unknown trace format '{name}'; {advice}")))
     }
 
-    fn fit(self, sample: &Sample<'_>) -> Sureness {
+    fn fit(self, sample: &Sample<'_>) -> Confidence {
         match self {
             Format::Srt => srt::fit(sample),
             Format::DisksimAscii => disksim::fit(sample),
@@ -328,9 +328,13 @@ impl<'a> Sample<'a> {
     }
 
     /// How many of the first lines `format` accepts.
-    pub(crate) fn fit_lines<F: LineFormat>(&self, format: &mut F) -> Sureness {
-        let mut scene =
-            Scene::new(crate::TraceMetadata::default(), Order::Window, Origin::FirstRecord, true);
+    pub(crate) fn fit_lines<F: LineFormat>(&self, format: &mut F) -> Confidence {
+        let mut reorder_window = ReorderWindow::new(
+            crate::TraceMetadata::default(),
+            Order::Window,
+            Origin::FirstRecord,
+            true,
+        );
         let mut lines = self.lines();
         if let [first, rest @ ..] = lines
             && format.is_header(first)
@@ -338,13 +342,14 @@ impl<'a> Sample<'a> {
             lines = rest;
         }
         let total = lines.len();
-        let fitting = lines.iter().filter(|line| format.parse(line, &mut scene).is_ok()).count();
+        let fitting =
+            lines.iter().filter(|line| format.parse(line, &mut reorder_window).is_ok()).count();
         if total == 0 || fitting * 2 < total {
-            Sureness::No
+            Confidence::No
         } else if fitting * 10 >= total * 9 {
-            Sureness::Likely
+            Confidence::Likely
         } else {
-            Sureness::Possible
+            Confidence::Possible
         }
     }
 }
@@ -355,7 +360,7 @@ pub struct Detected {
     /// The one format that fits best.
     pub format: Format,
     /// How well.
-    pub sureness: Sureness,
+    pub confidence: Confidence,
 }
 
 /// Tells the format of `source` without consuming anything.
@@ -367,16 +372,16 @@ pub(crate) fn detect(source: &mut Source) -> Result<Detected, TraceError> {
     }
     let sample = Sample::new(sample, sample.len() < SAMPLE_BYTES);
     let fits = Format::ALL.map(|format| (format.fit(&sample), format));
-    let best = fits.iter().map(|fit| fit.0).max().unwrap_or(Sureness::No);
+    let best = fits.iter().map(|fit| fit.0).max().unwrap_or(Confidence::No);
     let candidates: Vec<Format> =
         fits.iter().filter(|fit| fit.0 == best).map(|fit| fit.1).collect();
     match candidates.as_slice() {
-        _ if best == Sureness::No => Err(TraceError::UnknownFormat {
+        _ if best == Confidence::No => Err(TraceError::UnknownFormat {
             path,
             beginning: source.beginning()?,
             known: Format::names(),
         }),
-        [format] => Ok(Detected { format: *format, sureness: best }),
+        [format] => Ok(Detected { format: *format, confidence: best }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name()).collect();
             Err(TraceError::Ambiguous { path, candidates: names.join(" or ") })
@@ -384,21 +389,29 @@ pub(crate) fn detect(source: &mut Source) -> Result<Detected, TraceError> {
     }
 }
 
-/// Reads rows of one format from a source into a scene.
+/// Reads rows of one format from a source into a reorder_window.
 pub(crate) trait RowReader: Send {
     /// Reads the header, if the format has one.
-    fn begin(&mut self, _source: &mut Source, _scene: &mut Scene) -> Result<(), TraceError> {
+    fn begin(
+        &mut self,
+        _source: &mut Source,
+        _scene: &mut ReorderWindow,
+    ) -> Result<(), TraceError> {
         Ok(())
     }
 
-    /// Reads until the scene has a batch or the source ends; `false` at the end.
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError>;
+    /// Reads until the reorder_window has a batch or the source ends; `false` at the end.
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError>;
 }
 
 /// A text format with one record a line.
 pub(crate) trait LineFormat: Send {
     /// Parses one line that is not blank and pushes what it completes.
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem>;
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem>;
 
     /// Whether the first line names columns instead of holding a record.
     fn is_header(&mut self, _line: &[u8]) -> bool {
@@ -406,7 +419,7 @@ pub(crate) trait LineFormat: Send {
     }
 
     /// Ends the trace: pushes what still waited for another line.
-    fn end(&mut self, _scene: &mut Scene) -> Result<(), Problem> {
+    fn end(&mut self, _scene: &mut ReorderWindow) -> Result<(), Problem> {
         Ok(())
     }
 }
@@ -425,12 +438,16 @@ impl<F: LineFormat> LineReader<F> {
 }
 
 impl<F: LineFormat> RowReader for LineReader<F> {
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
-        while !scene.is_full() {
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError> {
+        while !reorder_window.is_full() {
             let Some(line) = source.next_line()? else {
-                if let Err(problem) = self.format.end(scene) {
+                if let Err(problem) = self.format.end(reorder_window) {
                     let byte = source.offset();
-                    bad_record(source, scene, self.records, None, byte, problem)?;
+                    bad_record(source, reorder_window, self.records, None, byte, problem)?;
                 }
                 return Ok(false);
             };
@@ -444,9 +461,9 @@ impl<F: LineFormat> RowReader for LineReader<F> {
                 }
             }
             self.records += 1;
-            if let Err(problem) = self.format.parse(line.bytes, scene) {
+            if let Err(problem) = self.format.parse(line.bytes, reorder_window) {
                 let (number, byte) = (line.number, line.byte);
-                bad_record(source, scene, self.records, Some(number), byte, problem)?;
+                bad_record(source, reorder_window, self.records, Some(number), byte, problem)?;
             }
         }
         Ok(true)
@@ -459,11 +476,11 @@ pub(crate) trait RecordFormat: Send {
     fn record_bytes(&self) -> usize;
 
     /// Parses one record and pushes what it completes.
-    fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem>;
+    fn parse(&mut self, record: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem>;
 
     /// Parses and pushes the first of `records`, as many as there is nothing to say about, in a loop
     /// that does no more than that; how many. The next is for [`Self::parse`].
-    fn parse_plain(&mut self, _records: &[u8], _scene: &mut Scene) -> usize {
+    fn parse_plain(&mut self, _records: &[u8], _scene: &mut ReorderWindow) -> usize {
         0
     }
 }
@@ -481,9 +498,13 @@ impl<F: RecordFormat> RecordReader<F> {
 }
 
 impl<F: RecordFormat> RowReader for RecordReader<F> {
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError> {
         let need = self.format.record_bytes();
-        while !scene.is_full() {
+        while !reorder_window.is_full() {
             let begin = source.offset();
             let bytes = source.in_memory(need)?;
             if bytes.len() < need {
@@ -491,19 +512,19 @@ impl<F: RecordFormat> RowReader for RecordReader<F> {
                 if have > 0 {
                     source.consume(have);
                     self.records += 1;
-                    truncated(source, scene, self.records, begin, have, need)?;
+                    truncated(source, reorder_window, self.records, begin, have, need)?;
                 }
                 return Ok(false);
             }
             // As many as are there, up to one that is bad: what the source does for a record is done
             // once for all of them.
-            let (mut parsed, mut bad) = (self.format.parse_plain(bytes, scene), None);
+            let (mut parsed, mut bad) = (self.format.parse_plain(bytes, reorder_window), None);
             for record in bytes[parsed * need..].chunks_exact(need) {
-                if scene.is_full() {
+                if reorder_window.is_full() {
                     break;
                 }
                 parsed += 1;
-                if let Err(problem) = self.format.parse(record, scene) {
+                if let Err(problem) = self.format.parse(record, reorder_window) {
                     bad = Some(problem);
                     break;
                 }
@@ -512,7 +533,7 @@ impl<F: RecordFormat> RowReader for RecordReader<F> {
             self.records += parsed as u64;
             if let Some(problem) = bad {
                 let byte = begin + ((parsed - 1) * need) as u64;
-                bad_record(source, scene, self.records, None, byte, problem)?;
+                bad_record(source, reorder_window, self.records, None, byte, problem)?;
             }
         }
         Ok(true)
@@ -522,19 +543,19 @@ impl<F: RecordFormat> RowReader for RecordReader<F> {
 /// An error, or a count if bad records are to be left out.
 pub(crate) fn bad_record(
     source: &Source,
-    scene: &mut Scene,
+    reorder_window: &mut ReorderWindow,
     record: u64,
     line: Option<u64>,
     byte: u64,
     problem: Problem,
 ) -> Result<(), TraceError> {
     let place = source.place(record, line, byte);
-    if !scene.skip_bad {
+    if !reorder_window.skip_bad {
         return Err(TraceError::Record { place, problem: problem.0.into() });
     }
-    scene.metadata.skipped_records += 1;
-    if scene.metadata.first_skipped.is_none() {
-        scene.metadata.first_skipped = Some(format!("{place}: {}", problem.0));
+    reorder_window.metadata.skipped_records += 1;
+    if reorder_window.metadata.first_skipped.is_none() {
+        reorder_window.metadata.first_skipped = Some(format!("{place}: {}", problem.0));
     }
     Ok(())
 }
@@ -542,15 +563,15 @@ pub(crate) fn bad_record(
 /// An error, or a count if bad records are to be left out, for an input that ends inside a record.
 pub(crate) fn truncated(
     source: &Source,
-    scene: &mut Scene,
+    reorder_window: &mut ReorderWindow,
     record: u64,
     byte: u64,
     have: usize,
     need: usize,
 ) -> Result<(), TraceError> {
-    if scene.skip_bad {
+    if reorder_window.skip_bad {
         let problem = Problem::new(format!("truncated: {have} of {need} bytes are there"));
-        return bad_record(source, scene, record, None, byte, problem);
+        return bad_record(source, reorder_window, record, None, byte, problem);
     }
     let place = source.place(record, None, byte);
     Err(TraceError::Truncated { place, have: have as u64, need: need as u64 })

@@ -21,7 +21,7 @@ mod metadata;
 mod output;
 mod pairing;
 pub mod record;
-mod scene;
+mod reorder_window;
 mod source;
 mod summary;
 mod trace;
@@ -43,7 +43,7 @@ pub use file_operation::{
 pub use filter::{Filter, FilterPipe};
 pub use format::parquet::{guarded, one_line};
 pub use format::strace::{StraceOptions, StraceTrace};
-pub use format::{Detected, Format, FormatDescription, Sureness};
+pub use format::{Confidence, Detected, Format, FormatDescription};
 pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
 pub use output::{Output, write_whole, write_whole_unsynced};

@@ -14,7 +14,7 @@
 //!   [`OPEN_ROWS_MAX`] rows it is let go, so that memory stays bounded on traces that lack
 //!   completions.
 //!
-//! Rows are pushed as they complete; the scene's window puts them in order of enqueue time.
+//! Rows are pushed as they complete; the reorder_window's window puts them in order of enqueue time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ use agewell_core::Operation;
 
 use crate::error::Problem;
 use crate::record::{BlockRow, TIME_MISSING, flag};
-use crate::scene::{Scene, WINDOW_ROWS};
+use crate::reorder_window::{ReorderWindow, WINDOW_ROWS};
 
 /// More than any host keeps queued; chosen by us.
 const OPEN_MAX: usize = 16_384;
-/// An open request is let go after this many others completed: the scene's window must still be
+/// An open request is let go after this many others completed: the reorder_window's window must still be
 /// able to place it.
 const OPEN_ROWS_MAX: u64 = WINDOW_ROWS as u64 / 2;
-/// And after this time: what takes longer is lost, and the scene mends no step back beyond 600 s.
+/// And after this time: what takes longer is lost, and the reorder_window mends no step back beyond 600 s.
 const OPEN_NS_MAX: u64 = 300_000_000_000;
 /// Flushes a device can have at once; beyond it the trace lacks their completions.
 const FLUSHES_MAX: usize = 64;
@@ -170,10 +170,14 @@ pub(crate) struct Pairing {
 
 impl Pairing {
     /// Takes one event and pushes the requests that it completes.
-    pub(crate) fn event(&mut self, event: Event, scene: &mut Scene) -> Result<(), Problem> {
-        self.let_go(event.time_ns, scene)?;
+    pub(crate) fn event(
+        &mut self,
+        event: Event,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
+        self.let_go(event.time_ns, reorder_window)?;
         if event.sectors == 0 {
-            return self.empty_event(event, scene);
+            return self.empty_event(event, reorder_window);
         }
         let Some(operation) = event.letters.operation else { return Ok(()) };
         let end = event
@@ -193,8 +197,10 @@ impl Pairing {
                     self.enqueue(&event, operation);
                 }
             }
-            EventKind::Issue => self.issue(&event, operation, end, scene),
-            EventKind::Complete | EventKind::PieceComplete => self.complete(&event, end, scene)?,
+            EventKind::Issue => self.issue(&event, operation, end, reorder_window),
+            EventKind::Complete | EventKind::PieceComplete => {
+                self.complete(&event, end, reorder_window)?
+            }
             EventKind::Requeue => self.requeue(&event),
         }
         Ok(())
@@ -245,7 +251,13 @@ impl Pairing {
         before.into_iter().chain(within).collect()
     }
 
-    fn issue(&mut self, event: &Event, operation: Operation, end: u64, scene: &mut Scene) {
+    fn issue(
+        &mut self,
+        event: &Event,
+        operation: Operation,
+        end: u64,
+        reorder_window: &mut ReorderWindow,
+    ) {
         let pieces = self.queued_within(event.device, event.sector, end);
         let mut row = Self::row(event, operation);
         let mut rows_at = self.rows;
@@ -277,13 +289,13 @@ impl Pairing {
         }
         row.start_ns = event.time_ns;
         if row.start_ns < row.enqueue_ns {
-            scene.metadata.warn(UNORDERED);
+            reorder_window.metadata.warn(UNORDERED);
             row.start_ns = row.enqueue_ns;
         }
         self.add(row, true, rows_at);
     }
 
-    /// Whether the same request was issued before and not completed: then it is issued anew.
+    /// Whether the same request was issued before and not completed: then it is issued again.
     fn issue_again(&mut self, event: &Event, end: u64) -> bool {
         let range = (event.device, event.sector, 0)..=(event.device, event.sector, u64::MAX);
         let found = self.issued.range(range).next().map(|&(_, _, key)| key);
@@ -295,7 +307,12 @@ impl Pairing {
         true
     }
 
-    fn complete(&mut self, event: &Event, end: u64, scene: &mut Scene) -> Result<(), Problem> {
+    fn complete(
+        &mut self,
+        event: &Event,
+        end: u64,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
         let range = (event.device, event.sector, 0)..=(event.device, event.sector, u64::MAX);
         let found = self.issued.range(range).next().copied();
         if let Some(position) = found {
@@ -309,12 +326,12 @@ impl Pairing {
             }
             let row = open.row;
             self.open.remove(&position.2);
-            return self.finish_row(row, event.time_ns, scene);
+            return self.finish_row(row, event.time_ns, reorder_window);
         }
         let pieces = self.queued_within(event.device, event.sector, end);
         if pieces.is_empty() {
             if event.kind == EventKind::Complete {
-                scene.metadata.warn(NO_REQUEST);
+                reorder_window.metadata.warn(NO_REQUEST);
             }
             return Ok(());
         }
@@ -325,7 +342,7 @@ impl Pairing {
             }
             self.queued.remove(&(event.device, sector, key));
             if let Some(piece) = self.open.remove(&key) {
-                self.finish_row(piece.row, event.time_ns, scene)?;
+                self.finish_row(piece.row, event.time_ns, reorder_window)?;
             }
         }
         Ok(())
@@ -335,15 +352,15 @@ impl Pairing {
         &mut self,
         mut row: BlockRow,
         finish_ns: u64,
-        scene: &mut Scene,
+        reorder_window: &mut ReorderWindow,
     ) -> Result<(), Problem> {
         let earliest = if row.start_ns == TIME_MISSING { row.enqueue_ns } else { row.start_ns };
         if finish_ns < earliest {
-            scene.metadata.warn(UNORDERED);
+            reorder_window.metadata.warn(UNORDERED);
         }
         row.finish_ns = finish_ns.max(earliest);
         self.rows += 1;
-        scene.push(row)
+        reorder_window.push(row)
     }
 
     fn requeue(&mut self, event: &Event) {
@@ -358,7 +375,11 @@ impl Pairing {
     }
 
     /// Flushes and commands without sectors.
-    fn empty_event(&mut self, event: Event, scene: &mut Scene) -> Result<(), Problem> {
+    fn empty_event(
+        &mut self,
+        event: Event,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
         if !event.letters.flush {
             // The completion of a flush as its asker sees it, or a command that moves no data.
             return Ok(());
@@ -382,27 +403,27 @@ impl Pairing {
                     return Ok(());
                 }
                 let oldest = flushes.issued.remove(0);
-                scene.metadata.warn(NO_COMPLETION);
-                scene.push(flush_row(event.device, oldest, TIME_MISSING))
+                reorder_window.metadata.warn(NO_COMPLETION);
+                reorder_window.push(flush_row(event.device, oldest, TIME_MISSING))
             }
             EventKind::Complete if !flushes.issued.is_empty() => {
                 let oldest = flushes.issued.remove(0);
                 self.rows += 1;
-                scene.push(flush_row(event.device, oldest, event.time_ns.max(oldest.1)))
+                reorder_window.push(flush_row(event.device, oldest, event.time_ns.max(oldest.1)))
             }
             _ => Ok(()),
         }
     }
 
     /// Lets go of requests that have been open for too long.
-    fn let_go(&mut self, now_ns: u64, scene: &mut Scene) -> Result<(), Problem> {
+    fn let_go(&mut self, now_ns: u64, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         while let Some((&key, open)) = self.open.first_key_value() {
             let stale = self.rows.saturating_sub(open.rows_at) > OPEN_ROWS_MAX
                 || now_ns.saturating_sub(open.row.enqueue_ns) > OPEN_NS_MAX;
             if self.open.len() <= OPEN_MAX && !stale {
                 break;
             }
-            self.give_up(key, scene)?;
+            self.give_up(key, reorder_window)?;
         }
         // Flushes are few; a look once a minute of trace time is enough.
         if now_ns.saturating_sub(self.swept_ns) > OPEN_NS_MAX / 5 {
@@ -411,19 +432,19 @@ impl Pairing {
                 let is_stale = |time_ns: u64| now_ns.saturating_sub(time_ns) > OPEN_NS_MAX;
                 while flushes.issued.first().is_some_and(|oldest| is_stale(oldest.0)) {
                     let oldest = flushes.issued.remove(0);
-                    scene.metadata.warn(NO_COMPLETION);
-                    scene.push(flush_row(device, oldest, TIME_MISSING))?;
+                    reorder_window.metadata.warn(NO_COMPLETION);
+                    reorder_window.push(flush_row(device, oldest, TIME_MISSING))?;
                 }
                 if let Some((_, _, count)) = flushes.waiting.take_if(|waiting| is_stale(waiting.0))
                 {
-                    scene.metadata.warn_many(LOST_FLUSHES, count);
+                    reorder_window.metadata.warn_many(LOST_FLUSHES, count);
                 }
             }
         }
         Ok(())
     }
 
-    fn give_up(&mut self, key: u64, scene: &mut Scene) -> Result<(), Problem> {
+    fn give_up(&mut self, key: u64, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let Some(open) = self.open.remove(&key) else { return Ok(()) };
         if open.issued {
             self.issued.remove(&(open.row.device, open.next, key));
@@ -431,22 +452,22 @@ impl Pairing {
             self.queued.remove(&(open.row.device, open.row.sector, key));
         }
         self.rows += 1;
-        scene.metadata.warn(NO_COMPLETION);
-        scene.push(open.row)
+        reorder_window.metadata.warn(NO_COMPLETION);
+        reorder_window.push(open.row)
     }
 
     /// Ends the trace: what is still open is pushed with the times it has.
-    pub(crate) fn finish(&mut self, scene: &mut Scene) -> Result<(), Problem> {
+    pub(crate) fn finish(&mut self, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         while let Some((&key, _)) = self.open.first_key_value() {
-            self.give_up(key, scene)?;
+            self.give_up(key, reorder_window)?;
         }
         for (device, flushes) in std::mem::take(&mut self.flushes) {
             if let Some((_, _, count)) = flushes.waiting {
-                scene.metadata.warn_many(LOST_FLUSHES, count);
+                reorder_window.metadata.warn_many(LOST_FLUSHES, count);
             }
             for issued in flushes.issued {
-                scene.metadata.warn(NO_COMPLETION);
-                scene.push(flush_row(device, issued, TIME_MISSING))?;
+                reorder_window.metadata.warn(NO_COMPLETION);
+                reorder_window.push(flush_row(device, issued, TIME_MISSING))?;
             }
         }
         Ok(())

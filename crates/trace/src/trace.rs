@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::error::TraceError;
 use crate::format::{
-    Detected, Format, LineReader, RecordReader, RowReader, Sureness, blkparse, blktrace, cloud_csv,
-    detect, disksim, fio, mqsim, msr, oracle_general, parquet, spc, srt, tracepoint, validate,
-    vscsi,
+    Confidence, Detected, Format, LineReader, RecordReader, RowReader, blkparse, blktrace,
+    cloud_csv, detect, disksim, fio, mqsim, msr, oracle_general, parquet, spc, srt, tracepoint,
+    validate, vscsi,
 };
 use crate::metadata::{SCHEMA_VERSION, TraceMetadata};
 use crate::record::BlockBatch;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 use crate::source::Source;
 
 /// How to read a trace.
@@ -44,7 +44,7 @@ pub struct BlockTrace {
     pub metadata: TraceMetadata,
     detected: Detected,
     source: Source,
-    scene: Scene,
+    reorder_window: ReorderWindow,
     reader: Box<dyn RowReader>,
     ended: bool,
 }
@@ -82,7 +82,7 @@ impl BlockTrace {
                     let path = source.path().to_owned();
                     return Err(TraceError::Empty { path, byte: 0, what: "the file is empty" });
                 }
-                Detected { format, sureness: Sureness::Certain }
+                Detected { format, confidence: Confidence::Certain }
             }
             None => detect(&mut source)?,
         };
@@ -94,8 +94,8 @@ impl BlockTrace {
             ..TraceMetadata::default()
         };
         let (order, origin) = format.clock();
-        let mut scene = Scene::new(metadata, order, origin, options.skip_bad);
-        scene.disorder_is_normal =
+        let mut reorder_window = ReorderWindow::new(metadata, order, origin, options.skip_bad);
+        reorder_window.disorder_is_normal =
             matches!(format, Format::Blktrace | Format::Blkparse | Format::Tracepoint);
         // Formats that count from 1970 in UTC.
         if matches!(
@@ -106,12 +106,19 @@ impl BlockTrace {
                 | Format::OracleGeneral
                 | Format::OracleGeneralOpNs
         ) {
-            scene.wall_of_clock_zero_ns = Some(0);
-            scene.metadata.start_wall_zone = Some("UTC".to_owned());
+            reorder_window.wall_of_clock_zero_ns = Some(0);
+            reorder_window.metadata.start_wall_zone = Some("UTC".to_owned());
         }
         let mut reader = reader_of(format, &mut source, path)?;
-        reader.begin(&mut source, &mut scene)?;
-        Ok(Self { metadata: scene.metadata.clone(), detected, source, scene, reader, ended: false })
+        reader.begin(&mut source, &mut reorder_window)?;
+        Ok(Self {
+            metadata: reorder_window.metadata.clone(),
+            detected,
+            source,
+            reorder_window,
+            reader,
+            ended: false,
+        })
     }
 
     /// The format and how sure its detection was (certain if it was given by name).
@@ -125,15 +132,15 @@ impl BlockTrace {
     /// # Errors
     /// As [`BlockSource::next_batch`].
     pub fn next_batch(&mut self, batch: &mut BlockBatch) -> Result<bool, TraceError> {
-        while !self.ended && !self.scene.is_full() {
-            if !self.reader.fill(&mut self.source, &mut self.scene)? {
+        while !self.ended && !self.reorder_window.is_full() {
+            if !self.reader.fill(&mut self.source, &mut self.reorder_window)? {
                 self.ended = true;
-                self.scene.finish();
-                if self.scene.rows() == 0 {
+                self.reorder_window.finish();
+                if self.reorder_window.rows() == 0 {
                     return Err(TraceError::Empty {
                         path: self.source.path().to_owned(),
                         byte: self.source.offset(),
-                        what: if self.scene.metadata.skipped_records > 0 {
+                        what: if self.reorder_window.metadata.skipped_records > 0 {
                             "no good record in it"
                         } else {
                             "no record in it"
@@ -142,8 +149,8 @@ impl BlockTrace {
                 }
             }
         }
-        self.scene.take(batch);
-        let current = &self.scene.metadata;
+        self.reorder_window.take(batch);
+        let current = &self.reorder_window.metadata;
         // Copying a table of a million devices with every batch would be quadratic.
         if self.ended
             || current.devices.len() != self.metadata.devices.len()

@@ -223,7 +223,7 @@ fn names_move_with_renames_links_and_directories() {
     assert_eq!(told(text), expected);
     let (batch, trace) = read(text, &below()).expect("a good trace");
     assert_eq!(batch.file[0], batch.file[4], "renamed, the same file");
-    assert_ne!(batch.file[6], batch.file[8], "made anew, another file");
+    assert_ne!(batch.file[6], batch.file[8], "made again, another file");
     assert_eq!(trace.metadata.warnings.len(), 2, "{:?}", trace.metadata.warnings);
 }
 

@@ -358,7 +358,7 @@ def _print_reorganising(told: dict[str, Any]) -> None:
     print_table(("", ">as they lie", ">each in one piece", ">written in order"), rows)
     if told["walks_to_pay"] is not None:
         typer.echo(
-            f"writing all anew takes {seconds(told['rewriting_seconds'])} and has paid for itself "
+            f"rewriting all takes {seconds(told['rewriting_seconds'])} and has paid for itself "
             f"after {told['walks_to_pay']:,.1f} walks"
         )
     if told["scaled"]:

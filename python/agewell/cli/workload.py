@@ -273,7 +273,7 @@ def smith_1996(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Make the ten months of Smith & Seltzer 1996 anew from what they published.
+    """Make the ten months of Smith & Seltzer 1996 again from what they published.
 
     300 days on a 502 MB file system of 27 cylinder groups, 9 % to 90 % full, about 800,000
     operations that write 48.6 GB, 8,774 files at the end.

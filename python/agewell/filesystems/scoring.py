@@ -281,7 +281,7 @@ def verdict(told: Score) -> list[str]:
         return sentences
     sentences += [
         _reorganising_sentence("Making each file one piece", "defragmenting", told.reorganising),
-        _reorganising_sentence("Writing all anew in order", "rewriting", told.reorganising),
+        _reorganising_sentence("Rewriting all in order", "rewriting", told.reorganising),
     ]
     return sentences
 

@@ -6,7 +6,7 @@ use agewell_sim::Places;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::workload::{Ledger, SourceFacts, WorkloadWriter};
+use crate::workload::{OperationWriter, SourceFacts, WorkloadWriter};
 
 fn places(base: &Path) -> Places<'_> {
     let catalogue = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
@@ -16,19 +16,19 @@ fn places(base: &Path) -> Places<'_> {
 /// Three days of files that come and go, as a workload file.
 fn workload(path: &Path) {
     let sink = WorkloadWriter::create(path).expect("a file");
-    let mut ledger = Ledger::new(sink);
-    let directory = ledger.make_directory(0).expect("kept");
+    let mut writer = OperationWriter::new(sink);
+    let directory = writer.make_directory(0).expect("kept");
     let mut files = Vec::new();
     for step in 0..300_u64 {
-        ledger.set_time(step * agewell_core::DAY_NS / 100);
-        let file = ledger.create(directory).expect("kept");
-        ledger.write(file, 0, 3_000 + step * 977 % 200_000).expect("kept");
+        writer.set_time(step * agewell_core::DAY_NS / 100);
+        let file = writer.create(directory).expect("kept");
+        writer.write(file, 0, 3_000 + step * 977 % 200_000).expect("kept");
         files.push(file);
         if step % 3 == 2 {
-            ledger.delete(files.remove(step as usize % files.len())).expect("kept");
+            writer.delete(files.remove(step as usize % files.len())).expect("kept");
         }
     }
-    let (facts, sink) = ledger.finish(SourceFacts::default());
+    let (facts, sink) = writer.finish(SourceFacts::default());
     sink.finish(&facts).expect("written");
 }
 

@@ -480,7 +480,7 @@ impl Target for DirectoryTarget {
         }
         Err(AgeError::Run(format!(
             "{}: {count} files were gone when the replay was resumed, and the workload does not \
-             remove them; someone else did, or power was lost: empty the target and begin anew",
+             remove them; someone else did, or power was lost: empty the target and begin again",
             self.path.display()
         )))
     }

@@ -47,7 +47,7 @@ pub struct Checkpoint {
 pub(super) fn does_not_fit(path: &Path, why: &str) -> AgeError {
     AgeError::Input(format!(
         "{}: this checkpoint is of another replay ({why}); resume with the same workload and \
-         options, or empty the target and begin anew",
+         options, or empty the target and begin again",
         path.display()
     ))
 }
@@ -62,7 +62,7 @@ impl Checkpoint {
             Ok(text) => text,
             Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
                 return Err(AgeError::Input(format!(
-                    "{}: there is no checkpoint to resume from; begin anew without --resume",
+                    "{}: there is no checkpoint to resume from; begin again without --resume",
                     path.display()
                 )));
             }
@@ -70,7 +70,7 @@ impl Checkpoint {
         };
         let unreadable = |why: &str| {
             AgeError::Input(format!(
-                "{}: not a checkpoint that can be read ({why}); empty the target and begin anew",
+                "{}: not a checkpoint that can be read ({why}); empty the target and begin again",
                 path.display()
             ))
         };

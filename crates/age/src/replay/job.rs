@@ -19,7 +19,7 @@ use crate::onto::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
 use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
 use crate::workload::{
-    Census, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
+    LiveSet, OperationSink, SourceFacts, WorkloadFacts, WorkloadReader, WorkloadWriter,
 };
 use crate::{AgeError, Operation};
 use agewell_snapshot::columns;
@@ -101,22 +101,22 @@ pub fn sha256_of(path: &Path) -> Result<String, AgeError> {
 struct LogFile {
     path: PathBuf,
     writer: WorkloadWriter,
-    census: Census,
+    live_set: LiveSet,
 }
 
 impl LogFile {
     fn create(path: &Path) -> Result<Self, AgeError> {
         let writer = WorkloadWriter::create(path)?;
-        Ok(Self { path: path.to_owned(), writer, census: Census::default() })
+        Ok(Self { path: path.to_owned(), writer, live_set: LiveSet::default() })
     }
 
     fn take(&mut self, operations: &[Operation]) -> Result<(), AgeError> {
         for operation in operations {
-            self.census.apply(operation).map_err(|rule| {
+            self.live_set.apply(operation).map_err(|rule| {
                 AgeError::Run(format!(
                     "{}: operation {} of the log breaks a rule: {rule}",
                     self.path.display(),
-                    self.census.operations() + 1
+                    self.live_set.operations() + 1
                 ))
             })?;
             self.writer.push(operation)?;
@@ -255,7 +255,7 @@ impl Job {
             && !checkpoint.exists()
         {
             return Err(AgeError::Input(format!(
-                "{}: there is no state to resume from; begin anew without --resume",
+                "{}: there is no state to resume from; begin again without --resume",
                 checkpoint.display()
             )));
         }
@@ -302,7 +302,7 @@ impl Job {
                 .into(),
                 ..SourceFacts::default()
             };
-            let facts = WorkloadFacts::new(source, &log.census);
+            let facts = WorkloadFacts::new(source, &log.live_set);
             log.writer.finish(&facts)?;
             super::series::write_refused(&log.path, &report.no_space_at)?;
         }

@@ -565,9 +565,9 @@ proptest! {
             ..ReplayOptions::default()
         };
         let (report, log) = planned(&operations, &replay_options);
-        let (mut model, mut census) = (Model::default(), crate::workload::Census::default());
+        let (mut model, mut live_set) = (Model::default(), crate::workload::LiveSet::default());
         for operation in &log {
-            prop_assert!(census.apply(operation).is_ok(), "{operation:?}");
+            prop_assert!(live_set.apply(operation).is_ok(), "{operation:?}");
             model.apply(operation);
             let live: u64 =
                 model.files.values().map(|(_, size)| size.div_ceil(4096) * 4096).sum();

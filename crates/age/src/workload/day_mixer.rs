@@ -24,7 +24,7 @@ use agewell_core::{DAY_NS, Stream, uniform_below};
 
 use super::short_lived::{ShortFile, ShortLivedDay};
 use super::smith_1996::allocated_bytes;
-use super::{Ledger, OperationSink};
+use super::{OperationSink, OperationWriter};
 use crate::AgeError;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -174,7 +174,7 @@ impl DayMixer {
         events: &[DayEvent],
         short: &ShortLivedDay,
         stream: &mut Stream,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<(), AgeError> {
         self.rank(events);
         let mut steps = Self::steps(events, stream);
@@ -183,11 +183,11 @@ impl DayMixer {
         steps.sort_by_key(|step| step.at_ns);
         let midnight_ns = day * DAY_NS;
         for step in &steps {
-            self.remove_until(step.at_ns, midnight_ns, ledger)?;
-            ledger.set_time(midnight_ns + step.at_ns);
-            self.take(step, ledger)?;
+            self.remove_until(step.at_ns, midnight_ns, writer)?;
+            writer.set_time(midnight_ns + step.at_ns);
+            self.take(step, writer)?;
         }
-        self.remove_until(DAY_NS, midnight_ns, ledger)
+        self.remove_until(DAY_NS, midnight_ns, writer)
     }
 
     /// Makes the files of the first snapshot, one after another by the time that they were made: they
@@ -202,13 +202,13 @@ impl DayMixer {
         &mut self,
         events: &[DayEvent],
         stream: &mut Stream,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<(), AgeError> {
         self.rank(events);
         let mut steps = Self::steps(events, stream);
         steps.sort_by_key(|step| step.at_ns);
         for step in &steps {
-            self.take(step, ledger)?;
+            self.take(step, writer)?;
         }
         Ok(())
     }
@@ -288,11 +288,11 @@ impl DayMixer {
     fn take<S: OperationSink>(
         &mut self,
         step: &Step,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<(), AgeError> {
         match step.what {
             What::Create { key, bytes } => {
-                let number = self.create(step.directory, bytes, ledger)?;
+                let number = self.create(step.directory, bytes, writer)?;
                 if self.numbers.len() <= key as usize {
                     self.numbers.resize(key as usize + 1, ABSENT);
                 }
@@ -300,24 +300,24 @@ impl DayMixer {
                 assert_eq!(before, ABSENT, "file {key} is made twice");
             }
             What::Replace { key, bytes } => {
-                self.delete(self.numbers[key as usize], ledger)?;
-                self.numbers[key as usize] = self.create(step.directory, bytes, ledger)?;
+                self.delete(self.numbers[key as usize], writer)?;
+                self.numbers[key as usize] = self.create(step.directory, bytes, writer)?;
             }
             What::Move { key } => {
-                ledger.rename(self.numbers[key as usize], step.directory)?;
+                writer.rename(self.numbers[key as usize], step.directory)?;
             }
             What::Delete { key } => {
                 let number = std::mem::replace(&mut self.numbers[key as usize], ABSENT);
-                self.delete(number, ledger)?;
+                self.delete(number, writer)?;
             }
             What::Short { life_ns, bytes } => {
                 let needed = self.allocation.of(bytes);
                 while self.allocated_bytes + needed > self.limit_bytes {
                     let Some(Reverse((_, _, number))) = self.alive.pop() else { break };
                     self.removed_early += 1;
-                    self.delete(number, ledger)?;
+                    self.delete(number, writer)?;
                 }
-                let number = self.create(step.directory, bytes, ledger)?;
+                let number = self.create(step.directory, bytes, writer)?;
                 self.order += 1;
                 self.short_files += 1;
                 let end_ns = (step.at_ns + life_ns).min(DAY_NS - 1);
@@ -332,14 +332,14 @@ impl DayMixer {
         &mut self,
         until_ns: u64,
         midnight_ns: u64,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<(), AgeError> {
         while let Some(&Reverse((end_ns, _, number))) = self.alive.peek()
             && end_ns < until_ns
         {
             self.alive.pop();
-            ledger.set_time(midnight_ns + end_ns);
-            self.delete(number, ledger)?;
+            writer.set_time(midnight_ns + end_ns);
+            self.delete(number, writer)?;
         }
         Ok(())
     }
@@ -348,9 +348,9 @@ impl DayMixer {
         &mut self,
         directory: u32,
         bytes: u64,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<u32, AgeError> {
-        let number = ledger.create_whole(directory, bytes)?;
+        let number = writer.create_whole(directory, bytes)?;
         if self.allocated.len() <= number as usize {
             self.allocated.resize(number as usize + 1, 0);
         }
@@ -362,10 +362,10 @@ impl DayMixer {
     fn delete<S: OperationSink>(
         &mut self,
         number: u32,
-        ledger: &mut Ledger<S>,
+        writer: &mut OperationWriter<S>,
     ) -> Result<(), AgeError> {
         self.allocated_bytes -= self.allocated[number as usize];
-        ledger.delete(number)
+        writer.delete(number)
     }
 }
 

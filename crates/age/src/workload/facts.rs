@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agewell_core::DAY_NS;
 use serde::{Deserialize, Serialize};
 
-use super::Census;
+use super::LiveSet;
 use crate::Action;
 
 /// What its source knows of a workload; the rest is counted.
@@ -72,31 +72,31 @@ pub struct WorkloadFacts {
 }
 
 impl WorkloadFacts {
-    /// The facts of a workload that `source` made and `census` counted.
+    /// The facts of a workload that `source` made and `live_set` counted.
     #[must_use]
-    pub fn new(source: SourceFacts, census: &Census) -> Self {
-        let counted = Action::ALL.iter().zip(census.counts);
+    pub fn new(source: SourceFacts, live_set: &LiveSet) -> Self {
+        let counted = Action::ALL.iter().zip(live_set.counts);
         Self {
             source: source.source,
             seed: source.seed,
             start_unix_s: source.start_unix_s,
             groups: source.groups,
-            operations: census.operations(),
+            operations: live_set.operations(),
             actions: counted
                 .filter(|(_, count)| *count > 0)
                 .map(|(action, count)| (action.name().to_owned(), count))
                 .collect(),
-            days: if census.operations() == 0 { 0 } else { census.latest_ns / DAY_NS + 1 },
-            last_ns: census.latest_ns,
-            written_bytes: census.written_bytes,
-            live_bytes: census.live_bytes,
-            peak_live_bytes: census.live_bytes_max,
-            live_files: census.live_files,
-            peak_live_files: census.live_files_max,
-            live_directories: census.live_directories,
-            file_numbers: census.file_numbers(),
-            directories: census.directory_numbers(),
-            streams: census.streams,
+            days: if live_set.operations() == 0 { 0 } else { live_set.latest_ns / DAY_NS + 1 },
+            last_ns: live_set.latest_ns,
+            written_bytes: live_set.written_bytes,
+            live_bytes: live_set.live_bytes,
+            peak_live_bytes: live_set.live_bytes_max,
+            live_files: live_set.live_files,
+            peak_live_files: live_set.live_files_max,
+            live_directories: live_set.live_directories,
+            file_numbers: live_set.file_numbers(),
+            directories: live_set.directory_numbers(),
+            streams: live_set.streams,
             parameters: source.parameters,
             notes: source.notes,
         }

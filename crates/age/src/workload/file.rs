@@ -7,7 +7,7 @@
 //!
 //! The reader checks every rule of [`crate::operation`] and, at the end, that the file holds what
 //! its facts promise: a target may count on both. Cost: decoding seven columns and one step of
-//! [`Census`] a row; the benchmark `workload` prints operations a second.
+//! [`LiveSet`] a row; the benchmark `workload` prints operations a second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use arrow_array::types::{UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, RecordBatch, UInt8Array, UInt16Array, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::{Census, OperationSink, WorkloadFacts};
+use super::{LiveSet, OperationSink, WorkloadFacts};
 use crate::{Action, AgeError, Operation};
 use crate::{TableKind, TableReader, TableWriter};
 
@@ -115,7 +115,7 @@ impl OperationSink for WorkloadWriter {
 pub struct WorkloadReader {
     table: TableReader,
     facts: WorkloadFacts,
-    census: Census,
+    live_set: LiveSet,
 }
 
 impl WorkloadReader {
@@ -127,11 +127,11 @@ impl WorkloadReader {
         let table = TableReader::open(path, KIND, &schema())?;
         let facts: WorkloadFacts = serde_json::from_str(&table.metadata).map_err(|error| {
             AgeError::Input(format!(
-                "{}: the facts in its footer make no sense ({error}); make the workload anew",
+                "{}: the facts in its footer make no sense ({error}); make the workload again",
                 path.display()
             ))
         })?;
-        Ok(Self { table, facts, census: Census::default() })
+        Ok(Self { table, facts, live_set: LiveSet::default() })
     }
 
     /// What the workload says about itself; held against the operations at the end.
@@ -142,8 +142,8 @@ impl WorkloadReader {
 
     /// What is alive after the operations read so far, and their counts.
     #[must_use]
-    pub fn census(&self) -> &Census {
-        &self.census
+    pub fn live_set(&self) -> &LiveSet {
+        &self.live_set
     }
 
     /// Replaces the content of `batch` by the next operations; `false` at the end.
@@ -167,7 +167,7 @@ impl WorkloadReader {
         for row in 0..rows.num_rows() {
             let damaged = |what: String| {
                 AgeError::Input(format!(
-                    "{}: operation {}: {what}; make the workload anew",
+                    "{}: operation {}: {what}; make the workload again",
                     self.table.path().display(),
                     first_row + row as u64
                 ))
@@ -184,7 +184,7 @@ impl WorkloadReader {
                 stream: streams[row],
                 action,
             };
-            if let Err(rule) = self.census.apply(&operation) {
+            if let Err(rule) = self.live_set.apply(&operation) {
                 return Err(damaged(rule.to_string()));
             }
             batch.push(operation);
@@ -208,20 +208,24 @@ impl WorkloadReader {
         let wrong = |name: &str, said: u64, counted: u64| {
             Err(AgeError::Input(format!(
                 "{}: its facts say {said} {name}, its operations make {counted}; make the \
-                 workload anew",
+                 workload again",
                 self.table.path().display()
             )))
         };
-        let (facts, census) = (&self.facts, &self.census);
+        let (facts, live_set) = (&self.facts, &self.live_set);
         for (name, said, counted) in [
-            ("operations", facts.operations, census.operations()),
-            ("bytes written", facts.written_bytes, census.written_bytes),
-            ("bytes alive at the end", facts.live_bytes, census.live_bytes),
-            ("bytes alive at the peak", facts.peak_live_bytes, census.live_bytes_max),
-            ("files alive at the end", facts.live_files, census.live_files),
-            ("numbers of files", facts.file_numbers.into(), census.file_numbers().into()),
-            ("numbers of directories", facts.directories.into(), census.directory_numbers().into()),
-            ("streams", facts.streams.into(), census.streams.into()),
+            ("operations", facts.operations, live_set.operations()),
+            ("bytes written", facts.written_bytes, live_set.written_bytes),
+            ("bytes alive at the end", facts.live_bytes, live_set.live_bytes),
+            ("bytes alive at the peak", facts.peak_live_bytes, live_set.live_bytes_max),
+            ("files alive at the end", facts.live_files, live_set.live_files),
+            ("numbers of files", facts.file_numbers.into(), live_set.file_numbers().into()),
+            (
+                "numbers of directories",
+                facts.directories.into(),
+                live_set.directory_numbers().into(),
+            ),
+            ("streams", facts.streams.into(), live_set.streams.into()),
         ] {
             if said != counted {
                 return wrong(name, said, counted);

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Ledger, OperationSink, SourceFacts};
+use super::{OperationSink, OperationWriter, SourceFacts};
 use crate::AgeError;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -122,7 +122,7 @@ struct Tree {
 
 /// Plays commits into trees.
 pub(crate) struct HistoryPlayer<'a, S> {
-    ledger: Ledger<S>,
+    operation_writer: OperationWriter<S>,
     parameters: &'a HistoryParameters,
     trees: Vec<Tree>,
     /// The directory of each file of the history.
@@ -144,16 +144,17 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
     /// If the parameters make no sense, or as the sink.
     pub(crate) fn new(parameters: &'a HistoryParameters, sink: S) -> Result<Self, AgeError> {
         parameters.check()?;
-        let mut ledger = Ledger::new(sink);
+        let mut operation_writer = OperationWriter::new(sink);
         let mut trees = Vec::new();
         for copy in 0..parameters.copies {
-            ledger.set_stream(copy as u16);
+            operation_writer.set_stream(copy as u16);
             // One tree lies in the root itself.
-            let root = if parameters.copies == 1 { 0 } else { ledger.make_directory(0)? };
+            let root =
+                if parameters.copies == 1 { 0 } else { operation_writer.make_directory(0)? };
             trees.push(Tree { files: Vec::new(), directories: vec![root] });
         }
         Ok(Self {
-            ledger,
+            operation_writer,
             parameters,
             trees,
             file_directory: Vec::new(),
@@ -207,16 +208,16 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
                 self.commits + 1
             ))
         })?;
-        self.ledger.set_time(time_ns);
+        self.operation_writer.set_time(time_ns);
         for tree in 0..self.trees.len() {
-            self.ledger.set_stream(tree as u16);
+            self.operation_writer.set_stream(tree as u16);
             self.update(tree, changes)?;
         }
         self.commits += 1;
         let every = self.parameters.sync_every_commits;
         if every > 0 && self.commits.is_multiple_of(every) {
-            self.ledger.set_stream(0);
-            self.ledger.sync()?;
+            self.operation_writer.set_stream(0);
+            self.operation_writer.sync()?;
         }
         Ok(())
     }
@@ -255,17 +256,18 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
         let present = self.trees[tree].files[file as usize];
         if present != ABSENT {
             if self.parameters.rewrite == Rewrite::InPlace {
-                self.ledger.truncate(present, 0)?;
+                self.operation_writer.truncate(present, 0)?;
                 return if size_bytes > 0 {
-                    self.ledger.write(present, 0, size_bytes)
+                    self.operation_writer.write(present, 0, size_bytes)
                 } else {
                     Ok(())
                 };
             }
-            self.ledger.delete(present)?;
+            self.operation_writer.delete(present)?;
         }
         let directory = self.directory(tree, self.directory_of(file))?;
-        self.trees[tree].files[file as usize] = self.ledger.create_whole(directory, size_bytes)?;
+        self.trees[tree].files[file as usize] =
+            self.operation_writer.create_whole(directory, size_bytes)?;
         Ok(())
     }
 
@@ -275,15 +277,15 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
             self.changes_of_absent += 1;
             return Ok(());
         }
-        self.ledger.delete(number)?;
+        self.operation_writer.delete(number)?;
         let mut directory = self.directory_of(file);
         // Directories that become empty go too, as git removes them.
         while directory != 0 {
             let number = self.trees[tree].directories[directory as usize];
-            if self.ledger.census().entries(number) > 0 {
+            if self.operation_writer.live_set().entries(number) > 0 {
                 break;
             }
-            self.ledger.remove_directory(number)?;
+            self.operation_writer.remove_directory(number)?;
             self.trees[tree].directories[directory as usize] = ABSENT;
             directory = self.directory_parent[directory as usize];
         }
@@ -300,7 +302,7 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
         }
         let mut number = self.trees[tree].directories[there as usize];
         for directory in missing.into_iter().rev() {
-            number = self.ledger.make_directory(number)?;
+            number = self.operation_writer.make_directory(number)?;
             self.trees[tree].directories[directory as usize] = number;
         }
         Ok(number)
@@ -331,6 +333,6 @@ impl<'a, S: OperationSink> HistoryPlayer<'a, S> {
                 source.notes.insert(note.to_owned(), count);
             }
         }
-        self.ledger.finish(source)
+        self.operation_writer.finish(source)
     }
 }

@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 pub use distributions::{Classes, Profile};
 
-use super::{Ledger, OperationSink, SourceFacts, WorkloadFacts};
+use super::{OperationSink, OperationWriter, SourceFacts, WorkloadFacts};
 use crate::AgeError;
 
 /// A file may take this part of the room that is to be filled; larger ones are drawn again, because
@@ -173,7 +173,7 @@ struct Guest {
 struct Aging<'a, S> {
     profile: &'a Profile,
     parameters: &'a ProfileParameters,
-    ledger: Ledger<S>,
+    writer: OperationWriter<S>,
     sizes: Stream,
     ages: Stream,
     places: Stream,
@@ -197,7 +197,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
         Self {
             profile,
             parameters,
-            ledger: Ledger::new(sink),
+            writer: OperationWriter::new(sink),
             sizes: streams.stream("sizes"),
             ages: streams.stream("ages"),
             places: streams.stream("directories"),
@@ -276,12 +276,12 @@ impl<'a, S: OperationSink> Aging<'a, S> {
                 replacements.next();
                 self.replace(from_ns, birth.at_ns, count)?;
             }
-            self.ledger.set_time(birth.at_ns);
+            self.writer.set_time(birth.at_ns);
             let allocated = self.parameters.allocated(birth.bytes);
             self.make_room(allocated)?;
             self.create(birth.bytes)?;
         }
-        self.ledger.set_time(self.parameters.last_ns());
+        self.writer.set_time(self.parameters.last_ns());
         while let Some(guest) = self.guests.pop() {
             self.remove(&guest)?;
         }
@@ -329,7 +329,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             let left = self.planned_bytes - self.replaced_bytes;
             let part = 1.0 - left as f64 / behind as f64;
             let at_ns = from_ns + ((to_ns - from_ns) as f64 * part) as u64;
-            self.ledger.set_time(at_ns.clamp(self.ledger.time_ns(), to_ns));
+            self.writer.set_time(at_ns.clamp(self.writer.time_ns(), to_ns));
             // The new one is drawn first and others make room for it: were sizes drawn to fit the
             // room that one leaves, there would be more small files every time.
             let bytes = self.draw_size();
@@ -371,7 +371,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
 
     fn create(&mut self, bytes: u64) -> Result<u32, AgeError> {
         let directory = self.directory()?;
-        let number = self.ledger.create_whole(directory, bytes)?;
+        let number = self.writer.create_whole(directory, bytes)?;
         self.allocated_bytes += self.parameters.allocated(bytes);
         self.count()?;
         Ok(number)
@@ -379,7 +379,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
 
     fn remove(&mut self, guest: &Guest) -> Result<(), AgeError> {
         self.allocated_bytes -= guest.allocated;
-        self.ledger.delete(guest.number)?;
+        self.writer.delete(guest.number)?;
         self.count()
     }
 
@@ -388,7 +388,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
         self.since_sync += 1;
         if every > 0 && self.since_sync >= every {
             self.since_sync = 0;
-            self.ledger.sync()?;
+            self.writer.sync()?;
         }
         Ok(())
     }
@@ -411,7 +411,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
             place = place * self.directories[level].len() as u64 / below;
         };
         for (level, place) in missing.into_iter().rev() {
-            number = self.ledger.make_directory(number)?;
+            number = self.writer.make_directory(number)?;
             self.directories[level][place] = Some(number);
         }
         Ok(number)
@@ -431,7 +431,7 @@ impl<'a, S: OperationSink> Aging<'a, S> {
                 self.drawn_again,
             );
         }
-        self.ledger.finish(SourceFacts {
+        self.writer.finish(SourceFacts {
             source: "profile".to_owned(),
             seed,
             parameters,

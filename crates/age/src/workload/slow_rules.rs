@@ -1,5 +1,5 @@
 //! The rules of [`crate::operation`] a second time, as slowly and plainly as they are written
-//! there, for tests: sets of what is alive, nothing shared with [`super::Census`].
+//! there, for tests: sets of what is alive, nothing shared with [`super::LiveSet`].
 
 use std::collections::{BTreeMap, BTreeSet};
 

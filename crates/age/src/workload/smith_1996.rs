@@ -1,4 +1,4 @@
-//! The aging workload of Smith & Seltzer 1996, made anew from its published facts.
+//! The aging workload of Smith & Seltzer 1996, made again from its published facts.
 //!
 //! The original (nightly snapshots of a home-directory file system at Harvard, April 1994 to
 //! February 1995, with short-lived files from NFS traces) is not at hand. This generator builds one
@@ -60,7 +60,7 @@ use agewell_core::{RandomStreams, uniform_below};
 pub use parameters::{Kind, Smith1996Parameters};
 
 use super::short_lived::ShortLivedDay;
-use super::{Allocation, DayMixer, Ledger, OperationSink, SourceFacts, WorkloadFacts};
+use super::{Allocation, DayMixer, OperationSink, OperationWriter, SourceFacts, WorkloadFacts};
 use crate::{Action, AgeError};
 use history::History;
 
@@ -96,22 +96,22 @@ pub fn generate<S: OperationSink>(
     let picks = picks(parameters, streams);
     let short = short_lived(parameters, &history, &picks, streams)?;
 
-    let mut ledger = Ledger::new(sink);
+    let mut writer = OperationWriter::new(sink);
     for _ in 0..parameters.groups {
-        ledger.make_directory(0)?;
+        writer.make_directory(0)?;
     }
     let mut mixer = DayMixer::new(Allocation::Ffs, parameters.usable_bytes());
     let mut times = streams.stream("times of deletions");
     for (day, events) in history.days.iter().enumerate() {
         let of_day = &short[picks[day]];
         if day == 0 && !parameters.begin_within_first_day {
-            mixer.begin(events, &mut times, &mut ledger)?;
-            mixer.play(0, &[], of_day, &mut times, &mut ledger)?;
+            mixer.begin(events, &mut times, &mut writer)?;
+            mixer.play(0, &[], of_day, &mut times, &mut writer)?;
         } else {
-            mixer.play(day as u64, events, of_day, &mut times, &mut ledger)?;
+            mixer.play(day as u64, events, of_day, &mut times, &mut writer)?;
         }
     }
-    let counts = ledger.census().counts;
+    let counts = writer.live_set().counts;
     let operations = counts[Action::Create as usize] + counts[Action::Delete as usize];
     let notes = BTreeMap::from([
         ("file operations as the paper counts them".to_owned(), operations),
@@ -127,7 +127,7 @@ pub fn generate<S: OperationSink>(
         parameters: parameters.described(),
         notes,
     };
-    Ok(ledger.finish(source))
+    Ok(writer.finish(source))
 }
 
 /// Which day of the traces goes to each day of the snapshots.

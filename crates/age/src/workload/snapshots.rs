@@ -33,7 +33,8 @@ use super::draws::pick;
 use super::short_lived::{NfsLike, ShortLivedDay, working_time_ns};
 use super::trace::short_lived_days;
 use super::{
-    Allocation, DayChange, DayEvent, DayMixer, Ledger, OperationSink, SourceFacts, WorkloadFacts,
+    Allocation, DayChange, DayEvent, DayMixer, OperationSink, OperationWriter, SourceFacts,
+    WorkloadFacts,
 };
 use agewell_snapshot::columns;
 
@@ -196,7 +197,7 @@ enum Placement {
 }
 
 struct Snapshots<S> {
-    ledger: Ledger<S>,
+    writer: OperationWriter<S>,
     mixer: DayMixer,
     placement: Placement,
     files: BTreeMap<u64, Held>,
@@ -224,18 +225,18 @@ impl<S: OperationSink> Snapshots<S> {
             .filter(|file| file.kind == FileKind::Regular)
             .map(|file| written_bytes(first, file).next_multiple_of(piece))
             .fold(0, u64::saturating_add);
-        let mut ledger = Ledger::new(sink);
+        let mut writer = OperationWriter::new(sink);
         let placement = match parameters.placement {
             FilePlacement::Directories => Placement::Directories(BTreeMap::new()),
             FilePlacement::Groups => groups(facts, parameters)?,
         };
         if let Placement::Groups { groups, .. } = placement {
             for _ in 0..groups {
-                ledger.make_directory(0)?;
+                writer.make_directory(0)?;
             }
         }
         Ok(Self {
-            ledger,
+            writer,
             mixer: DayMixer::new(allocation, of_files.saturating_add(facts.free_bytes)),
             placement,
             files: BTreeMap::new(),
@@ -263,7 +264,7 @@ impl<S: OperationSink> Snapshots<S> {
             let at_ns = (u128::from(DAY_NS) * rank as u128 / u128::from(count)) as u64;
             events.push(DayEvent { key, directory, change: DayChange::Create { at_ns, bytes } });
         }
-        self.mixer.begin(&events, &mut self.times, &mut self.ledger)
+        self.mixer.begin(&events, &mut self.times, &mut self.writer)
     }
 
     /// Plays the days from one snapshot to the next.
@@ -274,7 +275,7 @@ impl<S: OperationSink> Snapshots<S> {
         days: u64,
         short: &[ShortLivedDay],
     ) -> Result<(), AgeError> {
-        self.ledger.set_time(self.ledger.time_ns().max(self.day * DAY_NS));
+        self.writer.set_time(self.writer.time_ns().max(self.day * DAY_NS));
         self.make_directories(next)?;
         let mut events: Vec<Vec<DayEvent>> = vec![Vec::new(); days as usize];
         let mut there = BTreeSet::new();
@@ -285,8 +286,8 @@ impl<S: OperationSink> Snapshots<S> {
         self.delete_absent(&there, &mut events);
         for of_day in &events {
             let picked = uniform_below(&mut self.picks, short.len() as u64) as usize;
-            let (mixer, ledger) = (&mut self.mixer, &mut self.ledger);
-            mixer.play(self.day, of_day, &short[picked], &mut self.times, ledger)?;
+            let (mixer, writer) = (&mut self.mixer, &mut self.writer);
+            mixer.play(self.day, of_day, &short[picked], &mut self.times, writer)?;
             self.day += 1;
         }
         self.remove_directories(next)
@@ -414,13 +415,13 @@ impl<S: OperationSink> Snapshots<S> {
             let mut number = numbers.get(&at).copied().unwrap_or(0);
             for inode in missing.into_iter().rev() {
                 if let Entry::Vacant(slot) = numbers.entry(inode) {
-                    number = self.ledger.make_directory(number)?;
+                    number = self.writer.make_directory(number)?;
                     slot.insert(number);
                 }
             }
             let parent = parents[&inode];
             let (number, of_parent) = (numbers[&inode], numbers.get(&parent).copied().unwrap_or(0));
-            if number != 0 && self.ledger.census().parent_of(number) != Some(of_parent) {
+            if number != 0 && self.writer.live_set().parent_of(number) != Some(of_parent) {
                 self.moved_directories += 1;
             }
         }
@@ -445,10 +446,10 @@ impl<S: OperationSink> Snapshots<S> {
             let before = gone.len();
             let mut kept = Vec::new();
             for (inode, number) in gone {
-                if self.ledger.census().entries(number) > 0 {
+                if self.writer.live_set().entries(number) > 0 {
                     kept.push((inode, number));
                 } else {
-                    self.ledger.remove_directory(number)?;
+                    self.writer.remove_directory(number)?;
                     numbers.remove(&inode);
                 }
             }
@@ -486,7 +487,7 @@ impl<S: OperationSink> Snapshots<S> {
             ("placement".to_owned(), json!(parameters.placement)),
             ("short_lived".to_owned(), json!(parameters.short_lived)),
         ]);
-        self.ledger.finish(SourceFacts {
+        self.writer.finish(SourceFacts {
             source: "snapshots".to_owned(),
             seed,
             groups,

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tempfile::tempdir;
 
 use super::slow_rules::walk;
-use super::{Census, Ledger, OperationSink, SourceFacts, WorkloadReader, WorkloadWriter};
+use super::{LiveSet, OperationSink, OperationWriter, SourceFacts, WorkloadReader, WorkloadWriter};
 use crate::{Action, Operation};
 
 /// A step of a random workload; numbers are taken modulo what is alive.
@@ -24,39 +24,41 @@ fn steps(count: usize) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..count)
 }
 
-/// Plays random steps through a ledger, so that every operation keeps the rules.
+/// Plays random steps through an operation writer, so that every operation keeps the rules.
 fn play<S: OperationSink>(steps: &[Step], sink: S) -> (super::WorkloadFacts, S) {
-    let mut ledger = Ledger::new(sink);
+    let mut operation_writer = OperationWriter::new(sink);
     let mut directories = vec![0_u32];
     let mut files: Vec<u32> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
-        ledger.set_time(index as u64 / 3 * 1_000_000_007);
-        ledger.set_stream(step.other as u16 % 3);
+        operation_writer.set_time(index as u64 / 3 * 1_000_000_007);
+        operation_writer.set_stream(step.other as u16 % 3);
         let directory = directories[step.other as usize % directories.len()];
         let file = (!files.is_empty()).then(|| step.pick as usize % files.len());
         let done = match (step.kind, file) {
-            (0..=2, _) | (_, None) => ledger.create(directory).map(|file| files.push(file)),
-            (3 | 4, Some(file)) => ledger.write(files[file], step.bytes / 2, step.bytes),
-            (5, Some(file)) => ledger.truncate(files[file], step.bytes),
-            (6 | 7, Some(file)) => ledger.delete(files.swap_remove(file)),
-            (8, _) => ledger.make_directory(directory).map(|made| directories.push(made)),
+            (0..=2, _) | (_, None) => {
+                operation_writer.create(directory).map(|file| files.push(file))
+            }
+            (3 | 4, Some(file)) => operation_writer.write(files[file], step.bytes / 2, step.bytes),
+            (5, Some(file)) => operation_writer.truncate(files[file], step.bytes),
+            (6 | 7, Some(file)) => operation_writer.delete(files.swap_remove(file)),
+            (8, _) => operation_writer.make_directory(directory).map(|made| directories.push(made)),
             (9, _) => {
-                if directory != 0 && ledger.census().entries(directory) == 0 {
+                if directory != 0 && operation_writer.live_set().entries(directory) == 0 {
                     directories.retain(|&kept| kept != directory);
-                    ledger.remove_directory(directory)
+                    operation_writer.remove_directory(directory)
                 } else {
-                    ledger.sync()
+                    operation_writer.sync()
                 }
             }
-            (10, Some(file)) => ledger.rename(files[file], directory),
-            (_, Some(file)) => {
-                ledger.read(files[file], 0, step.bytes).and_then(|()| ledger.sync_file(files[file]))
-            }
+            (10, Some(file)) => operation_writer.rename(files[file], directory),
+            (_, Some(file)) => operation_writer
+                .read(files[file], 0, step.bytes)
+                .and_then(|()| operation_writer.sync_file(files[file])),
         };
         done.expect("memory and files in a temporary folder take everything");
     }
     let source = SourceFacts { source: "random".to_owned(), ..SourceFacts::default() };
-    ledger.finish(source)
+    operation_writer.finish(source)
 }
 
 fn write(path: &Path, steps: &[Step]) -> Vec<u8> {
@@ -69,11 +71,11 @@ fn write(path: &Path, steps: &[Step]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    // The fast census and the slow walk agree on what is alive after any valid workload.
+    // The fast live_set and the slow walk agree on what is alive after any valid workload.
     #[test]
     fn the_ledger_keeps_the_rules_and_counts_as_the_slow_walk(steps in steps(400)) {
         let (facts, operations) = play(&steps, Vec::new());
-        let remains = walk(&operations).expect("the ledger keeps the rules");
+        let remains = walk(&operations).expect("the operation_writer keeps the rules");
         let live: u64 = remains.files.values().map(|(_, bytes)| bytes).sum();
         prop_assert_eq!(facts.operations, operations.len() as u64);
         prop_assert_eq!(facts.live_bytes, live);
@@ -98,8 +100,8 @@ proptest! {
             3 => changed.time_ns = u64::from(value) * 1_000_000_007,
             _ => changed.size_bytes = u64::from(value),
         }
-        let mut census = Census::default();
-        let refused = operations.iter().position(|operation| census.apply(operation).is_err());
+        let mut live_set = LiveSet::default();
+        let refused = operations.iter().position(|operation| live_set.apply(operation).is_err());
         let slow = (1..=operations.len()).position(|end| walk(&operations[..end]).is_err());
         prop_assert_eq!(refused, slow);
     }

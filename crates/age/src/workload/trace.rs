@@ -20,9 +20,9 @@ use std::path::Path;
 use agewell_core::DAY_NS;
 use agewell_trace::{FileOperation, FileOperationBatch, FileOperationTrace, VALUE_MISSING};
 
-use super::census::FILE_BYTES_MAX;
+use super::live_set::FILE_BYTES_MAX;
 use super::short_lived::{ShortFile, ShortLivedDay};
-use super::{Ledger, OperationSink, SourceFacts, WorkloadFacts};
+use super::{OperationSink, OperationWriter, SourceFacts, WorkloadFacts};
 use crate::AgeError;
 
 /// Makes a workload of the trace `path`.
@@ -161,7 +161,7 @@ struct Before {
 /// What is known of a path in the first pass.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
-    /// There before, and not written anew.
+    /// There before, and not written again.
     Old,
     /// Made in the trace, or gone.
     New,
@@ -249,7 +249,7 @@ enum Node {
 }
 
 struct Player<S> {
-    ledger: Ledger<S>,
+    operation_writer: OperationWriter<S>,
     nodes: BTreeMap<String, Node>,
     clients: BTreeMap<u32, u16>,
     looked: u64,
@@ -259,7 +259,7 @@ struct Player<S> {
 impl<S: OperationSink> Player<S> {
     fn new(sink: S) -> Self {
         Self {
-            ledger: Ledger::new(sink),
+            operation_writer: OperationWriter::new(sink),
             nodes: BTreeMap::from([(String::new(), Node::Directory(0))]),
             clients: BTreeMap::new(),
             looked: 0,
@@ -290,12 +290,12 @@ impl<S: OperationSink> Player<S> {
             Some(&Node::Directory(number)) => return Ok(number),
             Some(&Node::File(file)) => {
                 self.nodes.remove(path);
-                self.ledger.delete(file)?;
+                self.operation_writer.delete(file)?;
             }
             None => {}
         }
         let above = self.directory(parent(path))?;
-        let number = self.ledger.make_directory(above)?;
+        let number = self.operation_writer.make_directory(above)?;
         self.nodes.insert(path.to_owned(), Node::Directory(number));
         Ok(number)
     }
@@ -307,7 +307,7 @@ impl<S: OperationSink> Player<S> {
             Some(Node::Directory(_)) => Ok(None),
             None => {
                 let directory = self.directory(parent(path))?;
-                let file = self.ledger.create_whole(directory, bytes)?;
+                let file = self.operation_writer.create_whole(directory, bytes)?;
                 self.nodes.insert(path.to_owned(), Node::File(file));
                 Ok(Some(file))
             }
@@ -315,10 +315,10 @@ impl<S: OperationSink> Player<S> {
     }
 
     fn play(&mut self, row: &Row<'_>) -> Result<(), AgeError> {
-        self.ledger.set_time(row.time_ns);
+        self.operation_writer.set_time(row.time_ns);
         let next = self.clients.len().min(usize::from(u16::MAX)) as u16;
         let stream = *self.clients.entry(row.client).or_insert(next);
-        self.ledger.set_stream(stream);
+        self.operation_writer.set_stream(stream);
         let there = self.nodes.get(row.path).copied();
         match (row.operation, there) {
             (
@@ -334,19 +334,21 @@ impl<S: OperationSink> Player<S> {
             }
             (FileOperation::MakeDirectory, None) => self.directory(row.path).map(|_| ()),
             (FileOperation::RemoveDirectory, Some(Node::Directory(number)))
-                if number != 0 && self.ledger.census().entries(number) == 0 =>
+                if number != 0 && self.operation_writer.live_set().entries(number) == 0 =>
             {
                 self.nodes.remove(row.path);
-                self.ledger.remove_directory(number)
+                self.operation_writer.remove_directory(number)
             }
-            (FileOperation::Create, Some(Node::File(file))) => self.ledger.truncate(file, 0),
+            (FileOperation::Create, Some(Node::File(file))) => {
+                self.operation_writer.truncate(file, 0)
+            }
             (FileOperation::Create, None) => self.file(row.path, 0).map(|_| ()),
             (FileOperation::Delete, Some(Node::File(file))) => {
                 self.nodes.remove(row.path);
-                self.ledger.delete(file)
+                self.operation_writer.delete(file)
             }
             (FileOperation::Rename, Some(node)) => self.rename(row, node),
-            (FileOperation::Sync, Some(Node::File(file))) => self.ledger.sync_file(file),
+            (FileOperation::Sync, Some(Node::File(file))) => self.operation_writer.sync_file(file),
             (
                 FileOperation::Write | FileOperation::Read | FileOperation::Truncate,
                 Some(Node::File(_)) | None,
@@ -362,14 +364,14 @@ impl<S: OperationSink> Player<S> {
     }
 
     fn move_bytes(&mut self, row: &Row<'_>, file: u32) -> Result<(), AgeError> {
-        let bytes = self.ledger.census().file_bytes(file).expect("it is there");
+        let bytes = self.operation_writer.live_set().file_bytes(file).expect("it is there");
         match (row.operation, row.length) {
-            (FileOperation::Truncate, Some(length)) => self.ledger.truncate(file, length),
+            (FileOperation::Truncate, Some(length)) => self.operation_writer.truncate(file, length),
             (FileOperation::Write, Some(length)) if length > 0 => {
-                self.ledger.write(file, row.offset.unwrap_or(bytes), length)
+                self.operation_writer.write(file, row.offset.unwrap_or(bytes), length)
             }
             (FileOperation::Read, Some(length)) if length > 0 => {
-                self.ledger.read(file, row.offset.unwrap_or(0), length)
+                self.operation_writer.read(file, row.offset.unwrap_or(0), length)
             }
             _ => {
                 self.looked += 1;
@@ -390,11 +392,11 @@ impl<S: OperationSink> Player<S> {
         match (node, self.nodes.get(path).copied()) {
             (Node::File(file), there @ (None | Some(Node::File(_)))) => {
                 if let Some(Node::File(other)) = there {
-                    self.ledger.delete(other)?;
+                    self.operation_writer.delete(other)?;
                 }
                 self.nodes.remove(row.path);
                 let directory = self.directory(parent(path))?;
-                self.ledger.rename(file, directory)?;
+                self.operation_writer.rename(file, directory)?;
                 self.nodes.insert(path.to_owned(), node);
                 Ok(())
             }
@@ -406,7 +408,7 @@ impl<S: OperationSink> Player<S> {
         }
     }
 
-    /// Moves a directory: makes it and those below it anew, moves the files, removes the old ones.
+    /// Moves a directory: makes it and those below it again, moves the files, removes the old ones.
     fn move_tree(&mut self, from: &str, to: &str) -> Result<(), AgeError> {
         let inside = format!("{from}/");
         let mut moved: Vec<(String, Node)> = self
@@ -430,7 +432,7 @@ impl<S: OperationSink> Player<S> {
                 }
                 Node::File(file) => {
                     let directory = self.directory(parent(&target))?;
-                    self.ledger.rename(file, directory)?;
+                    self.operation_writer.rename(file, directory)?;
                     self.nodes.insert(target, *node);
                 }
             }
@@ -438,7 +440,7 @@ impl<S: OperationSink> Player<S> {
         for (path, node) in moved.iter().rev() {
             self.nodes.remove(path);
             if let Node::Directory(number) = *node {
-                self.ledger.remove_directory(number)?;
+                self.operation_writer.remove_directory(number)?;
             }
         }
         Ok(())
@@ -455,7 +457,7 @@ impl<S: OperationSink> Player<S> {
                 notes.insert(note.to_owned(), count);
             }
         }
-        self.ledger.finish(SourceFacts {
+        self.operation_writer.finish(SourceFacts {
             source: "trace".to_owned(),
             start_unix_s: start,
             parameters: BTreeMap::from([("trace".to_owned(), name.into())]),

@@ -276,7 +276,7 @@ fn what_was_there_before_is_held_and_has_cost_nothing() {
     let parameters = tiny(Placement::WriteOrder, 2);
     let (mut laid_down, mut written) = (Driven::new(&parameters), Driven::new(&parameters));
     let sectors = parameters.capacity_sectors;
-    laid_down.flash.lay_down(Sector(0), SectorCount(sectors));
+    laid_down.flash.prefill(Sector(0), SectorCount(sectors));
     written.serve(Operation::Write, 0, sectors);
     assert_eq!(laid_down.flash.live_units(), written.flash.live_units());
     assert_eq!(laid_down.flash.counts(), super::FlashCounts::default());

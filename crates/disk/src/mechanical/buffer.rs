@@ -130,7 +130,7 @@ impl Buffer {
 
     /// Brings the stream's segment up to `now`.
     #[inline]
-    pub(super) fn catch_up(&mut self, platter: &Platter, now: u64) {
+    pub(super) fn drain(&mut self, platter: &Platter, now: u64) {
         let Some(stream) = self.stream_at(platter, now) else { return };
         self.grow(stream.segment, stream.next);
         // A stream that has reached its limit stays, to say where the heads are.

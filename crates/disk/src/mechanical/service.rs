@@ -82,7 +82,7 @@ impl Mechanical {
     }
 
     pub(super) fn read(&mut self, issue: u64, blocks: Blocks) -> Service {
-        self.buffer.catch_up(&self.platter, self.arrival(issue));
+        self.buffer.drain(&self.platter, self.arrival(issue));
         match self.read_start(issue, self.buffer.stream.as_ref(), blocks) {
             ReadStart::Hit(hit) => self.read_hit(issue, hit, blocks),
             ReadStart::Miss { command } => self.read_miss(issue, command, blocks),
@@ -174,14 +174,14 @@ impl Mechanical {
 
     /// Gives up read-ahead at `now`; the heads are free from then, or from the end of the sector under them.
     fn stop_stream(&mut self, now: u64) {
-        self.buffer.catch_up(&self.platter, now);
+        self.buffer.drain(&self.platter, now);
         let stream = self.buffer.stream.take();
         self.position = self.heads_at(stream.as_ref(), now);
     }
 
     fn read_miss(&mut self, issue: u64, command: u64, blocks: Blocks) -> Service {
         let overhead = self.parameters.overhead;
-        self.buffer.catch_up(&self.platter, command);
+        self.buffer.drain(&self.platter, command);
         let rests = self.rests(self.buffer.stream.as_ref(), issue);
         self.stop_stream(command);
         let departs = self.position.free;

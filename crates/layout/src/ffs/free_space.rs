@@ -358,20 +358,20 @@ impl FreeSpace {
         blocks.iter().copied().find(|block| self.is_free(group, *block))
     }
 
-    /// Free space of `group` as counted anew from its bytes: for checks.
+    /// Free space of `group` as counted again from its bytes: for checks.
     pub(crate) fn recount(&self, geometry: &Geometry) -> Self {
-        let mut anew = Self::new(geometry);
+        let mut again = Self::new(geometry);
         for group in 0..geometry.groups {
             for block in 0..geometry.blocks_per_group {
-                anew.set_block(geometry, group, block, 0);
+                again.set_block(geometry, group, block, 0);
             }
         }
         for group in 0..geometry.groups {
             for block in 0..geometry.blocks_per_group {
-                anew.set_block(geometry, group, block, self.block(geometry, group, block));
+                again.set_block(geometry, group, block, self.block(geometry, group, block));
             }
         }
-        anew
+        again
     }
 
     /// Whether the maps and counts that follow from the bytes are those of `other`.

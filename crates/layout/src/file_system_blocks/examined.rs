@@ -31,7 +31,7 @@ pub trait ExaminedFileSystem: FileSystem {
     /// maps, directories, indirect blocks.
     fn metadata(&self) -> Vec<SectorRun>;
 
-    /// What says which sectors and inodes are free, which a check writes anew.
+    /// What says which sectors and inodes are free, which a check writes again.
     fn free_maps(&self) -> Vec<SectorRun>;
 }
 

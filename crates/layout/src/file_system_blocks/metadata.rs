@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
-use agewell_log::dead_places::DeadPlaces;
 use agewell_log::free_places::FreePlaces;
+use agewell_log::pending_discards::PendingDiscards;
 use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// Metadata: what waits, and what is cached.
@@ -19,7 +19,7 @@ pub(super) struct Metadata {
     /// Units that have changed and wait.
     dirty: FreePlaces,
     /// Units of data that nothing is in any longer.
-    pub(super) dead: DeadPlaces,
+    pub(super) dead: PendingDiscards,
     cached: Recent,
     /// What is being asked for.
     wanted: Vec<FileTransfer>,
@@ -31,7 +31,7 @@ impl Metadata {
         let units = if is_transferred { units } else { 0 };
         let dirty = FreePlaces::none_free(units);
         let cached = Recent::new(cached as usize);
-        let (dead, wanted) = (DeadPlaces::default(), Vec::new());
+        let (dead, wanted) = (PendingDiscards::default(), Vec::new());
         Self { is_transferred, unit_sectors, dirty, dead, cached, wanted }
     }
 
@@ -75,7 +75,7 @@ impl Metadata {
     pub(super) fn send(&mut self, device: &mut impl BlockDevice) {
         let mut next = self.dirty.at_or_after(0);
         let mut is_any = false;
-        device.begin_together();
+        device.begin_batch();
         while let Some(first) = next {
             let mut units = 0;
             while self.dirty.is_free(first + units) {
@@ -86,7 +86,7 @@ impl Metadata {
             is_any = true;
             next = self.dirty.at_or_after(first + units);
         }
-        device.end_together();
+        device.end_batch();
         if is_any {
             device.commit();
         }
@@ -98,9 +98,9 @@ impl Metadata {
     }
 
     /// Tells the device of dead units, once what described them is no longer on the disk.
-    pub(super) fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+    pub(super) fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         assert!(self.dirty.free() == 0, "metadata that names the dead waits");
-        self.dead.tell(device);
+        self.dead.issue(device);
     }
 
     /// A device that collects what is read.

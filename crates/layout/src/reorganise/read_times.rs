@@ -84,18 +84,18 @@ impl ReadTimes {
         within: &[i64],
     ) {
         let streaming_ns = self.disk.streaming_ns(u64::from(blocks) * self.disk.block_bytes);
-        let beyond_ns = time_ns as f64 - streaming_ns as f64;
+        let moving_ns = time_ns as f64 - streaming_ns as f64;
         if jumps > 0 {
-            self.jumping.add(beyond_ns, f64::from(jumps));
+            self.jumping.add(moving_ns, f64::from(jumps));
         } else {
-            self.streaming.add(beyond_ns, 1.0);
+            self.streaming.add(moving_ns, 1.0);
         }
         match step_blocks {
             Some(step_blocks) if within.is_empty() && step_blocks != 0 => {
-                self.between[distance(step_blocks)].add(beyond_ns, 1.0);
+                self.between[distance(step_blocks)].add(moving_ns, 1.0);
             }
             Some(step_blocks) if !within.is_empty() => {
-                let rest_ns = (beyond_ns - self.step_ns(step_blocks, false)).max(0.0);
+                let rest_ns = (moving_ns - self.step_ns(step_blocks, false)).max(0.0);
                 let each_ns = rest_ns / within.len() as f64;
                 for step in within {
                     self.within[distance(*step)].add(each_ns, 1.0);

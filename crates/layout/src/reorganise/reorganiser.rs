@@ -412,7 +412,7 @@ impl Reorganiser {
         let (cost_ns, at_stake_ns) = (proposal.cost_ns(&disk), disk.access_ns as f64);
         let moving_ns = view.moving_ns();
         (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns, moving_ns, at_stake_ns))
-            || (proposal.pays(&disk, 1.0) && self.trust.try_out(cost_ns, moving_ns, at_stake_ns))
+            || (proposal.pays(&disk, 1.0) && self.trust.calibrate(cost_ns, moving_ns, at_stake_ns))
     }
 
     /// Blocks to be moved that lie beside others that came into being right before or behind them

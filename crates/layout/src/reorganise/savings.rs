@@ -1,7 +1,7 @@
 //! What a new order of a group's blocks would have saved the reads that are on record.
 //!
 //! Every edge of the graph is a step of the arm that was made as often as the edge weighs. Laid out
-//! anew, a step to the next block of the order costs nothing, and a step that leaves the group an
+//! again, a step to the next block of the order costs nothing, and a step that leaves the group an
 //! access. So a group that lies in sequence with others loses by being moved, although its own
 //! members come together. Steps to a block of the group come from all over, but only from one place
 //! at no cost now: from the block right before it on the disk, whose edge is looked up.

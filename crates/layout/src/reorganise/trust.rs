@@ -179,7 +179,7 @@ impl Trust {
 
     /// Whether a move that takes `cost_ns` may be made on probation, if all moving so far has cost
     /// `moving_ns`; if so, it is. With a block moved wrongly `at_stake_ns` may be lost.
-    pub(crate) fn try_out(&mut self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
+    pub(crate) fn calibrate(&mut self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
         let spent_ns = self.probation_ns.max(self.balance_ns(moving_ns, at_stake_ns));
         let allowed = self.allows(spent_ns + cost_ns);
         if allowed {
@@ -275,7 +275,7 @@ mod tests {
         (0..4 * FIRST_READS).for_each(|_| trust.read(0, 1_000_000));
         assert!(trust.share().abs() < 1e-12);
         // 2048 ms were read: 4.096 ms may be tried.
-        let tries = (0..100).filter(|_| trust.try_out(1e6, 0.0, 0.0)).count();
+        let tries = (0..100).filter(|_| trust.calibrate(1e6, 0.0, 0.0)).count();
         assert_eq!(tries, 4);
     }
 
@@ -286,12 +286,12 @@ mod tests {
         // Two of 1000 ms may be lost.
         assert!(trust.may_invest(1e6, 0.9e6, 0.0));
         assert!(!trust.may_invest(1e6, 1.1e6, 0.0));
-        assert!(!trust.try_out(1e6, 1.1e6, 0.0));
+        assert!(!trust.calibrate(1e6, 1.1e6, 0.0));
         // Half of what was saved counts.
         trust.credit(20e6);
         assert!(trust.may_invest(1e6, 10.9e6, 0.0));
         assert!(!trust.may_invest(1e6, 11.1e6, 0.0));
-        assert!(trust.try_out(1e6, 10.9e6, 0.0));
+        assert!(trust.calibrate(1e6, 10.9e6, 0.0));
         // Less was spent than without.
         assert!(trust.may_invest(1e6, -1e6, 0.0));
         (0..40_000).for_each(|_| trust.step(true));
@@ -308,7 +308,7 @@ mod tests {
         assert!(trust.may_invest(1e6, 0.0, 5e6));
         trust.moved(10, 2.0);
         assert!(!trust.may_invest(1e6, 0.0, 5e6));
-        assert!(!trust.try_out(1e6, 0.0, 5e6));
+        assert!(!trust.calibrate(1e6, 0.0, 5e6));
         (0..4 * FIRST_READS).for_each(|_| trust.read(0, 0));
         assert!(trust.may_invest(1e6, 0.0, 5e6));
     }

@@ -6,8 +6,8 @@
 //! left out at the end no record is written over before its places are.
 
 use super::{JournalPlace, Journaled, WriteAheadSetting};
-use agewell_log::dead_places::DeadPlaces;
 use agewell_log::free_places::FreePlaces;
+use agewell_log::pending_discards::PendingDiscards;
 use agewell_log::{BlockDevice, Purpose, Transfer};
 
 /// No block, no entry.
@@ -41,7 +41,7 @@ pub(super) struct Journal {
     /// Places that wait to be propagated, and the block of each.
     waiting: FreePlaces,
     /// Places that the layout inside has called dead since the last commit.
-    pub(super) dead: DeadPlaces,
+    pub(super) dead: PendingDiscards,
     block_at: Vec<u32>,
     /// Of each block, one of the places where it waits; of each such place, the next.
     waiting_at: Vec<u32>,
@@ -87,7 +87,7 @@ impl Journal {
             gathered: Vec::new(),
             entry_of: vec![NONE; places as usize],
             waiting: FreePlaces::none_free(places),
-            dead: DeadPlaces::default(),
+            dead: PendingDiscards::default(),
             block_at: vec![NONE; places as usize],
             waiting_at: Vec::new(),
             next_of_block: vec![NONE; places as usize],
@@ -250,7 +250,7 @@ impl Journal {
         let mut rest = &gathered[..];
         while !rest.is_empty() {
             let (transaction, later) = rest.split_at(self.transaction_records(rest));
-            if device.has_caught_up() || !self.has_room(transaction.len() as u32) {
+            if device.is_drained() || !self.has_room(transaction.len() as u32) {
                 self.end_checkpoint(device);
             }
             self.write_transaction(transaction, device);
@@ -269,17 +269,17 @@ impl Journal {
         self.has_sent_data = false;
         gathered.clear();
         self.gathered = gathered;
-        self.tell_the_dead(device);
+        self.issue_discards(device);
     }
 
-    pub(super) fn tell_what_dies(&mut self) {
+    pub(super) fn enable_discard(&mut self) {
         self.dead.begin(self.setting.inner_places);
     }
 
     /// Tells the device of dead places; the ring may lie between two of them.
-    fn tell_the_dead(&mut self, device: &mut impl BlockDevice) {
+    fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         let (first, journal_places) = (self.first, self.setting.journal_places);
-        self.dead.tell_as(device, |device, slot, places| {
+        self.dead.issue_as(device, |device, slot, places| {
             let before = first.saturating_sub(slot).min(places);
             if before > 0 {
                 device.discard(slot, before);
@@ -379,8 +379,8 @@ impl Journal {
         let mut contents = std::mem::take(&mut self.contents);
         let mut runs = Vec::new();
         let mut from = 0;
-        device.begin_behind();
-        device.begin_together();
+        device.begin_background();
+        device.begin_batch();
         while let Some((slot, end)) = next_run(&self.waiting, from) {
             runs.push((slot, end));
             contents.clear();
@@ -390,15 +390,15 @@ impl Journal {
             self.moved_places += u64::from(end - slot);
             from = end;
         }
-        device.end_together();
-        device.end_behind();
+        device.end_batch();
+        device.end_background();
         self.contents = contents;
         while let Some(place) = self.waiting.at_or_after(0) {
             self.waiting.take(place);
         }
         self.under_way = Some(UnderWay { next: self.next, used: self.used, runs });
         self.commits = 0;
-        if device.has_caught_up() {
+        if device.is_drained() {
             self.end_checkpoint(device);
         }
         true
@@ -408,7 +408,7 @@ impl Journal {
     /// begins behind them.
     fn end_checkpoint(&mut self, device: &mut impl BlockDevice) {
         let Some(UnderWay { next, used, .. }) = self.under_way.take() else { return };
-        device.catch_up();
+        device.drain();
         device.commit();
         device.transfer(&Transfer::of_blocks(Purpose::Journal, self.first, 1), &[NONE]);
         device.commit();
@@ -440,13 +440,13 @@ impl Journal {
             }
         }
         let mut next = next_run(&waiting, 0);
-        device.begin_together();
+        device.begin_batch();
         while let Some((slot, end)) = next {
             let run = Transfer::of_blocks(Purpose::RecoveryWrite, slot, end - slot);
             self.pass(&run, &[], device);
             next = next_run(&waiting, end);
         }
-        device.end_together();
+        device.end_batch();
     }
 
     /// # Panics

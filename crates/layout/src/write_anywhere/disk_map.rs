@@ -173,9 +173,9 @@ impl DiskMap {
 
 /// Transfers the ascending `places`, those side by side together.
 fn in_runs(places: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
-    device.begin_together();
+    device.begin_batch();
     for run in places.chunk_by(|one, next| one + 1 == *next) {
         device.transfer(&Transfer::of_blocks(purpose, run[0], run.len() as u32), &[]);
     }
-    device.end_together();
+    device.end_batch();
 }

@@ -160,7 +160,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
     pub(crate) fn run(mut self) -> Ran {
         self.lay_out();
         if self.case.tells {
-            self.layout.tell_what_dies();
+            self.layout.enable_discard();
         }
         // What a layout counts while it lays out is its own business.
         let laid_out = self.layout.counts();

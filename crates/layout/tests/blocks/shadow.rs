@@ -305,11 +305,11 @@ impl BlockDevice for Shadow {
         }
     }
 
-    fn begin_together(&mut self) {
+    fn begin_batch(&mut self) {
         self.together.brackets += 1;
     }
 
-    fn end_together(&mut self) {
+    fn end_batch(&mut self) {
         assert!(self.together.brackets > 0, "a bracket is closed that is not open");
         self.together.brackets -= 1;
         if self.together.brackets == 0 {

@@ -29,7 +29,7 @@ enum Load {
     Passing,
     /// All is written in any order and read in sequence, over and over.
     WriteReadCycle,
-    /// A tenth is written anew in any order before each reading of all.
+    /// A tenth is written again in any order before each reading of all.
     UpdateAndScan,
     /// Read in sequence and in an order of its own by turns.
     TwoOrders,

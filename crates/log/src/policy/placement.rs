@@ -113,7 +113,7 @@ pub trait Placement {
         let _ = (block, segment);
     }
 
-    /// Segment number `segment` is empty and will be written anew.
+    /// Segment number `segment` is empty and will be written again.
     fn freed(&mut self, segment: u32) {
         let _ = segment;
     }

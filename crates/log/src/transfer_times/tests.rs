@@ -256,13 +256,13 @@ fn transfers_issued_together_are_priced_apart() {
     let mut take = |first: u32, is_together: bool| {
         let before_ns = meter.total_ns();
         if is_together {
-            meter.begin_together();
+            meter.begin_batch();
         }
         for number in first..first + 3 {
             meter.transfer(&Transfer::of_blocks(Purpose::Thread, number * 2, 1), &[]);
         }
         if is_together {
-            meter.end_together();
+            meter.end_batch();
         }
         meter.commit();
         meter.total_ns() - before_ns

@@ -48,7 +48,7 @@ pub(crate) fn workload_info(
         let mut reader = WorkloadReader::open(&path)?;
         let mut batch = Vec::new();
         while reader.next_batch(&mut batch)? {
-            let operations = reader.census().operations();
+            let operations = reader.live_set().operations();
             call_python(raised, |py| match &progress {
                 Some(progress) => progress.call1(py, (operations,)).map(|_| ()),
                 None => Ok(()),

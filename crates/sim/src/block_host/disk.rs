@@ -29,7 +29,7 @@ pub(crate) struct TimedDisk {
     /// Sectors of a place.
     unit_sectors: u64,
     zones: Zones,
-    /// The requests so far, if they are taken down.
+    /// The requests so far, if they are recorded.
     pub(super) recorded: Option<Box<BlockBatch>>,
     /// Blocks that collections moved, if somebody wants to know them.
     moved: Option<Vec<u32>>,
@@ -128,18 +128,18 @@ impl TimedDisk {
 
     /// `blocks` places from `slot` on were written before the first request, and more will be behind
     /// them: a drive that is written in order must know.
-    pub(crate) fn written_before(&mut self, slot: u32, blocks: u32) {
+    pub(crate) fn prefill_log(&mut self, slot: u32, blocks: u32) {
         if self.zones.zone_sectors > 0 {
             self.transfer(&Transfer::of_blocks(Purpose::NewData, slot, blocks), &[]);
         }
     }
 
     /// A block of `bytes` lay in `place` and those behind it before the first request.
-    pub(crate) fn lay_down(&mut self, place: u32, bytes: u64) {
+    pub(crate) fn prefill(&mut self, place: u32, bytes: u64) {
         let sector = self.zones.base_sector + u64::from(place) * self.unit_sectors;
         if let Timing::Mechanical(device) = &mut self.timing {
             let sectors = (bytes / SECTOR_BYTES).min(device.capacity().0 - sector);
-            device.lay_down(Sector(sector), SectorCount(sectors));
+            device.prefill(Sector(sector), SectorCount(sectors));
         }
     }
 
@@ -214,7 +214,7 @@ impl TimedDisk {
         self.moved.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// The requests taken down, if they were.
+    /// The requests recorded, if they were.
     pub(crate) fn into_recorded(self) -> Option<Box<BlockBatch>> {
         self.recorded
     }
@@ -350,11 +350,11 @@ impl BlockDevice for TimedDisk {
         }
     }
 
-    fn begin_together(&mut self) {
+    fn begin_batch(&mut self) {
         self.together.begin();
     }
 
-    fn end_together(&mut self) {
+    fn end_batch(&mut self) {
         if self.together.end() {
             self.settle();
         }
@@ -369,21 +369,21 @@ impl BlockDevice for TimedDisk {
         self.flush_written();
     }
 
-    fn begin_behind(&mut self) {
+    fn begin_background(&mut self) {
         self.settle();
         self.behind.is_open = self.second.is_some();
     }
 
-    fn end_behind(&mut self) {
+    fn end_background(&mut self) {
         self.settle();
         self.behind.is_open = false;
     }
 
-    fn has_caught_up(&self) -> bool {
+    fn is_drained(&self) -> bool {
         self.behind.done_ns <= self.now_ns
     }
 
-    fn catch_up(&mut self) {
+    fn drain(&mut self) {
         self.wait_until(self.behind.done_ns);
         self.flushes.caught_up();
     }

@@ -73,6 +73,6 @@ impl TimedDisk {
         self.took(&Transfer::of_blocks(Purpose::Flush, 0, 0), finish_ns - issue_ns);
         self.pass(finish_ns - issue_ns);
         let without_sectors = BlockRequest { sectors: SectorCount(0), ..request };
-        self.take_down(number as u32, issue_ns, finish_ns, &without_sectors);
+        self.record_transfer(number as u32, issue_ns, finish_ns, &without_sectors);
     }
 }

@@ -151,13 +151,13 @@ impl<L: BlockLayout> HostRun<L> {
 
     /// Has the drive hold every block that the layout has on it. Where a block lies in pieces it is
     /// taken to lie behind the first of them: enough for a drive that only counts what it holds.
-    pub(crate) fn lay_down(&mut self, block_bytes: u64) {
+    pub(crate) fn prefill(&mut self, block_bytes: u64) {
         if !self.disk.is_mechanical() {
             return;
         }
         for block in 0..self.files.numbered() {
             if let Place::Disk(place) = self.layout.place_of(block) {
-                self.disk.lay_down(place, block_bytes);
+                self.disk.prefill(place, block_bytes);
             }
         }
     }
@@ -248,7 +248,7 @@ impl<L: BlockLayout> HostRun<L> {
     /// If the log finds no room.
     pub(crate) fn finish(&mut self) -> Result<(), LayoutError> {
         self.layout.sync_all(&mut self.disk)?;
-        self.disk.catch_up();
+        self.disk.drain();
         Ok(())
     }
 
@@ -346,7 +346,7 @@ impl<L: BlockLayout> HostRun<L> {
             self.counts.read_blocks += 1;
             missed.extend(self.missed_block(request.client, request.file, block));
         }
-        self.disk.begin_together();
+        self.disk.begin_batch();
         self.layout.read(&missed, Purpose::Read, &mut self.disk);
         self.missed = missed;
         let is_under_way = self.disk.has_gathered();
@@ -354,7 +354,7 @@ impl<L: BlockLayout> HostRun<L> {
         if is_under_way {
             self.read_ahead_of(request);
         }
-        self.disk.end_together();
+        self.disk.end_batch();
         is_under_way.then(|| self.disk.answered_ns().max(read_ns))
     }
 

@@ -7,6 +7,7 @@ use agewell_log::policy::placement::{Placement, Regrouping, death_clocks};
 use agewell_log::{AdaptiveLog, Counts, Log, TransferTimes};
 use serde_json::{Map, Value, json};
 
+use super::calibration::calibrate;
 use super::config::{Collecting, LogLayout, LogTrigger, PlacementChoice};
 use super::log_setup::log_setting;
 use super::metrics::{ideal_ns, log_metrics, write_cost};
@@ -15,7 +16,6 @@ use super::placement::AnyPlacement;
 use super::prepared::Prepared;
 use super::run::{Lane, Progress};
 use super::series::LogSeries;
-use super::trial::try_out;
 use crate::error::RunError;
 use crate::run::Outcome;
 
@@ -150,7 +150,7 @@ impl LogRun<'_> {
         let live = prepared.survey.peak_live_blocks + u64::from(prepared.preallocated_blocks);
         let is_tried = disk.is_mechanical() && mechanisms.len() > 1;
         let seed = prepared.experiment.run.seed;
-        Ok(is_tried.then(|| try_out(&disk, &setting, live, mechanisms, seed)))
+        Ok(is_tried.then(|| calibrate(&disk, &setting, live, mechanisms, seed)))
     }
 
     /// `log` under the whole workload, noting what transfers take if it `learns`; with it what it had
@@ -164,7 +164,7 @@ impl LogRun<'_> {
         let mut lane = Lane::new(self.prepared, log)?;
         let parts: Vec<(u32, u32)> = lane.host.layout.inner().open_parts().collect();
         for (slot, blocks) in parts {
-            lane.host.disk.written_before(slot, blocks);
+            lane.host.disk.prefill_log(slot, blocks);
         }
         lane.host.disk.begin_measuring();
         if learns {
@@ -179,7 +179,7 @@ impl LogRun<'_> {
         Ok((lane, before, series))
     }
 
-    /// A log whose placement is the oracle: the writes are taken down first.
+    /// A log whose placement is the oracle: the writes are recorded first.
     fn run_oracle(&self, progress: Progress) -> Result<Outcome, RunError> {
         let (recorded, _) = self.record(progress)?;
         let events = recorded.host.layout.log().placement().events();
@@ -195,7 +195,7 @@ impl LogRun<'_> {
         self.run_with(&deaths, progress)
     }
 
-    /// The same workload on one log that is cleaned, with what reached the disk taken down.
+    /// The same workload on one log that is cleaned, with what reached the disk recorded.
     fn record(&self, progress: Progress) -> Result<(Lane<Driven>, Counts), RunError> {
         let mut setting = log_setting(self.prepared, self.layout, 1)?;
         setting.collect = Collect::Always(Mechanism::Clean);

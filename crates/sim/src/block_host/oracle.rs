@@ -1,7 +1,7 @@
 //! What a log would pay that knows when each block dies.
 //!
 //! The new blocks that reach the disk come in the same order whatever the log does with them. They
-//! are taken down once, with the deletions between them; then a log with a class for each of the
+//! are recorded once, with the deletions between them; then a log with a class for each of the
 //! next 255 segments of lifetime takes them again, each block in the class of its death, on a disk
 //! of the same utilization, collected greedily. That log is not the best there could be, but it
 //! knows what none can know: no placement here comes near it.
@@ -18,7 +18,7 @@ const CLASSES: usize = 256;
 /// Set in an event that is a deletion.
 const DELETION: u32 = 1 << 31;
 
-/// A placement of one log that takes down what reaches the disk.
+/// A placement of one log that records what reaches the disk.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorder {
     pub(crate) events: Vec<u32>,

@@ -55,7 +55,7 @@ impl AnyPlacement {
         }
     }
 
-    /// What has been taken down, by a placement that does so.
+    /// What has been recorded, by a placement that does so.
     pub(crate) fn events(&self) -> &[u32] {
         match self {
             AnyPlacement::Recorder(recorder) => &recorder.events,

@@ -195,9 +195,9 @@ impl<L: BlockLayout> Lane<L> {
         }
         let directory_of = |file| prepared.surveyed.directory_of(file);
         host.preload(&prepared.survey.initial, directory_of).map_err(does_not_fit)?;
-        host.lay_down(block_bytes);
+        host.prefill(block_bytes);
         if experiment.host.keys.discards && host.disk.take_discards() {
-            host.layout.tell_what_dies();
+            host.layout.enable_discard();
         }
         if experiment.host.keys.flushes {
             host.disk.begin_flushing();
@@ -285,7 +285,7 @@ impl<L: BlockLayout> Lane<L> {
     fn recovery(&self) -> u64 {
         let mut crashed = self.host.disk.clone();
         // The crash ends what goes on behind; a disk is not asked before it is at rest.
-        crashed.catch_up();
+        crashed.drain();
         let before_ns = crashed.now_ns();
         self.host.layout.recover(&mut crashed);
         crashed.now_ns() - before_ns

@@ -129,7 +129,7 @@ impl TimedDisk {
             }
         }
         for (request, service) in together.requests.iter().zip(&together.services) {
-            self.take_down(0, issue_ns, service.finish.0, request);
+            self.record_transfer(0, issue_ns, service.finish.0, request);
         }
         self.pass(done_ns - issue_ns);
         self.turn_back();
@@ -146,7 +146,7 @@ impl TimedDisk {
     }
 
     /// Takes down a request that disk `number` began at `issue_ns`, if requests are.
-    pub(super) fn take_down(
+    pub(super) fn record_transfer(
         &mut self,
         number: u32,
         issue_ns: u64,

@@ -3,7 +3,7 @@
 //! Two ways to read: in a walk over the tree by names, and each file alone, the heads coming from
 //! anywhere. Three layouts: as the files lie; as if each were in one piece where it begins, if that
 //! saves time (what a defragmenter does); as if all lay one behind the other in the order of the
-//! walk (what copying them anew does, for the walk only). Data are taken to move at the rate of
+//! walk (what copying them again does, for the walk only). Data are taken to move at the rate of
 //! where they lie now in all three, so that only positioning differs. Reads are split where the file
 //! does not go on right behind, and nowhere else; what positioning costs stands in `read_costs`.
 //!
@@ -76,15 +76,15 @@ pub struct Reorganising {
     pub alone: Alone,
     /// Verdict on making each file one piece, for the walk.
     pub defragmenting_verdict: Verdict,
-    /// Verdict on writing all files anew in the order of the walk.
+    /// Verdict on writing all files again in the order of the walk.
     pub rewriting_verdict: Verdict,
     /// [`PAYS_PCT`].
     pub pays_pct: f64,
     /// [`NOTICED_PCT`].
     pub noticed_pct: f64,
-    /// Time to write all files anew: reading them as they lie and writing as much, s.
+    /// Time to write all files again: reading them as they lie and writing as much, s.
     pub rewriting_seconds: f64,
-    /// Walks after which writing anew has paid for itself; `None` if it saves nothing.
+    /// Walks after which writing again has paid for itself; `None` if it saves nothing.
     pub walks_to_pay: Option<f64>,
 }
 

@@ -9,7 +9,7 @@ use super::LineFormat;
 use crate::error::Problem;
 use crate::fields::{Fields, integer, need, scaled, try_integer};
 use crate::pairing::{Event, EventKind, Pairing, letters};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 pub(crate) const PASS_THROUGH: &str = "commands that move no data were passed over";
 
@@ -45,12 +45,17 @@ pub(crate) fn device_key(field: &[u8]) -> Option<(u64, u64)> {
 }
 
 /// The number of device `major,minor`.
-pub(crate) fn device(scene: &mut Scene, (major, minor): (u64, u64)) -> Result<u32, Problem> {
-    scene.devices.keyed(major << 32 | minor, &mut scene.metadata, || format!("{major},{minor}"))
+pub(crate) fn device(
+    reorder_window: &mut ReorderWindow,
+    (major, minor): (u64, u64),
+) -> Result<u32, Problem> {
+    reorder_window
+        .devices
+        .keyed(major << 32 | minor, &mut reorder_window.metadata, || format!("{major},{minor}"))
 }
 
 impl LineFormat for Blkparse {
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let first = need(fields.word(), "device")?;
         let Some(key) = device_key(first) else {
@@ -97,16 +102,19 @@ impl LineFormat for Blkparse {
         self.events += 1;
         if sectors == 0 && !letters.flush {
             if kind == EventKind::Issue {
-                scene.metadata.warn(PASS_THROUGH);
+                reorder_window.metadata.warn(PASS_THROUGH);
             }
             return Ok(());
         }
-        let device = device(scene, key)?;
+        let device = device(reorder_window, key)?;
         let client = pid as u32;
-        self.pairing.event(Event { kind, time_ns, device, sector, sectors, letters, client }, scene)
+        self.pairing.event(
+            Event { kind, time_ns, device, sector, sectors, letters, client },
+            reorder_window,
+        )
     }
 
-    fn end(&mut self, scene: &mut Scene) -> Result<(), Problem> {
-        self.pairing.finish(scene)
+    fn end(&mut self, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
+        self.pairing.finish(reorder_window)
     }
 }

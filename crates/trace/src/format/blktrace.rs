@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::Operation;
 
-use super::{RowReader, Sample, Sureness, bad_record, blkparse, truncated};
+use super::{Confidence, RowReader, Sample, bad_record, blkparse, truncated};
 use crate::error::{Problem, TraceError};
 use crate::pairing::{Event, EventKind, Letters, Pairing, flags};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 use crate::source::Source;
 
 const HEADER_BYTES: usize = 48;
@@ -68,10 +68,10 @@ pub(crate) struct Blktrace {
     begun: bool,
 }
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     match sample.bytes.get(..4).and_then(byte_order) {
-        Some(_) => Sureness::Certain,
-        None => Sureness::No,
+        Some(_) => Confidence::Certain,
+        None => Confidence::No,
     }
 }
 
@@ -145,16 +145,20 @@ impl Blktrace {
 }
 
 impl RowReader for Blktrace {
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError> {
         if !self.begun {
             self.begun = true;
             let files = self.streams.len();
-            scene.metadata.header.insert("cpu_files".to_owned(), files.to_string());
+            reorder_window.metadata.header.insert("cpu_files".to_owned(), files.to_string());
             for stream in &mut self.streams {
-                stream.advance(source, scene)?;
+                stream.advance(source, reorder_window)?;
             }
         }
-        while !scene.is_full() {
+        while !reorder_window.is_full() {
             let earliest = self
                 .streams
                 .iter()
@@ -162,20 +166,20 @@ impl RowReader for Blktrace {
                 .filter_map(|(index, stream)| Some((stream.next.as_ref()?.time_ns, index)))
                 .min();
             let Some((_, index)) = earliest else {
-                if let Err(problem) = self.pairing.finish(scene) {
+                if let Err(problem) = self.pairing.finish(reorder_window) {
                     let records = self.streams[0].records;
-                    bad_record(source, scene, records, None, source.offset(), problem)?;
+                    bad_record(source, reorder_window, records, None, source.offset(), problem)?;
                 }
                 return Ok(false);
             };
             let stream = &mut self.streams[index];
             if let Some(record) = stream.next.take()
-                && let Err(problem) = pair(&mut self.pairing, &record, scene)
+                && let Err(problem) = pair(&mut self.pairing, &record, reorder_window)
             {
                 let of = stream.source.as_ref().unwrap_or(source);
-                bad_record(of, scene, record.number, None, record.byte, problem)?;
+                bad_record(of, reorder_window, record.number, None, record.byte, problem)?;
             }
-            stream.advance(source, scene)?;
+            stream.advance(source, reorder_window)?;
         }
         Ok(true)
     }
@@ -183,7 +187,11 @@ impl RowReader for Blktrace {
 
 impl Stream {
     /// Reads the next record of this file.
-    fn advance(&mut self, main: &mut Source, scene: &mut Scene) -> Result<(), TraceError> {
+    fn advance(
+        &mut self,
+        main: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), TraceError> {
         let source = self.source.as_mut().unwrap_or(main);
         while !self.ended {
             let byte = source.offset();
@@ -200,13 +208,13 @@ impl Stream {
             let big_endian = self.big_endian.unwrap_or(false);
             if byte_order(start) != Some(big_endian) && have >= 4 {
                 let problem = Problem::new("no blktrace record of version 7 begins here");
-                bad_record(source, scene, self.records, None, byte, problem)?;
+                bad_record(source, reorder_window, self.records, None, byte, problem)?;
                 resynchronize(source, big_endian)?;
                 continue;
             }
             if have < HEADER_BYTES {
                 source.consume(have);
-                truncated(source, scene, self.records, byte, have, HEADER_BYTES)?;
+                truncated(source, reorder_window, self.records, byte, have, HEADER_BYTES)?;
                 continue;
             }
             let mut record = decode(start, big_endian, self.records, byte);
@@ -215,7 +223,14 @@ impl Stream {
             let pdu = source.take(pdu_bytes)?.unwrap_or(&[]);
             if pdu.len() < pdu_bytes {
                 let have = HEADER_BYTES + pdu.len();
-                truncated(source, scene, self.records, byte, have, HEADER_BYTES + pdu_bytes)?;
+                truncated(
+                    source,
+                    reorder_window,
+                    self.records,
+                    byte,
+                    have,
+                    HEADER_BYTES + pdu_bytes,
+                )?;
                 continue;
             }
             let notify = record.action >> 16 & CATEGORY_NOTIFY != 0;
@@ -280,13 +295,17 @@ fn decode(bytes: &[u8], big_endian: bool, number: u64, byte: u64) -> Record {
     }
 }
 
-fn pair(pairing: &mut Pairing, record: &Record, scene: &mut Scene) -> Result<(), Problem> {
+fn pair(
+    pairing: &mut Pairing,
+    record: &Record,
+    reorder_window: &mut ReorderWindow,
+) -> Result<(), Problem> {
     let category = record.action >> 16;
     if category & CATEGORY_NOTIFY != 0 {
         if let Some((seconds, nanoseconds)) = record.wall {
             let wall = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-            scene.wall_of_clock_zero_ns = Some(wall - i128::from(record.time_ns));
-            scene.metadata.start_wall_zone = Some("UTC".to_owned());
+            reorder_window.wall_of_clock_zero_ns = Some(wall - i128::from(record.time_ns));
+            reorder_window.metadata.start_wall_zone = Some("UTC".to_owned());
         }
         return Ok(());
     }
@@ -305,7 +324,7 @@ fn pair(pairing: &mut Pairing, record: &Record, scene: &mut Scene) -> Result<(),
     }
     if category & CATEGORY_PASS_THROUGH != 0 {
         if kind == EventKind::Issue {
-            scene.metadata.warn(blkparse::PASS_THROUGH);
+            reorder_window.metadata.warn(blkparse::PASS_THROUGH);
         }
         return Ok(());
     }
@@ -330,7 +349,7 @@ fn pair(pairing: &mut Pairing, record: &Record, scene: &mut Scene) -> Result<(),
         flags(Some(operation), has(CATEGORY_SYNC), has(CATEGORY_AHEAD), has(CATEGORY_METADATA));
     // MINORBITS of the kernel is 20.
     let key = (u64::from(record.device >> 20), u64::from(record.device & 0xf_ffff));
-    let device = blkparse::device(scene, key)?;
+    let device = blkparse::device(reorder_window, key)?;
     pairing.event(
         Event {
             kind,
@@ -341,6 +360,6 @@ fn pair(pairing: &mut Pairing, record: &Record, scene: &mut Scene) -> Result<(),
             letters: Letters { operation: Some(operation), flags, flush },
             client: record.pid,
         },
-        scene,
+        reorder_window,
     )
 }

@@ -12,7 +12,7 @@ use super::msr::UNALIGNED;
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, integer32, need, times};
 use crate::record::BlockRow;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 pub(crate) struct Alibaba;
 
@@ -21,7 +21,7 @@ impl LineFormat for Alibaba {
         line.trim_ascii_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case(b"device"))
     }
 
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let volume = integer32(need(fields.comma(), "device_id")?, "device_id")?;
         let operation = match need(fields.comma(), "opcode")? {
@@ -38,9 +38,9 @@ impl LineFormat for Alibaba {
         }
         let enqueue_ns = times(time_us, 1000, "timestamp in us")?;
         let (sector, sectors, aligned) = covering(offset, bytes)?;
-        push(scene, volume, operation, enqueue_ns, sector, sectors)?;
+        push(reorder_window, volume, operation, enqueue_ns, sector, sectors)?;
         if !aligned {
-            scene.metadata.warn(UNALIGNED);
+            reorder_window.metadata.warn(UNALIGNED);
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl LineFormat for Tencent {
         line.trim_ascii_start().get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"timestamp"))
     }
 
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let time_s = integer(need(fields.comma(), "timestamp")?, "timestamp in s")?;
         let sector = integer(need(fields.comma(), "offset")?, "offset in sectors")?;
@@ -71,20 +71,20 @@ impl LineFormat for Tencent {
             return Err(Problem::new("more than five columns"));
         }
         let enqueue_ns = times(time_s, 1_000_000_000, "timestamp in s")?;
-        push(scene, volume, operation, enqueue_ns, sector, sectors)
+        push(reorder_window, volume, operation, enqueue_ns, sector, sectors)
     }
 }
 
 fn push(
-    scene: &mut Scene,
+    reorder_window: &mut ReorderWindow,
     volume: u32,
     operation: Operation,
     enqueue_ns: u64,
     sector: u64,
     sectors: u32,
 ) -> Result<(), Problem> {
-    let device = scene.devices.numbered(volume, &mut scene.metadata)?;
-    scene.push_bare(BlockRow {
+    let device = reorder_window.devices.numbered(volume, &mut reorder_window.metadata)?;
+    reorder_window.push_bare(BlockRow {
         enqueue_ns,
         device,
         sector,

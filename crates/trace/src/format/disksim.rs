@@ -6,11 +6,11 @@
 
 use agewell_core::Operation;
 
-use super::{LineFormat, Sample, Sureness};
+use super::{Confidence, LineFormat, Sample};
 use crate::error::Problem;
 use crate::fields::{Fields, integer, integer32, need, scaled};
 use crate::record::BlockRow;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 /// Bit 0 of the flags: read (`disksim_reqflags.h`, READ).
 const FLAG_READ: u64 = 1;
@@ -20,7 +20,7 @@ pub(crate) struct DisksimAscii;
 
 /// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but
 /// count whole ns; whole numbers alone are left to `MQSim` where they fit it.
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     let fit = sample.fit_lines(&mut DisksimAscii);
     let fraction = sample
         .lines()
@@ -29,14 +29,14 @@ pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
     if fraction {
         fit
     } else if sample.fit_lines(&mut super::mqsim::Mqsim) >= fit {
-        Sureness::No
+        Confidence::No
     } else {
-        fit.min(Sureness::Possible)
+        fit.min(Confidence::Possible)
     }
 }
 
 impl LineFormat for DisksimAscii {
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let enqueue_ns = scaled(need(fields.word(), "time")?, 6, "time in ms")?;
         let device = integer32(need(fields.word(), "device")?, "device")?;
@@ -50,8 +50,8 @@ impl LineFormat for DisksimAscii {
         }
         let operation =
             if flags & FLAG_READ != 0 { Operation::Read } else { Operation::Write } as u8;
-        let device = scene.devices.numbered(device, &mut scene.metadata)?;
-        scene.push(BlockRow {
+        let device = reorder_window.devices.numbered(device, &mut reorder_window.metadata)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             device,
             sector,

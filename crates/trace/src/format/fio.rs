@@ -9,11 +9,11 @@
 use agewell_core::Operation;
 
 use super::msr::UNALIGNED;
-use super::{LineFormat, Sample, Sureness};
+use super::{Confidence, LineFormat, Sample};
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, need, times};
 use crate::record::BlockRow;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 #[derive(Default)]
 pub(crate) struct FioIolog {
@@ -30,10 +30,10 @@ fn version_of(line: &[u8]) -> Option<u8> {
     }
 }
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     match sample.lines().first() {
-        Some(line) if version_of(line).is_some() => Sureness::Certain,
-        _ => Sureness::No,
+        Some(line) if version_of(line).is_some() => Confidence::Certain,
+        _ => Confidence::No,
     }
 }
 
@@ -44,7 +44,7 @@ impl LineFormat for FioIolog {
         version.is_some()
     }
 
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         if self.version == 0 {
             return Err(Problem::new(
                 "the first line must be 'fio version 2 iolog' or 'fio version 3 iolog'",
@@ -56,7 +56,7 @@ impl LineFormat for FioIolog {
             let time_us = integer(need(fields.word(), "time")?, "time in us")?;
             clock_ns = times(time_us, 1000, "time in us")?;
             if !self.started {
-                scene.start_at(clock_ns);
+                reorder_window.start_at(clock_ns);
             }
         }
         self.started = true;
@@ -68,7 +68,7 @@ impl LineFormat for FioIolog {
                     return Err(Problem::field("nothing may follow the action:", fields.rest()));
                 }
                 if action == b"add" {
-                    device(scene, file)?;
+                    device(reorder_window, file)?;
                 }
                 self.clock_ns = clock_ns;
                 return Ok(());
@@ -99,8 +99,8 @@ impl LineFormat for FioIolog {
             }
             covering(offset, bytes)?
         };
-        let device = device(scene, file)?;
-        scene.push(BlockRow {
+        let device = device(reorder_window, file)?;
+        reorder_window.push(BlockRow {
             enqueue_ns: clock_ns,
             device,
             sector,
@@ -110,12 +110,14 @@ impl LineFormat for FioIolog {
         })?;
         self.clock_ns = clock_ns;
         if !aligned {
-            scene.metadata.warn(UNALIGNED);
+            reorder_window.metadata.warn(UNALIGNED);
         }
         Ok(())
     }
 }
 
-fn device(scene: &mut Scene, file: &[u8]) -> Result<u32, Problem> {
-    scene.devices.named(file, &mut scene.metadata, || String::from_utf8_lossy(file).into_owned())
+fn device(reorder_window: &mut ReorderWindow, file: &[u8]) -> Result<u32, Problem> {
+    reorder_window
+        .devices
+        .named(file, &mut reorder_window.metadata, || String::from_utf8_lossy(file).into_owned())
 }

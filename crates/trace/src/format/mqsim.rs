@@ -5,21 +5,21 @@
 
 use agewell_core::Operation;
 
-use super::{LineFormat, Sample, Sureness};
+use super::{Confidence, LineFormat, Sample};
 use crate::error::Problem;
 use crate::fields::{Fields, integer, integer32, need, times};
 use crate::record::BlockRow;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 #[derive(Default)]
 pub(crate) struct Mqsim;
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     sample.fit_lines(&mut Mqsim)
 }
 
 impl LineFormat for Mqsim {
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let time_ns = integer(need(fields.word(), "time")?, "time in ns")?;
         let device = integer32(need(fields.word(), "device")?, "device")?;
@@ -34,8 +34,8 @@ impl LineFormat for Mqsim {
             return Err(Problem::field("more than five columns: there is also", fields.rest()));
         }
         let enqueue_ns = times(time_ns, 1, "time in ns")?;
-        let device = scene.devices.numbered(device, &mut scene.metadata)?;
-        scene.push(BlockRow {
+        let device = reorder_window.devices.numbered(device, &mut reorder_window.metadata)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             device,
             sector,

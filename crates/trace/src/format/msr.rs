@@ -11,7 +11,7 @@ use super::LineFormat;
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, integer32, need};
 use crate::record::{BlockRow, TIME_MISSING};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 /// FILETIME of 1970-01-01: 11,644,473,600 s after 1601-01-01.
 const FILETIME_OF_1970: u64 = 116_444_736_000_000_000;
@@ -32,7 +32,7 @@ impl LineFormat for Msr {
         line.trim_ascii_start().get(..9).is_some_and(|word| word.eq_ignore_ascii_case(b"timestamp"))
     }
 
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let filetime = integer(need(fields.comma(), "timestamp")?, "timestamp")?;
         if !(FILETIME_OF_1970..FILETIME_OF_2100).contains(&filetime) {
@@ -61,8 +61,8 @@ impl LineFormat for Msr {
                 .ok_or_else(|| Problem::new(format!("response time {response} is too long")))?
         };
         let (sector, sectors, aligned) = covering(offset, bytes)?;
-        let device = device(scene, host, disk)?;
-        scene.push(BlockRow {
+        let device = device(reorder_window, host, disk)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             finish_ns,
             device,
@@ -72,10 +72,10 @@ impl LineFormat for Msr {
             ..BlockRow::default()
         })?;
         if !aligned {
-            scene.metadata.warn(UNALIGNED);
+            reorder_window.metadata.warn(UNALIGNED);
         }
         if response == 0 {
-            scene.metadata.warn(NO_RESPONSE);
+            reorder_window.metadata.warn(NO_RESPONSE);
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ fn operation(field: &[u8]) -> Result<Operation, Problem> {
 }
 
 /// A device is a host's disk: `hm` and 1 become `hm_1`, as the trace files are called.
-fn device(scene: &mut Scene, host: &[u8], disk: u32) -> Result<u32, Problem> {
+fn device(reorder_window: &mut ReorderWindow, host: &[u8], disk: u32) -> Result<u32, Problem> {
     let mut key = [0_u8; 64];
     let Some(room) = key.get_mut(..host.len() + 4) else {
         return Err(Problem::field("the hostname is longer than 60 bytes:", host));
@@ -101,7 +101,7 @@ fn device(scene: &mut Scene, host: &[u8], disk: u32) -> Result<u32, Problem> {
     let (name, number) = room.split_at_mut(host.len());
     name.copy_from_slice(host);
     number.copy_from_slice(&disk.to_le_bytes());
-    scene
-        .devices
-        .named(room, &mut scene.metadata, || format!("{}_{disk}", String::from_utf8_lossy(host)))
+    reorder_window.devices.named(room, &mut reorder_window.metadata, || {
+        format!("{}_{disk}", String::from_utf8_lossy(host))
+    })
 }

@@ -10,10 +10,10 @@
 
 use agewell_core::Operation;
 
-use super::{RecordFormat, Sample, Sureness};
+use super::{Confidence, RecordFormat, Sample};
 use crate::error::Problem;
 use crate::record::{BlockRow, PlainRow};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 const OBJECT_NUMBERS: &str =
     "requests have object numbers, taken as sectors; the format has no address";
@@ -51,9 +51,9 @@ fn operation(code: u8) -> Result<Operation, Problem> {
 
 /// Without a magic number, only sense can tell: times that rise, sizes above 0, next accesses in
 /// the future.
-pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Confidence {
     if sample.is_text() {
-        return Sureness::No;
+        return Confidence::No;
     }
     let size = if operation_and_space { 27 } else { 24 };
     let (mut total, mut fitting, mut last_s) = (0_usize, 0_usize, 0);
@@ -71,11 +71,11 @@ pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Sureness {
         last_s = time_s;
     }
     if total == 0 || fitting * 10 < total * 9 {
-        Sureness::No
+        Confidence::No
     } else if total >= 4 {
-        Sureness::Likely
+        Confidence::Likely
     } else {
-        Sureness::Possible
+        Confidence::Possible
     }
 }
 
@@ -84,7 +84,7 @@ impl RecordFormat for OracleGeneral {
         if self.operation_and_space { 27 } else { 24 }
     }
 
-    fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, record: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         // Of a known length, so that no field needs a check of its own.
         let head: &[u8; 16] = record.first_chunk().expect("a record is longer");
         let tail: &[u8; 8] = record.last_chunk().expect("a record is longer");
@@ -102,7 +102,7 @@ impl RecordFormat for OracleGeneral {
         };
         let sectors = sectors_of(bytes);
         let sector = object & ((1 << SECTOR_BITS) - 1);
-        let device = scene.devices.numbered(0, &mut scene.metadata)?;
+        let device = reorder_window.devices.numbered(0, &mut reorder_window.metadata)?;
         let enqueue_ns = u64::from(time_s) * 1_000_000_000;
         let row = BlockRow {
             enqueue_ns,
@@ -113,21 +113,24 @@ impl RecordFormat for OracleGeneral {
             client: u32::from(space),
             ..BlockRow::default()
         };
-        let pushed = if space == 0 { scene.push_bare(row) } else { scene.push(row) };
+        let pushed =
+            if space == 0 { reorder_window.push_bare(row) } else { reorder_window.push(row) };
         pushed?;
-        scene.warn_again(OBJECT_NUMBERS, 1);
+        reorder_window.warn_again(OBJECT_NUMBERS, 1);
         if sector != object {
-            scene.metadata.warn(FOLDED);
+            reorder_window.metadata.warn(FOLDED);
         }
         Ok(())
     }
 
-    fn parse_plain(&mut self, records: &[u8], scene: &mut Scene) -> usize {
+    fn parse_plain(&mut self, records: &[u8], reorder_window: &mut ReorderWindow) -> usize {
         // The first record names the device; the form with operations may say anything.
-        if self.operation_and_space || scene.rows() == 0 {
+        if self.operation_and_space || reorder_window.rows() == 0 {
             return 0;
         }
-        let Ok(device) = scene.devices.numbered(0, &mut scene.metadata) else { return 0 };
+        let Ok(device) = reorder_window.devices.numbered(0, &mut reorder_window.metadata) else {
+            return 0;
+        };
         let (records, _) = records.as_chunks::<24>();
         let rows = records.iter().map_while(|record| {
             let object = u64::from_le_bytes(bytes_at(record, 4));
@@ -139,9 +142,9 @@ impl RecordFormat for OracleGeneral {
             };
             (next >= -1 && object < 1 << SECTOR_BITS).then_some(row)
         });
-        let pushed = scene.push_plain(device, Operation::Read, rows);
+        let pushed = reorder_window.push_plain(device, Operation::Read, rows);
         if pushed > 0 {
-            scene.warn_again(OBJECT_NUMBERS, pushed as u64);
+            reorder_window.warn_again(OBJECT_NUMBERS, pushed as u64);
         }
         pushed
     }
@@ -161,7 +164,7 @@ mod tests {
     use crate::format::{RecordReader, RowReader};
     use crate::metadata::TraceMetadata;
     use crate::record::{BATCH_ROWS, BlockBatch};
-    use crate::scene::{Order, Origin};
+    use crate::reorder_window::{Order, Origin};
     use crate::source::Source;
 
     /// The format without its quick loop.
@@ -172,8 +175,12 @@ mod tests {
             self.0.record_bytes()
         }
 
-        fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
-            self.0.parse(record, scene)
+        fn parse(
+            &mut self,
+            record: &[u8],
+            reorder_window: &mut ReorderWindow,
+        ) -> Result<(), Problem> {
+            self.0.parse(record, reorder_window)
         }
     }
 
@@ -186,13 +193,14 @@ mod tests {
         let input = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let mut source = Source::new("references".into(), input).expect("it is read");
         let metadata = TraceMetadata::default();
-        let mut scene = Scene::new(metadata, Order::Strict, Origin::FirstRecord, skip_bad);
+        let mut reorder_window =
+            ReorderWindow::new(metadata, Order::Strict, Origin::FirstRecord, skip_bad);
         let mut reader = RecordReader::new(format);
         let (mut batches, mut wrong) = (Vec::new(), None);
         loop {
-            let more = reader.fill(&mut source, &mut scene);
+            let more = reader.fill(&mut source, &mut reorder_window);
             let mut batch = BlockBatch::default();
-            scene.take(&mut batch);
+            reorder_window.take(&mut batch);
             batch.verify();
             batches.push(batch);
             match more {
@@ -204,7 +212,7 @@ mod tests {
                 }
             }
         }
-        (batches, scene.metadata, wrong)
+        (batches, reorder_window.metadata, wrong)
     }
 
     proptest! {

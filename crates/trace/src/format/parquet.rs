@@ -11,7 +11,7 @@ use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use agewell_core::Operation;
 
-use super::{RowReader, Sample, Sureness, bad_record};
+use super::{Confidence, RowReader, Sample, bad_record};
 use crate::checksums::open_parquet;
 use crate::columns::{
     KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, arrow_to_block, block_schema, check_schema,
@@ -19,11 +19,11 @@ use crate::columns::{
 use crate::error::{Place, Problem, TraceError};
 use crate::metadata::{SCHEMA_VERSION, TraceMetadata};
 use crate::record::{BATCH_ROWS, BlockBatch};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 use crate::source::Source;
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
-    if sample.bytes.starts_with(b"PAR1") { Sureness::Certain } else { Sureness::No }
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
+    if sample.bytes.starts_with(b"PAR1") { Confidence::Certain } else { Confidence::No }
 }
 
 pub(crate) struct ParquetTrace {
@@ -126,7 +126,11 @@ impl ParquetTrace {
 }
 
 impl RowReader for ParquetTrace {
-    fn begin(&mut self, source: &mut Source, scene: &mut Scene) -> Result<(), TraceError> {
+    fn begin(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), TraceError> {
         if source.compression().is_some() || self.path.as_os_str() == "-" {
             return Err(TraceError::Usage(format!(
                 "{}: Parquet cannot be read from a pipe or a compressed file; give the .parquet file",
@@ -158,17 +162,21 @@ impl RowReader for ParquetTrace {
             .map_err(|error| self.columns_error("record 1".to_owned(), error))?;
         self.reader = Some(reader);
         if let Some(metadata) = metadata {
-            scene.wall_of_clock_zero_ns = metadata.start_wall_ns.map(i128::from);
+            reorder_window.wall_of_clock_zero_ns = metadata.start_wall_ns.map(i128::from);
             let clock_start_ns = metadata.clock_start_ns;
-            scene.metadata = metadata;
-            scene.start_at(0);
-            scene.metadata.clock_start_ns = clock_start_ns;
+            reorder_window.metadata = metadata;
+            reorder_window.start_at(0);
+            reorder_window.metadata.clock_start_ns = clock_start_ns;
         }
         Ok(())
     }
 
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
-        while !scene.is_full() {
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError> {
+        while !reorder_window.is_full() {
             let mut reader = self.reader.take();
             let next = guarded(|| reader.as_mut().and_then(Iterator::next)).map_err(|text| {
                 self.columns_error(format!("damaged data after record {}", self.rows), text)
@@ -195,11 +203,12 @@ impl RowReader for ParquetTrace {
                     let text = format!("operation code {} is none of 0 to 3", row.operation);
                     Err(Problem::new(text))
                 } else {
-                    let known = scene.devices.numbered(row.device, &mut scene.metadata);
-                    known.and_then(|_| scene.push(row))
+                    let known =
+                        reorder_window.devices.numbered(row.device, &mut reorder_window.metadata);
+                    known.and_then(|_| reorder_window.push(row))
                 };
                 if let Err(problem) = pushed {
-                    bad_record(source, scene, self.rows, None, 0, problem)?;
+                    bad_record(source, reorder_window, self.rows, None, 0, problem)?;
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::msr::UNALIGNED;
 use crate::error::Problem;
 use crate::fields::{Fields, covering, integer, integer32, need, scaled};
 use crate::record::BlockRow;
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 #[derive(Default)]
 pub(crate) struct Spc;
@@ -22,7 +22,7 @@ impl LineFormat for Spc {
         line.trim_ascii_start().get(..3).is_some_and(|word| word.eq_ignore_ascii_case(b"asu"))
     }
 
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let unit = integer32(need(fields.comma(), "ASU")?, "ASU")?;
         let first = integer(need(fields.comma(), "LBA")?, "LBA")?;
@@ -38,8 +38,8 @@ impl LineFormat for Spc {
             .checked_mul(512)
             .ok_or_else(|| Problem::new(format!("LBA {first} is beyond any device")))?;
         let (sector, sectors, aligned) = covering(first_byte, bytes)?;
-        let device = scene.devices.numbered(unit, &mut scene.metadata)?;
-        scene.push(BlockRow {
+        let device = reorder_window.devices.numbered(unit, &mut reorder_window.metadata)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             device,
             sector,
@@ -48,7 +48,7 @@ impl LineFormat for Spc {
             ..BlockRow::default()
         })?;
         if !aligned {
-            scene.metadata.warn(UNALIGNED);
+            reorder_window.metadata.warn(UNALIGNED);
         }
         Ok(())
     }

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 
 use agewell_core::Operation;
 
-use super::{RowReader, Sample, Sureness, bad_record, truncated};
+use super::{Confidence, RowReader, Sample, bad_record, truncated};
 use crate::civil::parse_ctime;
 use crate::error::{Problem, TraceError};
 use crate::fields::covering;
 use crate::metadata::Partition;
 use crate::record::{BlockRow, flag};
-use crate::scene::{Origin, Scene};
+use crate::reorder_window::{Origin, ReorderWindow};
 use crate::source::Source;
 
 /// Longer than any header; beyond it there is no form feed to come.
@@ -48,8 +48,8 @@ const ODD_START: &str =
     "requests do not start or end on a 512-byte sector and were rounded outward";
 const BEYOND_DRIVE: &str = "requests reach beyond the drive that the header describes";
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
-    if sample.bytes.starts_with(b"$$TR_IOREC") { Sureness::Certain } else { Sureness::No }
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
+    if sample.bytes.starts_with(b"$$TR_IOREC") { Confidence::Certain } else { Confidence::No }
 }
 
 #[derive(Default)]
@@ -64,7 +64,11 @@ pub(crate) struct Srt {
 }
 
 impl RowReader for Srt {
-    fn begin(&mut self, source: &mut Source, scene: &mut Scene) -> Result<(), TraceError> {
+    fn begin(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), TraceError> {
         let mut have = 4096;
         let length = loop {
             let shown = source.peek(have)?;
@@ -99,25 +103,36 @@ impl RowReader for Srt {
                 .map_or(u64::MAX, |bytes| bytes / 512);
             self.drives.insert(device.id, (sector_bytes, capacity));
         }
-        scene.metadata.devices = header.devices;
+        reorder_window.metadata.devices = header.devices;
         self.trace_date_ns = header.fields.get("tracedate").and_then(|date| parse_ctime(date));
-        scene.metadata.header = header.fields;
+        reorder_window.metadata.header = header.fields;
         Ok(())
     }
 
-    fn fill(&mut self, source: &mut Source, scene: &mut Scene) -> Result<bool, TraceError> {
-        while !scene.is_full() {
+    fn fill(
+        &mut self,
+        source: &mut Source,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<bool, TraceError> {
+        while !reorder_window.is_full() {
             let byte = source.offset();
             let start = source.peek(8)?;
             if start.is_empty() {
-                self.name_sections(scene);
+                self.name_sections(reorder_window);
                 return Ok(false);
             }
             self.records += 1;
             if start.len() < 8 {
                 let have = start.len();
                 source.consume(have);
-                truncated(source, scene, self.records, byte, have, self.record_bytes.max(8))?;
+                truncated(
+                    source,
+                    reorder_window,
+                    self.records,
+                    byte,
+                    have,
+                    self.record_bytes.max(8),
+                )?;
                 continue;
             }
             let size = word(start, 0) as usize;
@@ -127,7 +142,7 @@ impl RowReader for Srt {
                 let problem = Problem::new(format!(
                     "size {size}, version {version}, type {kind} is no SRT record"
                 ));
-                bad_record(source, scene, self.records, None, byte, problem)?;
+                bad_record(source, reorder_window, self.records, None, byte, problem)?;
                 // Only the usual size can tell where the next record begins.
                 let step = if self.record_bytes == 0 { 56 } else { self.record_bytes };
                 source.take(step)?;
@@ -137,20 +152,20 @@ impl RowReader for Srt {
             let record = source.take(size)?.unwrap_or(&[]);
             if record.len() < size {
                 let have = record.len();
-                truncated(source, scene, self.records, byte, have, size)?;
+                truncated(source, reorder_window, self.records, byte, have, size)?;
                 continue;
             }
             if kind != TYPE_SHORT && kind != TYPE_SUSPECT {
-                scene.metadata.warn(OTHER_RECORDS);
+                reorder_window.metadata.warn(OTHER_RECORDS);
                 continue;
             }
             let parsed = if version >= 7 {
-                self.parse_v7(record, scene)
+                self.parse_v7(record, reorder_window)
             } else {
-                self.parse_v4(record, scene)
+                self.parse_v4(record, reorder_window)
             };
             if let Err(problem) = parsed {
-                bad_record(source, scene, self.records, None, byte, problem)?;
+                bad_record(source, reorder_window, self.records, None, byte, problem)?;
             }
         }
         Ok(true)
@@ -197,18 +212,18 @@ fn operation_and_flags(flags: u32) -> (u8, u16) {
 
 impl Srt {
     /// Settles time zero by the first record: the header's date, or 1970.
-    fn begin_time(&mut self, seconds: u32, scene: &mut Scene) {
-        if scene.rows() > 0 {
+    fn begin_time(&mut self, seconds: u32, reorder_window: &mut ReorderWindow) {
+        if reorder_window.rows() > 0 {
             return;
         }
         if seconds < SECONDS_SINCE_1970_MIN {
             if let Some(date) = self.trace_date_ns {
-                scene.wall_of_clock_zero_ns = Some(i128::from(date));
-                scene.metadata.start_wall_zone = Some("local".to_owned());
+                reorder_window.wall_of_clock_zero_ns = Some(i128::from(date));
+                reorder_window.metadata.start_wall_zone = Some("local".to_owned());
             }
             return;
         }
-        scene.set_origin_rule(Origin::FirstRecord);
+        reorder_window.set_origin_rule(Origin::FirstRecord);
         // The header's date is local: its distance from UTC, to the quarter of an hour, is the
         // zone.
         let utc_ns = i64::from(seconds) * 1_000_000_000;
@@ -218,17 +233,21 @@ impl Srt {
             .map_or(0, |date| (date - utc_ns + quarter_ns / 2).div_euclid(quarter_ns));
         let within_a_day = quarters.abs() <= 14 * 4;
         let quarters = if within_a_day { quarters } else { 0 };
-        scene.wall_of_clock_zero_ns = Some(i128::from(quarters * quarter_ns));
+        reorder_window.wall_of_clock_zero_ns = Some(i128::from(quarters * quarter_ns));
         let sign = if quarters < 0 { '-' } else { '+' };
         let minutes = quarters.abs() * 15;
-        scene.metadata.start_wall_zone = Some(if quarters == 0 {
+        reorder_window.metadata.start_wall_zone = Some(if quarters == 0 {
             "UTC".to_owned()
         } else {
             format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
         });
     }
 
-    fn parse_v4(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse_v4(
+        &mut self,
+        record: &[u8],
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
         let (enqueue_ns, start_ns, finish_ns) = times(record)?;
         let device_word = word(record, 8);
         let (disk, section) = (device_word >> 8 & 0xff, device_word & 0xff);
@@ -236,8 +255,8 @@ impl Srt {
         let first = u64::from(word(record, 7)) * u64::from(sector_bytes);
         let (sector, sectors, aligned) = covering(first, u64::from(word(record, 6)))?;
         let (operation, flags) = operation_and_flags(word(record, 11));
-        self.begin_time(word(record, 2), scene);
-        let device = scene.devices.numbered(disk, &mut scene.metadata)?;
+        self.begin_time(word(record, 2), reorder_window);
+        let device = reorder_window.devices.numbered(disk, &mut reorder_window.metadata)?;
         let row = BlockRow {
             enqueue_ns,
             start_ns,
@@ -249,27 +268,33 @@ impl Srt {
             flags,
             ..BlockRow::default()
         };
-        scene.push(row)?;
+        reorder_window.push(row)?;
         *self.sections.entry((disk, section)).or_default() += 1;
         if !aligned {
-            scene.metadata.warn(ODD_START);
+            reorder_window.metadata.warn(ODD_START);
         }
         if sector + u64::from(sectors) > capacity {
-            scene.metadata.warn(BEYOND_DRIVE);
+            reorder_window.metadata.warn(BEYOND_DRIVE);
         }
         Ok(())
     }
 
-    fn parse_v7(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse_v7(
+        &mut self,
+        record: &[u8],
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
         let (enqueue_ns, start_ns, finish_ns) = times(record)?;
         let first = u64::from(word(record, 16)) << 32 | u64::from(word(record, 17));
         let (sector, sectors, aligned) = covering(first, u64::from(word(record, 6)))?;
         let (operation, flags) = operation_and_flags(word(record, 11));
-        self.begin_time(word(record, 2), scene);
+        self.begin_time(word(record, 2), reorder_window);
         let device_word = word(record, 8);
-        let device = scene.devices.keyed(u64::from(device_word), &mut scene.metadata, || {
-            format!("0x{device_word:08x}")
-        })?;
+        let device = reorder_window.devices.keyed(
+            u64::from(device_word),
+            &mut reorder_window.metadata,
+            || format!("0x{device_word:08x}"),
+        )?;
         let row = BlockRow {
             enqueue_ns,
             start_ns,
@@ -281,17 +306,18 @@ impl Srt {
             flags,
             client: word(record, 14),
         };
-        scene.push(row)?;
+        reorder_window.push(row)?;
         if !aligned {
-            scene.metadata.warn(ODD_START);
+            reorder_window.metadata.warn(ODD_START);
         }
         Ok(())
     }
 
     /// Writes the count of records by section into the metadata.
-    fn name_sections(&mut self, scene: &mut Scene) {
+    fn name_sections(&mut self, reorder_window: &mut ReorderWindow) {
         for (&(disk, section), &records) in &self.sections {
-            let Some(device) = scene.metadata.devices.iter_mut().find(|device| device.id == disk)
+            let Some(device) =
+                reorder_window.metadata.devices.iter_mut().find(|device| device.id == disk)
             else {
                 continue;
             };

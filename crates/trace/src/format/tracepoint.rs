@@ -14,11 +14,11 @@
 use std::collections::BTreeMap;
 
 use super::blkparse::{PASS_THROUGH, device, device_key};
-use super::{LineFormat, Sample, Sureness};
+use super::{Confidence, LineFormat, Sample};
 use crate::error::Problem;
 use crate::fields::{Fields, integer, need, scaled, try_integer};
 use crate::pairing::{Event, EventKind, Pairing, letters};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 const LOST: &str = "events were lost by the kernel while it traced";
 const OTHER_EVENTS: &str = "events that are not of the block layer were passed over";
@@ -30,18 +30,18 @@ pub(crate) struct Tracepoint {
     disk_of: BTreeMap<(u64, u64), (u64, u64)>,
 }
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     let lines: Vec<&[u8]> =
         sample.lines().iter().copied().filter(|line| !line.starts_with(b"#")).collect();
     let events = lines.iter().filter(|line| find_event(line).is_some()).count();
     let others = lines.len() - events;
     let tracer = sample.bytes.starts_with(b"# tracer:") || sample.bytes.starts_with(b"# agewell ");
     if tracer && events > 0 {
-        Sureness::Certain
+        Confidence::Certain
     } else if events > others {
-        Sureness::Likely
+        Confidence::Likely
     } else {
-        Sureness::No
+        Confidence::No
     }
 }
 
@@ -82,12 +82,15 @@ fn process(before: &[u8]) -> u32 {
 }
 
 impl Tracepoint {
-    fn comment(line: &[u8], scene: &mut Scene) {
+    fn comment(line: &[u8], reorder_window: &mut ReorderWindow) {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_start_matches('#').trim();
         if let Some(pair) = text.strip_prefix("agewell ") {
             if let Some((key, value)) = pair.split_once(':') {
-                scene.metadata.header.insert(key.trim().to_owned(), value.trim().to_owned());
+                reorder_window
+                    .metadata
+                    .header
+                    .insert(key.trim().to_owned(), value.trim().to_owned());
             }
         } else if let Some(counts) = text.strip_prefix("entries-in-buffer/entries-written:") {
             let counts = counts.split_whitespace().next().unwrap_or_default();
@@ -97,7 +100,7 @@ impl Tracepoint {
             if let Some((kept, written)) = numbers
                 && let Some(lost) = u64::checked_sub(written, kept).filter(|&lost| lost > 0)
             {
-                scene.metadata.warn_many(LOST, lost);
+                reorder_window.metadata.warn_many(LOST, lost);
             }
         }
     }
@@ -116,13 +119,13 @@ impl Tracepoint {
 }
 
 impl LineFormat for Tracepoint {
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         if line.trim_ascii_start().starts_with(b"#") {
-            Self::comment(line.trim_ascii(), scene);
+            Self::comment(line.trim_ascii(), reorder_window);
             return Ok(());
         }
         let Some(found) = find_event(line) else {
-            return other_line(line, scene);
+            return other_line(line, reorder_window);
         };
         let time_start =
             found.before.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
@@ -151,17 +154,20 @@ impl LineFormat for Tracepoint {
         let (sector, sectors) = range(fields.rest())?;
         if sectors == 0 && !letters.flush {
             if kind == EventKind::Issue {
-                scene.metadata.warn(PASS_THROUGH);
+                reorder_window.metadata.warn(PASS_THROUGH);
             }
             return Ok(());
         }
-        let device = device(scene, key)?;
+        let device = device(reorder_window, key)?;
         let client = process(&found.before[..time_start]);
-        self.pairing.event(Event { kind, time_ns, device, sector, sectors, letters, client }, scene)
+        self.pairing.event(
+            Event { kind, time_ns, device, sector, sectors, letters, client },
+            reorder_window,
+        )
     }
 
-    fn end(&mut self, scene: &mut Scene) -> Result<(), Problem> {
-        self.pairing.finish(scene)
+    fn end(&mut self, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
+        self.pairing.finish(reorder_window)
     }
 }
 
@@ -182,12 +188,12 @@ fn range(body: &[u8]) -> Result<(u64, u64), Problem> {
 
 /// A line without a block event: another subsystem's, or the kernel telling of loss; anything else
 /// is broken.
-fn other_line(line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+fn other_line(line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
     if line.starts_with(b"CPU:")
         && let Some(lost) = memchr::memmem::find(line, b"[LOST ")
     {
         let count = Fields::new(&line[lost + 6..]).word().and_then(try_integer).unwrap_or(1);
-        scene.metadata.warn_many(LOST, count);
+        reorder_window.metadata.warn_many(LOST, count);
         return Ok(());
     }
     // `time: name: ...`
@@ -200,7 +206,7 @@ fn other_line(line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
     let named = words.next().is_some_and(|word| word.len() > 1 && word.ends_with(b":"));
     // A cut block event must not pass for another subsystem's.
     if has_time && named && memchr::memmem::find(line, b"block_").is_none() {
-        scene.metadata.warn(OTHER_EVENTS);
+        reorder_window.metadata.warn(OTHER_EVENTS);
         return Ok(());
     }
     Err(Problem::field("not a tracepoint line:", line.trim_ascii()))

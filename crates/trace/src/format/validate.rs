@@ -13,7 +13,7 @@ use super::LineFormat;
 use crate::error::Problem;
 use crate::fields::{Fields, integer, integer32, need, scaled};
 use crate::record::{BlockRow, flag};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 #[derive(Default)]
 pub(crate) struct Validate {
@@ -21,7 +21,7 @@ pub(crate) struct Validate {
 }
 
 impl LineFormat for Validate {
-    fn parse(&mut self, line: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let mut fields = Fields::new(line);
         let operation = match need(fields.word(), "operation")? {
             b"R" => Operation::Read,
@@ -44,8 +44,8 @@ impl LineFormat for Validate {
         let finish_ns = enqueue_ns.checked_add(response_ns).ok_or_else(overflow)?;
         let next_issue_ns =
             finish_ns.checked_add(think_ns).filter(|&ns| ns < u64::MAX / 2).ok_or_else(overflow)?;
-        let device = scene.devices.numbered(0, &mut scene.metadata)?;
-        scene.push(BlockRow {
+        let device = reorder_window.devices.numbered(0, &mut reorder_window.metadata)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             start_ns: enqueue_ns,
             finish_ns,

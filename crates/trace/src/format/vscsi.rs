@@ -8,11 +8,11 @@
 use agewell_core::Operation;
 
 use super::msr::UNALIGNED;
-use super::{RecordFormat, Sample, Sureness};
+use super::{Confidence, RecordFormat, Sample};
 use crate::error::Problem;
 use crate::fields::{covering, times};
 use crate::record::{BlockRow, TIME_MISSING};
-use crate::scene::Scene;
+use crate::reorder_window::ReorderWindow;
 
 const OTHER_COMMANDS: &str = "SCSI commands that move no data were passed over";
 
@@ -37,12 +37,12 @@ pub(crate) fn version_of(bytes: &[u8]) -> Option<u8> {
     })
 }
 
-pub(crate) fn fit(sample: &Sample<'_>) -> Sureness {
+pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     match version_of(sample.bytes) {
         // One 16-bit field in every record: by chance once in 256^n.
-        Some(_) if sample.bytes.len() >= 80 => Sureness::Likely,
-        Some(_) => Sureness::Possible,
-        None => Sureness::No,
+        Some(_) if sample.bytes.len() >= 80 => Confidence::Likely,
+        Some(_) => Confidence::Possible,
+        None => Confidence::No,
     }
 }
 
@@ -83,7 +83,7 @@ impl RecordFormat for Vscsi {
         if self.version == 2 { 40 } else { 32 }
     }
 
-    fn parse(&mut self, record: &[u8], scene: &mut Scene) -> Result<(), Problem> {
+    fn parse(&mut self, record: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         let (command, version, bytes, first, time_us, response_us) = if self.version == 2 {
             (
                 u16_at(record, 0),
@@ -110,7 +110,7 @@ impl RecordFormat for Vscsi {
             )));
         }
         let Some(operation) = operation(command)? else {
-            scene.metadata.warn(OTHER_COMMANDS);
+            reorder_window.metadata.warn(OTHER_COMMANDS);
             return Ok(());
         };
         let enqueue_ns = times(time_us, 1000, "time in us")?;
@@ -125,8 +125,8 @@ impl RecordFormat for Vscsi {
         let is_flush = operation == Operation::Flush;
         let (sector, sectors, aligned) =
             if is_flush { (0, 0, true) } else { covering(first_byte, u64::from(bytes))? };
-        let device = scene.devices.numbered(0, &mut scene.metadata)?;
-        scene.push(BlockRow {
+        let device = reorder_window.devices.numbered(0, &mut reorder_window.metadata)?;
+        reorder_window.push(BlockRow {
             enqueue_ns,
             finish_ns,
             device,
@@ -136,7 +136,7 @@ impl RecordFormat for Vscsi {
             ..BlockRow::default()
         })?;
         if !aligned {
-            scene.metadata.warn(UNALIGNED);
+            reorder_window.metadata.warn(UNALIGNED);
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ impl Agenda {
         self.transfer(FileAction::Write, file, 0, files.blocks(file));
     }
 
-    /// Plans to make `file` anew under its name: it is emptied, then written as a whole.
+    /// Plans to make `file` again under its name: it is emptied, then written as a whole.
     pub(super) fn replace(&mut self, files: &FileTable, file: u32) {
         self.plan(Step::Empty(file));
         self.write_whole(files, file);

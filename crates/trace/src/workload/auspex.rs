@@ -30,7 +30,7 @@
 //! Rewrites walk through the history of writes of groups. With probability `locality`, the one
 //! knob, a rewrite takes the group written right after the one it took before: what was written
 //! together is overwritten together, as when a build, a simulation or a mail run is repeated.
-//! Otherwise it starts anew at the d-th last write with probability falling as 1/d, up to 131,071
+//! Otherwise it starts again at the d-th last write with probability falling as 1/d, up to 131,071
 //! writes back, most of the week. The more locality, the more of the log dies in one
 //! piece.
 //!

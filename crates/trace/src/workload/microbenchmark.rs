@@ -36,7 +36,7 @@ pub enum WriteOrder {
     /// Front to back.
     #[default]
     Sequential,
-    /// In an order drawn anew for it, which nothing else follows.
+    /// In an order drawn again for it, which nothing else follows.
     Random,
     /// In the non-sequential pattern.
     Pattern,

@@ -3,7 +3,7 @@
 //! Table 4-1, and what it is here:
 //!
 //! * *writes: sequential for executables, local updates in code; locality*: the executable of a
-//!   project is made anew front to back; edits write one block of a source, most often of one
+//!   project is made again front to back; edits write one block of a source, most often of one
 //!   edited just before
 //! * *reads: whole file, sequential, groups of related files; locality*: a compilation reads a
 //!   source and the group of headers that it includes, always the same and in the same order; a
@@ -17,7 +17,7 @@
 //!
 //! A cycle of a developer: one to `edits_max` sources are read and one block of each is written, up
 //! to three times a minute apart; each of them is compiled (source and headers read, a temporary
-//! file written, read and deleted, the object made anew); every `rebuild_every`-th cycle all
+//! file written, read and deleted, the object made again); every `rebuild_every`-th cycle all
 //! sources of the project are compiled, as when a header has changed; the project is linked and the
 //! executable is read, as when it is run. Then the developer thinks.
 //!

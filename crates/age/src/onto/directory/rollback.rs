@@ -1,7 +1,7 @@
 //! Taking back what a killed replay did beyond its last checkpoint.
 //!
 //! A killed replay may have done any of the operations behind the checkpoint that it left. Were
-//! they done again on top of that, a directory that was removed and made anew would be removed with
+//! they done again on top of that, a directory that was removed and made again would be removed with
 //! the files that were moved into it since. So the names below the target are first made those of
 //! the checkpoint: what came later is removed, what was moved goes back, directories that were
 //! removed are made. Then the operations are done as for the first time.

@@ -10,7 +10,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// What a fact may be off by (two percent).
 const TOLERANCE: f64 = 0.02;
 
-/// What the operations amount to, counted without the ledger.
+/// What the operations amount to, counted without the writer.
 #[derive(Default)]
 struct Counted {
     creates: u64,

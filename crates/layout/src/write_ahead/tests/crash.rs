@@ -314,12 +314,12 @@ impl BlockDevice for CrashDisk {
         self.crash();
     }
 
-    fn begin_together(&mut self) {
+    fn begin_batch(&mut self) {
         self.brackets += 1;
     }
 
     /// What was issued together is done in another order than it was issued.
-    fn end_together(&mut self) {
+    fn end_batch(&mut self) {
         self.brackets -= 1;
         if self.brackets == 0 {
             for contents in std::mem::take(&mut self.together).into_iter().rev() {
@@ -329,21 +329,21 @@ impl BlockDevice for CrashDisk {
     }
 
     /// The ring has a disk of its own, or nothing goes on behind.
-    fn begin_behind(&mut self) {
+    fn begin_background(&mut self) {
         assert!(self.behind.is_empty(), "one checkpoint at a time");
         self.is_behind = self.setting.place == JournalPlace::OwnDisk;
         self.behind_from = self.transactions.len();
     }
 
-    fn end_behind(&mut self) {
+    fn end_background(&mut self) {
         self.is_behind = false;
     }
 
-    fn has_caught_up(&self) -> bool {
+    fn is_drained(&self) -> bool {
         self.behind.is_empty()
     }
 
-    fn catch_up(&mut self) {
+    fn drain(&mut self) {
         self.waited += u32::from(!self.behind.is_empty());
         self.go_on(self.behind.len());
     }
@@ -562,7 +562,7 @@ fn run(case: &Case) -> (u32, u32, u64, u32) {
         }
     }
     run.layout.verify();
-    run.disk.catch_up();
+    run.disk.drain();
     (run.disk.crashes, run.disk.checkpoints, run.layout.counts().moved_blocks, run.disk.overtaking)
 }
 

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 use crate::ffs::{FastFileSystem, InodeKind};
 use crate::file_system_blocks::FileSystemBlocks;
-use agewell_log::{BlockDevice, Purpose, Transfer, pass_brackets_on};
+use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
 
 /// A file, and how often one of its number had been removed before it was made.
 pub(super) type FileName = (u32, u32);
@@ -239,7 +239,7 @@ impl<D: BlockDevice> BlockDevice for Ear<'_, D> {
         self.device.commit();
     }
 
-    pass_brackets_on!();
+    pass_batches_on!();
 }
 
 /// The layout that is listened to.

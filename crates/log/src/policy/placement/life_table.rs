@@ -12,7 +12,7 @@
 //! live was worth collecting at a price of (-ln u / T) / ((1 - u) / u + ln u), the rate of its
 //! deaths over the gain (see [`Renewal`], which suits this placement best).
 //!
-//! Forgetting: a hand goes round all blocks, two a user write. It takes the census and lets counts
+//! Forgetting: a hand goes round all blocks, two a user write. It takes the live_set and lets counts
 //! decay, to 1/e in sixteen rounds of live blocks.
 //!
 //! Differences from what is known: DAC, FADaC, SFS and multi-log rank blocks by counts with
@@ -58,7 +58,7 @@ const FORGET_ROUNDS: f64 = 16.0;
 const DIVISIONS_PER_ROUND: u64 = 16;
 /// Fewest user writes between divisions, so that a small log does not spend its time dividing.
 const LEAST_PERIOD: u64 = 2_048;
-/// Share of a round that must have been seen, in deaths and in the census, before the first
+/// Share of a round that must have been seen, in deaths and in the live_set, before the first
 /// division; chosen by us.
 const FIRST_SHARE: f64 = 0.05;
 /// Price of all live blocks' space for a round, in block writes, until victims show it. At 85 %
@@ -148,7 +148,7 @@ impl LifeTable {
         self.mortality.state(self.count[block] - 1, age)
     }
 
-    /// Counts the next block in the census, and lets its count decay.
+    /// Counts the next block in the live_set, and lets its count decay.
     #[inline]
     fn visit(&mut self, clock: u64) {
         let block = self.hand;
@@ -164,7 +164,7 @@ impl LifeTable {
         self.count[block] = sixteenths - lost as u16 + 1;
     }
 
-    /// Takes in what was counted and divides anew.
+    /// Takes in what was counted and divides again.
     fn end_period(&mut self) {
         let round = self.live_blocks.max(1);
         let (deaths, living) = self.mortality.take_in(self.period_writes);

@@ -174,7 +174,7 @@ fn hot_and_cold(blocks: usize, slides: bool) -> Vec<u32> {
     writes
 }
 
-/// Zipf frequencies whose ranks are given anew every other round.
+/// Zipf frequencies whose ranks are given again every other round.
 fn shifting_zipf(alpha: f64, blocks: usize) -> Vec<u32> {
     let mut random = RandomStreams::new(1).stream("shifting");
     let mut writes = fill(blocks);

@@ -148,6 +148,8 @@ const COLLECTS: &[(&str, CollectName)] = &[
 const VICTIMS: &[(&str, VictimName)] = &[
     ("greedy", VictimName::Plain(Victim::Greedy)),
     ("cost-age", VictimName::Plain(Victim::CostAge)),
+    // The name of Rosenblum & Ousterhout 1992.
+    ("cost-benefit", VictimName::Plain(Victim::CostAge)),
     ("cost-age-cache", VictimName::Plain(Victim::CostAgeCache)),
     ("benefit-root-age", VictimName::Plain(Victim::BenefitRootAge)),
     ("renewal", VictimName::Plain(Victim::Renewal)),

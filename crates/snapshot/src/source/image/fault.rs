@@ -44,10 +44,10 @@ impl Fault {
         match self {
             Self::Io(why) => SnapshotError::io("read", path)(why),
             Self::Beyond(bytes) => SnapshotError::Input(format!(
-                "{path_text}: ends at {bytes} bytes, in the middle of its file system: copy it anew"
+                "{path_text}: ends at {bytes} bytes, in the middle of its file system: copy it again"
             )),
             Self::Corrupt(what) => SnapshotError::Input(format!(
-                "{path_text}: {what}: check the file system (fsck -n) or copy the image anew"
+                "{path_text}: {what}: check the file system (fsck -n) or copy the image again"
             )),
             Self::Foreign(what) => SnapshotError::Input(format!("{path_text}: {what}")),
             Self::Handed(error) => error,

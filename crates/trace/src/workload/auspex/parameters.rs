@@ -32,7 +32,7 @@ pub struct AuspexParameters {
     /// never; 30 s unless told.
     pub sync_interval: SimDuration,
     /// The knob, 0 to 1: how likely a rewrite is followed by the rewrite of the group of files that
-    /// was written next the last time; else the next one starts anew at a recent write. Not
+    /// was written next the last time; else the next one starts again at a recent write. Not
     /// published; 0.6 unless told (chosen by us; experiments/matthews-1999/figure-5-7/README.md).
     pub locality: f64,
 }

@@ -172,7 +172,7 @@ impl Superblock {
         let total = u128::from(superblock.blocks) * u128::from(superblock.block_bytes);
         if total > u128::from(image.length_bytes()) {
             return Err(Fault::Foreign(format!(
-                "the file system is {total} bytes long, the image only {}: copy it anew",
+                "the file system is {total} bytes long, the image only {}: copy it again",
                 image.length_bytes()
             )));
         }

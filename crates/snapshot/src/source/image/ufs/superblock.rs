@@ -93,7 +93,7 @@ impl Superblock {
         let total = superblock.fragments * superblock.fragment_bytes;
         if total > image.length_bytes() {
             return Err(Fault::Foreign(format!(
-                "the file system is {total} bytes long, the image only {}: copy it anew",
+                "the file system is {total} bytes long, the image only {}: copy it again",
                 image.length_bytes()
             )));
         }

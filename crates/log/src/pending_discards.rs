@@ -1,28 +1,28 @@
-//! Places whose data is dead and that the device has not been told of.
+//! Places whose data is dead and whose discard has not been issued.
 //!
 //! A layout marks a place when nothing names it any longer and takes the mark away when it puts
-//! something there; at a moment at which the map on disk agrees it tells the device of what is still
-//! marked, neighbours together. Until somebody wants to hear of it nothing is marked.
+//! something there. When the map on disk agrees it issues discards for what is still marked,
+//! neighbours together. Nothing is marked until discards are enabled.
 //!
 //! Cost: a bit a place, and an access to it when a place dies and when it is used again.
 
 use crate::BlockDevice;
 use crate::free_places::FreePlaces;
 
-/// Dead places. See the module.
+/// Pending discards. See the module.
 #[derive(Debug, Clone, Default)]
-pub struct DeadPlaces {
+pub struct PendingDiscards {
     /// The marked ones are those that are free here.
     marked: Option<FreePlaces>,
 }
 
-impl DeadPlaces {
-    /// From here on places are marked; there are `places` of them.
+impl PendingDiscards {
+    /// Enables discards, of `places` places.
     pub fn begin(&mut self, places: u32) {
         self.marked = Some(FreePlaces::none_free(places));
     }
 
-    /// Whether anybody wants to hear of them.
+    /// Whether discards are enabled.
     pub fn is_wanted(&self) -> bool {
         self.marked.is_some()
     }
@@ -55,33 +55,33 @@ impl DeadPlaces {
         }
     }
 
-    /// Tells `device` of the marked places, all together, and forgets them.
-    pub fn tell(&mut self, device: &mut impl BlockDevice) {
-        self.tell_as(device, BlockDevice::discard);
+    /// Discards the marked places on `device`, in one batch, and forgets them.
+    pub fn issue(&mut self, device: &mut impl BlockDevice) {
+        self.issue_as(device, BlockDevice::discard);
     }
 
-    /// The same with `tell`, which gets the first of neighbouring places and their number.
-    pub fn tell_as<D: BlockDevice>(
+    /// The same with `issue`, which gets the first of neighbouring places and their number.
+    pub fn issue_as<D: BlockDevice>(
         &mut self,
         device: &mut D,
-        mut tell: impl FnMut(&mut D, u32, u32),
+        mut issue: impl FnMut(&mut D, u32, u32),
     ) {
         let Some(marked) = &mut self.marked else { return };
         let mut next = marked.at_or_after(0);
         if next.is_none() {
             return;
         }
-        device.begin_together();
+        device.begin_batch();
         while let Some(first) = next {
             let mut places = 0;
             while marked.is_free(first + places) {
                 marked.take(first + places);
                 places += 1;
             }
-            tell(device, first, places);
+            issue(device, first, places);
             next = marked.at_or_after(first + places);
         }
-        device.end_together();
+        device.end_batch();
     }
 }
 
@@ -91,9 +91,9 @@ mod tests {
     use crate::Transfer;
 
     #[derive(Default)]
-    struct Told(Vec<(u32, u32)>);
+    struct Issued(Vec<(u32, u32)>);
 
-    impl BlockDevice for Told {
+    impl BlockDevice for Issued {
         fn transfer(&mut self, _transfer: &Transfer, _contents: &[u32]) {
             panic!("nothing is transferred");
         }
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_dead_is_told_once_neighbours_together() {
-        let mut dead = DeadPlaces::default();
+    fn what_is_still_dead_is_issued_once_neighbours_together() {
+        let mut dead = PendingDiscards::default();
         dead.died(3);
         dead.begin(10);
         for place in [9, 4, 5, 7, 6, 5] {
@@ -113,9 +113,9 @@ mod tests {
         }
         dead.used(6);
         dead.used(1);
-        let mut told = Told::default();
-        dead.tell(&mut told);
-        dead.tell(&mut told);
-        assert_eq!(told.0, [(4, 2), (7, 1), (9, 1)]);
+        let mut issued = Issued::default();
+        dead.issue(&mut issued);
+        dead.issue(&mut issued);
+        assert_eq!(issued.0, [(4, 2), (7, 1), (9, 1)]);
     }
 }

@@ -36,7 +36,7 @@ const RUN_BLOCKS_MAX: u64 = 16;
 
 /// What transfers of logs with `setting` and so many `live` blocks take on `disk`, which is fresh,
 /// with each of `mechanisms` by itself.
-pub(crate) fn try_out(
+pub(crate) fn calibrate(
     disk: &TimedDisk,
     setting: &LogSetting,
     live: u64,
@@ -100,7 +100,7 @@ impl Trial {
         for segment in 0..shape.segments() {
             let first = shape.first_slot(segment);
             for slot in first..first + shape.segment_blocks(segment) {
-                disk.lay_down(spread(&shape, scale, slot), block_bytes);
+                disk.prefill(spread(&shape, scale, slot), block_bytes);
             }
         }
         let mut device = Spread { disk, shape: &shape, scale };
@@ -158,12 +158,12 @@ impl BlockDevice for Spread<'_> {
         self.disk.commit();
     }
 
-    fn begin_together(&mut self) {
-        self.disk.begin_together();
+    fn begin_batch(&mut self) {
+        self.disk.begin_batch();
     }
 
-    fn end_together(&mut self) {
-        self.disk.end_together();
+    fn end_batch(&mut self) {
+        self.disk.end_batch();
     }
 
     fn wait(&mut self) {

@@ -82,7 +82,7 @@ struct DirectoryRow {
 
 /// What is alive, and what was done so far.
 #[derive(Debug, Clone)]
-pub struct Census {
+pub struct LiveSet {
     files: Vec<FileRow>,
     directories: Vec<DirectoryRow>,
     /// Operations by [`Action`].
@@ -105,7 +105,7 @@ pub struct Census {
     pub streams: u32,
 }
 
-impl Default for Census {
+impl Default for LiveSet {
     fn default() -> Self {
         Self {
             files: Vec::new(),
@@ -124,7 +124,7 @@ impl Default for Census {
     }
 }
 
-impl Census {
+impl LiveSet {
     /// Takes note of `operation`.
     ///
     /// # Errors

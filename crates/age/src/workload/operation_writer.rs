@@ -3,9 +3,9 @@
 //!
 //! Numbers of what is gone are used again, the latest first, so that tables of files stay as small
 //! as the most files alive at once. A rule that a source breaks is our own bug and panics. Cost:
-//! that of [`Census`] and of the sink.
+//! that of [`LiveSet`] and of the sink.
 
-use super::{Census, SourceFacts, WorkloadFacts};
+use super::{LiveSet, SourceFacts, WorkloadFacts};
 use crate::{Action, AgeError, Operation};
 
 /// Takes the operations of a workload, one after another.
@@ -34,21 +34,21 @@ impl<S: OperationSink + ?Sized> OperationSink for &mut S {
 
 /// Numbers, checks, counts and passes on.
 #[derive(Debug)]
-pub struct Ledger<S> {
+pub struct OperationWriter<S> {
     sink: S,
-    census: Census,
+    live_set: LiveSet,
     free_files: Vec<u32>,
     free_directories: Vec<u32>,
     time_ns: u64,
     stream: u16,
 }
 
-impl<S: OperationSink> Ledger<S> {
+impl<S: OperationSink> OperationWriter<S> {
     /// Begins a workload with an empty root.
     pub fn new(sink: S) -> Self {
         Self {
             sink,
-            census: Census::default(),
+            live_set: LiveSet::default(),
             free_files: Vec::new(),
             free_directories: Vec::new(),
             time_ns: 0,
@@ -57,8 +57,8 @@ impl<S: OperationSink> Ledger<S> {
     }
 
     /// What is alive and was done so far.
-    pub fn census(&self) -> &Census {
-        &self.census
+    pub fn live_set(&self) -> &LiveSet {
+        &self.live_set
     }
 
     /// Time of what follows, ns from the start.
@@ -85,7 +85,7 @@ impl<S: OperationSink> Ledger<S> {
     /// # Errors
     /// As the sink.
     pub fn make_directory(&mut self, parent: u32) -> Result<u32, AgeError> {
-        let number = self.free_directories.pop().unwrap_or(self.census.directory_numbers());
+        let number = self.free_directories.pop().unwrap_or(self.live_set.directory_numbers());
         self.pass(Action::MakeDirectory, number, parent, 0, 0)?;
         Ok(number)
     }
@@ -98,7 +98,7 @@ impl<S: OperationSink> Ledger<S> {
     /// # Panics
     /// If it is not there.
     pub fn remove_directory(&mut self, directory: u32) -> Result<(), AgeError> {
-        let parent = self.census.parent_of(directory).expect("only what is there is removed");
+        let parent = self.live_set.parent_of(directory).expect("only what is there is removed");
         self.pass(Action::RemoveDirectory, directory, parent, 0, 0)?;
         self.free_directories.push(directory);
         Ok(())
@@ -109,7 +109,7 @@ impl<S: OperationSink> Ledger<S> {
     /// # Errors
     /// As the sink.
     pub fn create(&mut self, directory: u32) -> Result<u32, AgeError> {
-        let number = self.free_files.pop().unwrap_or(self.census.file_numbers());
+        let number = self.free_files.pop().unwrap_or(self.live_set.file_numbers());
         self.pass(Action::Create, number, directory, 0, 0)?;
         Ok(number)
     }
@@ -186,7 +186,7 @@ impl<S: OperationSink> Ledger<S> {
 
     /// Ends the workload; returns its facts and the sink.
     pub fn finish(self, source: SourceFacts) -> (WorkloadFacts, S) {
-        (WorkloadFacts::new(source, &self.census), self.sink)
+        (WorkloadFacts::new(source, &self.live_set), self.sink)
     }
 
     fn on_file(
@@ -196,7 +196,7 @@ impl<S: OperationSink> Ledger<S> {
         offset_bytes: u64,
         size_bytes: u64,
     ) -> Result<(), AgeError> {
-        let directory = self.census.directory_of(file).expect("sources use files that are alive");
+        let directory = self.live_set.directory_of(file).expect("sources use files that are alive");
         self.pass(action, file, directory, offset_bytes, size_bytes)
     }
 
@@ -218,12 +218,12 @@ impl<S: OperationSink> Ledger<S> {
             stream: self.stream,
             action,
         };
-        if let Err(rule) = self.census.apply(&operation) {
+        if let Err(rule) = self.live_set.apply(&operation) {
             // A file beyond 2^56 bytes may stand in an input; everything else is ours.
             assert!(matches!(rule, super::BrokenRule::TooLarge(_)), "{operation:?}: {rule}");
             return Err(AgeError::Input(format!(
                 "operation {}: {rule} ({size_bytes} bytes at {offset_bytes}); correct the input",
-                self.census.operations() + 1
+                self.live_set.operations() + 1
             )));
         }
         self.sink.push(&operation)

@@ -1,4 +1,4 @@
-//! The same log without reorganisation, to see what that costs and saves.
+//! The control log: the same log without reorganisation, to see what that costs and saves.
 //!
 //! What a block moved does to the collections that come after it cannot be foreseen well: it takes
 //! a slot of the free space at once, and leaves a hole that gives it back only when its segment is
@@ -17,12 +17,12 @@
 
 use agewell_log::policy::placement::{Placement, Regrouping};
 use agewell_log::{
-    AdaptiveLog, BlockDevice, CostMeter, LogError, Transfer, TransferTimes, pass_brackets_on,
+    AdaptiveLog, BlockDevice, CostMeter, LogError, Transfer, TransferTimes, pass_batches_on,
 };
 
 /// A log that moves nothing, and the prices of what both did.
 #[derive(Debug, Clone)]
-pub(super) struct Twin<P> {
+pub(super) struct ControlLog<P> {
     /// None if it is not asked for, or has found no room.
     log: Option<AdaptiveLog<Regrouping<P>>>,
     spent: CostMeter,
@@ -52,23 +52,23 @@ impl<D: BlockDevice> BlockDevice for Metered<'_, D> {
         self.device.discard(slot, blocks);
     }
 
-    fn begin_behind(&mut self) {
-        self.device.begin_behind();
+    fn begin_background(&mut self) {
+        self.device.begin_background();
     }
 
-    fn end_behind(&mut self) {
-        self.device.end_behind();
+    fn end_background(&mut self) {
+        self.device.end_background();
     }
 
-    fn has_caught_up(&self) -> bool {
-        self.device.has_caught_up()
+    fn is_drained(&self) -> bool {
+        self.device.is_drained()
     }
 
-    fn catch_up(&mut self) {
-        self.device.catch_up();
+    fn drain(&mut self) {
+        self.device.drain();
     }
 
-    pass_brackets_on!();
+    pass_batches_on!();
 
     fn spent_ns(&mut self) -> Option<u64> {
         self.device.spent_ns()
@@ -99,15 +99,15 @@ impl BlockDevice for Informed<'_> {
         self.device.spent_ns()
     }
 
-    pass_brackets_on!();
+    pass_batches_on!();
 
     fn transfer_times(&self) -> Option<&TransferTimes> {
         self.times
     }
 }
 
-impl<P: Placement + Clone> Twin<P> {
-    /// The twin of `log`, which is empty; none that does anything unless it is `wanted`.
+impl<P: Placement + Clone> ControlLog<P> {
+    /// The control log of `log`, which is empty; none that does anything unless it is `wanted`.
     pub(super) fn of(log: &AdaptiveLog<Regrouping<P>>, wanted: bool) -> Self {
         let meter = CostMeter::new(log.log().setting().disk);
         Self {
@@ -138,7 +138,7 @@ impl<P: Placement + Clone> Twin<P> {
         self.taken_ns += taken_ns;
     }
 
-    /// Does with the twin what was done with the log.
+    /// Does with the control log what was done with the log.
     #[inline]
     pub(super) fn follow(
         &mut self,
@@ -150,10 +150,12 @@ impl<P: Placement + Clone> Twin<P> {
         }
     }
 
-    /// Writes `block` to the twin, which rehearses by what transfers of the log's device took.
+    /// Writes `block` to the control log, which rehearses by what transfers of the log's device took.
     #[inline]
     pub(super) fn write(&mut self, block: u32, client: u32, times: Option<&TransferTimes>) {
-        self.follow(|twin, device| twin.write(block, client, &mut Informed { device, times }));
+        self.follow(|control, device| {
+            control.write(block, client, &mut Informed { device, times })
+        });
     }
 
     /// Where `block` would lie if nothing had been moved, if that is known.
@@ -162,10 +164,10 @@ impl<P: Placement + Clone> Twin<P> {
         self.log.as_ref()?.log().slot_of(block)
     }
 
-    /// Disk time that the log has spent on writing, moving and making room beyond what its twin has,
+    /// Disk time that the log has spent on writing, moving and making room beyond what its control log has,
     /// ns; less than nothing if it has spent less. Without a copy to compare with, nothing is known
     /// to have been lost.
-    pub(super) fn beyond_ns(&self) -> f64 {
+    pub(super) fn moving_ns(&self) -> f64 {
         if self.log.is_none() {
             return 0.0;
         }

@@ -34,7 +34,7 @@ pub(crate) enum Order {
 }
 
 /// The state shared by every reader.
-pub(crate) struct Scene {
+pub(crate) struct ReorderWindow {
     pub(crate) metadata: TraceMetadata,
     pub(crate) devices: DeviceTable,
     pub(crate) skip_bad: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Scene {
     repeated: Option<(&'static str, u64)>,
 }
 
-impl Scene {
+impl ReorderWindow {
     pub(crate) fn new(
         metadata: TraceMetadata,
         order: Order,
