@@ -72,7 +72,7 @@ def test_pinned_requirements_carry_hashes_and_no_addresses(name: str) -> None:
 
 
 def test_every_command_shows_an_example() -> None:
-    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[2:]
+    sections = re.split(r"^## ", command_reference.PAGE.read_text(), flags=re.MULTILINE)[2:]
     without = [section.splitlines()[0] for section in sections if "Example" not in section]
     assert without == []
 

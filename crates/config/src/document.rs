@@ -56,17 +56,13 @@ impl Key {
         } else {
             "\n|---|---|---|---|\n"
         });
-        for key in keys {
+        let rows = keys.iter().map(|key| {
+            let source = if has_sources { format!(" {} |", key.source) } else { String::new() };
             let cells = [key.help.as_str(), &key.values, &key.default];
-            text.push_str(&format!("| `{}` |", key.name));
-            for cell in cells {
-                text.push_str(&format!(" {} |", cell.replace('|', "\\|")));
-            }
-            if has_sources {
-                text.push_str(&format!(" {} |", key.source));
-            }
-            text.push('\n');
-        }
+            let cells = cells.map(|cell| cell.replace('|', "\\|")).join(" | ");
+            format!("| `{}` | {cells} |{source}\n", key.name)
+        });
+        text.extend(rows);
         text
     }
 }

@@ -209,14 +209,12 @@ fn people_value(value: &Value) -> Value {
     };
     let number = text.split_once(' ').and_then(|(number, _)| number.parse::<u64>().ok());
     let Some(number) = number else { return value.clone() };
-    match number {
-        0 => json!(if text.ends_with("ns") { "0 s" } else { "0 B" }),
-        _ => {
-            let fits = units.iter().find(|(_, size)| number.is_multiple_of(*size));
-            let (unit, size) = fits.expect("one divides all");
-            json!(format!("{} {unit}", number / size))
-        }
+    if number == 0 {
+        return json!(if text.ends_with("ns") { "0 s" } else { "0 B" });
     }
+    let fits = units.iter().find(|(_, size)| number.is_multiple_of(*size));
+    let (unit, size) = fits.expect("one divides all");
+    json!(format!("{} {unit}", number / size))
 }
 
 /// A value as it stands in a TOML file.

@@ -126,9 +126,9 @@ pub fn run(
 #[derive(Debug, Clone, PartialEq)]
 pub enum Experiment {
     /// Block requests through remapping and queue.
-    Requests(RequestExperiment),
+    Requests(Box<RequestExperiment>),
     /// File requests through the host into a layout.
-    Layout(LayoutExperiment),
+    Layout(Box<LayoutExperiment>),
 }
 
 impl Experiment {
@@ -138,8 +138,12 @@ impl Experiment {
     /// Names the table and key.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
         match ExperimentKind::of(&value)? {
-            ExperimentKind::Requests => RequestExperiment::from_value(value).map(Self::Requests),
-            ExperimentKind::Layout => LayoutExperiment::from_value(value).map(Self::Layout),
+            ExperimentKind::Requests => {
+                RequestExperiment::from_value(value).map(Box::new).map(Self::Requests)
+            }
+            ExperimentKind::Layout => {
+                LayoutExperiment::from_value(value).map(Box::new).map(Self::Layout)
+            }
             ExperimentKind::FileSystem => Err(ConfigError(
                 "experiment: a file system that ages is run by `agewell run`, and by nobody here"
                     .to_owned(),

@@ -199,7 +199,7 @@ impl Pairing {
             }
             EventKind::Issue => self.issue(&event, operation, end, reorder_window),
             EventKind::Complete | EventKind::PieceComplete => {
-                self.complete(&event, end, reorder_window)?
+                self.complete(&event, end, reorder_window)?;
             }
             EventKind::Requeue => self.requeue(&event),
         }

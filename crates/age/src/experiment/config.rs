@@ -20,7 +20,7 @@ use crate::workload::smith_1996::Smith1996Parameters;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Experiment {
     /// Requests on a disk, or through a layout.
-    Simulated(Box<Simulated>),
+    Simulated(Simulated),
     /// A file system that ages, and is then measured.
     FileSystem(Box<AgingExperiment>),
 }
@@ -36,7 +36,7 @@ impl Experiment {
                 AgingExperiment::from_value(value).map(Box::new).map(Self::FileSystem)
             }
             ExperimentKind::Requests | ExperimentKind::Layout => {
-                Simulated::from_value(value).map(Box::new).map(Self::Simulated)
+                Simulated::from_value(value).map(Self::Simulated)
             }
         }
     }

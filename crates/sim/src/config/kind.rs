@@ -48,7 +48,7 @@ impl ExperimentKind {
             Some(kind) if Workload::KINDS.contains(&kind) && !has_layout => Ok(Self::Requests),
             Some(kind) if WorkloadTable::KINDS.contains(&kind) => Ok(Self::Layout),
             Some(kind) => {
-                let all = [&Workload::KINDS[..], &WorkloadTable::KINDS[..], &AGING_WORKLOADS[..]];
+                let all = [&Workload::KINDS[..], WorkloadTable::KINDS, &AGING_WORKLOADS[..]];
                 let names = all.concat();
                 let hint = match agewell_core::nearest(kind, &names) {
                     Some(near) => format!("did you mean '{near}'?"),

@@ -240,7 +240,8 @@ keys! {
         /// what `adaptive` chooses among
         <"ours">
         mechanisms: Vec<Mechanism> = "mechanisms"
-            list(choice(&Mechanism::ALL.map(|each| (each.name(), each)))).or(Mechanism::ALL.to_vec());
+            list(choice(&Mechanism::ALL.map(|each| (each.name(), each))))
+                .or(Mechanism::ALL.to_vec());
         /// what filling a hole moves beside the block: nothing, 512 bytes a block, or a header read and
         /// written a segment
         <"1999, section 5.4.1">
@@ -290,7 +291,8 @@ keys! {
         /// whether a group is moved: `"gain"`: as far as the disk itself shows that it pays;
         /// `"value"`: as 1999, section 6.4 has it
         <"ours; 1999, section 6.4">
-        decide: Decide = "decide" choice(&Decide::ALL.map(|each| (each.name(), each))).or(Decide::Gain);
+        decide: Decide = "decide"
+            choice(&Decide::ALL.map(|each| (each.name(), each))).or(Decide::Gain);
         /// when it is; `"load"`: all of it is in memory; `"eviction"`: a block of it is about to leave
         /// memory
         <"ours; 1999, section 6.4.2">

@@ -53,6 +53,9 @@ impl ExtentMap {
 
     /// Appends the extents of `file` to `extents`; `false` if they contradicted each other and were
     /// cut.
+    ///
+    /// # Errors
+    /// What the system says.
     pub fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
         let (first, mut reached_bytes) = (extents.len(), 0);
         let mut consistent = true;
