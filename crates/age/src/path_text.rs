@@ -2,7 +2,7 @@
 //!
 //! A name on Linux is any bytes but zero; JSON is Unicode. So a byte that is no part of UTF-8 text
 //! stands there as a zero character and two hexadecimal digits (`path_text` in
-//! `python/agewell/files.py` writes them): no name holds a zero byte, so that nothing else is
+//! `python/agewell/files/__init__.py` writes them): no name holds a zero byte, so that nothing else is
 //! written so.
 
 use std::ffi::OsString;
