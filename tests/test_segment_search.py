@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agewell.advice.segment_search import SizesTried, best_of, search
@@ -48,6 +48,8 @@ def _searched(
 
 
 @given(best=st.integers(BLOCK_POWER, 43), own=st.integers(1, 1 << 12))
+@example(best=23, own=2049)
+@example(best=22, own=1025)
 def test_the_best_is_found_wherever_it_is(best: int, own: int) -> None:
     found = _searched(1 << best, own_bytes=own << BLOCK_POWER)
     assert found.best_bytes == 1 << best

@@ -100,13 +100,17 @@ def search(
     product_bytes = disk["access_ms"] * disk["bandwidth_mb_per_s"] * 1e3
     wanted_bytes = max(LARGEST_FACTOR * product_bytes, LARGEST_BYTES_MIN)
     count = math.floor(math.log2(largest_bytes / block_bytes)) + 1
-    sizes = [block_bytes << place for place in range(count)]
-    asked = sorted({own_bytes, *(size for size in sizes if size <= wanted_bytes)})
+    powers = [block_bytes << place for place in range(count)]
+    reached = sum(size <= wanted_bytes for size in powers)
+    asked = sorted({own_bytes, *powers[:reached]})
     answers: dict[int, A] = {}
     while asked:
         answers.update(zip(asked, answers_of(asked), strict=True))
-        is_edge = best_of(answers) == max(answers)
-        asked = [size for size in sizes if size > max(answers)][:WIDENED_BY] if is_edge else []
+        best = best_of(answers)
+        if best is None or best < max(powers[:reached], default=0):
+            break
+        asked = [size for size in powers[reached : reached + WIDENED_BY] if size not in answers]
+        reached += WIDENED_BY
     return SizesTried(
         answers=dict(sorted(answers.items())),
         block_bytes=block_bytes,

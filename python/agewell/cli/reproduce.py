@@ -63,7 +63,8 @@ def reproduce(
 ) -> None:
     """Compute published figures again and hold them against the paper's numbers.
 
-    Exit status 1 if a verdict fails; one that differs for a reason stated beforehand does not.
+    Exit status 1 if a verdict fails; one that differs for a reason stated beforehand does not. Runs
+    that DIR holds already, by this build and on the same inputs, are not made again.
 
     Example: agewell reproduce ruemmler-wilkes-1991/figure-06 --data traces
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.claims import rows
 from agewell.studies.context import Context, Label
 from agewell.studies.study import FigureResult
@@ -38,7 +37,7 @@ def run_cases(
         The metrics of each case.
     """
     if isinstance(experiment, str):
-        experiment = read_toml(context.experiment(experiment))
+        experiment = context.tables(experiment)
     found = context.run_many(experiment, cases)
     return {label: result["metrics"] for label, result in found.items()}
 

@@ -73,6 +73,14 @@ class Context:
         """The experiment file of a figure, `experiments/<paper>/<figure>/experiment.toml`."""
         return self.experiments / figure / "experiment.toml"
 
+    def tables(self, figure: str) -> dict[str, Any]:
+        """The tables of that file. Figures of the same tables share their runs.
+
+        Raises:
+            InputError: The file is missing or is not TOML.
+        """
+        return read_toml(self.experiment(figure))
+
     def expected(self, figure: str) -> dict[str, Any]:
         """The paper's numbers and tolerances of a figure, from its `expected.toml`.
 

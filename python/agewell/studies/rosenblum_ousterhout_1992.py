@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import Settings, key, reduction_pct, result, run_cases
 from agewell.studies.context import Context, Label
 from agewell.studies.study import FigureResult, PaperStudy
@@ -41,7 +40,7 @@ def _steady_costs(
     Two runs of one seed begin alike, so that the longer one's blocks less the shorter one's are
     those of its later part.
     """
-    experiment = read_toml(context.experiment(figure))
+    experiment = context.tables(figure)
     passes = int(experiment["workload"]["updates_per_block"])
     cases: dict[Label, Settings] = {
         (name, float(at), long): {

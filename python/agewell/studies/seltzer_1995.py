@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import (
     Settings,
     column,
@@ -132,7 +131,7 @@ Rates = Mapping[str, Mapping[int, float]]
 
 def _measured(context: Context, figure: str, metric: str) -> dict[str, dict[int, float]]:
     """One metric of the sequential benchmark on both file systems."""
-    experiment = read_toml(context.experiment(figure))
+    experiment = context.tables(figure)
     log = {**experiment, "layout": LOG}
     found: dict[str, dict[int, float]] = {}
     for name, tables in (("ffs", experiment), ("lfs", log)):
@@ -229,7 +228,7 @@ def figure_03(context: Context) -> FigureResult:
 
 def figure_05(context: Context) -> FigureResult:
     """Layout score by size of file on an aged file system with rotational gaps."""
-    experiment = read_toml(context.experiment("figure-05"))
+    experiment = context.tables("figure-05")
     run = context.run_many(experiment, {("aged",): {}})["aged",]
     layout = run["score"]["layout"]
     powers = layout["by_size"]

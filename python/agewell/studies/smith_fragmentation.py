@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import result
 from agewell.studies.context import Context, Label
 from agewell.studies.smith_seltzer_1996 import pooled
@@ -31,7 +30,7 @@ Run = Mapping[str, Any]
 
 def findings(context: Context) -> FigureResult:
     """Every finding as a number."""
-    experiment = read_toml(context.experiment(FIGURE))
+    experiment = context.tables(FIGURE)
     cases: dict[Label, Mapping[str, Any]] = {
         (seed, days): {"run.seed": seed, "run.days": days} for seed in SEEDS for days in DAYS
     }

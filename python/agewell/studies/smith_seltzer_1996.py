@@ -11,7 +11,6 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.experiments.simulation import SERIES_FILE
 from agewell.files import parquet_tables
 from agewell.filesystems import aging, workloads
@@ -47,7 +46,7 @@ MOSTLY_IN_USE = 0.7
 
 def age(context: Context, figure: str) -> dict[str, Run]:
     """Run the experiment of a figure under both allocators."""
-    experiment = read_toml(context.experiment(figure))
+    experiment = context.tables(figure)
     cases: dict[Label, Mapping[str, Any]] = {
         (name,): {"layout.kind": KINDS[name]} for name in POLICIES
     }
@@ -84,7 +83,7 @@ def pooled(bins: Sequence[Mapping[str, Any]], least: int, most: int) -> float | 
 def figure_01(context: Context) -> FigureResult:
     """The layout score over time on a real file system, beside the simulated one."""
     why = missing("ext4")
-    experiment = read_toml(context.experiment("figure-01"))
+    experiment = context.tables("figure-01")
     simulated = context.run_many(experiment, {("ffs",): {}})["ffs",]
     scores = daily_scores(simulated)
     values: dict[str, float | None] = {"ffs/end": scores[-1]}
@@ -179,7 +178,7 @@ def _ends(context: Context, figure: str) -> dict[str, list[float]]:
         for name in POLICIES
         for seed in SEEDS
     }
-    found = context.run_many(read_toml(context.experiment(figure)), cases)
+    found = context.run_many(context.tables(figure), cases)
     return {
         name: [float(found[name, seed]["metrics"]["layout_score"]) for seed in SEEDS]
         for name in POLICIES

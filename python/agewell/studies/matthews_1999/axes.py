@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from agewell.experiments.configuration import read_toml
 from agewell.experiments.layouts import LAYOUTS as NAMED_LAYOUTS
 from agewell.experiments.layouts import NamedLayout
 from agewell.experiments.time_slices import course
@@ -55,7 +54,7 @@ def _measured(
     context: Context, ends: Mapping[str, tuple[End, End]]
 ) -> dict[tuple[str, int, str], float]:
     """The quantity of each axis by axis, end and layout."""
-    experiment = read_toml(context.experiment(FIGURE))
+    experiment = context.tables(FIGURE)
     cases: dict[Label, dict[str, Any]] = {}
     for axis in AXES:
         for place, end in enumerate(ends[axis.name]):

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import (
     Metrics,
     Settings,
@@ -98,7 +97,7 @@ _LOADS = (
 def beyond_adaptive(context: Context) -> FigureResult:
     """Five ways to collect on every workload."""
     loads, missing = _loads(context)
-    tables = read_toml(context.experiment("beyond-adaptive"))
+    tables = context.tables("beyond-adaptive")
     values: dict[str, float | None] = {}
     plots: list[Plot] = []
     curves: dict[str, Settings] = {name: {"layout.collect": name} for name in COLLECT}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import Settings, reduction_pct, result
 from agewell.studies.context import Context, Label
 from agewell.studies.matthews_1999.reading import Course, between_rows, read_course
@@ -34,7 +33,7 @@ TRACE = "decision-support-files.parquet"
 
 def _courses(context: Context, figure: str, cases: Mapping[Label, Settings]) -> dict[Label, Course]:
     """The courses of a figure's experiment by label; a recorded trace is one of the examples."""
-    tables = dict(read_toml(context.experiment(figure)))
+    tables = context.tables(figure)
     if "path" in tables["workload"]:
         path = str(context.examples / "traces" / TRACE)
         tables["workload"] = {**tables["workload"], "path": path}

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.files import parquet_tables
 from agewell.studies.cases import Settings, result
 from agewell.studies.context import Context, Label
@@ -133,7 +132,7 @@ def run_courses(
     context: Context, figure: str, layout: str, cases: Mapping[Label, Settings]
 ) -> dict[Label, Course]:
     """Run the experiment of a figure on one of the layouts in many forms; the courses by label."""
-    tables = dict(read_toml(context.experiment(figure)))
+    tables = context.tables(figure)
     if LAYOUTS[layout]:
         tables["layout"] = dict(LAYOUTS[layout])
         # Their simulators place one block after another.

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agewell.experiments.configuration import read_toml
 from agewell.studies.cases import Metrics, Settings, key, reduction_pct, result
 from agewell.studies.context import Context, Label
 from agewell.studies.study import FigureResult
@@ -61,7 +60,7 @@ GAIN_MIN_PCT = 2.0
 def _run(
     context: Context, figure: str, load: str, cases: Mapping[Label, Settings]
 ) -> dict[Label, Metrics]:
-    tables = dict(read_toml(context.experiment(figure)))
+    tables = context.tables(figure)
     workload = dict(LOADS[load])
     if "path" in workload:
         workload["path"] = str(context.examples / "traces" / workload["path"])

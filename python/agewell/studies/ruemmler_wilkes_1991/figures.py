@@ -11,7 +11,7 @@ from typing import Any
 
 from agewell.experiments.configuration import read_toml
 from agewell.files import catalogue
-from agewell.studies.claims import rows
+from agewell.studies.cases import result
 from agewell.studies.context import Context
 from agewell.studies.ruemmler_wilkes_1991.recorded import recorded
 from agewell.studies.ruemmler_wilkes_1991.workloads import (
@@ -42,20 +42,6 @@ _SEEK_TIME_DISTANCES = (150, 20)
 """The reduction whose worth the report works out for two disks (§5.1)."""
 
 
-def result(
-    context: Context,
-    figure: str,
-    values: Mapping[str, float | None],
-    missing: Mapping[str, str],
-    plots: list[Plot],
-) -> FigureResult:
-    """The rows of a figure's `expected.toml` with its plots and notes."""
-    expected = context.expected(figure)
-    return FigureResult(
-        rows=rows(expected, values, missing), plots=plots, notes=expected.get("notes", [])
-    )
-
-
 def section_5_1(context: Context) -> FigureResult:
     """What a seek of 150 cylinders costs against one of 20, from the catalogue's seek curves."""
     values: dict[str, float | None] = {}
@@ -64,7 +50,7 @@ def section_5_1(context: Context) -> FigureResult:
         values[f"{key}/far_ms"] = far
         values[f"{key}/near_ms"] = near
         values[f"{key}/reduction_pct"] = 100 * (1 - near / far)
-    return result(context, "section-5-1", values, {}, [])
+    return result(context, "section-5-1", values, [])
 
 
 def _seek_ms(model: str, distance: int) -> float:
@@ -98,7 +84,7 @@ def figure_03(context: Context) -> FigureResult:
                 _hours_plot("figure-03c", workload, by_hour, "seek"),
                 _distances_plot("figure-03d", workload, {"the whole week": counts}),
             ]
-    return result(context, "figure-03", values, workloads.missing, plots)
+    return result(context, "figure-03", values, plots, workloads.missing)
 
 
 def figure_04(context: Context) -> FigureResult:
@@ -132,7 +118,7 @@ def figure_04(context: Context) -> FigureResult:
             _distances_plot("figure-04c", workload, {"unshuffled": before, **days}),
             _improvement_plot("figure-04d", workload, by_hour, from_hour),
         ]
-    return result(context, "figure-04", values, workloads.missing, plots)
+    return result(context, "figure-04", values, plots, workloads.missing)
 
 
 def figure_05(context: Context) -> FigureResult:
@@ -157,7 +143,7 @@ def _other_machines(context: Context, figure: str, workloads: Workloads) -> Figu
             _hours_plot(f"{figure}-{workload.key}-time", workload, by_hour, "service"),
             _hours_plot(f"{figure}-{workload.key}-seek", workload, by_hour, "seek"),
         ]
-    return result(context, figure, values, workloads.missing, plots)
+    return result(context, figure, values, plots, workloads.missing)
 
 
 def figure_07(context: Context) -> FigureResult:
@@ -179,7 +165,7 @@ def figure_07(context: Context) -> FigureResult:
                 _hours_plot("figure-07de", workload, by_hour, "seek"),
                 _improvement_plot("figure-07f", workload, by_hour, DAY_HOURS),
             ]
-    return result(context, "figure-07", values, workloads.missing, plots)
+    return result(context, "figure-07", values, plots, workloads.missing)
 
 
 def table_04(context: Context) -> FigureResult:
@@ -198,7 +184,7 @@ def table_04(context: Context) -> FigureResult:
         values[f"{key}/window_requests_pct"] = 100 * (1 - left / all_requests)
         if key == "c2200a":
             plots.append(_table_04_plot(context.expected("table-04"), values))
-    return result(context, "table-04", values, workloads.missing, plots)
+    return result(context, "table-04", values, plots, workloads.missing)
 
 
 def _table_04_plot(expected: Mapping[str, Any], values: Mapping[str, float | None]) -> Plot:
@@ -246,7 +232,7 @@ def figure_08(context: Context) -> FigureResult:
         _drift(values, f"{key}/monday_", monday, _AFTER_MONDAY_DAY)
         if key == "c2200a":
             plots.append(_drift_plot(workload, monday))
-    return result(context, "figure-08", values, workloads.missing, plots)
+    return result(context, "figure-08", values, plots, workloads.missing)
 
 
 def _drift(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from agewell.studies.cases import result
 from agewell.studies.context import Context
-from agewell.studies.ruemmler_wilkes_1991.figures import result
 from agewell.studies.ruemmler_wilkes_1991.recorded import recorded
 from agewell.studies.ruemmler_wilkes_1991.workloads import (
     DAY_HOURS,
@@ -68,7 +68,7 @@ def figure_09(context: Context) -> FigureResult:
         caption=("Each after its own first rearrangement. Same hours: from hour 96 on for all."),
     )
     plots = [plot] if curves else []
-    return result(context, "figure-09", values, workloads.missing, plots)
+    return result(context, "figure-09", values, plots, workloads.missing)
 
 
 def section_5_3(context: Context) -> FigureResult:
@@ -93,7 +93,7 @@ def section_5_3(context: Context) -> FigureResult:
         curves=curves,
         caption="alpha = 1 forgets everything before the last day.",
     )
-    return result(context, "section-5-3", values, workloads.missing, [plot] if curves else [])
+    return result(context, "section-5-3", values, [plot] if curves else [], workloads.missing)
 
 
 def figure_10(context: Context) -> FigureResult:
@@ -110,7 +110,7 @@ def figure_10(context: Context) -> FigureResult:
             heights.append(_number(improvement))
         curves.append(Curve(workload.short, list(range(len(QUANTA))), heights, style="bars"))
     plots = [_quanta_plot("figure-10", "Size of the shuffling quantum", curves)] if curves else []
-    return result(context, "figure-10", values, workloads.missing, plots)
+    return result(context, "figure-10", values, plots, workloads.missing)
 
 
 def figure_11(context: Context) -> FigureResult:
@@ -151,7 +151,7 @@ def figure_11(context: Context) -> FigureResult:
                 caption="All over the same hours, after every first rearrangement.",
             )
         )
-    return result(context, "figure-11", values, workloads.missing, plots)
+    return result(context, "figure-11", values, plots, workloads.missing)
 
 
 def figure_12(context: Context) -> FigureResult:
@@ -192,7 +192,7 @@ def figure_12(context: Context) -> FigureResult:
                 "figure-12b", "Data moved", "share of the disk moved a day, %", moves, workload
             )
         )
-    return result(context, "figure-12", values, workloads.missing, plots)
+    return result(context, "figure-12", values, plots, workloads.missing)
 
 
 def _coverage_plot(
@@ -216,7 +216,7 @@ def figure_13(context: Context) -> FigureResult:
         "97560/link_bytes_block_mb": blocks * _LINK_BYTES_PER_QUANTUM / 1e6,
         "97560/link_bytes_cylinder_kb": cylinders * _LINK_BYTES_PER_QUANTUM / 1e3,
     }
-    return result(context, "figure-13", values, {}, [])
+    return result(context, "figure-13", values, [])
 
 
 def figure_14(context: Context) -> FigureResult:
@@ -242,7 +242,7 @@ def figure_14(context: Context) -> FigureResult:
         ]
         name = f"figure-14-{workload.key}"
         plots.append(_quanta_plot(name, f"Dependency tracking, {workload.title}", curves))
-    return result(context, "figure-14", values, workloads.missing, plots)
+    return result(context, "figure-14", values, plots, workloads.missing)
 
 
 def beyond_moves(context: Context) -> FigureResult:
@@ -286,7 +286,7 @@ def beyond_moves(context: Context) -> FigureResult:
                 ),
             )
         )
-    return result(context, "beyond-moves", values, workloads.missing, plots)
+    return result(context, "beyond-moves", values, plots, workloads.missing)
 
 
 def _costs(values: dict[str, float | None], case: str, found: Mapping[str, Any]) -> None:
@@ -342,7 +342,7 @@ def beyond_baselines(context: Context) -> FigureResult:
                 caption="Rearranged daily, in no time; random once.",
             )
         )
-    return result(context, "beyond-baselines", values, workloads.missing, plots)
+    return result(context, "beyond-baselines", values, plots, workloads.missing)
 
 
 def _all_workloads(context: Context) -> Workloads:
