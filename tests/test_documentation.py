@@ -82,3 +82,11 @@ def test_experiments_and_devices_are_where_the_package_looks() -> None:
     for name in ("devices", "experiments"):
         assert (data / name).resolve() == (REPOSITORY / name).resolve()
         assert Path(data / name).is_dir()
+
+
+def test_the_example_of_a_placement_is_the_one_that_is_compiled() -> None:
+    source = (REPOSITORY / "crates" / "log" / "examples" / "placement.rs").read_text()
+    _, after = source.split("// --- the placement\n")
+    placement, _ = after.split("// --- the end of the placement")
+    page = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    assert f"```rust\n{placement.rstrip()}\n```" in page

@@ -76,8 +76,11 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
-"""What each crate may use: core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py,
-and {disk, trace} <- snapshot <- age."""
+"""What each crate may use.
+
+core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py, and
+{disk, trace} <- snapshot <- age.
+"""
 
 PLATFORM_FUNCTIONS = re.compile(
     r"\.(ln|ln_1p|log2|log10|exp|exp2|exp_m1|sin|cos|tan|sin_cos|asin|acos|atan|sinh|cosh|tanh"

@@ -171,7 +171,9 @@ def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
 def _files_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
     """The runs in one table; the layouts of those that are of file systems."""
     files = [
-        (result, name) for result, name in zip(results, names, strict=True) if result.is_of_a_file_system
+        (result, name)
+        for result, name in zip(results, names, strict=True)
+        if result.is_of_a_file_system
     ]
     aged, labels = [result for result, _ in files], [name for _, name in files]
     return Section(
@@ -214,7 +216,9 @@ def comparison(
     Runs of logs, and of file systems, stand side by side, with the change against the first; other
     runs before and after.
     """
-    of_requests = any(not (result.is_of_a_layout or result.is_of_a_file_system) for result in results)
+    of_requests = any(
+        not (result.is_of_a_layout or result.is_of_a_file_system) for result in results
+    )
     if of_requests or len({result.is_of_a_file_system for result in results}) > 1:
         return COMPARISON_COLUMNS, comparison_rows(results, names)
     first = with_mechanisms(results[0].metrics)
