@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -10,12 +12,39 @@ import pytest
 
 import command_reference
 import configuration_reference
-from conftest import REPOSITORY
+from conftest import REPOSITORY, Agewell
+from prose import sentences, words
 
 pytestmark = pytest.mark.tidy
 
 DOCUMENTS = REPOSITORY / "docs"
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
+
+README_LINES_MAX = 90
+
+SENTENCE_WORDS_MAX = 35
+SENTENCE_WORDS_MEDIAN_MAX = 20
+
+LONG_WINDED = {
+    "aging.md": "not yet",
+    "c2200a.md": "not yet",
+    "disk-model.md": "not yet",
+    "drives-of-today.md": "not yet",
+    "fast-file-system.md": "not yet",
+    "layout-score.md": "not yet",
+    "layouts.md": "not yet",
+    "log-structured.md": "not yet",
+    "prefetching.md": "not yet",
+    "reorganisation.md": "not yet",
+    "shuffling.md": "not yet",
+}
+"""Concept pages whose sentences are still longer than that, and why."""
+
+PLAIN_PAGES = {
+    page.name: page
+    for page in (REPOSITORY / "README.md", *sorted((DOCUMENTS / "concepts").glob("*.md")))
+    if page.name not in LONG_WINDED
+}
 
 
 def test_the_command_reference_is_fresh() -> None:
@@ -90,3 +119,68 @@ def test_the_example_of_a_placement_is_the_one_that_is_compiled() -> None:
     placement, _ = after.split("// --- the end of the placement")
     page = (REPOSITORY / "CONTRIBUTING.md").read_text()
     assert f"```rust\n{placement.rstrip()}\n```" in page
+
+
+def test_the_readme_is_one_page() -> None:
+    assert len((REPOSITORY / "README.md").read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_the_session_of_the_readme_prints_what_it_shows(agewell: Agewell) -> None:
+    text = (REPOSITORY / "README.md").read_text()
+    [session] = re.findall(r"^```console\n\$ agewell (.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    command, *shown = session.splitlines()
+    printed = [line.rstrip() for line in agewell(*shlex.split(command)).stdout.splitlines()]
+    assert shown
+    assert printed[: len(shown)] == shown
+
+
+def test_sentences_end_where_a_reader_sees_them_end() -> None:
+    page = """\
+# A heading that is no sentence.
+
+J. N. Matthews et al. say [this and that](page.md), e.g. of `code with blanks`. It is 3.5 - 4
+MB/s! What now?
+
+1. An item, whatever it lacks
+* Another:
+
+| a table | of words |
+
+```
+Code. Is. Left. Out.
+```
+
+<!-- So. Is. This. -->
+
+    and = this (formula)
+
+The `.md` of E. Seo. The end
+
+## Sources
+
+* A. Author: A publication. 1999.
+"""
+    assert [(sentence, words(sentence)) for sentence in sentences(page)] == [
+        ("J. N. Matthews et al. say this and that, e.g. of `code with blanks`.", 12),
+        ("It is 3.5 - 4 MB/s!", 5),
+        ("What now?", 2),
+        ("An item, whatever it lacks", 5),
+        ("Another:", 1),
+        ("The `.md` of E. Seo.", 5),
+        ("The end", 2),
+    ]
+
+
+def test_pages_of_long_sentences_are_there_and_long_winded() -> None:
+    for name in LONG_WINDED:
+        lengths = [words(found) for found in sentences((DOCUMENTS / "concepts" / name).read_text())]
+        long = max(lengths) > SENTENCE_WORDS_MAX
+        assert long or statistics.median(lengths) > SENTENCE_WORDS_MEDIAN_MAX, name
+
+
+@pytest.mark.parametrize("name", PLAIN_PAGES)
+def test_sentences_are_short(name: str) -> None:
+    found = sentences(PLAIN_PAGES[name].read_text())
+    long = [sentence for sentence in found if words(sentence) > SENTENCE_WORDS_MAX]
+    assert long == []
+    assert statistics.median(map(words, found)) <= SENTENCE_WORDS_MEDIAN_MAX
