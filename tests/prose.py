@@ -23,14 +23,14 @@ CODE_SPAN = re.compile(r"`[^`]*`")
 ABBREVIATION = re.compile(r"(?:\b(?:et al|e\.g|i\.e|cf|vs|eqs?|[A-Z])|\b[A-Z]\.-[A-Z])\.$")
 """A full stop behind one of these, or behind an initial, ends no sentence."""
 
-SENTENCE_END = re.compile(r"""[.!?][")*_]*(?=\s+["(*_]*[A-Z0-9`])""")
+SENTENCE_END = re.compile(r"""[.!?][")*_]*(?=\s+["(*_]*(?:[A-Z0-9`]|agewell\b))""")
 
 
 def sentences(page: str) -> list[str]:
     """The sentences of a page.
 
     A sentence ends with a full stop, a question mark or an exclamation mark before a capital, a
-    figure or code. The end of a paragraph or of an item of a list ends it in any case; a colon or
+    figure, code or our own name. The end of a paragraph or of an item of a list ends it in any case; a colon or
     a semicolon does not.
     """
     for pattern in NOT_PROSE:

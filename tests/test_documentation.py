@@ -26,17 +26,11 @@ SENTENCE_WORDS_MAX = 35
 SENTENCE_WORDS_MEDIAN_MAX = 20
 
 LONG_WINDED = {
-    "aging.md": "not yet",
     "c2200a.md": "not yet",
     "disk-model.md": "not yet",
     "drives-of-today.md": "not yet",
-    "fast-file-system.md": "not yet",
     "layout-score.md": "not yet",
-    "layouts.md": "not yet",
     "log-structured.md": "not yet",
-    "prefetching.md": "not yet",
-    "reorganisation.md": "not yet",
-    "shuffling.md": "not yet",
 }
 """Concept pages whose sentences are still longer than that, and why."""
 
