@@ -30,8 +30,8 @@ def sentences(page: str) -> list[str]:
     """The sentences of a page.
 
     A sentence ends with a full stop, a question mark or an exclamation mark before a capital, a
-    figure, code or our own name. The end of a paragraph or of an item of a list ends it in any case; a colon or
-    a semicolon does not.
+    figure, code or our own name. The end of a paragraph or of an item of a list ends it in any
+    case; a colon or a semicolon does not.
     """
     for pattern in NOT_PROSE:
         page = pattern.sub("\n", page)
