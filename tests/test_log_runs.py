@@ -184,29 +184,6 @@ def test_every_key_and_default_is_documented(kind: str) -> None:
     assert keys - documented == set()
 
 
-def test_defaults_are_those_of_the_reference() -> None:
-    tables = {name: changed()[name] for name in ("workload", "device")}
-    del tables["workload"]["utilization"]
-    config = api.run({**tables, "layout": {"kind": "lfs"}}).config
-    page = (REPOSITORY / "docs" / "reference" / "configuration.md").read_text()
-    section = page[page.index("## Runs of a layout") : page.index("### `[device]` of a layout")]
-    rows = re.findall(r"^\| `(\w+)` \|(?: all four \|)? .* \| `(.*?)` \|", section, re.MULTILINE)
-    defaults = {key: tomllib.loads(f"value = {value}")["value"] for key, value in rows}
-    units = {"s": 10**9, "ms": 10**6, "MB": 10**6, "KiB": 1 << 10}
-    checked = 0
-    for name in ("workload", "host", "layout"):
-        for key, value in config[name].items():
-            if key not in defaults or key == "blocks":
-                continue
-            stated = defaults[key]
-            if isinstance(stated, str) and stated.split()[-1] in units and " " in stated:
-                number, unit = stated.split()
-                stated = f"{int(number) * units[unit]} {'ns' if unit in ('s', 'ms') else 'B'}"
-            assert value == stated, key
-            checked += 1
-    assert checked >= 20
-
-
 def test_the_lower_bound_is_below() -> None:
     metrics = api.run(changed(run={"lower_bound": True})).metrics
     assert metrics["lower_bound_write_amplification"] < metrics["write_amplification"]

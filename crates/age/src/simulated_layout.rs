@@ -175,7 +175,6 @@ impl LayoutSetup {
             name: "layout",
             is_required: true,
             kinds: kinds.map(|(name, keys)| KindOfTable { name, keys }).collect(),
-            default_kind: None,
             is_open: false,
         }
     }
@@ -486,7 +485,7 @@ mod tests {
             (json!({"kind": "ffs", "maxcontig": 5_000_000_000_u64}), "must be below 2^32"),
             (json!({"kind": "ffs", "block_size": "8 KiB", "fragment_size": "3 KiB"}), "[layout]"),
             (json!({"kind": "lfs", "segment_size": "10 KiB"}), "whole blocks"),
-            (json!({"kind": "lfs", "size": "1 MiB"}), "[layout]"),
+            (json!({"kind": "lfs", "size": "256 KiB"}), "[layout]"),
             (json!({"kind": "early-unix", "system_block_size": "1000 B"}), "[layout]"),
             (json!({}), "'kind' is missing"),
         ] {

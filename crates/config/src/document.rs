@@ -85,8 +85,6 @@ pub struct TableOfKeys {
     pub is_required: bool,
     /// Its kinds; one without a name where it has none.
     pub kinds: Vec<KindOfTable>,
-    /// The kind that it is when none is named.
-    pub default_kind: Option<&'static str>,
     /// Whether it may hold more than its keys, which somebody else checks.
     pub is_open: bool,
 }
@@ -96,6 +94,6 @@ impl TableOfKeys {
     #[must_use]
     pub fn plain(name: &'static str, keys: Vec<Key>) -> Self {
         let kinds = vec![KindOfTable { name: "", keys }];
-        Self { name, is_required: false, kinds, default_kind: None, is_open: false }
+        Self { name, is_required: false, kinds, is_open: false }
     }
 }

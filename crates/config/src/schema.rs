@@ -38,9 +38,7 @@ fn of_kind(table: &TableOfKeys, kind: &KindOfTable) -> Value {
     let mut required: Vec<&str> = Vec::new();
     if !kind.name.is_empty() {
         properties.insert("kind".to_owned(), json!({ "const": kind.name }));
-        if table.default_kind != Some(kind.name) {
-            required.push("kind");
-        }
+        required.push("kind");
     }
     for key in &kind.keys {
         properties.insert(key.name.to_owned(), key.schema.clone());
@@ -71,14 +69,13 @@ mod tests {
                 kind("none", Vec::new()),
                 kind("file", vec![Key::new("path", &text().required(), "a file", "")]),
             ],
-            default_kind: Some("none"),
             is_open: false,
         };
         let run = TableOfKeys::plain("run", vec![Key::new("seed", &count().or(1), "a seed", "")]);
         let schema = of_tables("an experiment", &[table, run]);
         assert_eq!(schema["required"], json!(["workload"]));
         let kinds = &schema["properties"]["workload"]["oneOf"];
-        assert_eq!(kinds[0]["required"], json!([]));
+        assert_eq!(kinds[0]["required"], json!(["kind"]));
         assert_eq!(kinds[1]["required"], json!(["kind", "path"]));
         assert_eq!(kinds[1]["properties"]["kind"], json!({"const": "file"}));
         assert_eq!(schema["properties"]["run"]["properties"]["seed"]["default"], json!(1));

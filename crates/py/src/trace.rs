@@ -42,7 +42,7 @@ fn detached<T: Send>(
     interpreter::detached(py, work, |why| to_python(&why))
 }
 
-/// What a trace is and holds, as JSON text: `format`, `confidence`, `metadata`, `summary`.
+/// What a trace is and holds, as JSON text: `format`, `sureness`, `metadata`, `summary`.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, skip_bad=false))]
 pub(crate) fn trace_info(
@@ -65,10 +65,10 @@ pub(crate) fn trace_info(
         Ok(json!({
             "format": detected.format.name(),
             "title": detected.format.description().title,
-            "confidence": if options.format.is_some() {
+            "sureness": if options.format.is_some() {
                 json!("given")
             } else {
-                json!(detected.confidence)
+                json!(detected.sureness)
             },
             "start_wall": trace.metadata.start_wall_ns.map(agewell_trace::civil_text),
             "metadata": trace.metadata,

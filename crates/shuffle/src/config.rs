@@ -308,18 +308,18 @@ mod tests {
     #[test]
     fn a_value_of_the_wrong_form_is_refused_with_its_key_and_an_example() {
         for (json, part) in [
-            (r#"{"kind": "shufle"}"#, "kind = \"shufle\""),
-            (r#"{"quantum": "sector"}"#, "one of block, track"),
+            (r#"{"kind": "shufle"}"#, "did you mean 'shuffle'?"),
+            (r#"{"quantum": "sector"}"#, "use one of block, track"),
             (r#"{"interval": "24"}"#, "interval"),
-            (r#"{"interval": "0 s"}"#, "above zero"),
-            (r#"{"alpha": 1.5}"#, "alpha = 1.5"),
-            (r#"{"coverage": 90}"#, "coverage = 90"),
+            (r#"{"interval": "0 s"}"#, "longer than nothing"),
+            (r#"{"alpha": 1.5}"#, "alpha must be a share"),
+            (r#"{"coverage": 90}"#, "coverage must be a share"),
             (r#"{"coverage": "90"}"#, "90 %"),
             (r#"{"offset": "100 B"}"#, "512-byte sectors"),
             (r#"{"block_size": "0 B"}"#, "block_size"),
             (r#"{"interleave": 0}"#, "interleave"),
-            (r#"{"moves": "later"}"#, "instant, idle"),
-            (r#"{"ignore_window": "3..6"}"#, "03:00..06:00"),
+            (r#"{"moves": "later"}"#, "use one of instant, idle"),
+            (r#"{"ignore_window": "3..6"}"#, "ignore_window: "),
             (r#"{"arrange_unaccessed": true, "coverage": 0.5}"#, "coverage"),
         ] {
             let message = parse(json).expect_err(json);

@@ -236,6 +236,7 @@ impl RequestExperiment {
         let remap = RemapSetup::read(tables.take("remap"))?;
         let queue = read_table::<QueueTable>("[queue]", tables.take("queue"))?.discipline;
         let device = DeviceChoice::read(device)?;
+        device.check_takes_requests()?;
         let mut run = read_table::<RunOptions>("[run]", tables.take("run"))?;
         run.baseline = Some(run.baseline.unwrap_or(!remap.is_identity()));
         Ok(Self { workload, remap, queue, device, run })
@@ -261,13 +262,7 @@ impl RequestExperiment {
             KindOfTable { name: "trace", keys: trace },
             KindOfTable { name: "poisson", keys: PoissonWorkload::keys() },
         ];
-        let workload = TableOfKeys {
-            name: "workload",
-            is_required: true,
-            kinds,
-            default_kind: None,
-            is_open: false,
-        };
+        let workload = TableOfKeys { name: "workload", is_required: true, kinds, is_open: false };
         vec![
             workload,
             TableOfKeys::plain("remap", RemapSetup::keys()),

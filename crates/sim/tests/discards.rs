@@ -47,7 +47,11 @@ fn cases() -> Vec<(&'static str, &'static str, Value)> {
         ("update.toml", "log, 8 MiB: an erase block of every die", log("8 MiB", 1)),
         ("update.toml", "write-anywhere", plain("write-anywhere")),
         ("update.toml", "in place", plain("sequential")),
-        ("develop.toml", "`ffs`", plain("ffs")),
+        (
+            "develop.toml",
+            "`ffs`",
+            json!({ "kind": "ffs", "minfree_pct": 0, "bytes_per_inode": 4096 }),
+        ),
         ("develop.toml", "in place", plain("sequential")),
         ("develop.toml", "write-anywhere", plain("write-anywhere")),
         ("develop.toml", "log, adaptive", plain("lfs")),

@@ -119,7 +119,10 @@ fn what_does_not_go_together_is_refused_in_one_line() {
         ),
         (json!({ "kind": "write-ahead", "journal_size": "8 KiB" }), "must be at least 16384 bytes"),
         (json!({ "kind": "write-anywhere", "serach": "sweep" }), "did you mean 'search'?"),
-        (json!({ "kind": "write-anywhere", "search": "stripe", "stripe_blocks": 5000 }), "at most"),
+        (
+            json!({ "kind": "write-anywhere", "search": "stripe", "stripe_blocks": 5000 }),
+            "1 to 4096",
+        ),
         (json!({ "kind": "ffs", "block_size": "12 KiB" }), "power of two"),
         (json!({ "kind": "ffs", "fragment_size": "3 KiB" }), "fragment"),
         (json!({ "kind": "early-unix", "system_block_size": "3 KiB" }), "whole number"),

@@ -360,7 +360,7 @@ pub struct Detected {
     /// The one format that fits best.
     pub format: Format,
     /// How well.
-    pub confidence: Confidence,
+    pub sureness: Confidence,
 }
 
 /// Tells the format of `source` without consuming anything.
@@ -381,7 +381,7 @@ pub(crate) fn detect(source: &mut Source) -> Result<Detected, TraceError> {
             beginning: source.beginning()?,
             known: Format::names(),
         }),
-        [format] => Ok(Detected { format: *format, confidence: best }),
+        [format] => Ok(Detected { format: *format, sureness: best }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name()).collect();
             Err(TraceError::Ambiguous { path, candidates: names.join(" or ") })

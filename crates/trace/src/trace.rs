@@ -82,7 +82,7 @@ impl BlockTrace {
                     let path = source.path().to_owned();
                     return Err(TraceError::Empty { path, byte: 0, what: "the file is empty" });
                 }
-                Detected { format, confidence: Confidence::Certain }
+                Detected { format, sureness: Confidence::Certain }
             }
             None => detect(&mut source)?,
         };

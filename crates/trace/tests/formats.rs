@@ -47,7 +47,7 @@ fn every_sample_is_detected_and_read_whole() {
     for sample in samples::all() {
         let (trace, all) = read(&sample.bytes);
         assert_eq!(trace.detected().format, sample.format, "{}", sample.name);
-        assert!(trace.detected().confidence >= Confidence::Possible, "{}", sample.name);
+        assert!(trace.detected().sureness >= Confidence::Possible, "{}", sample.name);
         assert_eq!(all.len(), sample.requests, "{}", sample.name);
         assert!(all.enqueue_ns.is_sorted(), "{}", sample.name);
         let fresh = !matches!(sample.name, "srt-v4" | "fio-v3");

@@ -180,7 +180,8 @@ impl AgingExperiment {
                 "[device]: 'model' is missing; [measure] runs benchmarks on it".to_owned(),
             ));
         }
-        let workload = WorkloadChoice::read(tables.take("workload"))?;
+        device.iter().try_for_each(DeviceChoice::check_takes_requests)?;
+        let workload = WorkloadChoice::read(tables.needed("workload", "kind = \"none\"")?)?;
         Ok(Self { workload, layout, device, host, measure, seed, days })
     }
 
@@ -206,13 +207,12 @@ impl AgingExperiment {
         let kind = |name, keys| KindOfTable { name, keys };
         let workload = TableOfKeys {
             name: "workload",
-            is_required: false,
+            is_required: true,
             kinds: vec![
                 kind("none", Vec::new()),
                 kind("file", FileKeys::keys()),
                 kind("smith-1996", Smith1996Keys::keys()),
             ],
-            default_kind: Some("none"),
             is_open: false,
         };
         vec![
@@ -270,7 +270,7 @@ impl WorkloadChoice {
     fn read(value: Value) -> Result<Self, ConfigError> {
         let mut table = Table::new("[workload]", value)?;
         let kinds = [("none", 0), ("file", 1), ("smith-1996", 2)];
-        let workload = match table.key("kind", &choice(&kinds).or(0))? {
+        let workload = match table.key("kind", &choice(&kinds).required())? {
             0 => Self::None,
             1 => Self::File(FileKeys::read(&mut table)?.path),
             _ => {

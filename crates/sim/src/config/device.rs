@@ -109,6 +109,18 @@ impl DeviceChoice {
         }
     }
 
+    /// Whether block requests can go to it.
+    ///
+    /// # Errors
+    /// If a disk said in place has no size, or says more than a disk without mechanics has.
+    pub fn check_takes_requests(&self) -> Result<(), ConfigError> {
+        if let Self::Simple(simple) = self {
+            simple.capacity()?;
+            simple.only_access_time()?;
+        }
+        Ok(())
+    }
+
     /// The choice as it could be written in an experiment.
     #[must_use]
     pub fn resolved(&self) -> Value {
@@ -134,7 +146,7 @@ impl DeviceChoice {
 }
 
 fn table(kinds: Vec<KindOfTable>) -> TableOfKeys {
-    TableOfKeys { name: "device", is_required: true, kinds, default_kind: None, is_open: true }
+    TableOfKeys { name: "device", is_required: true, kinds, is_open: true }
 }
 
 /// The table of an experiment of block requests.

@@ -1,7 +1,8 @@
 //! Which kind of experiment a configuration is: the one place that decides.
 //!
 //! What the workload is decides. Block requests go to a layout if there is a table `[layout]`, else
-//! straight to a disk; file requests go to a layout; a workload of files, or none, ages a file system.
+//! straight to a disk; file requests go to a layout; a workload of files, or `"none"`, ages a file
+//! system.
 
 use serde_json::Value;
 
@@ -40,7 +41,6 @@ impl ExperimentKind {
     pub fn of(value: &Value) -> Result<Self, ConfigError> {
         let has_layout = value.get("layout").is_some();
         match value.pointer("/workload/kind").and_then(Value::as_str) {
-            None if has_layout && value.get("workload").is_none() => Ok(Self::FileSystem),
             // What is missing or of the wrong kind is said by whoever reads the table.
             None if has_layout => Ok(Self::Layout),
             None => Ok(Self::Requests),
@@ -73,7 +73,7 @@ mod tests {
             (json!({"workload": {"kind": "trace"}, "layout": {}}), ExperimentKind::Layout),
             (json!({"workload": {"kind": "zipf"}, "layout": {}}), ExperimentKind::Layout),
             (json!({"workload": {"kind": "zipf"}}), ExperimentKind::Layout),
-            (json!({"layout": {"kind": "lfs"}}), ExperimentKind::FileSystem),
+            (json!({"layout": {"kind": "lfs"}}), ExperimentKind::Layout),
             (json!({"workload": {"kind": "none"}}), ExperimentKind::FileSystem),
             (json!({"workload": {"kind": "smith-1996"}, "layout": {}}), ExperimentKind::FileSystem),
             (json!({"workload": {}}), ExperimentKind::Requests),

@@ -174,6 +174,6 @@ impl Layout {
             kind("early-unix", EarlyLayout::keys()),
             kind("write-ahead", WriteAheadLayout::keys()),
         ];
-        TableOfKeys { name: "layout", is_required: true, kinds, default_kind: None, is_open: false }
+        TableOfKeys { name: "layout", is_required: true, kinds, is_open: false }
     }
 }

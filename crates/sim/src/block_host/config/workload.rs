@@ -360,12 +360,6 @@ impl WorkloadTable {
         for kind in &mut kinds {
             kind.keys.extend(FullnessTable::keys());
         }
-        TableOfKeys {
-            name: "workload",
-            is_required: true,
-            kinds,
-            default_kind: None,
-            is_open: false,
-        }
+        TableOfKeys { name: "workload", is_required: true, kinds, is_open: false }
     }
 }
