@@ -14,7 +14,7 @@
 use std::collections::VecDeque;
 
 use super::ages::{CollectedOrder, SegmentAge};
-use super::buffer::Waiting;
+use super::buffers::Waiting;
 use super::log::{HEADER_BYTES, Header, Log, Open, WAITING};
 use super::policy::mechanism::{
     Candidates, Collect, Mechanism, PlugCandidate, choose_matthews_1999,

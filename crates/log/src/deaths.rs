@@ -9,39 +9,10 @@
 //! Cost: some 60 instructions a death, of which many go on at a time; the bit and the count are looked
 //! up at random, in tables that fit the first cache for logs of up to 2^18 blocks.
 
-use super::buffer::Waiting;
+use super::buffers::Waiting;
 use super::log::Log;
 use super::policy::placement::Placement;
 use super::segment_table::{NONE, SegmentTable, State};
-
-/// Segments whose live count the index does not know yet and must know to choose, in the order in
-/// which that came about. One that became free in between stays listed.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ChangedSegments {
-    /// As many as `count` says; the rest is room.
-    segments: Vec<u32>,
-    count: usize,
-}
-
-impl ChangedSegments {
-    /// Makes room for `deaths` more.
-    #[inline]
-    fn reserve(&mut self, deaths: usize) {
-        if self.segments.len() - self.count < deaths {
-            self.segments.resize(2 * self.count + deaths, NONE);
-        }
-    }
-
-    /// The segments, to be forgotten by [`Self::forget`].
-    pub(crate) fn listed(&self) -> &[u32] {
-        &self.segments[..self.count]
-    }
-
-    /// None is listed any more.
-    pub(crate) fn forget(&mut self) {
-        self.count = 0;
-    }
-}
 
 /// The counts that a death touches, each where a loop finds it at once.
 struct Counted<'a> {

@@ -32,13 +32,13 @@
 use agewell_core::{RandomStreams, Stream};
 
 use super::ages::{Ages, BlockTimes};
-use super::buffer::Buffers;
+use super::buffers::Buffers;
+use super::changed_segments::ChangedSegments;
 use super::counts::Counts;
-use super::deaths::ChangedSegments;
 use super::policy::cost::CostModel;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
-use super::reorganisation::Reorganisation;
+use super::reorganisation_log::Reorganisation;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};

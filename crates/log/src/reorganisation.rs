@@ -32,26 +32,6 @@ use super::policy::placement::Placement;
 use super::segment_table::{NONE, State};
 use super::{BlockDevice, LogError, Purpose, Transfer};
 
-/// What the reorganisation log needs beside its open segment.
-#[derive(Debug, Clone)]
-pub(crate) struct Reorganisation {
-    /// Places to be patched, with their blocks.
-    pub(crate) patches: Vec<(u32, u32)>,
-    /// The segment opened last.
-    last: u32,
-    /// The segment that the next is to be near, whatever the last was.
-    aim: Option<u32>,
-    /// Blocks and slots at work.
-    members: Vec<u32>,
-    slots: Vec<u32>,
-}
-
-impl Default for Reorganisation {
-    fn default() -> Self {
-        Self { patches: Vec::new(), last: NONE, aim: None, members: Vec::new(), slots: Vec::new() }
-    }
-}
-
 impl<P: Placement> Log<P> {
     /// The placement, to change what is kept in the reorganisation log.
     pub fn placement_mut(&mut self) -> &mut P {

@@ -5,7 +5,7 @@
 //! `live_slots` those of all; a free segment has none.
 
 use super::LogShape;
-use super::buffer::Waiting;
+use super::buffers::Waiting;
 
 /// No block, no slot, no segment.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 
 use super::recipe::{Recipe, RecipeWorkload};
 use super::{
-    ReplayFiles, ReplayOptions, ReplayReport, StopReason, Tell, Until, WorkloadOperations,
-    checkpoint_path, replay, write_series,
+    ReplayFiles, ReplayOptions, ReplayReport, Tell, WorkloadOperations, checkpoint_path, replay,
+    write_series,
 };
 use crate::onto::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
 use crate::path_text;
@@ -310,13 +310,5 @@ impl Job {
             recipe.write(path)?;
         }
         Ok(())
-    }
-}
-
-/// The end that makes a replay of the same operations stop where this one did.
-pub(super) fn same_end(report: &ReplayReport) -> Vec<Until> {
-    match report.stop {
-        StopReason::WorkloadEnd => Vec::new(),
-        StopReason::Reached(_) => vec![Until::Operations(report.planned.operations)],
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ReplayOptions, ReplayReport};
+use super::{ReplayOptions, ReplayReport, StopReason, Until};
 use crate::AgeError;
 use crate::workload::WorkloadFacts;
 
@@ -73,7 +73,7 @@ impl Recipe {
     ) -> Self {
         let replay = ReplayOptions {
             live_limit: report.live_limit,
-            until: super::job::same_end(report),
+            until: same_end(report),
             ..options.clone()
         };
         Self {
@@ -118,5 +118,13 @@ impl Recipe {
         let mut text = serde_json::to_string_pretty(self).expect("plain values become JSON");
         text.push('\n');
         agewell_trace::write_whole(path, text.as_bytes()).map_err(AgeError::io("write", path))
+    }
+}
+
+/// The end that makes a replay of the same operations stop where this one did.
+fn same_end(report: &ReplayReport) -> Vec<Until> {
+    match report.stop {
+        StopReason::WorkloadEnd => Vec::new(),
+        StopReason::Reached(_) => vec![Until::Operations(report.planned.operations)],
     }
 }

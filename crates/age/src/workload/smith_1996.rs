@@ -47,6 +47,7 @@
 //! Invariants: the table holds for every seed; the rules of [`crate::operation`] too. Cost: the
 //! plan and all draws are made before the first operation (some MB); then O(log n) an operation.
 
+mod directories;
 mod history;
 mod parameters;
 mod survivors;

@@ -13,8 +13,8 @@
 //! than streaming over it; one that leaves the group no less than the model's access.
 
 use super::groups::Groups;
+use super::place_view::PlaceView;
 use super::read_times::ReadTimes;
-use super::reorganiser::PlaceView;
 
 /// Disk time that the steps on record would take less if `order` were laid out in one row, ns; less
 /// than nothing if they would take more.

@@ -6,7 +6,7 @@
 
 use agewell_core::{Stream, chance, uniform_below};
 
-use super::history::Directories;
+use super::directories::Directories;
 use super::{Smith1996Parameters, allocated_bytes};
 use crate::workload::draws::{geometric, log_normal_bytes, log_uniform, unit};
 use crate::workload::short_lived::factor_for;
