@@ -2,7 +2,7 @@
 //!
 //! Invariants: a block waits in at most one buffer; `old` is its place on disk, if it has one.
 
-use super::segment_table::NONE;
+use super::shape::NONE;
 
 /// A block that waits.
 #[derive(Debug, Clone, Copy)]

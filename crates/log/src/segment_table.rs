@@ -7,8 +7,7 @@
 use super::LogShape;
 use super::buffers::Waiting;
 
-/// No block, no slot, no segment.
-pub(crate) const NONE: u32 = u32::MAX;
+pub(crate) use super::shape::NONE;
 
 /// What a segment is being used for.
 ///
