@@ -6,8 +6,9 @@
 //! are kept in the file FIXED, if one is named; PART leaves points out whose names do not contain it.
 //! The sets are
 //!
-//! * `a`, `b`, or any other word, which is then a seed: loads, `simple` disks, utilizations and
-//!   segments drawn at random, and drives of the catalogue of every kind;
+//! * `a` to `f`, or any other word, which is then a seed: loads, `simple` disks, utilizations and
+//!   segments drawn at random, and drives of the catalogue of every kind; rules were compared on `a` to
+//!   `d`, and `e` and `f` have been looked at once;
 //! * `studied`: uniform, hot-and-cold, Zipf and sequential updates of one, three and ten passes;
 //! * `recorded:FOLDER`: every block trace there, as Parquet, on twelve devices.
 //!
