@@ -25,15 +25,9 @@ README_LINES_MAX = 90
 SENTENCE_WORDS_MAX = 35
 SENTENCE_WORDS_MEDIAN_MAX = 20
 
-LONG_WINDED = {
-    "log-structured.md": "not yet",
-}
-"""Concept pages whose sentences are still longer than that, and why."""
-
 PLAIN_PAGES = {
     page.name: page
     for page in (REPOSITORY / "README.md", *sorted((DOCUMENTS / "concepts").glob("*.md")))
-    if page.name not in LONG_WINDED
 }
 
 
@@ -159,14 +153,6 @@ The `.md` of E. Seo. The end
         ("The `.md` of E. Seo.", 5),
         ("The end", 2),
     ]
-
-
-def test_pages_of_long_sentences_are_there_and_long_winded() -> None:
-    for name in LONG_WINDED:
-        lengths = [words(found) for found in sentences((DOCUMENTS / "concepts" / name).read_text())]
-        long = max(lengths) > SENTENCE_WORDS_MAX
-        median = statistics.median(lengths)
-        assert long or median > SENTENCE_WORDS_MEDIAN_MAX, f"{name} is plain: off the list"
 
 
 @pytest.mark.parametrize("name", PLAIN_PAGES)
