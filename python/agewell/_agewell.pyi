@@ -24,6 +24,7 @@ __all__ = [
     "resolve_experiment",
     "run_experiment",
     "score_path",
+    "sha256",
     "snapshot_check",
     "snapshot_take",
     "trace_convert",
