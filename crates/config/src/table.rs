@@ -1,6 +1,8 @@
 //! Reading one table: every key is asked for by name and form, and what nobody asked for is an error
 //! that names the nearest key somebody did ask for.
 
+use std::fmt::{self, Write};
+
 use agewell_core::unknown_key_message;
 use serde_json::{Map, Value};
 
@@ -8,8 +10,20 @@ use crate::KeyForm;
 
 /// Why a configuration does not do: one line that names the table, the key and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
 pub struct ConfigError(pub String);
+
+impl fmt::Display for ConfigError {
+    /// One line, whatever stands in the configuration: names may hold line ends.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|character| {
+            if character.is_control() {
+                write!(formatter, "{}", character.escape_debug())
+            } else {
+                formatter.write_char(character)
+            }
+        })
+    }
+}
 
 /// A table being read. Call [`Table::finish`] after the last key.
 #[derive(Debug)]
@@ -124,6 +138,16 @@ mod tests {
         let form = choice(&[("c-scan", 1), ("fcfs", 2)]).required();
         let error = table.key("discipline", &form).unwrap_err();
         assert!(error.to_string().contains("did you mean 'c-scan'?"), "{error}");
+    }
+
+    #[test]
+    fn an_error_is_one_line_whatever_the_names_are() {
+        let table = Table::new("[run]", json!({"a\nb": 1})).unwrap();
+        let error = table.finish().unwrap_err().to_string();
+        assert!(error.starts_with("[run]: unknown key 'a\\nb'"), "{error}");
+        let mut table = Table::new("[queue]", json!({"discipline": "x\r\ny"})).unwrap();
+        let error = table.key("discipline", &choice(&[("fcfs", 1)]).required()).unwrap_err();
+        assert!(!error.to_string().chars().any(char::is_control), "{error}");
     }
 
     #[test]
