@@ -77,6 +77,16 @@ def test_what_is_resolved_keeps_to_it(name: str) -> None:
     assert complaints(json.loads(_agewell.resolve_experiment(json.dumps(EXPERIMENTS[name])))) == []
 
 
+DEVICES = {path.stem: tomllib.loads(path.read_text()) for path in REPOSITORY.glob("devices/*.toml")}
+
+
+@pytest.mark.parametrize("name", [each for each in DEVICES if DEVICES[each]["kind"] != "simple"])
+def test_a_drive_said_in_place_keeps_to_it(name: str) -> None:
+    """A simple disk said in place has keys of its own."""
+    experiment = {**EXPERIMENTS["requests-plain"], "device": DEVICES[name]}
+    assert complaints(experiment) == []
+
+
 def test_a_stranger_breaks_it() -> None:
     experiment = copy.deepcopy(EXPERIMENTS["collect-adaptive"])
     experiment["layout"]["segment_sice"] = "1 MiB"

@@ -267,7 +267,7 @@ impl RequestExperiment {
             workload,
             TableOfKeys::plain("remap", RemapSetup::keys()),
             TableOfKeys::plain("queue", QueueTable::keys()),
-            device::table_of_requests(),
+            device::table(),
             TableOfKeys::plain("run", RunOptions::keys()),
         ]
     }

@@ -219,7 +219,7 @@ impl AgingExperiment {
             workload,
             LayoutSetup::table(),
             TableOfKeys::plain("host", HostSetup::keys()),
-            TableOfKeys { is_required: false, ..device::table_of_requests() },
+            TableOfKeys { is_required: false, ..device::table() },
             TableOfKeys::plain("measure", Measure::keys()),
             TableOfKeys::plain("run", AgingRun::keys()),
         ]

@@ -150,7 +150,7 @@ impl LayoutExperiment {
             WorkloadTable::table(),
             TableOfKeys::plain("host", Host::keys()),
             Layout::table(),
-            device::table_of_layouts(),
+            device::table(),
             TableOfKeys::plain("run", LayoutRun::keys()),
         ]
     }

@@ -145,26 +145,15 @@ impl DeviceChoice {
     }
 }
 
-fn table(kinds: Vec<KindOfTable>) -> TableOfKeys {
-    TableOfKeys { name: "device", is_required: true, kinds, is_open: true }
-}
-
-/// The table of an experiment of block requests.
+/// The table, for the documentation and for editors: whoever reads device files checks the tables
+/// that are said in place.
 #[must_use]
-pub fn table_of_requests() -> TableOfKeys {
-    table(vec![
+pub fn table() -> TableOfKeys {
+    let mut kinds = vec![
         KindOfTable { name: "", keys: ModelTable::keys() },
         KindOfTable { name: "simple", keys: SimpleTable::keys() },
-        // The tables of device files are checked by those who read them.
-        KindOfTable { name: "mechanical", keys: Vec::new() },
-        KindOfTable { name: "flash", keys: Vec::new() },
-    ])
-}
-
-/// The table of a layout.
-pub(crate) fn table_of_layouts() -> TableOfKeys {
-    table(vec![
-        KindOfTable { name: "", keys: ModelTable::keys() },
-        KindOfTable { name: "simple", keys: SimpleTable::keys() },
-    ])
+    ];
+    let in_place = ["mechanical", "zoned", "flash"];
+    kinds.extend(in_place.map(|name| KindOfTable { name, keys: Vec::new() }));
+    TableOfKeys { name: "device", is_required: true, kinds, is_open: true }
 }
