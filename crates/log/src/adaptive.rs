@@ -18,8 +18,10 @@
 //! and what a wrong choice costs grows with it. So all rehearsals together are a small multiple of
 //! the log's own work.
 //!
-//! A large log is rehearsed at a smaller scale ([`sample`]): a follower of a sample of its blocks
-//! does what the log does and stands for it, so that memory and time do not grow with the disk.
+//! The copies are of a part of the log ([`Log::thinned`]), so that looking ahead costs as much
+//! however large the log is. A very large log is followed at a smaller scale ([`sample`]) beforehand:
+//! a follower of a sample of its blocks does what the log does and stands for it, so that what is
+//! remembered does not grow with the disk either.
 //!
 //! Source: ours; to control a system by simulating it ahead with every choice, doing the best first
 //! step and looking again, is model-predictive control (Richalet et al. 1978).
@@ -60,6 +62,13 @@ const MOMENT_WRITES_MIN: u64 = 128;
 /// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
 /// us.
 const MOMENT_PASSES_MAX: u64 = 8;
+
+/// Full segments of a log that is looked ahead with at least, of those there are; chosen by us: what
+/// a free segment more or less decides, of a hundred and more, is below a hundredth.
+const AHEAD_SEGMENTS_MIN: u32 = 128;
+
+/// Blocks that they hold at least; chosen by us.
+const AHEAD_BLOCKS_MIN: u32 = 1 << 15;
 
 /// A log, and what it learns from.
 #[derive(Debug, Clone)]
@@ -151,15 +160,22 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         &self.log
     }
 
-    /// Whether writes can be handed over many at a time: where nobody learns from each.
+    /// Whether writes can be handed over many at a time.
     #[must_use]
     pub fn takes_many_writes(&self) -> bool {
-        self.watch.is_none() && self.log.takes_many_writes()
+        self.log.takes_many_writes()
     }
 
     /// Writes many blocks that only have to wait: see [`Log::write_to_buffer`].
     pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
-        if self.takes_many_writes() { self.log.write_to_buffer(blocks, client) } else { 0 }
+        if !self.takes_many_writes() {
+            return 0;
+        }
+        let Some(watch) = &mut self.watch else { return self.log.write_to_buffer(blocks, client) };
+        let taken =
+            self.log.write_to_buffer(&blocks[..watch.notes_at_once(blocks, &self.log)], client);
+        blocks[..taken].iter().for_each(|block| watch.history.write(*block, client));
+        taken
     }
 
     /// What it has done so far.
@@ -255,7 +271,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// If no room can be made for it.
     pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
         if let Some(watch) = &mut self.watch {
-            watch.sync(client, &self.log);
+            watch.sync(client);
         }
         device.begin_call();
         self.log.sync(client, device)
@@ -352,6 +368,7 @@ impl<P: Placement + Clone> Watch<P> {
             self.history.write(block, client);
         }
         if let Some(follower) = &mut self.follower {
+            self.sample.keep_utilization(follower, log);
             self.lost = self.lost || follower.write(block, client, &mut Unpriced).is_err();
         }
     }
@@ -366,7 +383,19 @@ impl<P: Placement + Clone> Watch<P> {
         grows
     }
 
-    fn sync(&mut self, client: u32, log: &Log<P>) {
+    /// Of `blocks`, which are written next, how many need only be noted: whoever stands for the log
+    /// does, and no moment comes, and what is there does not grow.
+    fn notes_at_once(&mut self, blocks: &[u32], log: &Log<P>) -> usize {
+        if self.follower.is_some() {
+            return 0;
+        }
+        self.peak_blocks = self.peak_blocks.max(log.live_blocks());
+        let left = self.next_writes.saturating_sub(self.history.writes());
+        let known = blocks.iter().take(usize::try_from(left).unwrap_or(usize::MAX));
+        known.take_while(|block| log.holds(**block)).count()
+    }
+
+    fn sync(&mut self, client: u32) {
         let held = &mut self.held_syncs[client as usize];
         *held += 1;
         if !self.sample.passes_sync(*held) {
@@ -376,8 +405,6 @@ impl<P: Placement + Clone> Watch<P> {
         self.history.sync(client);
         if let Some(follower) = &mut self.follower {
             self.lost = self.lost || follower.sync(client, &mut Unpriced).is_err();
-            let utilization = log.live_blocks() as f64 / log.shape().capacity_blocks() as f64;
-            self.sample.keep_utilization(follower, utilization);
         }
     }
 
@@ -394,9 +421,18 @@ impl<P: Placement + Clone> Watch<P> {
         let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
         let latest = writes + pass_writes * MOMENT_PASSES_MAX;
         self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
+        let segment_blocks = subject.shape().segment_blocks_max();
+        let thinned = subject.thinned(AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks));
+        let history = thinned.as_ref().map(|log| {
+            let share = log.live_blocks() as f64 / subject.live_blocks() as f64;
+            self.history.thinned(share, |block| log.holds(block))
+        });
+        let (history, subject) =
+            (history.as_ref().unwrap_or(&self.history), thinned.as_ref().unwrap_or(subject));
+        let (writes, pass_writes) = (history.writes(), subject.live_blocks().max(1));
         let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
         let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
-        let forecast = forecast(&self.history, subject, ahead);
+        let forecast = forecast(history, subject, ahead);
         if forecast.is_empty() {
             return;
         }
@@ -414,5 +450,38 @@ impl<P: Placement + Clone> Watch<P> {
         if let Some(follower) = &mut self.follower {
             follower.set_collect(Collect::Always(chosen));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LogShape;
+    use crate::policy::cost::CostModel;
+    use crate::policy::placement::NoSeparation;
+
+    #[test]
+    fn a_follower_is_as_full_as_its_log_although_nobody_syncs() {
+        let blocks = 5 << 20;
+        let shape = LogShape::uniform(blocks / 4096 * 10 / 9, 4096).unwrap();
+        let disk = CostModel {
+            access_ns: 15_000_000,
+            further_ns: 15_000_000,
+            bandwidth_bytes_per_s: 5_000_000,
+            block_bytes: 8192,
+        };
+        let setting = LogSetting { buffer_blocks: 4096, ..LogSetting::plain(shape, blocks, disk) };
+        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
+        log.preload_run(0, blocks).unwrap();
+        for block in 0..64 {
+            log.write(block * 77_777, 0, &mut Unpriced).unwrap();
+        }
+        let watch = log.watch.as_ref().unwrap();
+        let follower = watch.follower.as_ref().unwrap();
+        let reserve = follower.setting.reserve_segments * follower.shape().segment_blocks_max();
+        let used = follower.shape().capacity_blocks() - u64::from(reserve);
+        let of_follower = follower.live_blocks() as f64 / used as f64;
+        let of_log = log.log.live_blocks() as f64 / log.log.shape().capacity_blocks() as f64;
+        assert!((of_follower / of_log - 1.0).abs() < 0.003, "{of_follower}, the log {of_log}");
     }
 }

@@ -29,6 +29,7 @@ mod reorganisation;
 mod reorganisation_log;
 mod segment_table;
 mod shape;
+mod thinning;
 mod threading;
 mod transfer_times;
 mod utilization_order;

@@ -9,7 +9,9 @@
 //! * `a` to `f`, or any other word, which is then a seed: loads, `simple` disks, utilizations and
 //!   segments drawn at random, and drives of the catalogue of every kind; rules were compared on `a` to
 //!   `d`, and `e` and `f` have been looked at once;
+//! * the same with `large-` before it: loads of eight times as many blocks;
 //! * `studied`: uniform, hot-and-cold, Zipf and sequential updates of one, three and ten passes;
+//!   `long`: of 20, 40 and 80;
 //! * `recorded:FOLDER`: every block trace there, as Parquet, on twelve devices.
 //!
 //! A load is drawn from a seed: one to three phases, each a mixture of uniform, skewed and
@@ -147,7 +149,8 @@ fn gcd(one: u32, other: u32) -> u32 {
 fn drawn_load(half: &str, number: u32, folder: &Path) -> Result<(String, Value, Value), Failure> {
     let mut stream = RandomStreams::new(u64::from(number)).stream(&format!("load.{half}"));
     let stream = &mut stream;
-    let blocks = (8_192.0 * 4.0_f64.powf(unit(stream))) as u32;
+    let least = if half.starts_with("large-") { 65_536.0 } else { 8_192.0 };
+    let blocks = (least * 4.0_f64.powf(unit(stream))) as u32;
     let passes = 0.4 * 15.0_f64.powf(unit(stream));
     let filled_by_itself = chance(stream, 0.25);
     let phases = 1 + draw(stream, 3);
@@ -281,7 +284,7 @@ fn devices(half: &str) -> Vec<(String, &'static str, Value)> {
 }
 
 /// The loads of the study on its disks, of every length.
-fn studied() -> Vec<Point> {
+fn studied(lengths: [(u32, &'static str); 3]) -> Vec<Point> {
     let shared_seek = json!({ "kind": "simple", "seek_time": "9.5 ms", "rotation_time": "11 ms", "bandwidth": "5 MB/s" });
     let whole_access = json!({ "kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s" });
     let loads = [
@@ -290,7 +293,6 @@ fn studied() -> Vec<Point> {
         ("zipf", json!({ "kind": "zipf", "alpha": 1.0 })),
         ("sequential", json!({ "kind": "sequential" })),
     ];
-    let lengths = [(1, "one pass"), (3, "three passes"), (10, "ten passes")];
     let mut points = Vec::new();
     for (disk, table) in [("shared-seek", shared_seek), ("15ms", whole_access)] {
         for ((updates, class), (name, load)) in
@@ -370,8 +372,12 @@ fn experiment(workload: &Value, host: &Value, device: &Value, segment: &str) -> 
 }
 
 fn points(half: &str, folder: &Path) -> Result<Vec<Point>, Failure> {
-    if half == "studied" {
-        return Ok(studied());
+    match half {
+        "studied" => {
+            return Ok(studied([(1, "one pass"), (3, "three passes"), (10, "ten passes")]));
+        }
+        "long" => return Ok(studied([(20, "20 passes"), (40, "40 passes"), (80, "80 passes")])),
+        _ => {}
     }
     if let Some(path) = half.strip_prefix("recorded:") {
         return recorded(path);

@@ -66,7 +66,13 @@ pub(super) struct Draws {
     bounds: Vec<usize>,
     /// Share of the writes that goes to each class and those before it.
     shares: Vec<f64>,
+    /// The class of the least draw of each of [`GUIDES`] equal parts: to search from there takes a
+    /// step or two, and no branch that a processor cannot guess.
+    guide: Vec<u8>,
 }
+
+/// Parts of the guide; chosen by us: several for each class.
+const GUIDES: usize = 256;
 
 impl Draws {
     /// `counts` are those of `history`; `holds` says which blocks there are.
@@ -98,9 +104,12 @@ impl Draws {
                 weight
             });
         let weights: Vec<f64> = weights.collect();
-        let shares = weights.iter().map(|upto| upto / weight).collect();
+        let shares: Vec<f64> = weights.iter().map(|upto| upto / weight).collect();
+        let least = |part: usize| part as f64 / GUIDES as f64;
+        let class_of = |draw: f64| shares.partition_point(|share| *share <= draw) as u8;
+        let guide = (0..GUIDES).map(|part| class_of(least(part))).collect();
         let (bounds, members) = (bounds.collect(), classes.concat());
-        (weight > 0.0).then_some(Self { members, bounds, shares })
+        (weight > 0.0).then_some(Self { members, bounds, shares, guide })
     }
 
     /// So many writes, and syncs where `history` has them.
@@ -122,7 +131,11 @@ impl Draws {
     fn block(&self, number: u64) -> u32 {
         // The last sum is 1, and a class without a share does not add to the one before it: what is
         // found has members.
-        let class = self.shares.partition_point(|share| *share <= unit(mix(2 * number)));
+        let draw = unit(mix(2 * number));
+        let mut class = usize::from(self.guide[(draw * GUIDES as f64) as usize]);
+        while self.shares[class] <= draw {
+            class += 1;
+        }
         let members = &self.members[self.bounds[class]..self.bounds[class + 1]];
         let drawn = (u128::from(mix(2 * number + 1)) * members.len() as u128) >> 64;
         members[drawn as usize]

@@ -126,6 +126,35 @@ impl History {
         self.entries().copied().collect()
     }
 
+    /// What a log of `share` of the blocks, those that it `holds`, would remember: their writes, and
+    /// as many syncs as leave as many writes between two.
+    pub(super) fn thinned(&self, share: f64, holds: impl Fn(u32) -> bool) -> Self {
+        let clients = self.unsent.len();
+        let mut thinned = Self {
+            entries: Vec::new(),
+            entries_max: usize::MAX,
+            oldest: 0,
+            writes: 0,
+            unsent: vec![false; clients],
+        };
+        let mut held_syncs = vec![0.0; clients];
+        for entry in self.entries() {
+            if !entry.is_write() {
+                let held = &mut held_syncs[entry.client as usize];
+                *held += share;
+                if *held >= 1.0 {
+                    *held -= 1.0;
+                    thinned.sync(entry.client);
+                }
+            } else if holds(entry.block) {
+                thinned.write(entry.block, entry.client);
+            }
+        }
+        // Those that are forgotten count, too.
+        thinned.writes = (self.writes as f64 * share) as u64;
+        thinned
+    }
+
     /// How often each of so many blocks was written.
     pub(super) fn counts(&self, blocks: u32) -> Vec<u32> {
         let mut counts = vec![0; blocks as usize];
@@ -203,8 +232,12 @@ fn is_in_turn(counts: impl Iterator<Item = f64> + Clone) -> bool {
 /// often is missing from a part with the chance that each of its writes went elsewhere.
 fn distinct_by_chance(counts: &[u32]) -> f64 {
     let parts = f64::from(PARTS);
-    let parts_with = |count: u32| parts * (1.0 - libm::pow(1.0 - 1.0 / parts, f64::from(count)));
-    counts.iter().filter(|count| **count > 0).map(|count| parts_with(*count)).sum()
+    let parts_with = |count: usize| parts * (1.0 - libm::pow(1.0 - 1.0 / parts, count as f64));
+    let most = counts.iter().copied().max().unwrap_or(0) as usize;
+    // Few counts differ, and a power takes longer than a look.
+    let known: Vec<f64> = (0..=most.min(usize::from(u8::MAX))).map(parts_with).collect();
+    let of = |count: usize| known.get(count).copied().unwrap_or_else(|| parts_with(count));
+    counts.iter().filter(|count| **count > 0).map(|count| of(*count as usize)).sum()
 }
 
 #[cfg(test)]
