@@ -112,7 +112,7 @@
 
 mod buffer;
 mod flash;
-mod geometry;
+pub(crate) mod geometry;
 mod mechanical;
 mod reader;
 mod sources;
