@@ -5,7 +5,7 @@ use agewell_config::{
 };
 use agewell_core::SimDuration;
 use agewell_sim::Experiment as Simulated;
-use agewell_sim::block_host::LayoutExperiment;
+use agewell_sim::config::LayoutExperiment;
 use agewell_sim::config::{
     ConfigError, DeviceChoice, ExperimentKind, RequestExperiment, Table, Tables, device, read_table,
 };
