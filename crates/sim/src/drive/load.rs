@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use agewell_core::SECTOR_BYTES;
-use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{Device, DeviceKind, DeviceParameters, WriteRule};
 
 use crate::config::DeviceChoice;
@@ -41,20 +40,18 @@ fn load_named(name: &str, places: Places) -> Result<DeviceParameters, RunError> 
 pub fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParameters, RunError> {
     match choice {
         DeviceChoice::Model(name) => load_named(name, places),
-        DeviceChoice::Simple(simple) => Ok(DeviceParameters {
-            name: "simple".into(),
-            title: "a disk of access time and bandwidth".into(),
-            capacity_sectors: simple.capacity()? / SECTOR_BYTES,
-            kind: DeviceKind::Simple(SimpleParameters {
-                access_time_ns: simple.only_access_time()?.0,
-                bandwidth_bytes_per_s: simple.bandwidth_bytes_per_s,
-            }),
-            sources: BTreeMap::new(),
-        }),
+        DeviceChoice::Simple(simple) => {
+            let (bytes, parameters) = simple.as_device()?;
+            Ok(DeviceParameters {
+                name: "simple".into(),
+                title: "a disk of access time and bandwidth".into(),
+                capacity_sectors: bytes / SECTOR_BYTES,
+                kind: DeviceKind::Simple(parameters),
+                sources: BTreeMap::new(),
+            })
+        }
         DeviceChoice::Inline(value) => {
-            let table = toml::Table::try_from(value)
-                .map_err(|error| RunError::Input(format!("[device]: {error}")))?;
-            DeviceParameters::from_table("[device]", &table).map_err(RunError::Device)
+            DeviceParameters::from_value("[device]", value.clone()).map_err(RunError::Device)
         }
     }
 }
