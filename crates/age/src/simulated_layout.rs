@@ -137,7 +137,7 @@ impl LayoutSetup {
         table.insert("kind".to_owned(), json!(self.kind()));
         match self {
             Self::Fast(fast) => {
-                FastTable::resolve(&fast.table, &mut table);
+                fast.table.resolve(&mut table);
                 let size_bytes = fast.size_bytes;
                 FastSizeTable::resolve(&FastSizeTable { size_bytes }, &mut table);
             }
@@ -255,7 +255,7 @@ fn refused(why: impl std::fmt::Display) -> ConfigError {
 
 impl FastChoice {
     fn read(table: &mut Table, realloc: bool) -> Result<Self, ConfigError> {
-        let read = FastTable::read_filled(table)?;
+        let read = FastTable::read(table)?;
         let size_bytes = FastSizeTable::read(table)?.size_bytes;
         let mut parameters = read.parameters(realloc);
         if let Some(bytes) = size_bytes {

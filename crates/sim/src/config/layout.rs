@@ -116,7 +116,7 @@ impl Layout {
             Self::Log(log) => log.keys.block_bytes,
             Self::Sequential(sequential) => sequential.block_bytes,
             Self::WriteAnywhere(anywhere) => anywhere.block_bytes,
-            Self::Fast(fast) => fast.table.block_bytes,
+            Self::Fast(fast) => fast.block_bytes(),
             Self::Early(early) => early.block_bytes,
             Self::WriteAhead(ahead) => ahead.inner.block_bytes(),
         }

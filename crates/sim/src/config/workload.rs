@@ -4,7 +4,6 @@ use agewell_config::{
     Form, Keyed, KindOfTable, TableOfKeys, choice, count, flag, keys, natural, number, text, time,
     whole,
 };
-use agewell_core::SimDuration;
 use agewell_trace::workload::{
     AuspexParameters, DecisionSupportParameters, Fill, HotColdParameters, LongTermParameters,
     MicrobenchmarkParameters, MultimediaParameters, Pattern, ReadOrder,
@@ -133,170 +132,125 @@ kinds! {
 
 keys! {
     /// Blocks of a file that are updated.
-    pub(super) struct UpdateKeys for UpdateParameters, ..UpdateParameters {
+    pub(super) struct UpdateKeys
         // Syncs by count are the host's: [host] sync_every.
-        sync_every: 0,
-        ..UpdateParameters::default()
-    }, {
+        over UpdateParameters { sync_every: 0, ..UpdateParameters::default() } => UpdateParameters
+    {
         /// live blocks
         <"ours">
-        blocks = "blocks" count().or(UpdateParameters::default().blocks);
+        blocks = "blocks" count();
         /// updates over live blocks
         <"1999, section 5.2.1.1">
-        updates_per_block = "updates_per_block"
-            count().or(UpdateParameters::default().updates_per_block);
+        updates_per_block = "updates_per_block" count();
         /// time from one update to the next; zero: as fast as the host can
-        interval = "interval" time().or(SimDuration::ZERO);
+        interval = "interval" time();
         /// `"before"`: the fill is not measured; `"measured"`: it is part of the result
-        fill = "fill"
-            choice(&[("before", Fill::Before), ("measured", Fill::InStream)]).or(Fill::Before);
+        fill = "fill" choice(&[("before", Fill::Before), ("measured", Fill::InStream)]);
     }
 }
 
 keys! {
-    /// Which of the blocks are hot.
-    struct HotKeys {
+    /// Updates, most of them to few blocks.
+    struct HotColdKeys over HotColdParameters::default() => HotColdParameters {
+        flat update: UpdateKeys;
         /// share of the blocks that are hot
         <"Rosenblum & Ousterhout 1992">
-        hot_fraction: f64 = "hot_fraction" number(0.0, 1.0).or(0.1);
+        hot_fraction = "hot_fraction" number(0.0, 1.0);
         /// share of the updates that they get
         <"the same">
-        hot_share: f64 = "hot_share" number(0.0, 1.0).or(0.9);
+        hot_share = "hot_share" number(0.0, 1.0);
         /// updates after which the hot blocks move; 0: never
-        shift_every: u64 = "shift_every" whole().or(0);
-    }
-}
-
-/// Updates, most of them to few blocks.
-struct HotColdKeys;
-
-impl Keyed for HotColdKeys {
-    type Value = HotColdParameters;
-
-    fn read(table: &mut Table) -> Result<HotColdParameters, ConfigError> {
-        let update = UpdateKeys::read(table)?;
-        let HotKeys { hot_fraction, hot_share, shift_every } = HotKeys::read(table)?;
-        Ok(HotColdParameters { update, hot_fraction, hot_share, shift_every })
-    }
-
-    fn resolve(value: &HotColdParameters, table: &mut Map<String, Value>) {
-        let HotColdParameters { hot_fraction, hot_share, shift_every, .. } = *value;
-        UpdateKeys::resolve(&value.update, table);
-        HotKeys::resolve(&HotKeys { hot_fraction, hot_share, shift_every }, table);
-    }
-
-    fn keys() -> Vec<agewell_config::Key> {
-        [UpdateKeys::keys(), HotKeys::keys()].concat()
+        shift_every = "shift_every" whole();
     }
 }
 
 keys! {
-    /// How ranks are skewed.
-    struct AlphaKey {
+    /// Updates by rank.
+    struct ZipfKeys over ZipfParameters::default() => ZipfParameters {
+        flat update: UpdateKeys;
         /// exponent; ranks are scattered over the blocks
-        alpha: f64 = "alpha" number(0.0, 10.0).or(1.0);
-    }
-}
-
-/// Updates by rank.
-struct ZipfKeys;
-
-impl Keyed for ZipfKeys {
-    type Value = ZipfParameters;
-
-    fn read(table: &mut Table) -> Result<ZipfParameters, ConfigError> {
-        let update = UpdateKeys::read(table)?;
-        Ok(ZipfParameters { update, alpha: AlphaKey::read(table)?.alpha })
-    }
-
-    fn resolve(value: &ZipfParameters, table: &mut Map<String, Value>) {
-        UpdateKeys::resolve(&value.update, table);
-        AlphaKey::resolve(&AlphaKey { alpha: value.alpha }, table);
-    }
-
-    fn keys() -> Vec<agewell_config::Key> {
-        [UpdateKeys::keys(), AlphaKey::keys()].concat()
+        alpha = "alpha" number(0.0, 10.0);
     }
 }
 
 keys! {
     /// The transactions of Seltzer et al. 1995.
-    struct TpcbKeys for TpcbParameters, ..TpcbParameters::default(), {
+    struct TpcbKeys over TpcbParameters::default() => TpcbParameters {
         /// how many
         <"ours">
-        transactions = "transactions" whole().or(TpcbParameters::default().transactions);
+        transactions = "transactions" whole();
         /// records of the account file
         <"1995, table 2">
-        accounts = "accounts" count().or(TpcbParameters::default().accounts);
+        accounts = "accounts" count();
         /// blocks of the account file
         <"1995, table 2">
-        account_blocks = "account_blocks" count().or(TpcbParameters::default().account_blocks);
+        account_blocks = "account_blocks" count();
         /// blocks in the database's cache
         <"1995, table 2">
-        cache_blocks = "cache_blocks" natural().or(TpcbParameters::default().cache_blocks);
+        cache_blocks = "cache_blocks" natural();
         /// whether inodes and indirect blocks are written too
-        metadata = "metadata" flag().or(TpcbParameters::default().metadata);
+        metadata = "metadata" flag();
         /// blocks that are dirty before all are written, with the metadata behind them and a sync; what the
         /// log moves makes its indirect blocks dirty too, as in 4.4BSD. 0: metadata follows each block,
         /// and moves cost none
-        dirty_blocks = "dirty_blocks" natural().or(TpcbParameters::default().dirty_blocks);
+        dirty_blocks = "dirty_blocks" natural();
         /// time from one transaction to the next
-        interval = "interval" time().or(TpcbParameters::default().interval);
+        interval = "interval" time();
     }
 }
 
 keys! {
     /// A week of a file server.
-    struct AuspexKeys for AuspexParameters, ..AuspexParameters::default(), {
+    struct AuspexKeys over AuspexParameters::default() => AuspexParameters {
         /// blocks read
-        reads = "reads" whole().or(AuspexParameters::default().reads);
+        reads = "reads" whole();
         /// blocks written
-        writes = "writes" whole().or(AuspexParameters::default().writes);
+        writes = "writes" whole();
         /// files deleted
-        deletes = "deletes" whole().or(AuspexParameters::default().deletes);
+        deletes = "deletes" whole();
         /// how likely what was written together is rewritten together; not published
         <"ours">
-        locality = "locality" number(0.0, 1.0).or(AuspexParameters::default().locality);
+        locality = "locality" number(0.0, 1.0);
     }
 }
 
 keys! {
     /// One large file, written, written again and read.
-    struct MicrobenchmarkKeys for MicrobenchmarkParameters, ..MicrobenchmarkParameters::default(), {
+    struct MicrobenchmarkKeys
+        over MicrobenchmarkParameters::default() => MicrobenchmarkParameters
+    {
         /// blocks of the file
         <"1999, section 6.3: 625 MiB of 8 KiB">
-        blocks = "blocks" count().or(MicrobenchmarkParameters::default().blocks);
+        blocks = "blocks" count();
         /// blocks of a request
         <"ours">
-        request_blocks = "request_blocks"
-            count().or(MicrobenchmarkParameters::default().request_blocks);
+        request_blocks = "request_blocks" count();
         /// order of the second write: random is drawn for it alone
         <"1999, section 6.3">
         write = "write" choice(&[
             ("sequential", WriteOrder::Sequential),
             ("random", WriteOrder::Random),
             ("pattern", WriteOrder::Pattern),
-        ]).or(MicrobenchmarkParameters::default().write);
+        ]);
         /// order of each read pass: that of the write of that name
         <"the same">
         read = "read" choice(&[
             ("sequential", ReadOrder::Sequential),
             ("pattern", ReadOrder::Pattern),
-        ]).or(MicrobenchmarkParameters::default().read);
+        ]);
         /// read passes
         <"1 in figures 6-1 to 6-6, 5 in 6-7 to 6-11">
-        reads = "reads" natural().or(MicrobenchmarkParameters::default().reads);
+        reads = "reads" natural();
         /// the non-sequential pattern, which 1999 does not describe: a permutation by the seed, or as a
         /// matrix stored by rows is read by columns
         <"ours">
         pattern = "pattern" choice(&[
             ("permuted", Pattern::Permuted),
             ("strided", Pattern::Strided),
-        ]).or(MicrobenchmarkParameters::default().pattern);
+        ]);
         /// with `"strided"`: requests from one to the next
         <"ours">
-        stride_requests = "stride_requests"
-            count().or(MicrobenchmarkParameters::default().stride_requests);
+        stride_requests = "stride_requests" count();
     }
 }
 
