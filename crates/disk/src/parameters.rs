@@ -132,10 +132,10 @@ impl DeviceParameters {
     /// # Errors
     /// As [`DeviceParameters::load`], without reading.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, DeviceError> {
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-            DeviceError::Syntax { file: file.to_owned(), message: one_line(&error.to_string()) }
+        let value = toml::from_str(text).map_err(|error| DeviceError::Syntax {
+            file: file.to_owned(),
+            message: one_line(&error.to_string()),
         })?;
-        let value = serde_json::to_value(&table).expect("a table of TOML is one of JSON");
         Self::from_value(file, value)
     }
 
