@@ -15,9 +15,7 @@ import re
 from agewell import _agewell
 from conftest import REPOSITORY
 
-PAGES = [
-    REPOSITORY / "docs" / "reference" / name for name in ("configuration.md", "devices.md")
-]
+PAGES = [REPOSITORY / "docs" / "reference" / name for name in ("configuration.md", "devices.md")]
 _PLACE = re.compile(r"(<!-- keys: ([^;]+?)((?:; \w+ [^;]+?)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _KEY = re.compile(r"\| `(\w+)` \|")
 
