@@ -478,9 +478,10 @@ impl TimedDisk {
             }
         };
         let request = request(now_ns, sector, sectors, operation);
-        self.record_transfer(number, asked_ns, now_ns + time_ns, &request);
+        self.record_transfer(number, [asked_ns, now_ns, now_ns + time_ns], &request);
         time_ns
     }
+
     /// Flushes at every commit from here on; a disk without mechanics has nothing to flush.
     pub(crate) fn begin_flushing(&mut self) {
         self.flushes.begin();
@@ -500,7 +501,7 @@ impl TimedDisk {
         self.pass(finish_ns - issue_ns);
         let without_sectors = BlockRequest { sectors: SectorCount(0), ..request };
         let asked_ns = if number == 0 { self.behind.asked_ns } else { issue_ns };
-        self.record_transfer(number as u32, asked_ns, finish_ns, &without_sectors);
+        self.record_transfer(number as u32, [asked_ns, issue_ns, finish_ns], &without_sectors);
     }
 
     /// Keeps `transfer` for later; false, with nothing kept, if it has to be carried out by itself.
@@ -554,7 +555,8 @@ impl TimedDisk {
             }
         }
         for (request, finish_ns) in together.requests() {
-            self.record_transfer(0, self.behind.asked_ns, finish_ns, request);
+            let asked_ns = self.behind.asked_ns;
+            self.record_transfer(0, [asked_ns, issue_ns, finish_ns], request);
         }
         self.pass(done_ns - issue_ns);
         self.turn_back();
@@ -569,18 +571,18 @@ impl TimedDisk {
         self.together = together;
     }
 
-    /// Records a request to disk `number` that the host asked for at `asked_ns`, if requests are recorded.
+    /// Records a request to disk `number`, if requests are: when the host asked for it, when it began
+    /// and when it was done, ns.
     fn record_transfer(
         &mut self,
         number: u32,
-        asked_ns: u64,
-        finish_ns: u64,
+        [enqueue_ns, start_ns, finish_ns]: [u64; 3],
         request: &BlockRequest,
     ) {
         if let Some(recorded) = &mut self.recorded {
             recorded.push(BlockRow {
-                enqueue_ns: asked_ns,
-                start_ns: request.enqueue.0,
+                enqueue_ns,
+                start_ns,
                 finish_ns,
                 device: number,
                 sector: request.sector.0,
