@@ -1,4 +1,4 @@
-"""The tables of docs/reference/configuration.md and devices.md, made from the declarations of keys.
+"""The tables of configuration.md and others in docs/reference, made from the declarations of keys.
 
 `make configuration-reference` writes them; a test holds them against the program. A page says
 where a table stands:
@@ -15,7 +15,10 @@ import re
 from agewell import _agewell
 from conftest import REPOSITORY
 
-PAGES = [REPOSITORY / "docs" / "reference" / name for name in ("configuration.md", "devices.md")]
+PAGES = [
+    REPOSITORY / "docs" / "reference" / f"{name}.md"
+    for name in ("configuration", "devices", "aging-workloads")
+]
 _PLACE = re.compile(r"(<!-- keys: ([^;]+?)((?:; \w+ [^;]+?)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _KEY = re.compile(r"\| `(\w+)` \|")
 

@@ -47,7 +47,7 @@ macro_rules! keys {
             $(
                 $(#[doc = $help:literal])+
                 $(<$source:literal>)?
-                $field:ident: $type:ty = $key:literal $form:expr;
+                $field:ident: $type:ty = $key:literal $form:expr $(=> $absent:literal)?;
             )*
         }
     ) => {
@@ -78,7 +78,8 @@ macro_rules! keys {
 
             fn keys() -> Vec<$crate::Key> {
                 vec![$(
-                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?)),
+                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?))
+                        $(.with_default($absent))?,
                 )*]
             }
         }

@@ -8,6 +8,7 @@
 mod declaration;
 mod document;
 mod form;
+mod nested;
 mod quantity;
 pub mod schema;
 mod table;
@@ -18,5 +19,6 @@ pub use form::{
     Choice, Flag, Form, KeyForm, ListOf, Number, Optional, Or, Pair, Parsed, Required, Share, Text,
     Whole, Whole32, choice, count, flag, list, natural, number, pair, parsed, share, text, whole,
 };
+pub use nested::{TableOf, table_of};
 pub use quantity::{Milliseconds, Rate, Size, Time, milliseconds, rate, sectors, size, time};
-pub use table::{ConfigError, Table};
+pub use table::{ConfigError, Table, read_table};

@@ -106,10 +106,8 @@ impl Table {
     /// # Errors
     /// As [`Table::table`] and [`Table::finish`].
     pub fn whole_table<K: Keyed>(&mut self, key: &'static str) -> Result<K::Value, ConfigError> {
-        let mut table = self.table(key)?.ok_or_else(|| self.missing(key))?;
-        let value = K::read(&mut table)?;
-        table.finish()?;
-        Ok(value)
+        let value = self.value(key).ok_or_else(|| self.missing(key))?;
+        read_table::<K>(&format!("[{key}]"), value)
     }
 
     /// The error for a key that must be there.
@@ -139,6 +137,17 @@ impl Table {
             None => Ok(()),
         }
     }
+}
+
+/// Reads the whole of a table.
+///
+/// # Errors
+/// If a key is not known, a value does not do, or one is missing.
+pub fn read_table<K: Keyed>(place: &str, value: Value) -> Result<K::Value, ConfigError> {
+    let mut table = Table::new(place, value)?;
+    let read = K::read(&mut table)?;
+    table.finish()?;
+    Ok(read)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod request_experiment;
 mod tables;
 mod workload;
 
-pub use agewell_config::{ConfigError, Table};
+pub use agewell_config::{ConfigError, Table, read_table};
 pub use device::{DeviceChoice, SimpleTable};
 pub use host::{BufferSize, Host, IdleCleaning};
 pub use kind::ExperimentKind;
@@ -25,5 +25,5 @@ pub use request_experiment::{
     BeyondCapacity, DISKS_MAX, PoissonWorkload, QueueTable, Replay, RequestExperiment, RunOptions,
     TraceFile, TraceReplay, TraceWorkload, Workload,
 };
-pub use tables::{Tables, read_table};
+pub use tables::Tables;
 pub use workload::{FileTraceTable, FileWorkloadKind, Preallocated, WorkloadTable};

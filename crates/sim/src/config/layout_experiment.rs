@@ -1,13 +1,13 @@
 //! An experiment of file requests on a layout of blocks, read strictly, every default visible in
 //! [`LayoutExperiment::resolved`].
 
-use agewell_config::{ConfigError, Form, Keyed, TableOfKeys, flag, keys, whole};
+use agewell_config::{ConfigError, Form, Keyed, TableOfKeys, flag, keys, read_table, whole};
 use serde_json::{Value, json};
 
 use super::device::{self, DeviceChoice};
 use super::host::Host;
 use super::layout::Layout;
-use super::tables::{Tables, read_table};
+use super::tables::Tables;
 use super::workload::WorkloadTable;
 
 /// File requests through a host into a layout of blocks.

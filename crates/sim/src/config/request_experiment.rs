@@ -2,7 +2,7 @@
 
 use agewell_config::{
     ConfigError, Form, Keyed, KindOfTable, Parsed, Table, TableOfKeys, choice, count, flag, keys,
-    list, number, parsed, sectors, text, time, whole,
+    list, number, parsed, read_table, sectors, text, time, whole,
 };
 use agewell_core::{DailyWindow, SimDuration};
 use agewell_disk::queue::Discipline;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::device::{self, DeviceChoice};
 use super::remap::RemapSetup;
-use super::tables::{Tables, read_table};
+use super::tables::Tables;
 
 /// Most disks in one run; chosen by us: more are surely a device column misread.
 pub const DISKS_MAX: u32 = 4096;

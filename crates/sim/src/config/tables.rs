@@ -1,6 +1,6 @@
 //! An experiment as the tables that it comes in.
 
-use agewell_config::{ConfigError, Keyed, Table};
+use agewell_config::ConfigError;
 use serde_json::{Value, json};
 
 /// The tables of an experiment as they come, each of which may be absent.
@@ -37,15 +37,4 @@ impl Tables {
             ConfigError(format!("experiment: table [{name}] is missing; say for example {example}"))
         })
     }
-}
-
-/// Reads the whole of a table.
-///
-/// # Errors
-/// If a key is not known, a value does not do, or one is missing.
-pub fn read_table<K: Keyed>(place: &str, value: Value) -> Result<K::Value, ConfigError> {
-    let mut table = Table::new(place, value)?;
-    let read = K::read(&mut table)?;
-    table.finish()?;
-    Ok(read)
 }
