@@ -121,7 +121,7 @@ snapshots: $(STAMPS)/extension $(STAMPS)/develop
 command-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python command_reference.py > ../docs/reference/command-line.md
 
-# Write the tables of keys of the page of configurations again from the declarations.
+# Write the tables of keys of the pages of configurations and devices again from the declarations.
 configuration-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python configuration_reference.py
 

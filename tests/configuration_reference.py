@@ -1,6 +1,6 @@
-"""The tables of docs/reference/configuration.md, made from the declarations of the keys.
+"""The tables of configuration.md and others in docs/reference, made from the declarations of keys.
 
-`make configuration-reference` writes them; a test holds them against the program. The page says
+`make configuration-reference` writes them; a test holds them against the program. A page says
 where a table stands:
 
     <!-- keys: KIND TABLE [KIND OF TABLE][; only KEY...][; except KEY...] -->
@@ -15,7 +15,10 @@ import re
 from agewell import _agewell
 from conftest import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "reference" / "configuration.md"
+PAGES = [
+    REPOSITORY / "docs" / "reference" / f"{name}.md"
+    for name in ("configuration", "devices", "aging-workloads")
+]
 _PLACE = re.compile(r"(<!-- keys: ([^;]+?)((?:; \w+ [^;]+?)*) -->\n).*?(<!-- end -->)", re.DOTALL)
 _KEY = re.compile(r"\| `(\w+)` \|")
 
@@ -45,4 +48,5 @@ def _name(row: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(reference(PAGE.read_text()))
+    for page in PAGES:
+        page.write_text(reference(page.read_text()))

@@ -78,7 +78,7 @@ def test_the_kind_of_file_system_can_be_swept(
     [
         ("layout.kind=ffs+reallok", "did you mean 'ffs+realloc'?"),
         ("measure.hots=1 d", "did you mean 'hot'?"),
-        ("workload.parameters={days = 1}", "days must be from 2"),
+        ("workload.parameters={days = 1}", "days: must be from 2 to 36500"),
         ("device.model=seagate", "seagate"),
         ("host.machine=pentium-12", "did you mean 'pentium-120'?"),
     ],

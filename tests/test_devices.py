@@ -211,7 +211,7 @@ def test_a_missing_model_file_is_named(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("rpm = 4002", "rpm = 0"), "the platter must turn"),
+        (("rpm = 4002", "rpm = 0"), "rpm must be a number from 1 to 1000000"),
         (("capacity_sectors = 2684016", "capacity_sectors = 2684017"), "hold only 2684016"),
         (("capacity_sectors = 2684016", "capacity_sektors = 2684016"), "did you mean"),
         (("last_cylinder = 1961", "last_cylinder = 2000"), "the disk has 1962 cylinders"),

@@ -324,7 +324,10 @@ def test_a_picture_is_the_same_every_time(taken: Path, tmp_path: Path, suffix: s
         (["nowhere"], "nowhere"),
         (["{taken}", "--device", "seagate-st2000"], "did you mean"),
         (["{taken}", "--access-time", "15 ms"], "go together"),
-        (["{taken}", "--access-time", "15 ms", "--bandwidth", "0 MB/s"], "zero"),
+        (
+            ["{taken}", "--access-time", "15 ms", "--bandwidth", "0 MB/s"],
+            "bandwidth: must be more than nothing",
+        ),
         (["{taken}", "--hot", "30"], "hot"),
         (["{taken}", "--plot", "picture.gif"], ".png"),
         (["{mangled}"], "mangled.parquet"),

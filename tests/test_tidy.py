@@ -38,7 +38,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
     "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
-    "agewell-disk": {"agewell-core"},
+    "agewell-disk": {"agewell-config", "agewell-core"},
     "agewell-log": {"agewell-core"},
     "agewell-layout": {"agewell-core", "agewell-log"},
     "agewell-shuffle": {"agewell-config", "agewell-core"},
@@ -78,7 +78,7 @@ ALLOWED_DEPENDENCIES = {
 }
 """What each crate may use.
 
-core <- {config <- shuffle, trace, disk, log <- layout} <- sim <- age <- py, and
+core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
 {disk, trace} <- snapshot <- age.
 """
 

@@ -137,12 +137,12 @@ impl LayoutSetup {
         table.insert("kind".to_owned(), json!(self.kind()));
         match self {
             Self::Fast(fast) => {
-                FastTable::resolve(&fast.table, &mut table);
+                fast.table.resolve(&mut table);
                 let size_bytes = fast.size_bytes;
                 FastSizeTable::resolve(&FastSizeTable { size_bytes }, &mut table);
             }
             Self::Log(log) => {
-                LogTable::resolve(&log.log.table, &mut table);
+                LogTable::resolve(&log.log.keys, &mut table);
                 RoomTable::resolve(&log.room, &mut table);
             }
             Self::Early(early) => {
@@ -184,7 +184,7 @@ impl LayoutSetup {
     pub fn block_bytes(&self) -> u64 {
         match self {
             Self::Fast(fast) => u64::from(fast.parameters.block_bytes),
-            Self::Log(log) => log.log.block_bytes,
+            Self::Log(log) => log.log.keys.block_bytes,
             Self::Early(early) => u64::from(early.setting.block_bytes),
         }
     }
@@ -232,10 +232,10 @@ impl LayoutSetup {
             }
             Self::Log(log) => FileSystemFacts {
                 kind: "lfs".to_owned(),
-                block_bytes: log.log.block_bytes as u32,
-                fragment_bytes: log.log.block_bytes as u32,
+                block_bytes: log.log.keys.block_bytes as u32,
+                fragment_bytes: log.log.keys.block_bytes as u32,
                 total_bytes: log.room.total_bytes,
-                group_bytes: log.log.segment_bytes,
+                group_bytes: log.log.keys.segment_bytes,
                 ..facts
             },
             Self::Early(EarlyChoice { setting, .. }) => FileSystemFacts {
@@ -255,7 +255,7 @@ fn refused(why: impl std::fmt::Display) -> ConfigError {
 
 impl FastChoice {
     fn read(table: &mut Table, realloc: bool) -> Result<Self, ConfigError> {
-        let read = FastTable::read_filled(table)?;
+        let read = FastTable::read(table)?;
         let size_bytes = FastSizeTable::read(table)?.size_bytes;
         let mut parameters = read.parameters(realloc);
         if let Some(bytes) = size_bytes {
@@ -278,12 +278,12 @@ impl EarlyChoice {
 impl LogChoice {
     fn read(table: &mut Table) -> Result<Self, ConfigError> {
         let log = LogLayout::read(table)?;
-        let block_bytes = log.block_bytes;
+        let block_bytes = log.keys.block_bytes;
         if !block_bytes.is_power_of_two() || !(512..=1 << 20).contains(&block_bytes) {
             return Err(table.invalid("block_size", "must be a power of two from 512 B to 1 MiB"));
         }
-        let has_one_log = log.placement == PlacementChoice::None;
-        let has_one_size = log.two_sizes.is_none() && log.zones.is_empty();
+        let has_one_log = log.keys.placement == PlacementChoice::None;
+        let has_one_size = log.two_sizes.is_none() && log.keys.zones.is_empty();
         for (key, is_plain) in [
             ("placement", has_one_log),
             ("zones", has_one_size),
@@ -303,13 +303,13 @@ impl LogChoice {
 
     fn build(&self) -> Result<LogFileSystem, agewell_log::ShapeError> {
         let Self { log, room } = self;
-        let segments = u32::try_from(room.total_bytes / log.segment_bytes).unwrap_or(u32::MAX);
+        let segments = u32::try_from(room.total_bytes / log.keys.segment_bytes).unwrap_or(u32::MAX);
         // Only adaptive collection asks what the disk costs: that of Matthews 1999, §5.4.1.
         let disk = CostModel {
             access_ns: 15_000_000,
             further_ns: 15_000_000,
             bandwidth_bytes_per_s: 5_000_000,
-            block_bytes: log.block_bytes,
+            block_bytes: log.keys.block_bytes,
         };
         let shape = LogShape::uniform(segments, log.segment_blocks())?;
         let (collect, mechanisms) = match &log.collect {
@@ -326,18 +326,18 @@ impl LogChoice {
                 LogTrigger::FreeShare(share) => Trigger::FreeShare(share),
                 _ => Trigger::NoFreeSegment,
             },
-            batch_segments: log.batch_segments,
-            reserve_segments: log.reserve_segments,
+            batch_segments: log.keys.batch_segments,
+            reserve_segments: log.keys.reserve_segments,
             ages: log.ages,
-            header: log.header,
-            join_holes: log.join_holes,
+            header: log.keys.header,
+            join_holes: log.keys.join_holes,
             ..LogSetting::plain(shape, 1, disk)
         };
         LogFileSystem::new(LogFileSystemSetting {
             log: setting,
             mechanisms,
-            block_bytes: log.block_bytes,
-            cluster_blocks: ((56 << 10) / log.block_bytes).max(1) as u32,
+            block_bytes: log.keys.block_bytes,
+            cluster_blocks: ((56 << 10) / log.keys.block_bytes).max(1) as u32,
             minfree_pct: room.minfree_pct,
         })
     }

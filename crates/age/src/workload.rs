@@ -17,6 +17,7 @@
 //!
 //! The same parameters and seed give the same operations and the same bytes of the file.
 
+mod by_keys;
 mod day_mixer;
 mod draws;
 mod facts;

@@ -33,9 +33,12 @@ pub trait Keyed {
 /// Declares the keys of a table.
 ///
 /// `struct NAME { ... }` makes a struct with a field for each key; `struct NAME for TYPE, ..BASE { ... }`
-/// fills a struct that there is, whose other fields come from `BASE`. Of each key: what it is for, as
+/// fills a struct that there is, whose other fields come from `BASE`. `struct NAME over BASE => TYPE { ... }`
+/// does the same where each default is what `BASE` has there: a key needs no `or`, a field may be one
+/// of an array, `flat FIELD: KEYS;` stands for the keys of another declaration, and `read_over` takes
+/// the defaults of another base. Of each key: what it is for, as
 /// its documentation; where its default comes from, in brackets, if it is not plain; its field; its
-/// name; its form.
+/// name; its form; what its absence means, behind `=>`, where the default is not what the reader fills in.
 #[macro_export]
 macro_rules! keys {
     (
@@ -44,7 +47,7 @@ macro_rules! keys {
             $(
                 $(#[doc = $help:literal])+
                 $(<$source:literal>)?
-                $field:ident: $type:ty = $key:literal $form:expr;
+                $field:ident: $type:ty = $key:literal $form:expr $(=> $absent:literal)?;
             )*
         }
     ) => {
@@ -75,7 +78,8 @@ macro_rules! keys {
 
             fn keys() -> Vec<$crate::Key> {
                 vec![$(
-                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?)),
+                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?))
+                        $(.with_default($absent))?,
                 )*]
             }
         }
@@ -86,7 +90,7 @@ macro_rules! keys {
             $(
                 $(#[doc = $help:literal])+
                 $(<$source:literal>)?
-                $field:ident = $key:literal $form:expr;
+                $field:ident = $key:literal $form:expr $(=> $absent:literal)?;
             )*
         }
     ) => {
@@ -112,8 +116,68 @@ macro_rules! keys {
 
             fn keys() -> Vec<$crate::Key> {
                 vec![$(
-                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?)),
+                    $crate::Key::new($key, &$form, concat!($($help),+), concat!("" $(, $source)?))
+                        $(.with_default($absent))?,
                 )*]
+            }
+        }
+    };
+    (
+        $(#[$meta:meta])*
+        $visibility:vis struct $Name:ident over $base:expr => $Type:ty {
+            $(flat $group:ident: $Group:ident;)*
+            $(
+                $(#[doc = $help:literal])+
+                $(<$source:literal>)?
+                $field:ident $([$index:literal])? = $key:literal $form:expr $(=> $absent:literal)?;
+            )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        $visibility struct $Name;
+
+        impl $Name {
+            /// Reads the keys; what is absent is as in `base`.
+            #[allow(clippy::clone_on_copy, reason = "some fields are no plain numbers")]
+            fn read_over(
+                table: &mut $crate::Table,
+                mut base: $Type,
+            ) -> Result<$Type, $crate::ConfigError> {
+                $(base.$group = <$Group as $crate::Keyed>::read(table)?;)*
+                $(
+                    let form = $crate::Form::or($form, base.$field $([$index])?.clone());
+                    base.$field $([$index])? = table.key($key, &form)?;
+                )*
+                Ok(base)
+            }
+        }
+
+        impl $crate::Keyed for $Name {
+            type Value = $Type;
+
+            fn read(table: &mut $crate::Table) -> Result<$Type, $crate::ConfigError> {
+                Self::read_over(table, $base)
+            }
+
+            fn resolve(value: &$Type, table: &mut serde_json::Map<String, serde_json::Value>) {
+                $(<$Group as $crate::Keyed>::resolve(&value.$group, table);)*
+                $(
+                    let written = $crate::Form::write(&$form, &value.$field $([$index])?);
+                    table.insert($key.to_owned(), written);
+                )*
+            }
+
+            #[allow(clippy::clone_on_copy, reason = "some fields are no plain numbers")]
+            fn keys() -> Vec<$crate::Key> {
+                let base: $Type = $base;
+                let groups: Vec<Vec<$crate::Key>> = vec![$(<$Group as $crate::Keyed>::keys(),)*];
+                let own = vec![$({
+                    let form = $crate::Form::or($form, base.$field $([$index])?.clone());
+                    $crate::Key::new($key, &form, concat!($($help),+), concat!("" $(, $source)?))
+                        $(.with_default($absent))?
+                },)*];
+                groups.into_iter().flatten().chain(own).collect()
             }
         }
     };
@@ -147,7 +211,7 @@ mod tests {
         }
     }
 
-    #[derive(Debug, PartialEq)]
+    #[derive(Debug, Clone, PartialEq)]
     struct Other {
         blocks: u32,
         rest: u32,
@@ -181,6 +245,51 @@ mod tests {
         let mut table = Table::new("[workload]", json!({"blocks": 0})).unwrap();
         let error = OtherKeys::read(&mut table).unwrap_err().to_string();
         assert_eq!(error, "[workload]: blocks: must be at least 1");
+    }
+
+    #[derive(Debug, Clone, PartialEq)]
+    struct Times {
+        other: Other,
+        after: [u32; 2],
+        last: u32,
+    }
+
+    fn times(last: u32) -> Times {
+        Times { other: Other { blocks: 0, rest: 0 }, after: [1, 2], last }
+    }
+
+    crate::keys! {
+        /// Over a base.
+        struct TimesKeys over times(9) => Times {
+            flat other: OtherKeys;
+            /// after a read
+            after[0] = "after_read" count();
+            /// after a write
+            after[1] = "after_write" count();
+            /// at last
+            last = "last" count() => "as the first";
+        }
+    }
+
+    #[test]
+    fn what_is_absent_is_as_in_the_base_and_other_keys_stand_flat_among_its_own() {
+        let mut table = Table::new("[times]", json!({"after_write": 5, "blocks": 4})).unwrap();
+        let read = TimesKeys::read_over(&mut table, times(8)).unwrap();
+        table.finish().unwrap();
+        let other = Other { blocks: 4, rest: 7 };
+        assert_eq!(read, Times { other, after: [1, 5], last: 8 });
+        let resolved = TimesKeys::resolved(&read);
+        assert_eq!(resolved, json!({"blocks": 4, "after_read": 1, "after_write": 5, "last": 8}));
+        let keys = TimesKeys::keys();
+        let shown: Vec<_> = keys.iter().map(|key| (key.name, key.default.as_str())).collect();
+        let expected = [
+            ("blocks", "`3`"),
+            ("after_read", "`1`"),
+            ("after_write", "`2`"),
+            ("last", "as the first"),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(keys[3].schema.get("default"), None);
     }
 
     #[test]

@@ -46,6 +46,16 @@ impl Key {
         }
     }
 
+    /// The same key where its absence means what `absent` says.
+    #[must_use]
+    pub fn with_default(mut self, absent: &str) -> Self {
+        absent.clone_into(&mut self.default);
+        if let Some(schema) = self.schema.as_object_mut() {
+            schema.remove("default");
+        }
+        self
+    }
+
     /// `keys` as a table in Markdown.
     #[must_use]
     pub fn markdown(keys: &[Self]) -> String {

@@ -3,9 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use agewell_core::{
-    SECTOR_BYTES, SimDuration, nearest, parse_bytes, parse_bytes_per_second, parse_duration,
-};
+use agewell_core::nearest;
 use serde_json::{Value, json};
 
 /// What a value looks like.
@@ -185,7 +183,7 @@ impl<F: Form> KeyForm for Optional<F> {
     }
 }
 
-fn wrong(expected: impl Display, found: &Value) -> String {
+pub(crate) fn wrong(expected: impl Display, found: &Value) -> String {
     format!(" must be {expected}, found {found}")
 }
 
@@ -526,138 +524,37 @@ impl<F: Form> Form for ListOf<F> {
     }
 }
 
-/// A size in bytes, with its unit.
+/// Two values, each of its form, as a list.
 #[derive(Debug, Clone, Copy)]
-pub struct Size {
-    unit_bytes: u64,
-    low: u64,
-}
+pub struct Pair<A, B>(A, B);
 
-/// A size with its unit, such as `"8 KiB"`.
+/// A list of two: one that `first` takes and one that `second` does.
 #[must_use]
-pub fn size() -> Size {
-    Size { unit_bytes: 1, low: 0 }
+pub fn pair<A: Form, B: Form>(first: A, second: B) -> Pair<A, B> {
+    Pair(first, second)
 }
 
-/// A size of one sector of 512 bytes or more, in whole ones.
-#[must_use]
-pub fn sectors() -> Size {
-    Size { unit_bytes: SECTOR_BYTES, low: SECTOR_BYTES }
-}
+impl<A: Form, B: Form> Form for Pair<A, B> {
+    type Value = (A::Value, B::Value);
 
-impl Size {
-    /// At least `low` bytes.
-    #[must_use]
-    pub fn from(self, low: u64) -> Self {
-        Self { low, ..self }
-    }
-}
-
-impl Form for Size {
-    type Value = u64;
-
-    fn read(&self, given: &Value) -> Result<u64, String> {
-        let text = Text.read(given)?;
-        let bytes = parse_bytes(&text).map_err(|why| format!(": {why}"))?;
-        if !bytes.is_multiple_of(self.unit_bytes) || (bytes < self.low && self.unit_bytes > 1) {
-            return Err(format!(": must be a whole number of {}-byte sectors", self.unit_bytes));
+    fn read(&self, given: &Value) -> Result<Self::Value, String> {
+        match given.as_array().map(Vec::as_slice) {
+            Some([first, second]) => Ok((self.0.read(first)?, self.1.read(second)?)),
+            _ => Err(wrong(format_args!("two values ({})", self.describe()), given)),
         }
-        if bytes < self.low {
-            return Err(format!(": must be at least {} bytes", self.low));
-        }
-        Ok(bytes)
     }
 
-    fn write(&self, value: &u64) -> Value {
-        json!(format!("{value} B"))
+    fn write(&self, (first, second): &Self::Value) -> Value {
+        json!([self.0.write(first), self.1.write(second)])
     }
 
     fn describe(&self) -> String {
-        if self.unit_bytes > 1 { "size, whole sectors of 512 bytes" } else { "size" }.to_owned()
+        format!("`[a, b]` (a: {}; b: {})", self.0.describe(), self.1.describe())
     }
 
     fn schema(&self) -> Value {
-        json!({"type": "string", "pattern": "^\\s*[0-9.]+\\s*[kKMGT]?i?B\\s*$"})
-    }
-}
-
-/// A time, with its unit.
-#[derive(Debug, Clone, Copy)]
-pub struct Time {
-    is_positive: bool,
-}
-
-/// A time with its unit, such as `"1 h"`.
-#[must_use]
-pub fn time() -> Time {
-    Time { is_positive: false }
-}
-
-impl Time {
-    /// Longer than nothing.
-    #[must_use]
-    pub fn positive(self) -> Self {
-        Self { is_positive: true }
-    }
-}
-
-impl Form for Time {
-    type Value = SimDuration;
-
-    fn read(&self, given: &Value) -> Result<SimDuration, String> {
-        let text = Text.read(given)?;
-        let time = parse_duration(&text).map_err(|why| format!(": {why}"))?;
-        if self.is_positive && time == SimDuration::ZERO {
-            return Err(": must be longer than nothing".to_owned());
-        }
-        Ok(time)
-    }
-
-    fn write(&self, value: &SimDuration) -> Value {
-        json!(format!("{} ns", value.0))
-    }
-
-    fn describe(&self) -> String {
-        "time".to_owned()
-    }
-
-    fn schema(&self) -> Value {
-        json!({"type": "string", "pattern": "^\\s*[0-9.]+\\s*[a-z]+$"})
-    }
-}
-
-/// A rate in bytes per second, with its unit.
-#[derive(Debug, Clone, Copy)]
-pub struct Rate;
-
-/// A rate with its unit, such as `"5 MB/s"`.
-#[must_use]
-pub fn rate() -> Rate {
-    Rate
-}
-
-impl Form for Rate {
-    type Value = u64;
-
-    fn read(&self, given: &Value) -> Result<u64, String> {
-        let text = Text.read(given)?;
-        match parse_bytes_per_second(&text) {
-            Ok(0) => Err(": must be more than nothing".to_owned()),
-            Ok(rate) => Ok(rate),
-            Err(why) => Err(format!(": {why}")),
-        }
-    }
-
-    fn write(&self, value: &u64) -> Value {
-        json!(format!("{value} B/s"))
-    }
-
-    fn describe(&self) -> String {
-        "rate".to_owned()
-    }
-
-    fn schema(&self) -> Value {
-        json!({"type": "string", "pattern": "/s$"})
+        json!({"type": "array", "prefixItems": [self.0.schema(), self.1.schema()],
+               "minItems": 2, "maxItems": 2})
     }
 }
 

@@ -8,14 +8,17 @@
 mod declaration;
 mod document;
 mod form;
+mod nested;
+mod quantity;
 pub mod schema;
 mod table;
 
 pub use declaration::Keyed;
 pub use document::{Key, KindOfTable, TableOfKeys};
 pub use form::{
-    Choice, Flag, Form, KeyForm, ListOf, Number, Optional, Or, Parsed, Rate, Required, Share, Size,
-    Text, Time, Whole, Whole32, choice, count, flag, list, natural, number, parsed, rate, sectors,
-    share, size, text, time, whole,
+    Choice, Flag, Form, KeyForm, ListOf, Number, Optional, Or, Pair, Parsed, Required, Share, Text,
+    Whole, Whole32, choice, count, flag, list, natural, number, pair, parsed, share, text, whole,
 };
-pub use table::{ConfigError, Table};
+pub use nested::{TableOf, table_of};
+pub use quantity::{Milliseconds, Rate, Size, Time, milliseconds, rate, sectors, size, time};
+pub use table::{ConfigError, Table, read_table};

@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use agewell_core::unknown_key_message;
 use serde_json::{Map, Value};
 
-use crate::KeyForm;
+use crate::{KeyForm, Keyed};
 
 /// Why a configuration does not do: one line that names the table, the key and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +76,40 @@ impl Table {
         }
     }
 
+    /// The table `key` within this one, if given.
+    ///
+    /// # Errors
+    /// If it is no table.
+    pub fn table(&mut self, key: &'static str) -> Result<Option<Self>, ConfigError> {
+        let name = format!("[{key}]");
+        self.value(key).map(|value| Self::new(&name, value)).transpose()
+    }
+
+    /// The tables in the list `key`, none if it is absent.
+    ///
+    /// # Errors
+    /// If it is no list of tables.
+    pub fn tables(&mut self, key: &'static str) -> Result<Vec<Self>, ConfigError> {
+        let name = |index: usize| format!("[[{key}]] number {}", index + 1);
+        match self.value(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(tables)) => {
+                let tables = tables.into_iter().enumerate();
+                tables.map(|(index, table)| Self::new(&name(index), table)).collect()
+            }
+            Some(other) => Err(self.invalid(key, format!("must be tables, found {other}"))),
+        }
+    }
+
+    /// All of the table `key` within this one, which must be there.
+    ///
+    /// # Errors
+    /// As [`Table::table`] and [`Table::finish`].
+    pub fn whole_table<K: Keyed>(&mut self, key: &'static str) -> Result<K::Value, ConfigError> {
+        let value = self.value(key).ok_or_else(|| self.missing(key))?;
+        read_table::<K>(&format!("[{key}]"), value)
+    }
+
     /// The error for a key that must be there.
     #[must_use]
     pub fn missing(&self, key: &str) -> ConfigError {
@@ -103,6 +137,17 @@ impl Table {
             None => Ok(()),
         }
     }
+}
+
+/// Reads the whole of a table.
+///
+/// # Errors
+/// If a key is not known, a value does not do, or one is missing.
+pub fn read_table<K: Keyed>(place: &str, value: Value) -> Result<K::Value, ConfigError> {
+    let mut table = Table::new(place, value)?;
+    let read = K::read(&mut table)?;
+    table.finish()?;
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -148,6 +193,28 @@ mod tests {
         let mut table = Table::new("[queue]", json!({"discipline": "x\r\ny"})).unwrap();
         let error = table.key("discipline", &choice(&[("fcfs", 1)]).required()).unwrap_err();
         assert!(!error.to_string().chars().any(char::is_control), "{error}");
+    }
+
+    #[test]
+    fn tables_within_a_table_are_read_as_strictly() {
+        crate::keys! {
+            /// A part.
+            struct Part {
+                /// how long
+                length: u64 = "length" whole().required();
+            }
+        }
+        let given = json!({"part": {"length": 3}, "parts": [{"length": 4}, {"lenght": 5}]});
+        let mut table = Table::new("device", given).unwrap();
+        assert_eq!(table.whole_table::<Part>("part").unwrap(), Part { length: 3 });
+        assert!(table.table("other").unwrap().is_none());
+        let missing = table.whole_table::<Part>("other").unwrap_err().to_string();
+        assert_eq!(missing, "device: 'other' is missing");
+        let mut parts = table.tables("parts").unwrap();
+        assert_eq!(Part::read(&mut parts[0]).unwrap(), Part { length: 4 });
+        let error = Part::read(&mut parts[1]).unwrap_err().to_string();
+        assert_eq!(error, "[[parts]] number 2: 'length' is missing");
+        table.finish().unwrap();
     }
 
     #[test]

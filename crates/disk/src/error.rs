@@ -23,22 +23,12 @@ pub enum DeviceError {
         /// The parser's message, on one line.
         message: String,
     },
-    /// A key that is unknown, missing, of the wrong type or out of range.
+    /// A key that is unknown, missing, of the wrong type, out of range or at odds with others.
     #[error("{file}: {message}")]
     Key {
         /// The file.
         file: String,
         /// Which key, what is wrong and what would be right.
-        message: String,
-    },
-    /// Keys that contradict each other.
-    #[error("{file}: {key}: {message}")]
-    Inconsistent {
-        /// The file.
-        file: String,
-        /// The key at fault.
-        key: String,
-        /// The numbers that contradict each other.
         message: String,
     },
     /// A parameter file of another tool that could not be understood.

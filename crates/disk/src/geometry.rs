@@ -13,7 +13,7 @@
 //! that push blocks out of their cylinder (schemes 4, 6) move them to the next place that is not a spare, where DiskSim
 //! may hand out the same place twice; angles have 64 bits instead of 32.
 
-use crate::parameters::{GeometryParameters, Sparing, TrackOrder, ZoneParameters};
+use crate::parameters::geometry::{GeometryParameters, Sparing, TrackOrder, ZoneParameters};
 
 /// Rotational position as a fraction of a turn, in units of 2^-64: it wraps as the platter does.
 pub type Angle = u64;

@@ -1,120 +1,22 @@
 //! Device parameters and their TOML form.
 //!
-//! # Format
-//!
-//! One device a file. Times are milliseconds (`_ms`), addresses and lengths are in the device's own sectors
-//! (`sector_bytes`: 256, 512 or 4096) unless the key says otherwise. Unknown keys are refused.
-//!
-//! ```toml
-//! name = "hp-c2200a"                # what `model = "..."` finds
-//! title = "HP C2200A, 335 MB, HP-IB"
-//! kind = "mechanical"               # or "simple": see below
-//! sector_bytes = 256
-//! capacity_sectors = 1309896        # optional; refused if the geometry holds fewer
-//! rpm = 4002                        # or rotation_period_ms, the same fact said exactly
-//! queue_depth = 1                   # commands held at once and served nearest first; default 1: one after another
-//!
-//! [sources]                         # where each number comes from; a table's name covers all its keys
-//! rpm = "Ruemmler & Wilkes 1991, table 3"
-//! geometry = "SRT trace header"
-//! "overhead.write_miss_after_read_ms" = "..."
-//!
-//! [geometry]
-//! surfaces = 8
-//! cylinders = 1449
-//! track_order = "ascending"         # "serpentine" (each zone starts ascending) | "serpentine-by-cylinder"
-//! sparing = "none"                  # see `Sparing`
-//! spare_range_cylinders = 1         # only with sparing = "sectors-per-range"
-//!
-//! [[zone]]                          # in address order; cylinders that no zone holds are not addressable
-//! first_cylinder = 0
-//! last_cylinder = 1448
-//! sectors_per_track = 113
-//! first_sector_offset = 0           # where the zone's first track starts, in sectors of rotation
-//! track_skew = 12                   # sectors
-//! cylinder_skew = 12
-//! reserved_sectors = 0              # at the zone's front, not addressable
-//! spares = 0                        # sectors (or tracks) per unit of the sparing scheme
-//! slips = []                        # skipped defective sectors (tracks, with sparing = "tracks"), from the zone's start
-//! defects = []                      # [[defective, replacement], ...], from the zone's start
-//!
-//! [seek]                            # measured points, joined by straight lines ...
-//! points_ms = [[1, 1.178], [2, 1.612]]
-//! # ... or a formula: short distances 1, 2, ... as listed, then root up to the boundary, then line
-//! # short_ms = [2.5]
-//! # boundary_cylinders = 616
-//! # root_ms = [3.45, 0.597]         # a + b sqrt(d), below the boundary
-//! # line_ms = [10.84, 0.012]        # a + b d, from the boundary on
-//! head_switch_ms = 1.0
-//! write_settle_ms = 0.0             # added to a seek or head switch before a write; negative if the overhead
-//!                                   # that goes with it was measured as part of a longer one
-//!
-//! [overhead]                        # all optional, default 0
-//! per_request_ms = 0.0
-//! read_hit_after_read_ms = 0.3      # and _after_write; likewise read_miss_, write_hit_, write_miss_
-//! read_completion_ms = 0.2          # and write_completion_ms
-//!
-//! [bus]
-//! read_rate = "1 MB/s"              # or read_sector_ms = 0.256: one sector over the bus, device to host
-//! write_rate = "1.2 MB/s"           # or write_sector_ms
-//! read_fence_bytes = 8192           # data gathered in the buffer before a read's bus transfer starts, in place of
-//!                                   # buffer.read_water_mark; at most the request
-//! read_on_crossing = false          # whether leaving a track opens the fence too
-//! turnaround_ms = 0.0               # bus protocol and host before the data, after the fence or a write's command
-//! write_reserve_sectors = 1         # sectors by which a write's bus transfer stays ahead of the medium
-//!
-//! [buffer]
-//! segments = 1
-//! segment_sectors = 64
-//! read_ahead = "segment"            # "none" | "track" | "cylinder" | "segment" | "track-ahead"
-//! ```
-//!
-//! A simple device has `kind = "simple"`, `capacity_sectors` and a table `[simple]` with `access_time_ms` and
-//! `bandwidth` (`"5 MB/s"`).
-//!
-//! A drive that is written zone by zone has `kind = "zoned"`, `drive = "mechanical"` (or `"simple"`)
-//! with all the tables of such a drive, and
-//!
-//! ```toml
-//! [write_zones]
-//! size = "256 MiB"                  # of a zone, or of a band that the drive manages
-//! management = "host"               # the drive refuses what is out of order | "drive": it caches that
-//! conventional_zones = 524          # with "host": zones at the front that are written anywhere
-//! # cache = "20 GiB"                # with "drive": its cache on the medium, before sector 0
-//! ```
-//!
-//! A flash drive has `kind = "flash"`, `capacity_sectors` (of 512 bytes) and
-//!
-//! ```toml
-//! [flash]
-//! channels = 8
-//! dies_per_channel = 2
-//! page = "32 KiB"                   # sensed or programmed at once: all planes of a die together
-//! mapping = "4 KiB"                 # what the translation layer maps; by default a page
-//! pages_per_block = 128             # erased together
-//! over_provisioning = 0.07          # space beyond the capacity, as a share of it
-//! placement = "write-order"         # a page goes to the next die | "static": to the die its address names |
-//!                                   # "collision-free": what is read together is on different dies
-//! read_ms = 0.036                   # to sense a page; likewise program_ms, and erase_ms for a block
-//! program_ms = 0.185
-//! erase_ms = 3.0
-//! channel_rate = "800 MB/s"         # of one channel
-//! link_rate = "3360 MB/s"           # to the host
-//! request_overhead_ms = 0.01        # host and command, one request after another; default 0
-//! command_ms = 0.02                 # until the first page access; requests issued together share it; default 0
-//! write_command_ms = 0.004          # the same for what reads nothing; by default as command_ms
-//! queue_depth = 64                  # requests worked on at once
-//! write_buffer = "1 MiB"            # reported as written early; default 0: when they are programmed
-//! ```
+//! One device a file. Each key is declared beside the code that goes by it, in `keys!`: what it is for,
+//! what it takes, what stands when it is absent. The
+//! reader, its hints and the tables of `docs/reference/devices.md` ([`DeviceParameters::tables`]) follow from that.
+//! Times are milliseconds (`_ms`), addresses and lengths are in the device's own sectors (`sector_bytes`: 256, 512 or
+//! 4096) unless the key says otherwise. Unknown keys are refused.
 //!
 //! Source of the vocabulary: the parameters of DiskSim 4.0 (`disk.modspec`, `layout_g1_zone.modspec`,
 //! `mech_g1.modspec`) and of Ruemmler & Wilkes 1994.
 
 mod buffer;
+mod capacity;
 mod flash;
-mod geometry;
+pub(crate) mod geometry;
 mod mechanical;
-mod reader;
+mod medium;
+mod names;
+mod simple;
 mod sources;
 mod writer;
 mod zoned;
@@ -122,10 +24,19 @@ mod zoned;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use agewell_core::{SECTOR_BYTES, parse_bytes_per_second};
-use toml::Table;
+use agewell_config::{
+    ConfigError, Form, Key, Keyed, KindOfTable, Table, TableOfKeys, choice, keys, text,
+};
+use agewell_core::SECTOR_BYTES;
+use serde_json::Value;
 
 use crate::DeviceError;
+use buffer::BufferTable;
+use capacity::CapacityTable;
+use flash::FlashTable;
+use geometry::GeometryTable;
+use mechanical::{BusRates, BusTable, DriveTable, OverheadTable, SeekTable};
+use zoned::{WriteZonesTable, ZonedTable};
 
 pub use buffer::{BufferParameters, FastWrite, KeepRequested, ReadAhead};
 pub use flash::{FlashParameters, Placement};
@@ -133,9 +44,35 @@ pub use geometry::{GeometryParameters, Sparing, TrackOrder, ZoneParameters};
 pub use mechanical::{
     BusParameters, ExtraDisconnect, MechanicalParameters, OverheadParameters, SeekCurve,
 };
-pub(crate) use reader::TableReader;
+pub use medium::Medium;
+pub use simple::SimpleParameters;
 pub use sources::missing_sources;
 pub use zoned::{Management, ZonedDrive, ZonedParameters};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Simple,
+    Mechanical,
+    Zoned,
+    Flash,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("simple", Kind::Simple),
+    ("mechanical", Kind::Mechanical),
+    ("zoned", Kind::Zoned),
+    ("flash", Kind::Flash),
+];
+
+keys! {
+    /// What every device file says.
+    struct FileTable {
+        /// what `model = "..."` finds: lower case, digits and hyphens
+        name: String = "name" text().required();
+        /// what people call it
+        title: Option<String> = "title" text().or_else("`name`");
+    }
+}
 
 /// Everything a device file says.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,15 +102,6 @@ pub enum DeviceKind {
     Flash(FlashParameters),
 }
 
-/// What the data lie on, for estimates that know neither zones nor dies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Medium<'a> {
-    /// As good as access time and bandwidth.
-    Simple(SimpleParameters),
-    /// Arm, platter, buffer and bus.
-    Mechanical(&'a MechanicalParameters),
-}
-
 impl DeviceKind {
     /// What the data lie on: the drive below zones; access time and bandwidth for flash.
     #[must_use]
@@ -185,15 +113,6 @@ impl DeviceKind {
             DeviceKind::Flash(flash) => Medium::Simple(flash.as_simple()),
         }
     }
-}
-
-/// Access time and bandwidth (Matthews 1999, ch. 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SimpleParameters {
-    /// Paid by every transfer, ns.
-    pub access_time_ns: u64,
-    /// Bytes per second.
-    pub bandwidth_bytes_per_s: u64,
 }
 
 impl DeviceParameters {
@@ -213,48 +132,81 @@ impl DeviceParameters {
     /// # Errors
     /// As [`DeviceParameters::load`], without reading.
     pub fn from_toml(file: &str, text: &str) -> Result<Self, DeviceError> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| DeviceError::Syntax {
+        let value = toml::from_str(text).map_err(|error| DeviceError::Syntax {
             file: file.to_owned(),
             message: one_line(&error.to_string()),
         })?;
-        Self::from_table(file, &table)
+        Self::from_value(file, value)
     }
 
-    /// Reads `table`, calling it `file` in messages.
+    /// Reads `value`, a device file as JSON, calling it `file` in messages.
     ///
     /// # Errors
     /// As [`DeviceParameters::load`], without reading.
-    pub fn from_table(file: &str, table: &Table) -> Result<Self, DeviceError> {
-        let mut reader = TableReader::new(file, "device", table);
-        let name = reader.text("name")?.to_owned();
-        let title = reader.optional_text("title")?.unwrap_or(&name).to_owned();
-        let sources = sources::read(&mut reader)?;
-        let (capacity_sectors, kind) = match reader.text("kind")? {
-            "simple" => {
-                let capacity = reader.whole("capacity_sectors", 1, 1 << 50)?;
-                (capacity, DeviceKind::Simple(read_simple(&mut reader)?))
+    pub fn from_value(file: &str, value: Value) -> Result<Self, DeviceError> {
+        Self::read(value)
+            .map_err(|why| DeviceError::Key { file: file.to_owned(), message: why.to_string() })
+    }
+
+    fn read(value: Value) -> Result<Self, ConfigError> {
+        let mut table = Table::new("device", value)?;
+        let FileTable { name, title } = FileTable::read(&mut table)?;
+        let sources = sources::read(&mut table)?;
+        let (capacity_sectors, kind) = match table.key("kind", &choice(KINDS).required())? {
+            Kind::Simple => {
+                let capacity = CapacityTable::read(&mut table)?.capacity_sectors;
+                (capacity, DeviceKind::Simple(table.whole_table::<SimpleParameters>("simple")?))
             }
-            "mechanical" => {
-                let mechanical = MechanicalParameters::read(&mut reader)?;
+            Kind::Mechanical => {
+                let mechanical = MechanicalParameters::read(&mut table)?;
                 let capacity =
                     mechanical.capacity * u64::from(mechanical.sector_bytes) / SECTOR_BYTES;
                 (capacity, DeviceKind::Mechanical(Box::new(mechanical)))
             }
-            "zoned" => {
-                let zoned = ZonedParameters::read(&mut reader)?;
+            Kind::Zoned => {
+                let zoned = ZonedParameters::read(&mut table)?;
                 (zoned.capacity_sectors(), DeviceKind::Zoned(Box::new(zoned)))
             }
-            "flash" => {
-                let flash = FlashParameters::read(&mut reader)?;
-                (flash.capacity_sectors, DeviceKind::Flash(flash))
-            }
-            other => {
-                let known = "'simple', 'mechanical', 'zoned' or 'flash'";
-                return Err(reader.error("kind", format!("is '{other}'; it must be {known}")));
+            Kind::Flash => {
+                let capacity = CapacityTable::read(&mut table)?.capacity_sectors;
+                (capacity, DeviceKind::Flash(FlashParameters::read(&mut table, capacity)?))
             }
         };
-        reader.finish()?;
-        Ok(Self { name, title, capacity_sectors, kind, sources })
+        table.finish()?;
+        Ok(Self {
+            title: title.unwrap_or_else(|| name.clone()),
+            name,
+            capacity_sectors,
+            kind,
+            sources,
+        })
+    }
+
+    /// The tables of a device file, for the documentation.
+    #[must_use]
+    pub fn tables() -> Vec<TableOfKeys> {
+        let kind = |name, keys: Vec<Key>| KindOfTable { name, keys };
+        let file = |keys: Vec<Key>| [FileTable::keys(), keys].concat();
+        let zoned = [ZonedTable::keys(), CapacityTable::keys()].concat();
+        let kinds = vec![
+            kind("simple", file(CapacityTable::keys())),
+            kind("mechanical", file(DriveTable::keys())),
+            kind("zoned", file(zoned)),
+            kind("flash", file(CapacityTable::keys())),
+        ];
+        vec![
+            TableOfKeys { name: "device", is_required: true, kinds, is_open: true },
+            TableOfKeys::plain("simple", SimpleParameters::keys()),
+            TableOfKeys::plain("geometry", GeometryTable::keys()),
+            TableOfKeys::plain("zone", ZoneParameters::keys()),
+            TableOfKeys::plain("seek", SeekTable::keys()),
+            TableOfKeys::plain("overhead", OverheadTable::keys()),
+            TableOfKeys::plain("overhead.extra_write_disconnect", ExtraDisconnect::keys()),
+            TableOfKeys::plain("bus", [BusRates::keys(), BusTable::keys()].concat()),
+            TableOfKeys::plain("buffer", BufferTable::keys()),
+            TableOfKeys::plain("write_zones", WriteZonesTable::keys()),
+            TableOfKeys::plain("flash", FlashTable::keys()),
+        ]
     }
 
     /// The device called `name_or_path`: a path if it ends in `.toml` or holds a separator, else `NAME.toml` in
@@ -307,19 +259,6 @@ pub fn catalogue_names(catalogue: &Path) -> Result<Vec<String>, DeviceError> {
     }
     names.sort();
     Ok(names)
-}
-
-fn read_simple(reader: &mut TableReader<'_>) -> Result<SimpleParameters, DeviceError> {
-    let mut simple = reader.table("simple")?;
-    let access_time_ns = (simple.number("access_time_ms", 0.0, 1e6)? * 1e6).round() as u64;
-    let bandwidth = simple.text("bandwidth")?;
-    let bandwidth_bytes_per_s =
-        parse_bytes_per_second(bandwidth).map_err(|error| simple.error("bandwidth", error))?;
-    if bandwidth_bytes_per_s == 0 {
-        return Err(simple.error("bandwidth", "is zero: nothing would ever finish"));
-    }
-    simple.finish()?;
-    Ok(SimpleParameters { access_time_ns, bandwidth_bytes_per_s })
 }
 
 fn one_line(text: &str) -> String {

@@ -14,6 +14,7 @@ use std::hint::black_box;
 
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_layout::reorganise::{AccessGraph, RelatedBlocks};
+use agewell_testkit::zipf_draws;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// 8 GiB of 8 KiB blocks; graph and partitions take 40 MiB of it.
@@ -30,27 +31,6 @@ fn sequential() -> Vec<u32> {
 fn random() -> Vec<u32> {
     let mut stream = RandomStreams::new(1).stream("reads");
     (0..2 * READS).map(|_| uniform_below(&mut stream, u64::from(BLOCKS)) as u32).collect()
-}
-
-/// Zipf frequencies of exponent 1, ranks given to blocks at random.
-fn zipf() -> Vec<u32> {
-    let mut stream = RandomStreams::new(1).stream("reads");
-    let mut order: Vec<u32> = (0..BLOCKS).collect();
-    for last in (1..BLOCKS).rev() {
-        order.swap(last as usize, uniform_below(&mut stream, u64::from(last) + 1) as usize);
-    }
-    let mut sum = 0.0;
-    let sums: Vec<f64> = (1..=BLOCKS)
-        .map(|rank| {
-            sum += 1.0 / f64::from(rank);
-            sum
-        })
-        .collect();
-    let draw = |_| {
-        let drawn = uniform_below(&mut stream, 1 << 53) as f64 / (1_u64 << 53) as f64;
-        order[sums.partition_point(|bound| *bound < drawn * sum).min(sums.len() - 1)]
-    };
-    (0..2 * READS).map(draw).collect()
 }
 
 fn record(graph: &mut AccessGraph, reads: &[u32]) -> u64 {
@@ -72,7 +52,8 @@ fn read(related: &mut RelatedBlocks, reads: &[u32]) {
 fn streams(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("reorganise");
     group.throughput(Throughput::Elements(u64::from(READS))).sample_size(10);
-    for (name, reads) in [("sequential", sequential()), ("random", random()), ("zipf", zipf())] {
+    let zipf = zipf_draws(&mut RandomStreams::new(1).stream("reads"), BLOCKS, 2 * READS);
+    for (name, reads) in [("sequential", sequential()), ("random", random()), ("zipf", zipf)] {
         let (before, reads) = reads.split_at(READS as usize);
         let mut graph = AccessGraph::new(BLOCKS);
         let weight = record(&mut graph, before);

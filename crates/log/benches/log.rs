@@ -25,6 +25,7 @@ use agewell_log::policy::placement::{
 use agewell_log::{
     AdaptiveLog, Ages, CollectedOrder, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
 };
+use agewell_testkit::zipf_draws;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 const BLOCKS: u32 = 1 << 18;
@@ -54,27 +55,6 @@ fn setting(utilization: f64, segment_blocks: u32, logs: u32) -> LogSetting {
 fn uniform_updates() -> Vec<u32> {
     let mut stream = RandomStreams::new(1).stream("updates");
     (0..WRITES).map(|_| uniform_below(&mut stream, u64::from(BLOCKS)) as u32).collect()
-}
-
-/// Updates with Zipf frequencies of exponent 1, ranks given to blocks at random.
-fn zipf_updates() -> Vec<u32> {
-    let mut stream = RandomStreams::new(1).stream("updates");
-    let mut order: Vec<u32> = (0..BLOCKS).collect();
-    for last in (1..BLOCKS).rev() {
-        order.swap(last as usize, uniform_below(&mut stream, u64::from(last) + 1) as usize);
-    }
-    let mut sum = 0.0;
-    let sums: Vec<f64> = (1..=BLOCKS)
-        .map(|rank| {
-            sum += 1.0 / f64::from(rank);
-            sum
-        })
-        .collect();
-    let draw = |_| {
-        let drawn = uniform_below(&mut stream, 1 << 53) as f64 / (1_u64 << 53) as f64;
-        order[sums.partition_point(|bound| *bound < drawn * sum).min(sums.len() - 1)]
-    };
-    (0..WRITES).map(draw).collect()
 }
 
 /// Writes all of `updates`, with a sync after every `sync_every` if not 0.
@@ -286,7 +266,7 @@ fn mechanisms(criterion: &mut Criterion) {
 }
 
 fn placements(criterion: &mut Criterion) {
-    let updates = zipf_updates();
+    let updates = zipf_draws(&mut RandomStreams::new(1).stream("updates"), BLOCKS, WRITES);
     let (blocks, streams) = (BLOCKS as usize, RandomStreams::new(1));
     macro_rules! place {
         ($name:literal, $logs:expr, $placement:expr) => {

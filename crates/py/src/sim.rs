@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use agewell_age::experiment::Experiment;
-use agewell_config::Key;
+use agewell_age::workload::short_lived::NfsLike;
+use agewell_age::workload::smith_1996::{Kind, Smith1996Parameters};
+use agewell_config::{Key, Keyed, TableOfKeys};
+use agewell_disk::DeviceParameters;
 use agewell_sim::{Places, RunError};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -51,20 +54,31 @@ pub(crate) fn resolve_experiment(config: &str) -> PyResult<String> {
 }
 
 /// What may stand in an experiment, as JSON text: a JSON Schema, and for each kind of experiment,
-/// table and kind of table its keys as a table in Markdown.
+/// table and kind of table its keys as a table in Markdown; likewise for the tables of
+/// device files and the parameters of workloads.
 #[pyfunction]
 pub(crate) fn configuration_reference() -> String {
     let mut documents = Map::new();
     let mut kinds = Vec::new();
-    for (kind, tables) in Experiment::tables() {
-        kinds.push(agewell_config::schema::of_tables(kind.name(), &tables));
+    let mut document = |of: &str, tables: Vec<TableOfKeys>| {
         for table in tables {
             for each in table.kinds {
-                let name = format!("{} {} {}", kind.name(), table.name, each.name);
+                let name = format!("{of} {} {}", table.name, each.name);
                 documents.insert(name.trim_end().to_owned(), json!(Key::markdown(&each.keys)));
             }
         }
+    };
+    for (kind, tables) in Experiment::tables() {
+        kinds.push(agewell_config::schema::of_tables(kind.name(), &tables));
+        document(kind.name(), tables);
     }
+    document("device-file", DeviceParameters::tables());
+    let parameters = vec![
+        TableOfKeys::plain("smith-1996", Smith1996Parameters::keys()),
+        TableOfKeys::plain("kind", Kind::keys()),
+        TableOfKeys::plain("nfs-like", NfsLike::keys()),
+    ];
+    document("workload", parameters);
     let schema = json!({
         "$schema": agewell_config::schema::DRAFT,
         "title": "an experiment of agewell",

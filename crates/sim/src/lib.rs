@@ -1,23 +1,23 @@
 //! Simulation: the only crate that joins workloads, caches, layouts, remapping, queues and devices.
 //!
 //! [`Experiment`] is what to run, [`run()`] runs it, [`Outcome::write`] keeps the result.
-//! The event loop is in [`replay`], what it counts in [`metrics`].
+//! The event loop is in [`open_loop::replay`], what it counts in [`metrics`].
 
-pub mod block_host;
 pub mod cache;
+mod calibrate;
 pub mod config;
+mod drive;
 mod error;
+mod experiment;
 pub mod file_host;
-mod load;
+mod host;
 pub mod metrics;
+pub mod open_loop;
+mod places;
 pub mod prefetch;
-pub mod remap;
-pub mod replay;
 pub mod result;
-mod run;
-mod source;
-pub mod synthetic;
 
+pub use drive::load::{load_device, require_writes_anywhere};
 pub use error::RunError;
-pub use load::OfferedLoad;
-pub use run::{Experiment, Outcome, Places, load_device, require_writes_anywhere, run};
+pub use experiment::{Experiment, Outcome, run};
+pub use places::{Places, resolve_path};

@@ -66,15 +66,20 @@ fn written(outcome: &Outcome) -> (tempfile::TempDir, BlockBatch) {
     (directory, requests)
 }
 
-/// Time in which the device had at least one of its requests under way, ns; each device by itself.
-fn busy_ns(requests: &BlockBatch) -> u64 {
+/// Device, beginning and end of each request, in this order.
+fn spans(requests: &BlockBatch) -> Vec<(u32, u64, u64)> {
     let mut spans: Vec<_> = (0..requests.len())
         .map(|row| requests.row(row))
         .map(|row| (row.device, row.start_ns, row.finish_ns))
         .collect();
     spans.sort_unstable();
+    spans
+}
+
+/// Time in which the device had at least one of its requests under way, ns; each device by itself.
+fn busy_ns(requests: &BlockBatch) -> u64 {
     let (mut busy_ns, mut until) = (0, (0, 0));
-    for (device, start_ns, finish_ns) in spans {
+    for (device, start_ns, finish_ns) in spans(requests) {
         if device != until.0 {
             until = (device, 0);
         }
@@ -82,6 +87,20 @@ fn busy_ns(requests: &BlockBatch) -> u64 {
         until.1 = until.1.max(finish_ns);
     }
     busy_ns
+}
+
+/// Whether each device begins what is issued together only when all that was issued before is done.
+fn begins_when_done(requests: &BlockBatch) -> bool {
+    let (mut device, mut began_ns, mut before_ns, mut done_ns) = (u32::MAX, 0, 0, 0);
+    spans(requests).into_iter().all(|(on, start_ns, finish_ns)| {
+        if on != device {
+            (device, began_ns, before_ns, done_ns) = (on, start_ns, 0, 0);
+        } else if start_ns != began_ns {
+            (began_ns, before_ns) = (start_ns, done_ns);
+        }
+        done_ns = done_ns.max(finish_ns);
+        start_ns >= before_ns
+    })
 }
 
 #[test]
@@ -98,6 +117,7 @@ fn the_disk_was_busy_for_as_long_as_its_requests_took() {
                 let disk_s = metrics["disk_seconds"].as_f64().expect("a number");
                 let case = format!("{layout} {workload} {device}");
                 assert!((busy_ns as f64 / 1e9 - disk_s).abs() < 1e-6, "{case}");
+                assert!(begins_when_done(&requests), "{case}");
                 // Only where several commands are held does any of it overlap.
                 assert!(busy_ns <= taken_ns, "{case}");
                 assert!(busy_ns == taken_ns || device["model"] != "hp-c3323a", "{case}");

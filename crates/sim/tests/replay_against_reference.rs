@@ -4,8 +4,8 @@ use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, Si
 use agewell_disk::queue::Discipline;
 use agewell_disk::{Device, Moment, Service};
 use agewell_sim::metrics::Metrics;
-use agewell_sim::remap::Remapper;
-use agewell_sim::replay::{Accounting, Disk};
+use agewell_sim::open_loop::remap::Remapper;
+use agewell_sim::open_loop::replay::{Accounting, Disk};
 use agewell_testkit::reference_replay;
 use proptest::prelude::*;
 

@@ -30,17 +30,19 @@ mod pieces;
 mod placement;
 mod read_costs;
 mod reorganise;
+mod special;
 mod tree;
 
 pub use free::{FreeBin, FreeReach, FreeSpace};
 pub use hot::HotPeriod;
 pub use layout::{
-    DirectoryLayout, FileLayout, Fragmentation, FragmentsBin, HotFiles, Layout, SizeBin, Special,
+    DirectoryLayout, FileLayout, Fragmentation, FragmentsBin, HotFiles, Layout, SizeBin,
 };
 pub use map::DiskMap;
 pub use neighbours::{Neighbours, Order};
 pub use placement::{GroupTenth, Placement};
 pub use reorganise::{Alone, NOTICED_PCT, PAYS_PCT, Reorganising, Verdict, Walk, reorganising};
+pub use special::Special;
 
 use serde::Serialize;
 

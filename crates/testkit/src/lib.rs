@@ -4,9 +4,11 @@
 //! with the code it checks.
 
 mod crash_disk;
+mod draws;
 mod garbage_log;
 mod replay;
 
 pub use crash_disk::{CrashDisk, Durable, Version};
+pub use draws::zipf_draws;
 pub use garbage_log::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 pub use replay::{Served, reference_replay};

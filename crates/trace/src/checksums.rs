@@ -38,7 +38,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterPropertiesBuilder;
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::format::parquet::{guarded, one_line};
+use crate::guarded::{guarded, one_line};
 
 /// The key whose presence says that the file has checksums.
 pub const KEY_CHECKSUMS: &str = "agewell.checksums";

@@ -16,6 +16,7 @@ mod fields;
 mod file_operation;
 mod filter;
 mod format;
+mod guarded;
 mod merge;
 mod metadata;
 mod output;
@@ -41,9 +42,9 @@ pub use file_operation::{
     VALUE_MISSING, file_operation_schema, file_operations_to_arrow,
 };
 pub use filter::{Filter, FilterPipe};
-pub use format::parquet::{guarded, one_line};
 pub use format::strace::{StraceOptions, StraceTrace};
 pub use format::{Confidence, Detected, Format, FormatDescription};
+pub use guarded::{guarded, one_line};
 pub use merge::MergedTrace;
 pub use metadata::{DeviceDescription, DriveDescription, Partition, SCHEMA_VERSION, TraceMetadata};
 pub use output::{Output, write_whole, write_whole_unsynced};

@@ -1,11 +1,12 @@
 //! The tables of an experiment, read strictly, every default visible in what it resolves to.
 
 use agewell_config::{
-    Form, Keyed, KindOfTable, TableOfKeys, choice, count, flag, keys, list, size, text, time, whole,
+    Form, Keyed, KindOfTable, TableOfKeys, choice, count, flag, keys, list, size, table_of, text,
+    time, whole,
 };
 use agewell_core::SimDuration;
 use agewell_sim::Experiment as Simulated;
-use agewell_sim::block_host::LayoutExperiment;
+use agewell_sim::config::LayoutExperiment;
 use agewell_sim::config::{
     ConfigError, DeviceChoice, ExperimentKind, RequestExperiment, Table, Tables, device, read_table,
 };
@@ -234,35 +235,13 @@ keys! {
     }
 }
 
-/// A table of what differs from the defaults of the generated ten months.
-#[derive(Debug, Clone, Copy)]
-struct ParametersForm;
-
-impl Form for ParametersForm {
-    type Value = Smith1996Parameters;
-
-    fn read(&self, given: &Value) -> Result<Smith1996Parameters, String> {
-        serde_json::from_value(given.clone()).map_err(|why| format!(": {why}"))
-    }
-
-    fn write(&self, value: &Smith1996Parameters) -> Value {
-        json!(value)
-    }
-
-    fn describe(&self) -> String {
-        "table".to_owned()
-    }
-
-    fn schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-}
-
 keys! {
     /// The generated ten months.
     struct Smith1996Keys {
-        /// what differs from [the defaults](../concepts/aging.md)
-        parameters: Option<Smith1996Parameters> = "parameters" ParametersForm.or_else("`{}`");
+        /// what differs from [the defaults](aging-workloads.md#ten-months-of-1996-smith-1996)
+        parameters: Smith1996Parameters = "parameters"
+            table_of::<Smith1996Parameters>().or(Smith1996Parameters::default())
+            => "`{}`";
     }
 }
 
@@ -274,10 +253,7 @@ impl WorkloadChoice {
             0 => Self::None,
             1 => Self::File(FileKeys::read(&mut table)?.path),
             _ => {
-                let smith = match Smith1996Keys::read(&mut table)?.parameters {
-                    Some(parameters) => parameters,
-                    None => ParametersForm.read(&json!({})).expect("all of them have defaults"),
-                };
+                let smith = Smith1996Keys::read(&mut table)?.parameters;
                 smith.check().map_err(|why| ConfigError(format!("[workload]: {why}")))?;
                 Self::Smith1996(Box::new(smith))
             }
@@ -298,7 +274,7 @@ impl WorkloadChoice {
             }
             Self::Smith1996(smith) => {
                 table.insert("kind".to_owned(), json!("smith-1996"));
-                let parameters = Some((**smith).clone());
+                let parameters = (**smith).clone();
                 Smith1996Keys::resolve(&Smith1996Keys { parameters }, &mut table);
             }
         }

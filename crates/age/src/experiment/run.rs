@@ -5,9 +5,9 @@ use std::path::Path;
 use agewell_core::{DAY_NS, RandomStreams, Stream, within_64_bits};
 use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
-use agewell_sim::config::{ExperimentKind, resolve_path};
+use agewell_sim::config::ExperimentKind;
 use agewell_sim::result::{inputs, write_whole};
-use agewell_sim::{Places, RunError, load_device, require_writes_anywhere};
+use agewell_sim::{Places, RunError, load_device, require_writes_anywhere, resolve_path};
 use serde_json::{Map, Value, json};
 
 use super::{AgingExperiment, WorkloadChoice};

@@ -155,11 +155,11 @@ fn what_does_not_do_is_refused_in_one_line() {
         (changed("/workload", json!({"kind": "file"})), "'path' is missing"),
         (
             changed("/workload", json!({"kind": "smith-1996", "parameters": {"life": 3}})),
-            "[workload]: parameters: unknown field `life`",
+            "[workload]: parameters: unknown key 'life'; ",
         ),
         (
             changed("/workload", json!({"kind": "smith-1996", "parameters": {"days": 1}})),
-            "days must be from 2",
+            "[workload]: parameters: days: must be from 2 to 36500",
         ),
         (changed("/layout/kind", json!("ext2")), "[layout]: kind = 'ext2' is not known"),
         (without_device, "[device]: 'model' is missing"),

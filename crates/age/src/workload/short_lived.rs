@@ -21,13 +21,11 @@
 //! Chosen by us: directories take files in Zipf's proportions; days differ in volume by a quarter
 //! either way in the mean; a directory's files come within a session of about two hours.
 
+use agewell_config::{Form, count, keys, number, whole};
 use agewell_core::{DAY_NS, RandomStreams, Stream, uniform_below};
 
-use serde::{Deserialize, Serialize};
-
+use super::by_keys::by_keys;
 use super::draws::{geometric, normal, power_of_two, zipf};
-
-use crate::AgeError;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Length of a session, two deviations either way, ns: two hours.
@@ -76,70 +74,33 @@ impl ShortLivedDay {
     }
 }
 
-/// Days of short-lived files like those of an NFS server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct NfsLike {
-    /// Days of trace.
-    pub days: u32,
-    /// Directories used on a day.
-    pub directories: u32,
-    /// Files made one right after another.
-    pub batch_files: f64,
-    /// Half of the files are smaller before they are scaled, bytes.
-    pub median_bytes: f64,
-    /// Two thirds of them lie within so many doublings of the median.
-    pub size_doublings: f64,
-    /// No file is longer, bytes.
-    pub bytes_max: u64,
-    /// Half of the files of the median length live longer than this, seconds.
-    pub life_s: f64,
-    /// Doublings of the life for each doubling of the length.
-    pub life_per_size: f64,
-    /// Two thirds of the files of one length live within so many doublings of its median life.
-    pub life_doublings: f64,
-}
-
-impl Default for NfsLike {
-    fn default() -> Self {
-        Self {
-            days: 14,
-            directories: 24,
-            batch_files: 6.0,
-            median_bytes: 8_192.0,
-            size_doublings: 3.0,
-            bytes_max: 8 << 20,
-            life_s: 8.2,
-            life_per_size: 0.83,
-            life_doublings: 2.0,
-        }
+keys! {
+    /// Days of short-lived files like those of an NFS server.
+    pub struct NfsLike {
+        /// days of trace
+        days: u32 = "days" count().to(36_500).or(14);
+        /// directories used on a day
+        directories: u32 = "directories" count().to(65_536).or(24);
+        /// files made one right after another
+        batch_files: f64 = "batch_files" number(0.0, 1e9).or(6.0);
+        /// half of the files are smaller before they are scaled, bytes
+        median_bytes: f64 = "median_bytes" number(0.0, 1e15).or(8_192.0);
+        /// two thirds of them lie within so many doublings of the median
+        size_doublings: f64 = "size_doublings" number(0.0, 64.0).or(3.0);
+        /// no file is longer, bytes
+        bytes_max: u64 = "bytes_max" whole().from(1 << 10).to(1 << 50).or(8 << 20);
+        /// half of the files of the median length live longer than this, seconds
+        life_s: f64 = "life_s" number(1e-9, 86_400.0).or(8.2);
+        /// doublings of the life for each doubling of the length
+        life_per_size: f64 = "life_per_size" number(-64.0, 64.0).or(0.83);
+        /// two thirds of the files of one length live within so many doublings of its median life
+        life_doublings: f64 = "life_doublings" number(0.0, 64.0).or(2.0);
     }
 }
+
+by_keys!(NfsLike);
 
 impl NfsLike {
-    /// Says whether it makes sense.
-    ///
-    /// # Errors
-    /// What does not.
-    pub fn check(&self) -> Result<(), AgeError> {
-        let checks = [
-            ((1..=36_500).contains(&self.days), "days must be from 1 to 36,500"),
-            ((1..=65_536).contains(&self.directories), "directories must be from 1 to 65,536"),
-            (
-                self.life_s > 0.0 && self.life_s <= 86_400.0 && self.life_doublings >= 0.0,
-                "life_s must be from 0 to a day, life_doublings not negative",
-            ),
-            (
-                ((1 << 10)..=(1 << 50)).contains(&self.bytes_max),
-                "bytes_max must be from 1 KiB to 1 PiB",
-            ),
-        ];
-        match checks.iter().find(|(holds, _)| !holds) {
-            Some((_, what)) => Err(AgeError::Input(format!("short-lived files: {what}"))),
-            None => Ok(()),
-        }
-    }
-
     /// Makes the days so that, each taken as often as `picks` says, there are `files` files of
     /// `bytes` bytes in all: to within one file a day, and a byte a file.
     ///

@@ -88,7 +88,6 @@ impl ShortLived {
         match self {
             Self::None => Ok(vec![ShortLivedDay::default()]),
             Self::NfsLike { files_a_day, mean_bytes, model } => {
-                model.check()?;
                 // Memory holds them all.
                 if !(1..=10_000_000).contains(files_a_day) || *mean_bytes > model.bytes_max {
                     return Err(AgeError::Input(format!(

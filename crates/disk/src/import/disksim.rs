@@ -46,10 +46,9 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
     if dropped > 0 {
         notes.push(format!("{dropped} slips outnumber the spares of their unit and are left out."));
     }
-    let held = Geometry::check(&geometry).map_err(|(key, message)| DeviceError::Inconsistent {
+    let held = Geometry::check(&geometry).map_err(|(key, message)| DeviceError::Key {
         file: layout.file.display().to_string(),
-        key,
-        message,
+        message: format!("{key}: {message}"),
     })?;
     let declared = model.whole("Block count")?;
     let capacity = declared.min(held);

@@ -1,8 +1,8 @@
 //! The drive's buffer: segments, read-ahead, and what is done with writes.
 
-use super::TableReader;
-use super::geometry::read_choice;
-use crate::DeviceError;
+use agewell_config::{ConfigError, Keyed, Table, flag, keys, natural, number, whole};
+
+use super::names::one_of;
 
 /// How far the drive reads on after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,58 +156,84 @@ impl Default for BufferParameters {
 }
 
 /// Segments of the largest buffer that is modelled, chosen by us: drives have up to a few hundred.
-const SEGMENTS_MAX: u64 = 1 << 16;
+const SEGMENTS_MAX: u32 = 1 << 16;
 
-fn count(table: &mut TableReader<'_>, key: &'static str, default: u32) -> Result<u32, DeviceError> {
-    Ok(table.optional_whole(key, 0, SEGMENTS_MAX)?.map_or(default, |value| value as u32))
+/// Sectors of the largest segment: more than any drive has.
+const SECTORS_MAX: u64 = 1 << 40;
+
+keys! {
+    /// The table `[buffer]` of a device file.
+    pub(super) struct BufferTable over BufferParameters::default() => BufferParameters {
+        /// segments; 0 for a drive that keeps nothing
+        segments = "segments" natural().to(SEGMENTS_MAX);
+        /// sectors of a segment
+        segment_sectors = "segment_sectors" whole().to(SECTORS_MAX) => "required with `segments`";
+        /// segments that may hold write data at a time
+        write_segments = "write_segments" natural().to(SEGMENTS_MAX);
+        /// one segment is set aside for writes
+        dedicated_write_segment = "dedicated_write_segment" flag();
+        /// data stay in the buffer for later requests
+        caching = "caching" flag();
+        /// how far the drive reads on after a read
+        read_ahead = "read_ahead" one_of(&ReadAhead::ALL);
+        /// least read-ahead before another request is served
+        read_ahead_minimum = "read_ahead_minimum_sectors" whole().to(SECTORS_MAX);
+        /// most read-ahead
+        read_ahead_maximum = "read_ahead_maximum_sectors" whole().to(SECTORS_MAX)
+            => "`segment_sectors`";
+        /// what read-ahead may do with requested data in a full segment
+        requested_data = "requested_data" one_of(&KeepRequested::ALL);
+        /// a read that was all in the buffer starts read-ahead on an idle arm
+        read_ahead_on_idle_hit = "read_ahead_on_idle_hit" flag();
+        /// sectors that pass before the requested ones are read too
+        read_any_free = "read_any_free" flag();
+        /// the arm gives up read-ahead in the middle of a sector
+        stop_in_sector = "stop_in_sector" flag();
+        /// share of the request that must be in the buffer before its bus transfer starts
+        read_water_mark = "read_water_mark" number(0.0, 1.0);
+        /// share of the write below which the drive asks for more data
+        write_water_mark = "write_water_mark" number(0.0, 1.0);
+        /// the marks are shares of the request rather than of the segment
+        water_marks_by_request = "water_marks_by_request" flag();
+        /// which writes are reported before they are on the medium
+        fast_write = "fast_write" one_of(&FastWrite::ALL);
+        /// sectors are read in the order they pass
+        read_on_arrival = "read_on_arrival" flag();
+        /// sectors are written in the order they pass
+        write_on_arrival = "write_on_arrival" flag();
+        /// a write that continues dirty data joins its segment
+        combine_sequential_writes = "combine_sequential_writes" flag();
+        /// reads find data that were written
+        read_hits_on_write_data = "read_hits_on_write_data" flag();
+        /// a write that hits stops read-ahead
+        write_hit_stops_read_ahead = "write_hit_stops_read_ahead" flag();
+        /// a partial hit is sent at once
+        partial_hit_immediate = "partial_hit_immediate" flag();
+        /// a read whose first sector is just being read ahead counts as a hit
+        almost_read_hits = "almost_read_hits" flag();
+    }
 }
 
 impl BufferParameters {
-    pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
-        let default = Self::default();
-        let Some(mut table) = reader.optional_table("buffer")? else { return Ok(default) };
-        let segments = count(&mut table, "segments", default.segments)?;
-        let segment_sectors =
-            if segments > 0 { table.whole("segment_sectors", 1, 1 << 40)? } else { 0 };
-        let buffer = Self {
-            segments,
-            segment_sectors,
-            write_segments: count(&mut table, "write_segments", default.write_segments)?,
-            dedicated_write_segment: table.flag("dedicated_write_segment", false)?,
-            caching: table.flag("caching", default.caching)?,
-            read_ahead: read_choice(&mut table, "read_ahead", &ReadAhead::ALL, default.read_ahead)?,
-            read_ahead_minimum: table
-                .optional_whole("read_ahead_minimum_sectors", 0, 1 << 40)?
-                .unwrap_or(0),
-            read_ahead_maximum: table
-                .optional_whole("read_ahead_maximum_sectors", 0, 1 << 40)?
-                .unwrap_or(segment_sectors),
-            requested_data: read_choice(
-                &mut table,
-                "requested_data",
-                &KeepRequested::ALL,
-                default.requested_data,
-            )?,
-            read_ahead_on_idle_hit: table.flag("read_ahead_on_idle_hit", false)?,
-            read_any_free: table.flag("read_any_free", false)?,
-            stop_in_sector: table.flag("stop_in_sector", false)?,
-            read_water_mark: table.optional_number("read_water_mark", 0.0, 1.0)?.unwrap_or(0.0),
-            write_water_mark: table.optional_number("write_water_mark", 0.0, 1.0)?.unwrap_or(0.0),
-            water_marks_by_request: table.flag("water_marks_by_request", true)?,
-            fast_write: read_choice(&mut table, "fast_write", &FastWrite::ALL, default.fast_write)?,
-            read_on_arrival: table.flag("read_on_arrival", false)?,
-            write_on_arrival: table.flag("write_on_arrival", false)?,
-            combine_sequential_writes: table.flag("combine_sequential_writes", true)?,
-            read_hits_on_write_data: table.flag("read_hits_on_write_data", true)?,
-            write_hit_stops_read_ahead: table.flag("write_hit_stops_read_ahead", true)?,
-            partial_hit_immediate: table.flag("partial_hit_immediate", true)?,
-            almost_read_hits: table.flag("almost_read_hits", false)?,
-        };
-        if buffer.read_ahead_maximum > 0
-            && buffer.segments == 0
+    pub(super) fn read(drive: &mut Table) -> Result<Self, ConfigError> {
+        let Some(mut table) = drive.table("buffer")? else { return Ok(Self::default()) };
+        let mut buffer = BufferTable::read(&mut table)?;
+        if !table.has("read_ahead_maximum_sectors") {
+            buffer.read_ahead_maximum = buffer.segment_sectors;
+        }
+        if buffer.segments > 0 && buffer.segment_sectors == 0 {
+            return Err(
+                table.invalid("segment_sectors", "must be at least 1 where there are segments")
+            );
+        }
+        if buffer.segments == 0 && buffer.segment_sectors > 0 {
+            return Err(table.invalid("segment_sectors", "needs at least one segment, there are 0"));
+        }
+        if buffer.segments == 0
+            && buffer.read_ahead_maximum > 0
             && buffer.read_ahead != ReadAhead::None
         {
-            return Err(table.inconsistent("read_ahead", "needs at least one segment, there are 0"));
+            return Err(table.invalid("read_ahead", "needs at least one segment, there are 0"));
         }
         table.finish()?;
         Ok(buffer)

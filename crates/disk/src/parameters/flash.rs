@@ -1,15 +1,19 @@
 //! Parameters of a flash drive: the table `[flash]` of a device file.
 
-use agewell_core::{SECTOR_BYTES, parse_bytes, parse_bytes_per_second};
+use agewell_config::{
+    ConfigError, Form, Keyed, Table, count, keys, milliseconds, number, rate, size,
+};
+use agewell_core::SECTOR_BYTES;
 
-use super::{SimpleParameters, TableReader};
-use crate::DeviceError;
+use super::names::{name_of, one_of};
+use super::simple::SimpleParameters;
 
 /// Which die a page goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Placement {
     /// To the die after that of the page written before it: pages written one after another are
     /// read in parallel, whatever their addresses (Jun et al., FAST 2024: what drives do).
+    #[default]
     WriteOrder,
     /// To the die that its address names, page by page: neighbouring addresses are always on
     /// neighbouring dies, in whatever order they were written.
@@ -31,17 +35,13 @@ impl Placement {
     /// The name in device files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Placement::WriteOrder => "write-order",
-            Placement::Static => "static",
-            Placement::CollisionFree => "collision-free",
-        }
+        name_of(&Self::ALL, self)
     }
 }
 
 /// Channels, dies and what they take. A page is what a die senses or programs at once, all its
 /// planes together.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct FlashParameters {
     /// Addressable size, in sectors of 512 bytes.
     pub capacity_sectors: u64,
@@ -85,97 +85,100 @@ pub struct FlashParameters {
 /// Units and pages are counted in 32 bits; the translation layer keeps two numbers for itself.
 const UNITS_MAX: u64 = u32::MAX as u64 - 2;
 
+/// The slowest channel or link: below it a request of the longest kind would take centuries.
+const RATE_MIN_BYTES_PER_S: u64 = 1_000_000;
+
+/// The largest page; chosen by us, far above any.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
+
+keys! {
+    /// The table `[flash]` of a device file.
+    pub(super) struct FlashTable for FlashParameters, ..FlashParameters::default(), {
+        /// buses between controller and dies
+        channels = "channels" count().to(256).required();
+        /// dies on each of them
+        dies_per_channel = "dies_per_channel" count().to(256).required();
+        /// sensed or programmed at once: all planes of a die together
+        page_bytes = "page" size().from(SECTOR_BYTES).to(PAGE_BYTES_MAX).required();
+        /// what the translation layer maps, and therefore writes without reading first
+        mapping_bytes = "mapping" size().from(SECTOR_BYTES).to(PAGE_BYTES_MAX).or(0) => "`page`";
+        /// pages that are erased together
+        pages_per_block = "pages_per_block" count().from(2).to(1 << 16).required();
+        /// space beyond the capacity, as a share of it
+        over_provisioning = "over_provisioning" number(0.001, 100.0).required();
+        /// which die a page goes to: the next; the one that its address names; what is read together to
+        /// different ones
+        placement = "placement" one_of(&Placement::ALL).required();
+        /// to sense a page
+        read_ns = "read_ms" milliseconds().required();
+        /// to program a page
+        program_ns = "program_ms" milliseconds().required();
+        /// to erase a block
+        erase_ns = "erase_ms" milliseconds().required();
+        /// of one channel
+        channel_bytes_per_s = "channel_rate" rate().from(RATE_MIN_BYTES_PER_S).required();
+        /// to the host
+        link_bytes_per_s = "link_rate" rate().from(RATE_MIN_BYTES_PER_S).required();
+        /// host and command, one request after another
+        request_overhead_ns = "request_overhead_ms" milliseconds().or(0);
+        /// until the first page access; requests issued together share it
+        command_ns = "command_ms" milliseconds().or(0);
+        /// the same for what reads nothing
+        write_command_ns = "write_command_ms" milliseconds().or(0) => "`command_ms`";
+        /// requests worked on at once
+        queue_depth = "queue_depth" count().to(65_536).required();
+        /// reported as written early; 0: when they are programmed
+        write_buffer_bytes = "write_buffer" size().to(1 << 36).or(0);
+    }
+}
+
 impl FlashParameters {
-    /// Reads the capacity and the table `[flash]`.
-    pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
-        let capacity_sectors = reader.whole("capacity_sectors", 1, 1 << 50)?;
-        let mut table = reader.table("flash")?;
-        let command_ns = table.time_ns("command_ms", 0)?;
-        let parameters = Self {
-            capacity_sectors,
-            channels: table.whole("channels", 1, 256)? as u32,
-            dies_per_channel: table.whole("dies_per_channel", 1, 256)? as u32,
-            page_bytes: size(&mut table, "page")?,
-            mapping_bytes: if table.has("mapping") {
-                size(&mut table, "mapping")?
-            } else {
-                size(&mut table, "page")?
-            },
-            pages_per_block: table.whole("pages_per_block", 2, 1 << 16)? as u32,
-            over_provisioning: table.number("over_provisioning", 0.001, 100.0)?,
-            placement: placement(&mut table)?,
-            read_ns: time_ns(&mut table, "read_ms")?,
-            program_ns: time_ns(&mut table, "program_ms")?,
-            erase_ns: time_ns(&mut table, "erase_ms")?,
-            channel_bytes_per_s: rate(&mut table, "channel_rate")?,
-            link_bytes_per_s: rate(&mut table, "link_rate")?,
-            request_overhead_ns: table.time_ns("request_overhead_ms", 0)?,
-            command_ns,
-            write_command_ns: table.time_ns("write_command_ms", command_ns)?,
-            queue_depth: table.whole("queue_depth", 1, 65_536)? as u32,
-            write_buffer_bytes: match table.optional_text("write_buffer")? {
-                None => 0,
-                Some(text) => {
-                    parse_bytes(text).map_err(|error| table.error("write_buffer", error))?
-                }
-            },
-        };
+    /// Reads the table `[flash]` of a drive of `capacity_sectors`.
+    pub(super) fn read(drive: &mut Table, capacity_sectors: u64) -> Result<Self, ConfigError> {
+        let mut table = drive.table("flash")?.ok_or_else(|| drive.missing("flash"))?;
+        let mut parameters = Self { capacity_sectors, ..FlashTable::read(&mut table)? };
+        if !table.has("mapping") {
+            parameters.mapping_bytes = parameters.page_bytes;
+        }
+        if !table.has("write_command_ms") {
+            parameters.write_command_ns = parameters.command_ns;
+        }
         parameters.check(&table)?;
         table.finish()?;
         Ok(parameters)
     }
 
-    fn check(&self, table: &TableReader<'_>) -> Result<(), DeviceError> {
-        if !self.mapping_bytes.is_multiple_of(SECTOR_BYTES) {
-            return Err(table.inconsistent(
-                "mapping",
-                format!(
-                    "is {} bytes, not a number of {SECTOR_BYTES}-byte sectors",
-                    self.mapping_bytes
-                ),
-            ));
+    fn check(&self, table: &Table) -> Result<(), ConfigError> {
+        let (page, mapping, buffer) =
+            (self.page_bytes, self.mapping_bytes, self.write_buffer_bytes);
+        if !mapping.is_multiple_of(SECTOR_BYTES) {
+            let why = format!("is {mapping} bytes, not a number of {SECTOR_BYTES}-byte sectors");
+            return Err(table.invalid("mapping", why));
         }
-        if !self.page_bytes.is_multiple_of(self.mapping_bytes) {
-            return Err(table.inconsistent(
-                "mapping",
-                format!(
-                    "is {} bytes, which does not divide a page of {}",
-                    self.mapping_bytes, self.page_bytes
-                ),
-            ));
+        if !page.is_multiple_of(mapping) {
+            let why = format!("is {mapping} bytes, which does not divide a page of {page}");
+            return Err(table.invalid("mapping", why));
         }
-        if self.page_bytes / self.mapping_bytes > 1024 {
-            return Err(table.inconsistent("page", "holds more than 1024 mapping units"));
+        if self.units_per_page() > 1024 {
+            return Err(table.invalid("page", "holds more than 1024 mapping units"));
         }
-        if self.write_buffer_bytes > 1 << 36 {
-            return Err(table.inconsistent("write_buffer", "is more than 64 GiB"));
-        }
-        if self.write_buffer_bytes > 0 && self.write_buffer_bytes < self.page_bytes {
-            return Err(table.inconsistent(
-                "write_buffer",
-                format!(
-                    "is {} bytes, less than a page of {}; 0 is a drive without one",
-                    self.write_buffer_bytes, self.page_bytes
-                ),
-            ));
+        if buffer > 0 && buffer < page {
+            let why =
+                format!("is {buffer} bytes, less than a page of {page}; 0 is a drive without one");
+            return Err(table.invalid("write_buffer", why));
         }
         let physical = self.physical_units();
         if physical > UNITS_MAX {
-            return Err(table.inconsistent(
-                "mapping",
-                format!("makes {physical} units, more than {UNITS_MAX}: take larger ones"),
-            ));
+            let why = format!("makes {physical} units, more than {UNITS_MAX}: take larger ones");
+            return Err(table.invalid("mapping", why));
         }
-        let spare = self.data_blocks_per_die() * self.units_per_block() - self.units_per_die();
-        if spare < self.units_per_block() {
-            return Err(table.inconsistent(
-                "over_provisioning",
-                format!(
-                    "leaves a die {spare} units of {} to spare; it needs an erase block of {}",
-                    self.units_per_die(),
-                    self.units_per_block()
-                ),
-            ));
+        let (units, needed) = (self.units_per_die(), self.units_per_block());
+        let spare = self.data_blocks_per_die() * needed - units;
+        if spare < needed {
+            let why = format!(
+                "leaves a die {spare} units of {units} to spare; it needs an erase block of {needed}"
+            );
+            return Err(table.invalid("over_provisioning", why));
         }
         Ok(())
     }
@@ -253,39 +256,4 @@ impl FlashParameters {
             bandwidth_bytes_per_s: self.read_bytes_per_s().max(1),
         }
     }
-}
-
-fn size(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceError> {
-    let bytes = parse_bytes(table.text(key)?).map_err(|error| table.error(key, error))?;
-    if (SECTOR_BYTES..=1 << 30).contains(&bytes) {
-        Ok(bytes)
-    } else {
-        Err(table.error(key, format!("is {bytes} bytes; it must lie from 512 bytes to 1 GiB")))
-    }
-}
-
-/// The slowest channel or link: below it a request of the longest kind would take centuries.
-const RATE_MIN_BYTES_PER_S: u64 = 1_000_000;
-
-fn rate(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceError> {
-    let rate = parse_bytes_per_second(table.text(key)?).map_err(|error| table.error(key, error))?;
-    if rate >= RATE_MIN_BYTES_PER_S {
-        Ok(rate)
-    } else {
-        Err(table.error(key, format!("is {rate} bytes per second; it must be at least 1 MB/s")))
-    }
-}
-
-fn time_ns(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceError> {
-    Ok((table.number(key, 0.0, 1e6)? * 1e6).round() as u64)
-}
-
-fn placement(table: &mut TableReader<'_>) -> Result<Placement, DeviceError> {
-    let text = table.text("placement")?;
-    Placement::ALL.iter().find(|(_, name)| *name == text).map(|(choice, _)| *choice).ok_or_else(
-        || {
-            let known = "'write-order', 'static' or 'collision-free'";
-            table.error("placement", format!("is '{text}'; it must be {known}"))
-        },
-    )
 }

@@ -1,12 +1,16 @@
 //! Geometry of a mechanical disk: surfaces, cylinders, zones and sparing.
 
-use super::TableReader;
-use crate::DeviceError;
+use agewell_config::{
+    ConfigError, Form, Keyed, Table, count, keys, list, natural, number, pair, whole,
+};
+
+use super::names::{name_of, one_of};
 
 /// How tracks follow each other from one cylinder to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackOrder {
     /// Every cylinder from its first head to its last (DiskSim mapping scheme 0).
+    #[default]
     Ascending,
     /// Every other cylinder backwards, so that no head switch goes with a cylinder switch; each zone starts ascending
     /// (scheme 1).
@@ -16,9 +20,10 @@ pub enum TrackOrder {
 }
 
 /// Where spare space lies and how slipped defects use it (DiskSim `layout_g1.modspec`, schemes 0 to 10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sparing {
     /// No spares (0).
+    #[default]
     None,
     /// Whole tracks at the end of each zone; slips and defects are track numbers (1).
     Tracks,
@@ -59,15 +64,8 @@ impl Sparing {
     ];
 
     /// The scheme's name in device files.
-    ///
-    /// # Panics
-    /// Never: every scheme is listed.
     pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(scheme, _)| *scheme == self)
-            .map(|(_, name)| *name)
-            .expect("every sparing scheme is in the list")
+        name_of(&Self::ALL, self)
     }
 }
 
@@ -80,20 +78,13 @@ impl TrackOrder {
     ];
 
     /// The order's name in device files.
-    ///
-    /// # Panics
-    /// Never: every order is listed.
     pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(order, _)| *order == self)
-            .map(|(_, name)| *name)
-            .expect("every track order is in the list")
+        name_of(&Self::ALL, self)
     }
 }
 
 /// Surfaces, cylinders and zones.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct GeometryParameters {
     /// Data surfaces.
     pub surfaces: u32,
@@ -109,29 +100,52 @@ pub struct GeometryParameters {
     pub zones: Vec<ZoneParameters>,
 }
 
-/// Cylinders with the same number of sectors per track.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ZoneParameters {
-    /// First cylinder.
-    pub first_cylinder: u32,
-    /// Last cylinder, included.
-    pub last_cylinder: u32,
-    /// Sectors per track, spares and slips included.
-    pub sectors_per_track: u32,
-    /// Rotational position of the first sector of the first track, in sectors of this zone.
-    pub first_sector_offset: f64,
-    /// Rotation between the starts of consecutive tracks of a cylinder, in sectors.
-    pub track_skew: f64,
-    /// Rotation between the starts of the last track of a cylinder and the first of the next, in sectors.
-    pub cylinder_skew: f64,
-    /// Sectors at the zone's front that no address maps to.
-    pub reserved_sectors: u64,
-    /// Spare sectors (tracks, for [`Sparing::Tracks`]) per unit of the scheme.
-    pub spares: u64,
-    /// Skipped sectors (tracks), numbered from the zone's start, ascending.
-    pub slips: Vec<u64>,
-    /// Remapped sectors (tracks) and their replacements, numbered from the zone's start.
-    pub defects: Vec<(u64, u64)>,
+/// The largest number that device files count to: what fits a float.
+const COUNTED_MAX: u64 = 1 << 53;
+
+keys! {
+    /// Cylinders with the same number of sectors per track: a table `[[zone]]` of a device file, in
+    /// address order. Cylinders that no zone holds are not addressable.
+    pub struct ZoneParameters {
+        /// first cylinder
+        first_cylinder: u32 = "first_cylinder" natural().required();
+        /// last cylinder, included
+        last_cylinder: u32 = "last_cylinder" natural().required();
+        /// sectors of a track, spares and slips included
+        sectors_per_track: u32 = "sectors_per_track" count().to(1_000_000).required();
+        /// rotational position of the first sector of the first track, in sectors of this zone
+        first_sector_offset: f64 = "first_sector_offset" number(-1e6, 1e6).or(0.0);
+        /// rotation between the starts of consecutive tracks of a cylinder, in sectors
+        track_skew: f64 = "track_skew" number(0.0, 1e6).or(0.0);
+        /// rotation between the starts of the last track of a cylinder and the first of the next, in
+        /// sectors
+        cylinder_skew: f64 = "cylinder_skew" number(0.0, 1e6).or(0.0);
+        /// sectors at the zone's front that no address maps to
+        reserved_sectors: u64 = "reserved_sectors" whole().to(1 << 40).or(0);
+        /// spare sectors (tracks, with `sparing = "tracks"`) per unit of the scheme
+        spares: u64 = "spares" whole().to(1 << 32).or(0);
+        /// skipped sectors (tracks), numbered from the zone's start, ascending
+        slips: Vec<u64> = "slips" list(whole().to(COUNTED_MAX)).or(Vec::new());
+        /// remapped sectors (tracks) and their replacements, numbered from the zone's start
+        defects: Vec<(u64, u64)> = "defects"
+            list(pair(whole().to(COUNTED_MAX), whole().to(COUNTED_MAX))).or(Vec::new());
+    }
+}
+
+keys! {
+    /// The table `[geometry]` of a device file.
+    pub(super) struct GeometryTable for GeometryParameters, ..GeometryParameters::default(), {
+        /// data surfaces
+        surfaces = "surfaces" count().to(1024).required();
+        /// cylinders, those that no zone holds included
+        cylinders = "cylinders" count().to(100_000_000).required();
+        /// how tracks follow each other from one cylinder to the next
+        track_order = "track_order" one_of(&TrackOrder::ALL).or(TrackOrder::Ascending);
+        /// where spare space lies and how slipped defects use it
+        sparing = "sparing" one_of(&Sparing::ALL).or(Sparing::None);
+        /// cylinders of a spare range, with `sparing = "sectors-per-range"`
+        spare_range_cylinders = "spare_range_cylinders" count().to(1_000_000).or(1);
+    }
 }
 
 impl ZoneParameters {
@@ -141,119 +155,56 @@ impl ZoneParameters {
     }
 }
 
-/// Reads the name of one of `known`.
-pub(super) fn read_choice<T: Copy>(
-    reader: &mut TableReader<'_>,
-    key: &'static str,
-    known: &[(T, &'static str)],
-    default: T,
-) -> Result<T, DeviceError> {
-    let Some(text) = reader.optional_text(key)? else { return Ok(default) };
-    known.iter().find(|(_, name)| *name == text).map(|(value, _)| *value).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(_, name)| *name).collect();
-        let hint = match agewell_core::nearest(text, &names) {
-            Some(near) => format!("did you mean '{near}'?"),
-            None => format!("it must be one of {}", names.join(", ")),
-        };
-        reader.error(key, format!("is '{text}'; {hint}"))
-    })
-}
-
 impl GeometryParameters {
-    pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
-        let mut table = reader.table("geometry")?;
-        let surfaces = table.whole("surfaces", 1, 1024)? as u32;
-        let cylinders = table.whole("cylinders", 1, 100_000_000)? as u32;
-        let track_order =
-            read_choice(&mut table, "track_order", &TrackOrder::ALL, TrackOrder::Ascending)?;
-        let sparing = read_choice(&mut table, "sparing", &Sparing::ALL, Sparing::None)?;
-        let spare_range_cylinders =
-            table.optional_whole("spare_range_cylinders", 1, 1_000_000)?.unwrap_or(1) as u32;
-        table.finish()?;
-        let mut zones = Vec::new();
-        for mut zone in reader.tables("zone")? {
-            zones.push(read_zone(&mut zone, cylinders, zones.last())?);
-            zone.finish()?;
+    pub(super) fn read(drive: &mut Table) -> Result<Self, ConfigError> {
+        let mut geometry = drive.whole_table::<GeometryTable>("geometry")?;
+        for mut table in drive.tables("zone")? {
+            let zone = ZoneParameters::read(&mut table)?;
+            check_zone(&table, &zone, geometry.cylinders, geometry.zones.last())?;
+            geometry.zones.push(zone);
+            table.finish()?;
         }
-        if zones.is_empty() {
-            return Err(reader.error("zone", "is missing: a disk has at least one zone"));
+        if geometry.zones.is_empty() {
+            return Err(drive.invalid("zone", "is missing: a disk has at least one zone"));
         }
-        Ok(Self { surfaces, cylinders, track_order, sparing, spare_range_cylinders, zones })
+        Ok(geometry)
     }
 }
 
-fn read_zone(
-    table: &mut TableReader<'_>,
+fn check_zone(
+    table: &Table,
+    zone: &ZoneParameters,
     cylinders: u32,
     before: Option<&ZoneParameters>,
-) -> Result<ZoneParameters, DeviceError> {
-    let first_cylinder = table.whole("first_cylinder", 0, u64::from(u32::MAX))? as u32;
-    let last_cylinder = table.whole("last_cylinder", 0, u64::from(u32::MAX))? as u32;
+) -> Result<(), ConfigError> {
+    let ZoneParameters { first_cylinder, last_cylinder, sectors_per_track, .. } = *zone;
     if last_cylinder < first_cylinder {
-        return Err(table.inconsistent(
-            "last_cylinder",
-            format!("is {last_cylinder}, before first_cylinder {first_cylinder}"),
-        ));
+        let why = format!("is {last_cylinder}, before first_cylinder {first_cylinder}");
+        return Err(table.invalid("last_cylinder", why));
     }
     if last_cylinder >= cylinders {
-        return Err(table.inconsistent(
-            "last_cylinder",
-            format!("is {last_cylinder}, but the disk has {cylinders} cylinders"),
-        ));
+        let why = format!("is {last_cylinder}, but the disk has {cylinders} cylinders");
+        return Err(table.invalid("last_cylinder", why));
     }
-    if let Some(before) = before
-        && first_cylinder <= before.last_cylinder
-    {
-        return Err(table.inconsistent(
-            "first_cylinder",
-            format!(
-                "is {first_cylinder}, but the zone before it reaches to cylinder {}: zones overlap",
-                before.last_cylinder
-            ),
-        ));
+    if let Some(before) = before.filter(|before| first_cylinder <= before.last_cylinder) {
+        let why = format!(
+            "is {first_cylinder}, but the zone before it reaches to cylinder {}: zones overlap",
+            before.last_cylinder
+        );
+        return Err(table.invalid("first_cylinder", why));
     }
-    let sectors_per_track = table.whole("sectors_per_track", 1, 1_000_000)? as u32;
-    let skew_limit = 1e6;
-    let first_sector_offset =
-        table.optional_number("first_sector_offset", -skew_limit, skew_limit)?.unwrap_or(0.0);
-    let track_skew = table.optional_number("track_skew", 0.0, skew_limit)?.unwrap_or(0.0);
-    let cylinder_skew = table.optional_number("cylinder_skew", 0.0, skew_limit)?.unwrap_or(0.0);
-    for (key, skew) in [("track_skew", track_skew), ("cylinder_skew", cylinder_skew)] {
+    for (key, skew) in [("track_skew", zone.track_skew), ("cylinder_skew", zone.cylinder_skew)] {
         if skew > f64::from(sectors_per_track) {
-            return Err(table.inconsistent(
-                key,
-                format!("is {skew} sectors, more than the {sectors_per_track} of a track"),
-            ));
+            let why = format!("is {skew} sectors, more than the {sectors_per_track} of a track");
+            return Err(table.invalid(key, why));
         }
     }
-    let reserved_sectors = table.optional_whole("reserved_sectors", 0, 1 << 40)?.unwrap_or(0);
-    let spares = table.optional_whole("spares", 0, 1 << 32)?.unwrap_or(0);
-    let slips = table.wholes("slips")?;
-    let unordered = slips.iter().zip(slips.iter().skip(1)).find(|(one, next)| one >= next);
-    if let Some((one, next)) = unordered {
-        return Err(table.inconsistent(
-            "slips",
-            format!("{one} does not come before {next}: slips must ascend"),
-        ));
-    }
-    let mut defects = Vec::new();
-    for (defective, replacement) in table.pairs("defects")? {
-        let whole = |value: f64| value >= 0.0 && value.fract() == 0.0;
-        if !whole(defective) || !whole(replacement) {
-            return Err(table.error("defects", "must hold pairs of whole numbers"));
+    let mut neighbours = zone.slips.iter().zip(zone.slips.iter().skip(1));
+    match neighbours.find(|(one, next)| one >= next) {
+        None => Ok(()),
+        Some((one, next)) => {
+            let why = format!("{one} does not come before {next}: slips must ascend");
+            Err(table.invalid("slips", why))
         }
-        defects.push((defective as u64, replacement as u64));
     }
-    Ok(ZoneParameters {
-        first_cylinder,
-        last_cylinder,
-        sectors_per_track,
-        first_sector_offset,
-        track_skew,
-        cylinder_skew,
-        reserved_sectors,
-        spares,
-        slips,
-        defects,
-    })
 }

@@ -1,9 +1,12 @@
 //! Arm, platter, controller and bus of a mechanical disk.
 
-use agewell_core::{SECTOR_BYTES, parse_bytes_per_second};
+use agewell_config::{
+    ConfigError, Form, Keyed, Table, count, flag, keys, list, milliseconds, natural, number, pair,
+    rate, whole,
+};
 
-use super::{BufferParameters, GeometryParameters, TableReader};
-use crate::DeviceError;
+use super::buffer::BufferParameters;
+use super::geometry::GeometryParameters;
 use crate::geometry::Geometry;
 
 /// Measured seek curves scatter; a point may lie this far below an earlier one before the curve is called falling.
@@ -61,19 +64,65 @@ pub struct OverheadParameters {
     pub minimum_seek_delay_ns: u64,
 }
 
-/// Overheads of a drive that leaves the bus between a write's command and its data, ns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ExtraDisconnect {
-    /// Command processing, in place of the write overheads.
-    pub command_ns: u64,
-    /// Leaving the bus, in parallel with positioning.
-    pub disconnect_ns: u64,
-    /// Off the bus.
-    pub away_ns: u64,
-    /// Leaving the bus the second time, after the data.
-    pub second_disconnect_ns: u64,
-    /// Positioning starts this long after the command.
-    pub seek_delay_ns: u64,
+keys! {
+    /// Overheads of a drive that leaves the bus between a write's command and its data: the table
+    /// `[overhead.extra_write_disconnect]` of a device file.
+    #[derive(Copy, Eq, Default)]
+    pub struct ExtraDisconnect {
+        /// command processing, in place of the write overheads
+        command_ns: u64 = "command_ms" milliseconds().or(0);
+        /// leaving the bus, in parallel with positioning
+        disconnect_ns: u64 = "disconnect_ms" milliseconds().or(0);
+        /// off the bus
+        away_ns: u64 = "away_ms" milliseconds().or(0);
+        /// leaving the bus the second time, after the data
+        second_disconnect_ns: u64 = "second_disconnect_ms" milliseconds().or(0);
+        /// positioning starts this long after the command
+        seek_delay_ns: u64 = "seek_delay_ms" milliseconds().or(0);
+    }
+}
+
+keys! {
+    /// The table `[overhead]` of a device file.
+    pub(super) struct OverheadTable over OverheadParameters::default() => OverheadParameters {
+        /// on every request, at its arrival
+        per_request_ns = "per_request_ms" milliseconds();
+        /// read found in the buffer, after a read
+        read_hit_ns[0] = "read_hit_after_read_ms" milliseconds();
+        /// read found in the buffer, after a write
+        read_hit_ns[1] = "read_hit_after_write_ms" milliseconds();
+        /// read not found in the buffer, after a read
+        read_miss_ns[0] = "read_miss_after_read_ms" milliseconds();
+        /// read not found in the buffer, after a write
+        read_miss_ns[1] = "read_miss_after_write_ms" milliseconds();
+        /// write that continues data which the drive has reported and is still bringing to the medium,
+        /// after a read
+        write_hit_ns[0] = "write_hit_after_read_ms" milliseconds();
+        /// the same after a write
+        write_hit_ns[1] = "write_hit_after_write_ms" milliseconds();
+        /// every other write, after a read
+        write_miss_ns[0] = "write_miss_after_read_ms" milliseconds();
+        /// every other write, after a write
+        write_miss_ns[1] = "write_miss_after_write_ms" milliseconds();
+        /// before the completion message of a read
+        read_completion_ns = "read_completion_ms" milliseconds();
+        /// before the completion message of a write
+        write_completion_ns = "write_completion_ms" milliseconds();
+        /// before data move over the bus, in parallel with the medium
+        data_preparation_ns = "data_preparation_ms" milliseconds();
+        /// reconnecting to the bus, first time in a request
+        first_reselect_ns = "first_reselect_ms" milliseconds();
+        /// reconnecting, later times
+        other_reselect_ns = "other_reselect_ms" milliseconds();
+        /// a read leaving the bus, after a read
+        read_disconnect_ns[0] = "read_disconnect_after_read_ms" milliseconds();
+        /// a read leaving the bus, after a write
+        read_disconnect_ns[1] = "read_disconnect_after_write_ms" milliseconds();
+        /// a write leaving the bus
+        write_disconnect_ns = "write_disconnect_ms" milliseconds();
+        /// least time between a write's command and its access to the medium, unless it is sequential
+        minimum_seek_delay_ns = "minimum_seek_delay_ms" milliseconds();
+    }
 }
 
 /// The bus between drive and host, as the drive uses it.
@@ -131,169 +180,230 @@ pub struct MechanicalParameters {
     pub queue_depth: u32,
 }
 
+keys! {
+    /// The table `[bus]` of a device file, rates apart.
+    pub(super) struct BusTable for BusParameters, ..BusParameters::default(), {
+        /// a read keeps the bus from its first to its last sector
+        hold_read = "hold_read" flag().or(false);
+        /// a write does
+        hold_write = "hold_write" flag().or(false);
+        /// data gathered in the buffer before a read's bus transfer starts, at most the request
+        read_fence_bytes = "read_fence_bytes" whole().from(1).to(1 << 40)
+            .or_else("by `buffer.read_water_mark`");
+        /// leaving a track opens the fence too
+        read_on_crossing = "read_on_crossing" flag().or(false);
+        /// bus protocol and host before the data, after the fence or a write's command
+        turnaround_ns = "turnaround_ms" milliseconds().or(0);
+        /// sectors by which a write's bus transfer stays ahead of the medium
+        write_reserve_sectors = "write_reserve_sectors" whole().from(1).to(1 << 20)
+            .or_else("as SCSI drives do");
+    }
+}
+
+keys! {
+    /// The rates of the table `[bus]`.
+    pub(super) struct BusRates {
+        /// rate from drive to host
+        read_rate: Option<u64> = "read_rate" rate().or_else("as the medium delivers");
+        /// or the time of one sector
+        read_sector_ms: Option<f64> = "read_sector_ms" number(0.0, 1e3).optional();
+        /// rate from host to drive
+        write_rate: Option<u64> = "write_rate" rate().or_else("as the medium takes");
+        /// or the time of one sector
+        write_sector_ms: Option<f64> = "write_sector_ms" number(0.0, 1e3).optional();
+    }
+}
+
+keys! {
+    /// The table `[seek]` of a device file: measured points, or a formula.
+    pub(super) struct SeekTable {
+        /// measured distances, in cylinders, and times, joined by straight lines
+        points: Option<Vec<(u32, u64)>> = "points_ms"
+            list(pair(count(), milliseconds())).or_else("this, or the formula");
+        /// a formula: times of the distances 1, 2, ... where it is not used
+        short_ns: Option<Vec<u64>> = "short_ms" list(milliseconds()).optional();
+        /// a formula: first distance of its straight part
+        boundary: Option<u32> = "boundary_cylinders" natural().optional();
+        /// a formula: `a + b sqrt(distance)` below that
+        root_ms: Option<(f64, f64)> = "root_ms"
+            pair(number(-1e6, 1e6), number(-1e6, 1e6)).optional();
+        /// a formula: `a + b distance` from there on
+        line_ms: Option<(f64, f64)> = "line_ms"
+            pair(number(-1e6, 1e6), number(-1e6, 1e6)).optional();
+        /// changing heads
+        head_switch_ns: u64 = "head_switch_ms" milliseconds().or(0);
+        /// added to a seek or head switch before a write; negative if the overhead that goes with it
+        /// was measured as part of a longer one
+        write_settle_ms: f64 = "write_settle_ms" number(-1e3, 1e3).or(0.0);
+        /// least time to position the heads for a read on the cylinder where they rest
+        same_cylinder_ns: u64 = "same_cylinder_ms" milliseconds().or(0);
+    }
+}
+
+keys! {
+    /// What a mechanical disk's file says outside tables.
+    pub(super) struct DriveTable {
+        /// bytes of the drive's own sectors, which other keys count in: 256, 512 or 4096
+        sector_bytes: u32 = "sector_bytes" natural().or(512);
+        /// addressable sectors; refused if the zones hold fewer
+        capacity: Option<u64> = "capacity_sectors" whole().from(1).to(1 << 50)
+            .or_else("what the zones hold");
+        /// turns a minute
+        rpm: Option<f64> = "rpm" number(1.0, 1e6).or_else("this, or the next");
+        /// a turn
+        rotation_period_ms: Option<f64> = "rotation_period_ms" number(1e-3, 1e6).optional();
+        /// commands held at once and served nearest first; 1: one after another
+        queue_depth: u32 = "queue_depth" count().to(65_536).or(1);
+    }
+}
+
 impl MechanicalParameters {
-    pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
-        let sector_bytes =
-            reader.optional_whole("sector_bytes", 1, 1 << 20)?.unwrap_or(SECTOR_BYTES);
-        if ![256, 512, 4096].contains(&sector_bytes) {
-            return Err(reader.error(
-                "sector_bytes",
-                format!("is {sector_bytes}; sectors of 256, 512 and 4096 bytes are known"),
-            ));
+    pub(super) fn read(drive: &mut Table) -> Result<Self, ConfigError> {
+        let keys = DriveTable::read(drive)?;
+        if ![256, 512, 4096].contains(&keys.sector_bytes) {
+            let why = format!("is {}; it must be 256, 512 or 4096", keys.sector_bytes);
+            return Err(drive.invalid("sector_bytes", why));
         }
-        let rotation_period_ps = read_rotation(reader)?;
-        let geometry = GeometryParameters::read(reader)?;
-        let held = Geometry::check(&geometry)
-            .map_err(|(key, message)| reader.inconsistent(&key, message))?;
-        let capacity = reader.optional_whole("capacity_sectors", 1, 1 << 50)?.unwrap_or(held);
+        let geometry = GeometryParameters::read(drive)?;
+        let held =
+            Geometry::check(&geometry).map_err(|(key, message)| drive.invalid(&key, message))?;
+        let capacity = keys.capacity.unwrap_or(held);
         if capacity > held {
-            return Err(reader.inconsistent(
-                "capacity_sectors",
-                format!("is {capacity}, but the zones hold only {held} sectors"),
-            ));
+            let why = format!("is {capacity}, but the zones hold only {held} sectors");
+            return Err(drive.invalid("capacity_sectors", why));
         }
-        let last_zone = geometry.zones.len() - 1;
-        let before_last = held - Geometry::new(&geometry).zone_sectors(last_zone);
-        if capacity <= before_last {
-            return Err(reader.inconsistent(
-                "capacity_sectors",
-                format!(
-                    "is {capacity}, but the zones hold {held}: the last of them ({} sectors) would be empty",
-                    held - before_last
-                ),
-            ));
+        let last = Geometry::new(&geometry).zone_sectors(geometry.zones.len() - 1);
+        if capacity <= held - last {
+            let why = format!(
+                "is {capacity}, but the zones hold {held}: the last of them ({last} sectors) would \
+                 be empty"
+            );
+            return Err(drive.invalid("capacity_sectors", why));
         }
-        let arm = read_seek(reader, geometry.cylinders)?;
+        let mut table = drive.table("seek")?.ok_or_else(|| drive.missing("seek"))?;
+        let seek = SeekTable::read(&mut table)?;
+        let curve = SeekCurve::read(&seek, &table, geometry.cylinders)?;
+        table.finish()?;
         Ok(Self {
-            sector_bytes: sector_bytes as u32,
+            sector_bytes: keys.sector_bytes,
             capacity,
-            rotation_period_ps,
+            rotation_period_ps: rotation_period_ps(&keys, drive)?,
             geometry,
-            seek: arm.curve,
-            head_switch_ns: arm.head_switch_ns,
-            write_settle_ns: arm.write_settle_ns,
-            same_cylinder_ns: arm.same_cylinder_ns,
-            overhead: read_overhead(reader)?,
-            bus: read_bus(reader, sector_bytes)?,
-            buffer: BufferParameters::read(reader)?,
-            queue_depth: reader.optional_whole("queue_depth", 1, 65_536)?.unwrap_or(1) as u32,
+            seek: curve,
+            head_switch_ns: seek.head_switch_ns,
+            write_settle_ns: (seek.write_settle_ms * 1e6).round() as i64,
+            same_cylinder_ns: seek.same_cylinder_ns,
+            overhead: OverheadParameters::read(drive)?,
+            bus: BusParameters::read(drive, keys.sector_bytes)?,
+            buffer: BufferParameters::read(drive)?,
+            queue_depth: keys.queue_depth,
         })
     }
 }
 
-fn read_rotation(reader: &mut TableReader<'_>) -> Result<u64, DeviceError> {
-    let rpm = reader.optional_number("rpm", 0.0, 1e6)?;
-    let period = reader.optional_number("rotation_period_ms", 0.0, 1e6)?;
-    match (rpm, period) {
-        (Some(rpm), None) if rpm >= 1.0 => Ok((60e12 / rpm).round() as u64),
-        (Some(rpm), None) => Err(reader.error("rpm", format!("is {rpm}; the platter must turn"))),
-        (None, Some(period)) if period >= 1e-3 => Ok((period * 1e9).round() as u64),
-        (None, Some(period)) => {
-            Err(reader.error("rotation_period_ms", format!("is {period}; the platter must turn")))
+fn rotation_period_ps(keys: &DriveTable, drive: &Table) -> Result<u64, ConfigError> {
+    match (keys.rpm, keys.rotation_period_ms) {
+        (Some(rpm), None) => Ok((60e12 / rpm).round() as u64),
+        (None, Some(period)) => Ok((period * 1e9).round() as u64),
+        (None, None) => Err(drive.invalid("rpm", "is missing (or give rotation_period_ms)")),
+        (Some(rpm), Some(period)) => {
+            let why = format!("is {rpm} and rotation_period_ms is {period}: give one of the two");
+            Err(drive.invalid("rpm", why))
         }
-        (None, None) => Err(reader.error("rpm", "is missing (or give rotation_period_ms)")),
-        (Some(rpm), Some(period)) => Err(reader.inconsistent(
-            "rpm",
-            format!("is {rpm} and rotation_period_ms is {period}: give one of the two"),
-        )),
     }
 }
 
-/// What the table `seek` holds.
-struct Arm {
-    curve: SeekCurve,
-    head_switch_ns: u64,
-    write_settle_ns: i64,
-    same_cylinder_ns: u64,
-}
-
-fn read_seek(reader: &mut TableReader<'_>, cylinders: u32) -> Result<Arm, DeviceError> {
-    let mut table = reader.table("seek")?;
-    let head_switch_ns = table.time_ns("head_switch_ms", 0)?;
-    let write_settle_ns = table
-        .optional_number("write_settle_ms", -1e3, 1e3)?
-        .map_or(0, |ms| (ms * 1e6).round() as i64);
-    let same_cylinder_ns = table.time_ns("same_cylinder_ms", 0)?;
-    let curve = if table.has("points_ms") {
-        SeekCurve::Points(read_points(&mut table)?)
-    } else {
-        read_formula(&mut table)?
-    };
-    if let SeekCurve::Formula { .. } = &curve {
-        check_formula(&table, &curve, cylinders)?;
+impl OverheadParameters {
+    fn read(drive: &mut Table) -> Result<Self, ConfigError> {
+        let Some(mut table) = drive.table("overhead")? else { return Ok(Self::default()) };
+        let mut overhead = OverheadTable::read(&mut table)?;
+        if table.has("extra_write_disconnect") {
+            overhead.extra_write_disconnect =
+                Some(table.whole_table::<ExtraDisconnect>("extra_write_disconnect")?);
+        }
+        table.finish()?;
+        Ok(overhead)
     }
-    table.finish()?;
-    Ok(Arm { curve, head_switch_ns, write_settle_ns, same_cylinder_ns })
 }
 
-fn read_points(table: &mut TableReader<'_>) -> Result<Vec<(u32, u64)>, DeviceError> {
-    let mut points: Vec<(u32, u64)> = Vec::new();
-    let mut highest = 0.0_f64;
-    for (distance, ms) in table.pairs("points_ms")? {
-        if distance < 1.0 || distance.fract() != 0.0 || distance > f64::from(u32::MAX) {
-            return Err(table.error("points_ms", format!("holds the distance {distance}")));
-        }
-        if !(0.0..=1e6).contains(&ms) {
-            return Err(table.error("points_ms", format!("holds the time {ms} ms at {distance}")));
-        }
-        if points.last().is_some_and(|(before, _)| f64::from(*before) >= distance) {
-            return Err(
-                table.inconsistent("points_ms", format!("distance {distance} does not ascend"))
-            );
-        }
-        if ms < highest * (1.0 - SEEK_DIP_ALLOWED) {
-            return Err(table.inconsistent(
+impl BusParameters {
+    fn read(drive: &mut Table, sector_bytes: u32) -> Result<Self, ConfigError> {
+        let Some(mut table) = drive.table("bus")? else { return Ok(Self::default()) };
+        let rates = BusRates::read(&mut table)?;
+        let sector_ps = |key: &str, rate: Option<u64>, ms: Option<f64>| match (rate, ms) {
+            (Some(_), Some(_)) => {
+                let why = "and the time of a sector say the same: give one of the two";
+                Err(table.invalid(key, why))
+            }
+            (Some(rate), None) => Ok((f64::from(sector_bytes) * 1e12 / rate as f64).round() as u64),
+            (None, ms) => Ok(ms.map_or(0, |ms| (ms * 1e9).round() as u64)),
+        };
+        let read_sector_ps = sector_ps("read_rate", rates.read_rate, rates.read_sector_ms)?;
+        let write_sector_ps = sector_ps("write_rate", rates.write_rate, rates.write_sector_ms)?;
+        let bus = Self { read_sector_ps, write_sector_ps, ..BusTable::read(&mut table)? };
+        table.finish()?;
+        Ok(bus)
+    }
+}
+
+impl SeekCurve {
+    /// The curve that `seek` describes, whose `table` is named in messages.
+    fn read(seek: &SeekTable, table: &Table, cylinders: u32) -> Result<Self, ConfigError> {
+        match (&seek.points, seek.boundary, seek.root_ms, seek.line_ms) {
+            (Some(points), None, None, None) if seek.short_ns.is_none() => {
+                check_points(points, table)?;
+                Ok(Self::Points(points.clone()))
+            }
+            (Some(_), ..) => {
+                Err(table.invalid("points_ms", "and a formula are two curves: give one"))
+            }
+            (None, Some(boundary), Some(root_ms), Some(line_ms)) => {
+                let short_ns = seek.short_ns.clone().unwrap_or_default();
+                let curve = Self::Formula { short_ns, boundary, root_ms, line_ms };
+                check_formula(&curve, table, cylinders)?;
+                Ok(curve)
+            }
+            (None, ..) => Err(table.invalid(
                 "points_ms",
-                format!(
-                    "the seek curve falls from {highest} ms to {ms} ms at {distance} cylinders"
-                ),
+                "is missing (or give boundary_cylinders, root_ms and line_ms)",
+            )),
+        }
+    }
+}
+
+fn check_points(points: &[(u32, u64)], table: &Table) -> Result<(), ConfigError> {
+    let invalid = |why: String| Err(table.invalid("points_ms", why));
+    if points.is_empty() {
+        return invalid("is empty".to_owned());
+    }
+    let (mut before, mut highest_ms) = (0, 0.0_f64);
+    for (distance, ns) in points {
+        let ms = *ns as f64 / 1e6;
+        if *distance <= before {
+            return invalid(format!("distance {distance} does not ascend"));
+        }
+        if ms < highest_ms * (1.0 - SEEK_DIP_ALLOWED) {
+            return invalid(format!(
+                "the seek curve falls from {highest_ms} ms to {ms} ms at {distance} cylinders"
             ));
         }
-        highest = highest.max(ms);
-        points.push((distance as u32, (ms * 1e6).round() as u64));
+        (before, highest_ms) = (*distance, highest_ms.max(ms));
     }
-    if points.is_empty() {
-        return Err(table.error("points_ms", "is empty"));
-    }
-    Ok(points)
+    Ok(())
 }
 
-fn read_formula(table: &mut TableReader<'_>) -> Result<SeekCurve, DeviceError> {
-    let short_ns: Vec<u64> = table
-        .numbers("short_ms")?
-        .into_iter()
-        .map(|ms| (ms.max(0.0) * 1e6).round() as u64)
-        .collect();
-    let boundary = table.whole("boundary_cylinders", 0, u64::from(u32::MAX))? as u32;
-    let mut pair = |key: &'static str| -> Result<(f64, f64), DeviceError> {
-        match table.numbers(key)?.as_slice() {
-            [offset, slope] => Ok((*offset, *slope)),
-            other => Err(table.error(key, format!("needs two numbers, it has {}", other.len()))),
-        }
-    };
-    let root_ms = pair("root_ms")?;
-    let line_ms = pair("line_ms")?;
-    Ok(SeekCurve::Formula { short_ns, boundary, root_ms, line_ms })
-}
-
-fn check_formula(
-    table: &TableReader<'_>,
-    curve: &SeekCurve,
-    cylinders: u32,
-) -> Result<(), DeviceError> {
+fn check_formula(curve: &SeekCurve, table: &Table, cylinders: u32) -> Result<(), ConfigError> {
+    let invalid = |why: String| Err(table.invalid("root_ms", why));
     let mut before = 0.0_f64;
     for distance in 1..cylinders.max(2) {
         let ms = curve.ms(distance);
         if !(0.0..1e6).contains(&ms) {
-            return Err(
-                table.inconsistent("root_ms", format!("gives {ms} ms at {distance} cylinders"))
-            );
+            return invalid(format!("gives {ms} ms at {distance} cylinders"));
         }
         // Published formulas meet at the boundary only to their rounding (C2200A: 18.27 against 18.23 ms).
         if ms < before * (1.0 - SEEK_DIP_ALLOWED) || (distance > 64 && ms < before - 0.25) {
-            return Err(table.inconsistent(
-                "root_ms",
-                format!("the seek curve falls from {before} ms to {ms} ms at {distance} cylinders"),
+            return invalid(format!(
+                "the seek curve falls from {before} ms to {ms} ms at {distance} cylinders"
             ));
         }
         before = before.max(ms);
@@ -345,90 +455,4 @@ fn interpolate(points: &[(u32, u64)], distance: u32) -> f64 {
     let (x0, y0) = (f64::from(points[above - 1].0), points[above - 1].1 as f64);
     let (x1, y1) = (f64::from(points[above].0), points[above].1 as f64);
     y0 + (y1 - y0) * (f64::from(distance) - x0) / (x1 - x0)
-}
-
-fn read_overhead(reader: &mut TableReader<'_>) -> Result<OverheadParameters, DeviceError> {
-    let Some(mut table) = reader.optional_table("overhead")? else {
-        return Ok(OverheadParameters::default());
-    };
-    let extra = if table.has("extra_write_disconnect") {
-        let mut extra = table.table("extra_write_disconnect")?;
-        let read = ExtraDisconnect {
-            command_ns: extra.time_ns("command_ms", 0)?,
-            disconnect_ns: extra.time_ns("disconnect_ms", 0)?,
-            away_ns: extra.time_ns("away_ms", 0)?,
-            second_disconnect_ns: extra.time_ns("second_disconnect_ms", 0)?,
-            seek_delay_ns: extra.time_ns("seek_delay_ms", 0)?,
-        };
-        extra.finish()?;
-        Some(read)
-    } else {
-        None
-    };
-    let overhead = OverheadParameters {
-        per_request_ns: table.time_ns("per_request_ms", 0)?,
-        read_hit_ns: [
-            table.time_ns("read_hit_after_read_ms", 0)?,
-            table.time_ns("read_hit_after_write_ms", 0)?,
-        ],
-        read_miss_ns: [
-            table.time_ns("read_miss_after_read_ms", 0)?,
-            table.time_ns("read_miss_after_write_ms", 0)?,
-        ],
-        write_hit_ns: [
-            table.time_ns("write_hit_after_read_ms", 0)?,
-            table.time_ns("write_hit_after_write_ms", 0)?,
-        ],
-        write_miss_ns: [
-            table.time_ns("write_miss_after_read_ms", 0)?,
-            table.time_ns("write_miss_after_write_ms", 0)?,
-        ],
-        read_completion_ns: table.time_ns("read_completion_ms", 0)?,
-        write_completion_ns: table.time_ns("write_completion_ms", 0)?,
-        data_preparation_ns: table.time_ns("data_preparation_ms", 0)?,
-        first_reselect_ns: table.time_ns("first_reselect_ms", 0)?,
-        other_reselect_ns: table.time_ns("other_reselect_ms", 0)?,
-        read_disconnect_ns: [
-            table.time_ns("read_disconnect_after_read_ms", 0)?,
-            table.time_ns("read_disconnect_after_write_ms", 0)?,
-        ],
-        write_disconnect_ns: table.time_ns("write_disconnect_ms", 0)?,
-        extra_write_disconnect: extra,
-        minimum_seek_delay_ns: table.time_ns("minimum_seek_delay_ms", 0)?,
-    };
-    table.finish()?;
-    Ok(overhead)
-}
-
-fn read_bus(reader: &mut TableReader<'_>, sector_bytes: u64) -> Result<BusParameters, DeviceError> {
-    let Some(mut table) = reader.optional_table("bus")? else {
-        return Ok(BusParameters::default());
-    };
-    let mut sector_ps = |rate: &'static str, time: &'static str| -> Result<u64, DeviceError> {
-        let ms = table.optional_number(time, 0.0, 1e3)?;
-        let Some(text) = table.optional_text(rate)? else {
-            return Ok(ms.map_or(0, |ms| (ms * 1e9).round() as u64));
-        };
-        if ms.is_some() {
-            return Err(
-                table.inconsistent(rate, format!("and {time} say the same: give one of the two"))
-            );
-        }
-        match parse_bytes_per_second(text).map_err(|error| table.error(rate, error))? {
-            0 => Err(table.error(rate, "is zero: nothing would ever cross the bus")),
-            bytes => Ok((sector_bytes as f64 * 1e12 / bytes as f64).round() as u64),
-        }
-    };
-    let bus = BusParameters {
-        read_sector_ps: sector_ps("read_rate", "read_sector_ms")?,
-        write_sector_ps: sector_ps("write_rate", "write_sector_ms")?,
-        hold_read: table.flag("hold_read", false)?,
-        hold_write: table.flag("hold_write", false)?,
-        read_fence_bytes: table.optional_whole("read_fence_bytes", 1, 1 << 40)?,
-        read_on_crossing: table.flag("read_on_crossing", false)?,
-        turnaround_ns: table.time_ns("turnaround_ms", 0)?,
-        write_reserve_sectors: table.optional_whole("write_reserve_sectors", 1, 1 << 20)?,
-    };
-    table.finish()?;
-    Ok(bus)
 }

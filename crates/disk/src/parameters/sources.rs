@@ -2,20 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use agewell_config::ConfigError;
 use toml::{Table, Value};
 
-use super::TableReader;
-use crate::DeviceError;
-
-pub(super) fn read(reader: &mut TableReader<'_>) -> Result<BTreeMap<String, String>, DeviceError> {
-    let Some(table) = reader.entries("sources")? else { return Ok(BTreeMap::new()) };
-    table
-        .iter()
-        .map(|(key, value)| match value {
-            Value::String(text) if !text.trim().is_empty() => Ok((key.clone(), text.clone())),
-            other => Err(reader.error("sources", format!("{key}: must be a text, not {other}"))),
-        })
-        .collect()
+pub(super) fn read(
+    file: &mut agewell_config::Table,
+) -> Result<BTreeMap<String, String>, ConfigError> {
+    match file.value("sources") {
+        None => Ok(BTreeMap::new()),
+        Some(serde_json::Value::Object(sources)) => sources
+            .into_iter()
+            .map(|(key, value)| match value {
+                serde_json::Value::String(text) if !text.trim().is_empty() => Ok((key, text)),
+                other => {
+                    Err(file.invalid("sources", format!("{key}: must be a text, not {other}")))
+                }
+            })
+            .collect(),
+        Some(other) => Err(file.invalid("sources", format!("must be a table, found {other}"))),
+    }
 }
 
 /// The key paths of `device` that hold a number and have no source, neither of their own nor of a table around them.

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use agewell_core::SECTOR_BYTES;
 
-use super::{
-    BufferParameters, DeviceKind, DeviceParameters, FastWrite, FlashParameters, GeometryParameters,
-    KeepRequested, Management, MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve,
-    SimpleParameters, ZoneParameters, ZonedDrive, ZonedParameters,
-};
+use super::buffer::{BufferParameters, FastWrite, KeepRequested, ReadAhead};
+use super::flash::FlashParameters;
+use super::geometry::{GeometryParameters, ZoneParameters};
+use super::mechanical::{MechanicalParameters, OverheadParameters, SeekCurve};
+use super::names::name_of;
+use super::simple::SimpleParameters;
+use super::zoned::{Management, ZonedDrive, ZonedParameters};
+use super::{DeviceKind, DeviceParameters};
 
 /// Collects lines; writing to a string cannot fail.
 struct Lines(String);
@@ -282,7 +285,6 @@ fn write_overhead(out: &mut Lines, overhead: &OverheadParameters) {
 }
 
 fn write_buffer(out: &mut Lines, buffer: &BufferParameters) {
-    let name = |found: Option<&'static str>| found.expect("every choice is in its list");
     out.heading("[buffer]");
     out.number("segments", buffer.segments);
     if buffer.segments > 0 {
@@ -291,31 +293,17 @@ fn write_buffer(out: &mut Lines, buffer: &BufferParameters) {
     out.number("write_segments", buffer.write_segments);
     out.flag("dedicated_write_segment", buffer.dedicated_write_segment, false);
     out.flag("caching", buffer.caching, true);
-    out.text(
-        "read_ahead",
-        name(ReadAhead::ALL.iter().find(|entry| entry.0 == buffer.read_ahead).map(|entry| entry.1)),
-    );
+    out.text("read_ahead", name_of(&ReadAhead::ALL, buffer.read_ahead));
     out.number("read_ahead_minimum_sectors", buffer.read_ahead_minimum);
     out.number("read_ahead_maximum_sectors", buffer.read_ahead_maximum);
-    out.text(
-        "requested_data",
-        name(
-            KeepRequested::ALL
-                .iter()
-                .find(|entry| entry.0 == buffer.requested_data)
-                .map(|entry| entry.1),
-        ),
-    );
+    out.text("requested_data", name_of(&KeepRequested::ALL, buffer.requested_data));
     out.flag("read_ahead_on_idle_hit", buffer.read_ahead_on_idle_hit, false);
     out.flag("read_any_free", buffer.read_any_free, false);
     out.flag("stop_in_sector", buffer.stop_in_sector, false);
     out.number("read_water_mark", float(buffer.read_water_mark));
     out.number("write_water_mark", float(buffer.write_water_mark));
     out.flag("water_marks_by_request", buffer.water_marks_by_request, true);
-    out.text(
-        "fast_write",
-        name(FastWrite::ALL.iter().find(|entry| entry.0 == buffer.fast_write).map(|entry| entry.1)),
-    );
+    out.text("fast_write", name_of(&FastWrite::ALL, buffer.fast_write));
     out.flag("read_on_arrival", buffer.read_on_arrival, false);
     out.flag("write_on_arrival", buffer.write_on_arrival, false);
     out.flag("combine_sequential_writes", buffer.combine_sequential_writes, true);

@@ -2,10 +2,13 @@
 //!
 //! Recording zones (`[[zone]]`: cylinders with as many sectors a track) are another thing.
 
-use agewell_core::{SECTOR_BYTES, parse_bytes};
+use agewell_config::{ConfigError, Form, Keyed, Table, choice, keys, natural, sectors};
+use agewell_core::SECTOR_BYTES;
 
-use super::{MechanicalParameters, Medium, SimpleParameters, TableReader, read_simple};
-use crate::DeviceError;
+use super::capacity::CapacityTable;
+use super::mechanical::MechanicalParameters;
+use super::medium::Medium;
+use super::simple::SimpleParameters;
 
 /// Who sees to it that shingled tracks are written in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,53 +45,76 @@ pub struct ZonedParameters {
     pub management: Management,
 }
 
+/// The largest zone, and the largest cache; chosen by us.
+const ZONE_BYTES_MAX: u64 = 1 << 40;
+
+keys! {
+    /// What the file of a drive in zones says outside tables.
+    pub(super) struct ZonedTable {
+        /// the mechanism below the zones, with all keys and tables of such a drive
+        is_mechanical: bool = "drive" choice(&[("simple", false), ("mechanical", true)]).required();
+    }
+}
+
+keys! {
+    /// The table `[write_zones]` of a device file.
+    pub(super) struct WriteZonesTable {
+        /// of a zone, or of a band that the drive manages
+        zone_bytes: u64 = "size" sectors().to(ZONE_BYTES_MAX).required();
+        /// `"host"`: the drive refuses what is out of order; `"drive"`: it caches that
+        is_host_managed: bool = "management" choice(&[("host", true), ("drive", false)]).required();
+        /// with `"host"`: zones at the front that are written anywhere
+        conventional_zones: Option<u32> = "conventional_zones" natural().or_else("`0`");
+        /// with `"drive"`: its cache on the medium, before sector 0
+        cache_bytes: Option<u64> = "cache" sectors().to(ZONE_BYTES_MAX)
+            .or_else("required with `\"drive\"`");
+    }
+}
+
 impl ZonedParameters {
     /// Reads the mechanism and the table `[write_zones]`.
-    pub(super) fn read(reader: &mut TableReader<'_>) -> Result<Self, DeviceError> {
-        let drive = match reader.text("drive")? {
-            "simple" => {
-                let sectors = reader.whole("capacity_sectors", 1, 1 << 50)?;
-                ZonedDrive::Simple(read_simple(reader)?, sectors)
-            }
-            "mechanical" => ZonedDrive::Mechanical(Box::new(MechanicalParameters::read(reader)?)),
-            other => {
-                let message = format!("is '{other}'; it must be 'simple' or 'mechanical'");
-                return Err(reader.error("drive", message));
-            }
+    pub(super) fn read(file: &mut Table) -> Result<Self, ConfigError> {
+        let drive = if ZonedTable::read(file)?.is_mechanical {
+            ZonedDrive::Mechanical(Box::new(MechanicalParameters::read(file)?))
+        } else {
+            let capacity = CapacityTable::read(file)?.capacity_sectors;
+            ZonedDrive::Simple(file.whole_table::<SimpleParameters>("simple")?, capacity)
         };
-        let mut table = reader.table("write_zones")?;
-        let zone_sectors = sectors(&mut table, "size")?;
-        let management = match table.text("management")? {
-            "host" => {
-                let zones = table.small("conventional_zones", 0)?;
-                Management::Host { conventional_zones: zones }
+        let mut table = file.table("write_zones")?.ok_or_else(|| file.missing("write_zones"))?;
+        let keys = WriteZonesTable::read(&mut table)?;
+        let management = match (keys.is_host_managed, keys.conventional_zones, keys.cache_bytes) {
+            (true, conventional_zones, None) => {
+                Management::Host { conventional_zones: conventional_zones.unwrap_or(0) }
             }
-            "drive" => Management::Drive { cache_sectors: sectors(&mut table, "cache")? },
-            other => {
-                let message = format!("is '{other}'; it must be 'host' or 'drive'");
-                return Err(table.error("management", message));
+            (false, None, Some(bytes)) => Management::Drive { cache_sectors: bytes / SECTOR_BYTES },
+            (true, _, Some(_)) => {
+                return Err(table.invalid("cache", "is for management = \"drive\""));
             }
+            (false, Some(_), _) => {
+                return Err(table.invalid("conventional_zones", "is for management = \"host\""));
+            }
+            (false, None, None) => return Err(table.missing("cache")),
         };
-        let parameters = Self { drive, zone_sectors, management };
+        let parameters = Self { drive, zone_sectors: keys.zone_bytes / SECTOR_BYTES, management };
         parameters.check(&table)?;
         table.finish()?;
         Ok(parameters)
     }
 
-    fn check(&self, table: &TableReader<'_>) -> Result<(), DeviceError> {
+    fn check(&self, table: &Table) -> Result<(), ConfigError> {
         let sector_bytes = match &self.drive {
             ZonedDrive::Simple(..) => SECTOR_BYTES,
             ZonedDrive::Mechanical(mechanical) => u64::from(mechanical.sector_bytes),
         };
         if !(self.zone_sectors * SECTOR_BYTES).is_multiple_of(sector_bytes) {
-            return Err(table.inconsistent(
+            return Err(table.invalid(
                 "size",
                 format!("is not a number of the drive's {sector_bytes}-byte sectors"),
             ));
         }
         // A pointer a zone is kept.
         if self.drive_sectors() / self.zone_sectors > 1 << 26 {
-            return Err(table.inconsistent("size", "makes more than 2^26 zones"));
+            return Err(table.invalid("size", "makes more than 2^26 zones"));
         }
         let (whole, what) = match self.management {
             Management::Host { conventional_zones } => {
@@ -97,7 +123,7 @@ impl ZonedParameters {
             Management::Drive { cache_sectors } => (cache_sectors, "cache"),
         };
         if whole >= self.drive_sectors() {
-            return Err(table.inconsistent(
+            return Err(table.invalid(
                 what,
                 format!(
                     "takes {whole} sectors of 512 bytes, and the drive has only {}",
@@ -108,7 +134,7 @@ impl ZonedParameters {
         if let Management::Drive { cache_sectors } = self.management
             && !cache_sectors.is_multiple_of(self.zone_sectors)
         {
-            return Err(table.inconsistent("cache", "is not a number of bands"));
+            return Err(table.invalid("cache", "is not a number of bands"));
         }
         Ok(())
     }
@@ -139,16 +165,4 @@ impl ZonedParameters {
             ZonedDrive::Mechanical(mechanical) => Medium::Mechanical(mechanical),
         }
     }
-}
-
-/// A size of whole sectors that counts in 32 bits where it must.
-fn sectors(table: &mut TableReader<'_>, key: &'static str) -> Result<u64, DeviceError> {
-    let bytes = parse_bytes(table.text(key)?).map_err(|error| table.error(key, error))?;
-    if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
-        return Err(table.error(key, format!("is {bytes} bytes; it must be whole sectors of 512")));
-    }
-    if bytes > 1 << 40 {
-        return Err(table.error(key, format!("is {bytes} bytes, more than 1 TiB")));
-    }
-    Ok(bytes / SECTOR_BYTES)
 }

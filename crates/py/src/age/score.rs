@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use agewell_age::score::{ScoreOptions, reorganising, score};
 use agewell_age::source::{self, TakeOptions};
 use agewell_age::{AgeError, Snapshot};
-use agewell_core::{parse_bytes_per_second, parse_duration_ns};
+use agewell_config::{Form, count, flag, keys, rate, read_table, text, time};
+use agewell_core::SimDuration;
 use agewell_disk::parameters::SimpleParameters;
 use agewell_disk::{DeviceKind, DeviceParameters};
 use agewell_snapshot::columns;
@@ -82,6 +83,28 @@ fn is_parquet(path: &Path) -> bool {
         && start == PARQUET_MAGIC
 }
 
+keys! {
+    /// What a caller may ask for.
+    struct OptionTable {
+        /// a block behind a hole counts as badly placed wherever it lies
+        strict_holes: bool = "strict_holes" flag().or(ScoreOptions::default().strict_holes);
+        /// a tail is a block of its file
+        count_tails: bool = "count_tails" flag().or(ScoreOptions::default().count_tails);
+        /// what hot files were modified within
+        hot: Option<SimDuration> = "hot" time().optional();
+        /// cells of the map
+        map_cells: u32 = "map_cells" count().or(ScoreOptions::default().map_cells);
+        /// the file system is synced first
+        sync: bool = "sync" flag().or(false);
+        /// a name of the catalogue, or a device file
+        device: Option<String> = "device" text().optional();
+        /// of a disk of two numbers
+        access_time: Option<SimDuration> = "access_time" time().optional();
+        /// of a disk of two numbers
+        bandwidth: Option<u64> = "bandwidth" rate().optional();
+    }
+}
+
 /// What the caller asked for.
 struct Asked {
     options: ScoreOptions,
@@ -91,84 +114,47 @@ struct Asked {
 
 impl Asked {
     fn read(options: &str, catalogue: &Path) -> PyResult<Self> {
-        let Ok(Value::Object(entries)) = serde_json::from_str::<Value>(options) else {
+        let Ok(Value::Object(mut entries)) = serde_json::from_str::<Value>(options) else {
             return Err(error::input("the options are not a JSON object"));
         };
-        let mut asked = Self { options: ScoreOptions::default(), sync: false, device: None };
-        let (mut access_time, mut bandwidth) = (None, None);
-        for (key, value) in entries {
-            match (key.as_str(), value) {
-                (_, Value::Null) => {}
-                ("strict_holes", Value::Bool(strict)) => asked.options.strict_holes = strict,
-                ("count_tails", Value::Bool(count)) => asked.options.count_tails = count,
-                ("sync", Value::Bool(sync)) => asked.sync = sync,
-                ("hot", Value::String(text)) => {
-                    let period = parse_duration_ns(&text)
-                        .map_err(|why| error::input(format!("hot: {why}")))?;
-                    asked.options.hot_period_ns = Some(period);
-                }
-                ("map_cells", Value::Number(number)) => {
-                    let cells = number.as_u64().and_then(|cells| u32::try_from(cells).ok());
-                    asked.options.map_cells =
-                        cells.filter(|cells| *cells > 0).ok_or_else(|| {
-                            error::input(format!("map_cells is {number}, not a number of cells"))
-                        })?;
-                }
-                ("device", Value::String(name)) => {
-                    let found = DeviceParameters::find(&name, catalogue).map_err(error::input)?;
-                    asked.device = Some(found);
-                }
-                ("access_time", Value::String(text)) => access_time = Some(text),
-                ("bandwidth", Value::String(text)) => bandwidth = Some(text),
-                (key, value) => {
-                    let known = [
-                        "strict_holes",
-                        "count_tails",
-                        "sync",
-                        "hot",
-                        "map_cells",
-                        "device",
-                        "access_time",
-                        "bandwidth",
-                    ];
-                    return Err(error::input(if known.contains(&key) {
-                        format!("option '{key}' cannot be {value}")
-                    } else {
-                        agewell_core::unknown_key_message("options", key, &known)
-                    }));
-                }
+        entries.retain(|_, value| !value.is_null());
+        let given = |key| entries.get(key).and_then(Value::as_str).unwrap_or_default();
+        let title = format!("access time {}, {}", given("access_time"), given("bandwidth"));
+        let keys = read_table::<OptionTable>("options", Value::Object(entries));
+        let keys = keys.map_err(error::input)?;
+        let options = ScoreOptions {
+            strict_holes: keys.strict_holes,
+            count_tails: keys.count_tails,
+            hot_period_ns: keys.hot.map(|period| period.0),
+            map_cells: keys.map_cells,
+        };
+        let device = match (keys.device, keys.access_time, keys.bandwidth) {
+            (None, None, None) => None,
+            (Some(name), None, None) => {
+                Some(DeviceParameters::find(&name, catalogue).map_err(error::input)?)
             }
-        }
-        match (access_time, bandwidth, &asked.device) {
-            (None, None, _) => {}
-            (Some(access_time), Some(bandwidth), None) => {
-                asked.device = Some(simple(&access_time, &bandwidth)?);
+            (None, Some(access_time), Some(bandwidth_bytes_per_s)) => {
+                let access_time_ns = access_time.0;
+                let simple = SimpleParameters { access_time_ns, bandwidth_bytes_per_s };
+                Some(unbounded(title, simple))
             }
-            (_, _, Some(_)) => {
-                return Err(error::input(
-                    "say a device, or an access time with a bandwidth, not both",
-                ));
+            (Some(_), ..) => {
+                let why = "say a device, or an access time with a bandwidth, not both";
+                return Err(error::input(why));
             }
             _ => return Err(error::input("an access time and a bandwidth go together; one lacks")),
-        }
-        Ok(asked)
+        };
+        Ok(Self { options, sync: keys.sync, device })
     }
 }
 
 /// A disk of an access time and a bandwidth, with no end.
-fn simple(access_time: &str, bandwidth: &str) -> PyResult<DeviceParameters> {
-    let access_time_ns = parse_duration_ns(access_time)
-        .map_err(|why| error::input(format!("access time: {why}")))?;
-    let bandwidth_bytes_per_s = parse_bytes_per_second(bandwidth)
-        .map_err(|why| error::input(format!("bandwidth: {why}")))?;
-    if bandwidth_bytes_per_s == 0 {
-        return Err(error::input("the bandwidth is zero: nothing would ever be read"));
-    }
-    Ok(DeviceParameters {
+fn unbounded(title: String, simple: SimpleParameters) -> DeviceParameters {
+    DeviceParameters {
         name: "simple".to_owned(),
-        title: format!("access time {access_time}, {bandwidth}"),
+        title,
         capacity_sectors: UNBOUNDED_SECTORS,
-        kind: DeviceKind::Simple(SimpleParameters { access_time_ns, bandwidth_bytes_per_s }),
+        kind: DeviceKind::Simple(simple),
         sources: std::collections::BTreeMap::new(),
-    })
+    }
 }

@@ -3,6 +3,7 @@
 
 use agewell_config::{Form, Keyed, KindOfTable, TableOfKeys, keys, rate, sectors, text, time};
 use agewell_core::SimDuration;
+use agewell_disk::parameters::SimpleParameters;
 use serde_json::{Value, json};
 
 use super::{ConfigError, Table};
@@ -47,27 +48,23 @@ keys! {
 }
 
 impl SimpleTable {
-    /// Bytes of a disk of block requests.
+    /// As a disk of block requests: its size in bytes, and what a transfer takes.
     ///
     /// # Errors
-    /// If it is not said.
-    pub fn capacity(&self) -> Result<u64, ConfigError> {
-        self.capacity_bytes.ok_or_else(|| ConfigError("[device]: 'capacity' is missing".to_owned()))
-    }
-
-    /// What every transfer pays on a disk of block requests.
-    ///
-    /// # Errors
-    /// If the table says more than a disk without mechanics has.
-    pub fn only_access_time(&self) -> Result<SimDuration, ConfigError> {
-        match (self.access_time, self.write_bandwidth_bytes_per_s) {
-            (Some(access_time), None) => Ok(access_time),
-            _ => Err(ConfigError(
+    /// If the size is not said, or the table says more than a disk without mechanics has.
+    pub fn as_device(&self) -> Result<(u64, SimpleParameters), ConfigError> {
+        let bytes = self
+            .capacity_bytes
+            .ok_or_else(|| ConfigError("[device]: 'capacity' is missing".to_owned()))?;
+        let (Some(access_time), None) = (self.access_time, self.write_bandwidth_bytes_per_s) else {
+            return Err(ConfigError(
                 "[device]: seek_time, rotation_time and write_bandwidth are those of the disk of a \
                  layout; say access_time and bandwidth, or take a model"
                     .to_owned(),
-            )),
-        }
+            ));
+        };
+        let bandwidth_bytes_per_s = self.bandwidth_bytes_per_s;
+        Ok((bytes, SimpleParameters { access_time_ns: access_time.0, bandwidth_bytes_per_s }))
     }
 }
 
@@ -114,11 +111,10 @@ impl DeviceChoice {
     /// # Errors
     /// If a disk said in place has no size, or says more than a disk without mechanics has.
     pub fn check_takes_requests(&self) -> Result<(), ConfigError> {
-        if let Self::Simple(simple) = self {
-            simple.capacity()?;
-            simple.only_access_time()?;
+        match self {
+            Self::Simple(simple) => simple.as_device().map(drop),
+            Self::Model(_) | Self::Inline(_) => Ok(()),
         }
-        Ok(())
     }
 
     /// The choice as it could be written in an experiment.

@@ -6,8 +6,10 @@
 
 use serde_json::Value;
 
-use super::{ConfigError, Workload};
-use crate::block_host::WorkloadTable;
+use agewell_config::ConfigError;
+
+use super::request_experiment::Workload;
+use super::workload::WorkloadTable;
 
 /// A kind of experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 mod file_system;
 mod log;
+mod log_table;
 mod reorganise;
 mod write_ahead;
 mod write_anywhere;
@@ -14,7 +15,8 @@ use serde_json::{Map, Value, json};
 
 use super::{ConfigError, Table};
 pub use file_system::{EarlyLayout, EarlyTable, FastLayout, FastTable, MetadataTable};
-pub use log::{Collecting, LogLayout, LogTable, LogTrigger, PlacementChoice, TwoSizes, ZoneSize};
+pub use log::{Collecting, LogLayout, LogTrigger, TwoSizes};
+pub use log_table::{LogTable, PlacementChoice, ZoneSize};
 pub use reorganise::Reorganise;
 pub use write_ahead::WriteAheadLayout;
 pub use write_anywhere::WriteAnywhereLayout;
@@ -111,10 +113,10 @@ impl Layout {
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         match self {
-            Self::Log(log) => log.block_bytes,
+            Self::Log(log) => log.keys.block_bytes,
             Self::Sequential(sequential) => sequential.block_bytes,
             Self::WriteAnywhere(anywhere) => anywhere.block_bytes,
-            Self::Fast(fast) => fast.table.block_bytes,
+            Self::Fast(fast) => fast.block_bytes(),
             Self::Early(early) => early.block_bytes,
             Self::WriteAhead(ahead) => ahead.inner.block_bytes(),
         }
@@ -140,7 +142,7 @@ impl Layout {
         let mut table = Map::new();
         table.insert("kind".into(), json!(self.kind()));
         match self {
-            Self::Log(log) => LogTable::resolve(&log.table, &mut table),
+            Self::Log(log) => LogTable::resolve(&log.keys, &mut table),
             Self::Sequential(sequential) => SequentialLayout::resolve(sequential, &mut table),
             Self::WriteAnywhere(anywhere) => anywhere.resolve(&mut table),
             Self::Fast(fast) => fast.resolve(&mut table),

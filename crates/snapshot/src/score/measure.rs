@@ -4,8 +4,8 @@
 
 use crate::{ExtentFlags, FileKind, LayoutCounts, Snapshot, SnapshotFile};
 
-use super::layout::Special;
 use super::pieces::{Join, Piece, Pieces};
+use super::special::Special;
 
 /// How one file lies.
 #[derive(Debug, Clone, Copy, Default)]

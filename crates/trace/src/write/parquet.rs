@@ -13,7 +13,7 @@ use super::{BlockSink, Written};
 use crate::checksums::ParquetWriter;
 use crate::columns::{KEY_KIND, KEY_METADATA, KEY_SCHEMA_VERSION, block_schema, block_to_arrow};
 use crate::error::TraceError;
-use crate::format::parquet::one_line;
+use crate::guarded::one_line;
 use crate::metadata::{SCHEMA_VERSION, TraceMetadata};
 use crate::output::Output;
 use crate::record::BlockBatch;

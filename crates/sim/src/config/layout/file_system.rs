@@ -49,7 +49,7 @@ const OPTIMIZATION: &[(&str, Optimization)] =
 
 /// Where the defaults of the Fast File System come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preset {
+enum Preset {
     /// Smith & Seltzer 1996, table 1.
     Smith1996,
     /// Seltzer et al. 1995, table 1.
@@ -60,8 +60,8 @@ const PRESETS: &[(&str, Preset)] =
     &[("smith-1996", Preset::Smith1996), ("seltzer-1995", Preset::Seltzer1995)];
 
 keys! {
-    /// The Fast File System of 4.4BSD.
-    pub struct FastTable {
+    /// The choices of the Fast File System of 4.4BSD.
+    struct FastChoices {
         /// where the defaults below come from
         <"table 1 of 1996, of 1995">
         preset: Preset = "preset" choice(PRESETS).or(Preset::Smith1996);
@@ -80,33 +80,55 @@ keys! {
         <"4.4BSD">
         optimization: Optimization = "optimization"
             choice(OPTIMIZATION).or(Policies::PLAIN.optimization);
-        /// space that stays free, per cent
-        minfree_pct: Option<u32> = "minfree_pct" natural().or_else("`10`");
-        /// largest cluster, blocks
-        maxcontig: Option<u32> = "maxcontig" natural().or_else("`7`, `8`");
-        /// blocks of a file in one group
-        maxbpg: Option<u32> = "maxbpg" natural().or_else("`128`");
-        /// rotational gap
-        rotdelay_ms: Option<u32> = "rotdelay_ms" natural().or_else("`0`, `4`");
-        /// bytes of space for each inode
-        bytes_per_inode: Option<u32> = "bytes_per_inode" natural().or_else("`2048`");
-        /// blocks of the largest transfer
-        transfer_blocks: Option<u32> = "transfer_blocks" natural().or_else("`8`, `7`");
-        /// sectors of a track, as the file system believes
-        sectors_per_track: Option<u32> = "sectors_per_track" natural().or_else("`118`, `57`");
-        /// tracks of a cylinder, as it believes
-        heads: Option<u32> = "heads" natural().or_else("`22`, `14`");
-        /// cylinders; of a layout, as many as `utilization` asks
-        cylinders: Option<u32> = "cylinders" natural().or_else("`424`, `2568`");
-        /// cylinders of a group
-        cylinders_per_group: Option<u32> = "cylinders_per_group" natural().or_else("`16`");
-        /// turns a minute, for the gap
-        rpm: Option<u32> = "rpm" natural().or_else("`5411`, `3600`");
-        /// rotational positions that the tables of free blocks tell apart
-        rotational_positions: Option<u32> = "rotational_positions" natural().or_else("`8`");
-        /// bytes of a directory entry
-        entry_bytes: Option<u32> = "entry_bytes" natural().or_else("`24`");
     }
+}
+
+keys! {
+    /// The numbers of a preset.
+    struct PresetNumbers over Preset::Smith1996.parameters() => Parameters {
+        /// space that stays free, per cent
+        minfree_pct = "minfree_pct" natural();
+        /// largest cluster, blocks
+        maxcontig = "maxcontig" natural();
+        /// blocks of a file in one group
+        maxbpg = "maxbpg" natural();
+        /// rotational gap
+        rotdelay_ms = "rotdelay_ms" natural();
+        /// bytes of space for each inode
+        bytes_per_inode = "bytes_per_inode" natural();
+        /// blocks of the largest transfer
+        transfer_blocks_max = "transfer_blocks" natural();
+        /// sectors of a track, as the file system believes
+        sectors_per_track = "sectors_per_track" natural();
+        /// tracks of a cylinder, as it believes
+        heads = "heads" natural();
+        /// cylinders; of a layout, as many as `utilization` asks
+        cylinders = "cylinders" natural();
+        /// cylinders of a group
+        cylinders_per_group = "cylinders_per_group" natural();
+        /// turns a minute, for the gap
+        rpm = "rpm" natural();
+        /// rotational positions that the tables of free blocks tell apart
+        rotational_positions = "rotational_positions" natural();
+        /// bytes of a directory entry
+        entry_bytes = "entry_bytes" natural();
+    }
+}
+
+impl Preset {
+    fn parameters(self) -> Parameters {
+        match self {
+            Self::Smith1996 => Parameters::smith_1996(Policies::PLAIN),
+            Self::Seltzer1995 => Parameters::seltzer_1995(Policies::PLAIN),
+        }
+    }
+}
+
+/// The Fast File System of 4.4BSD.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FastTable {
+    choices: FastChoices,
+    numbers: Parameters,
 }
 
 impl FastTable {
@@ -114,71 +136,54 @@ impl FastTable {
     ///
     /// # Errors
     /// If a value does not do.
-    pub fn read_filled(table: &mut Table) -> Result<Self, ConfigError> {
-        let mut read = Self::read(table)?;
-        let preset = match read.preset {
-            Preset::Smith1996 => Parameters::smith_1996(Policies::PLAIN),
-            Preset::Seltzer1995 => Parameters::seltzer_1995(Policies::PLAIN),
-        };
-        read.fragment_bytes.get_or_insert(read.block_bytes / 8);
-        for (key, default) in [
-            (&mut read.minfree_pct, preset.minfree_pct),
-            (&mut read.maxcontig, preset.maxcontig),
-            (&mut read.maxbpg, preset.maxbpg),
-            (&mut read.rotdelay_ms, preset.rotdelay_ms),
-            (&mut read.bytes_per_inode, preset.bytes_per_inode),
-            (&mut read.transfer_blocks, preset.transfer_blocks_max),
-            (&mut read.sectors_per_track, preset.sectors_per_track),
-            (&mut read.heads, preset.heads),
-            (&mut read.cylinders, preset.cylinders),
-            (&mut read.cylinders_per_group, preset.cylinders_per_group),
-            (&mut read.rpm, preset.rpm),
-            (&mut read.rotational_positions, preset.rotational_positions),
-            (&mut read.entry_bytes, preset.entry_bytes),
-        ] {
-            key.get_or_insert(default);
-        }
-        Ok(read)
+    pub fn read(table: &mut Table) -> Result<Self, ConfigError> {
+        let mut choices = FastChoices::read(table)?;
+        choices.fragment_bytes.get_or_insert(choices.block_bytes / 8);
+        let numbers = PresetNumbers::read_over(table, choices.preset.parameters())?;
+        Ok(Self { choices, numbers })
     }
 
-    /// What the table, filled, says; blocks are gathered into clusters if `realloc`.
-    ///
-    /// # Panics
-    /// If the table is not filled: see [`FastTable::read_filled`].
+    /// What the table says; blocks are gathered into clusters if `realloc`.
     #[must_use]
     pub fn parameters(&self, realloc: bool) -> Parameters {
-        let filled = |key: Option<u32>| key.expect("every key has been filled in");
+        let FastChoices { block_bytes, fragment_bytes, .. } = self.choices;
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         Parameters {
-            block_bytes: narrow(self.block_bytes),
-            fragment_bytes: narrow(self.fragment_bytes.expect("it has been filled in")),
-            sectors_per_track: filled(self.sectors_per_track),
-            heads: filled(self.heads),
-            cylinders: filled(self.cylinders),
-            cylinders_per_group: filled(self.cylinders_per_group),
-            minfree_pct: filled(self.minfree_pct),
-            maxcontig: filled(self.maxcontig),
-            maxbpg: filled(self.maxbpg),
-            rotdelay_ms: filled(self.rotdelay_ms),
-            rpm: filled(self.rpm),
-            rotational_positions: filled(self.rotational_positions),
-            bytes_per_inode: filled(self.bytes_per_inode),
-            transfer_blocks_max: filled(self.transfer_blocks),
-            entry_bytes: filled(self.entry_bytes),
-            ..Parameters::smith_1996(Policies {
+            block_bytes: narrow(block_bytes),
+            fragment_bytes: narrow(fragment_bytes.unwrap_or(block_bytes / 8)),
+            policies: Policies {
                 realloc,
-                indirect: self.indirect,
-                fragments: self.fragments,
-                optimization: self.optimization,
-            })
+                indirect: self.choices.indirect,
+                fragments: self.choices.fragments,
+                optimization: self.choices.optimization,
+            },
+            ..self.numbers
         }
+    }
+
+    /// Adds every key to `table`, as it would be given.
+    pub fn resolve(&self, table: &mut Map<String, Value>) {
+        FastChoices::resolve(&self.choices, table);
+        PresetNumbers::resolve(&self.numbers, table);
+    }
+
+    /// The keys, with the default of either preset.
+    #[must_use]
+    pub fn keys() -> Vec<Key> {
+        let other = PresetNumbers::resolved(&Preset::Seltzer1995.parameters());
+        let numbers = PresetNumbers::keys().into_iter().map(|key| {
+            let second = format!("`{}`", other[key.name]);
+            let both = format!("{}, {second}", key.default);
+            if key.default == second { key } else { key.with_default(&both) }
+        });
+        FastChoices::keys().into_iter().chain(numbers).collect()
     }
 }
 
 /// The Fast File System, driven block by block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FastLayout {
-    /// Its keys, filled.
+    /// Its keys.
     pub table: FastTable,
     /// Whether blocks are gathered into clusters before they are written.
     pub realloc: bool,
@@ -189,14 +194,20 @@ pub struct FastLayout {
 impl FastLayout {
     pub(super) fn read(table: &mut Table, realloc: bool) -> Result<Self, ConfigError> {
         let metadata = MetadataTable::read(table)?;
-        let layout = Self { table: FastTable::read_filled(table)?, realloc, metadata };
-        if layout.table.block_bytes == 0 || !layout.table.block_bytes.is_multiple_of(512) {
+        let layout = Self { table: FastTable::read(table)?, realloc, metadata };
+        if layout.block_bytes() == 0 || !layout.block_bytes().is_multiple_of(512) {
             return Err(table.invalid("block_size", "must be a whole number of 512-byte sectors"));
         }
         // Any size will do to see whether they go together.
         let refused = |why: ParameterError| ConfigError(format!("[layout]: {why}"));
         layout.parameters(1000).map_err(refused)?;
         Ok(layout)
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.table.choices.block_bytes
     }
 
     /// Bytes of a fragment.
@@ -213,7 +224,7 @@ impl FastLayout {
         let parameters = self.table.parameters(self.realloc);
         // Ranges are checked before anything is computed from them.
         parameters.check()?;
-        let block_bytes = self.table.block_bytes;
+        let block_bytes = self.block_bytes();
         parameters.with_data_bytes(data_bytes(capacity_blocks, block_bytes, block_bytes))
     }
 
@@ -222,7 +233,7 @@ impl FastLayout {
     }
 
     pub(super) fn resolve(&self, table: &mut Map<String, Value>) {
-        FastTable::resolve(&self.table, table);
+        self.table.resolve(table);
         MetadataTable::resolve(&self.metadata, table);
     }
 

@@ -1,9 +1,9 @@
 //! The keys of `[layout]` that make a log reorganise what is read.
 
+use agewell_config::{ConfigError, Table};
 use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 
-use super::log::LogTable;
-use super::{ConfigError, Table};
+use super::log_table::LogTable;
 
 /// What is put together, why and when.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -21,8 +21,8 @@ mod superblock;
 
 use directory::DirectoryReader;
 use group::CylinderGroup;
-use inode::{INODE_BYTES, Inode, Mapper};
-use superblock::Superblock;
+use inode::{Inode, Mapper};
+use superblock::{INODE_BYTES, Superblock};
 
 use super::super::Progress;
 use super::fault::Fault;

@@ -11,9 +11,6 @@ use super::super::tree::{ExtentList, Found};
 use super::superblock::Superblock;
 use crate::{Extent, ExtentFlags, FileKind, NO_TIME};
 
-/// An inode, bytes.
-pub(super) const INODE_BYTES: usize = 128;
-
 const ADDRESSES_AT: usize = 40;
 const DIRECT_BLOCKS: usize = 12;
 const INDIRECT_LEVELS: usize = 3;

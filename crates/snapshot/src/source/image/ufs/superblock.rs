@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use super::super::fault::Fault;
 use super::super::fields::{ByteOrder, Fields};
 use super::super::reader::Image;
-use super::inode::INODE_BYTES;
 
 /// Where it stands, bytes (`fs.h`: `SBOFF`).
 pub(super) const SUPERBLOCK_AT: u64 = 8192;
 /// Where its magic number stands within it: its last field.
 pub(super) const MAGIC_WITHIN: u64 = 1372;
 const SUPERBLOCK_BYTES: usize = 1376;
+
+/// An inode in the tables that it places, bytes (4.4BSD, `dinode.h`).
+pub(super) const INODE_BYTES: usize = 128;
 
 /// The smallest block that holds a cylinder group (`fs.h`: `MINBSIZE`).
 const BLOCK_BYTES_MIN: i64 = 4096;
