@@ -88,7 +88,7 @@ pub struct NfsLike {
     pub batch_files: f64,
     /// Half of the files are smaller before they are scaled, bytes.
     pub median_bytes: f64,
-    /// Two thirds of them lie within so many doublings of the median.
+    /// Two thirds of them lie within this number of doublings of the median.
     pub size_doublings: f64,
     /// No file is longer, bytes.
     pub bytes_max: u64,
@@ -96,7 +96,7 @@ pub struct NfsLike {
     pub life_s: f64,
     /// Doublings of the life for each doubling of the length.
     pub life_per_size: f64,
-    /// Two thirds of the files of one length live within so many doublings of its median life.
+    /// Two thirds of the files of one length live within this number of doublings of its median life.
     pub life_doublings: f64,
 }
 

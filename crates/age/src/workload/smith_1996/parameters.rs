@@ -20,7 +20,7 @@ pub struct Kind {
     pub share_pct: u32,
     /// Half of its files are smaller before they are scaled, bytes.
     pub median_bytes: f64,
-    /// Two thirds of them lie within so many doublings of the median.
+    /// Two thirds of them lie within this number of doublings of the median.
     pub size_doublings: f64,
     /// Files that appear together, in the mean.
     pub batch_files: f64,
@@ -59,7 +59,7 @@ pub struct Smith1996Parameters {
     /// Whether the files of the first snapshot are made among the first day's activity (its
     /// short-lived files between them), or all before it. Chosen by us.
     pub begin_within_first_day: bool,
-    /// Directories that the files lie in before they are gathered by group; ten files each in the
+    /// Directories that the files lie in before they are put together by group; ten files each in the
     /// end. Chosen by us.
     pub directories: u32,
     /// Directories that change on a usual day: two for each of the four users. Chosen by us.
