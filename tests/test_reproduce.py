@@ -209,11 +209,11 @@ def test_a_reproduction_that_was_killed_goes_on(agewell: Agewell, tmp_path: Path
     process.wait()
     before = results_below(tmp_path / "out")
     assert not (tmp_path / "out" / "seltzer-1995" / "rows.json").exists()
-    told = agewell(*arguments, "--json").stdout
+    printed = agewell(*arguments, "--json").stdout
     after = results_below(tmp_path / "out")
     assert 3 <= len(before) < len(after)
     assert {path: after[path] for path in before} == before
-    assert agewell(*arguments, "--json").stdout == told
+    assert agewell(*arguments, "--json").stdout == printed
     assert results_below(tmp_path / "out") == after
 
 
