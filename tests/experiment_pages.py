@@ -94,12 +94,12 @@ def merged(before: Stored | None, found: Stored) -> Stored:
 
     Such a row says which build it is of. Plots are of all rows or of none.
     """
-    if before is None:
-        return found
-    earlier = {row["what"]: row for row in before["rows"]}
     lacking = [row for row in found["rows"] if row["verdict"] == Verdict.NOT_RUN]
     if not lacking:
         return found
+    if before is None:
+        return {**found, "plots": []}
+    earlier = {row["what"]: row for row in before["rows"]}
     if len(lacking) == len(found["rows"]):
         return before
     rows = [

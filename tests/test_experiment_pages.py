@@ -130,7 +130,8 @@ def test_a_row_that_could_not_be_run_stays_as_it_was() -> None:
     assert experiment_pages.merged(before, nothing) == before
     whole = figure("new", row("a", "holds", ours=1.0))
     assert experiment_pages.merged(before, whole) == whole
-    assert experiment_pages.merged(None, partly) == partly
+    partly["plots"] = [{"name": "of a part", "title": "", "caption": ""}]
+    assert experiment_pages.merged(None, partly) == {**partly, "plots": []}
 
 
 def test_a_row_that_was_kept_twice_names_the_build_that_made_it() -> None:
@@ -138,6 +139,37 @@ def test_a_row_that_was_kept_twice_names_the_build_that_made_it() -> None:
     again = figure("third", row("a", "not run"), row("b", "holds"))
     found = experiment_pages.merged(kept, again)["rows"]
     assert found == [row("a", "holds", build="first"), row("b", "holds")]
+
+
+def test_a_folder_of_runs_is_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment_pages, "PAGES", tmp_path / "pages")
+    monkeypatch.setattr(experiment_pages, "DATA", tmp_path / "pages" / "data")
+    paper = next(iter(studies()))
+    plots = tmp_path / "runs" / paper / "plots"
+    plots.mkdir(parents=True)
+
+    def run(build: str, verdict: str, picture: str) -> None:
+        (plots / "plot.svg").write_text(f"<svg>{picture}</svg>")
+        plot = {"name": "plot", "title": "", "caption": ""}
+        one = {"paper_name": paper, "figure": "f"}
+        document = {
+            "agewell_version": "1.0",
+            "agewell_build": build,
+            "figures": [{**one, "notes": [], "plots": [plot]}],
+            "rows": [{**one, "what": "w", "paper": None, "ours": 1, "verdict": verdict}],
+        }
+        (plots.parent / "rows.json").write_text(json.dumps(document))
+        experiment_pages.store(tmp_path / "runs")
+
+    run("first", "holds", "seen")
+    run("second", "not run", "empty")
+    kept = experiment_pages.stored(paper)["f"]
+    assert (kept["build"], kept["rows"]) == ("first", [row("w", "holds", ours=1)])
+    assert (tmp_path / "pages" / paper / "plot.svg").read_text() == "<svg>seen</svg>\n"
+    run("third", "differs", "again")
+    assert experiment_pages.stored(paper)["f"]["rows"] == [row("w", "differs", ours=1)]
+    assert (tmp_path / "pages" / paper / "plot.svg").read_text() == "<svg>again</svg>\n"
+    assert list(experiment_pages.DATA.iterdir()) == [tmp_path / "pages" / "data" / f"{paper}.json"]
 
 
 def test_a_plot_loses_only_what_nobody_sees() -> None:
