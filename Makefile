@@ -29,7 +29,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
 .PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce fuzz explore docs \
-	snapshots command-reference configuration-reference clean
+	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
 	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
@@ -124,6 +124,11 @@ command-reference: $(STAMPS)/extension $(STAMPS)/develop
 # Write the tables of keys of the pages of configurations and devices again from the declarations.
 configuration-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python configuration_reference.py
+
+# Write the pages of published figures again; RUNS is what `make reproduce` has left, or empty for the rows that are kept.
+RUNS ?=
+experiment-pages: $(STAMPS)/extension $(STAMPS)/develop
+	@cd tests && ../$(BIN)/python experiment_pages.py $(if $(RUNS),"$(abspath $(RUNS))")
 
 clean:
 	rm -rf $(VENV) target demo-report runs

@@ -36,7 +36,7 @@ def digest(document: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> str:
     for name in sorted(tables):
         hasher.update(name.encode())
         for column in sorted(tables[name].column_names):
-            # Numbers as text read back exactly; the two signs of zero are told apart, NaNs are not.
+            # Numbers as text read back exactly; the two signs of zero differ, NaNs do not.
             values = repr(tables[name][column].to_pylist())
             hasher.update(f"{column} {values}\n".encode())
     return hasher.hexdigest()[:DIGEST_CHARACTERS]

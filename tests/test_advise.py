@@ -133,7 +133,7 @@ def test_a_log_far_from_the_best_is_not_refined(
 
 
 def test_what_cannot_win_is_not_run_and_said(small_load: Path, tmp_path: Path) -> None:
-    """Omissions are told with their reason, and what was left out would not have won."""
+    """Omissions are named with their reason, and what was left out would not have won."""
     asked = choices.workload(str(small_load))
     device = choices.device("samsung-970-pro")
     advice = advise(asked, device, tmp_path / "out")
@@ -201,10 +201,10 @@ def test_who_asks_in_python_gets_what_the_command_writes(
 ) -> None:
     agewell(*ARGUMENTS, *ON_TWO_NUMBERS)
     advice = api.advise(str(small_load), "simple:15ms:5MB/s", tmp_path / "python")
-    told = (tmp_path / "python" / "advice.json").read_text()
-    assert json.loads(told) == json.loads((tmp_path / "out" / "advice.json").read_text())
-    assert json.loads(told) == json.loads(json.dumps(advice.document()))
-    assert "shuffling" in json.loads(told)
+    found = (tmp_path / "python" / "advice.json").read_text()
+    assert json.loads(found) == json.loads((tmp_path / "out" / "advice.json").read_text())
+    assert json.loads(found) == json.loads(json.dumps(advice.document()))
+    assert "shuffling" in json.loads(found)
 
 
 # --- slices of time -------------------------------------------------------------------------------
@@ -227,11 +227,11 @@ def test_slices_are_of_equal_work(tmp_path: Path) -> None:
     # Theirs: 10 ns a byte throughout. Ours: 5 in the first half, 20 in the second, cut elsewhere.
     theirs = course(tmp_path / "theirs", [(250, 2500), (1000, 10_000)])
     ours = course(tmp_path / "ours", [(500, 2500), (600, 4500), (1000, 12_500)])
-    told = spread(ours, theirs, slices=4)
-    assert told is not None
-    assert told.saved_pct == pytest.approx([50.0, 50.0, -100.0, -100.0])
-    assert (told.least, told.median, told.most) == pytest.approx((-100.0, -25.0, 50.0))
-    assert told.losing == [3, 4]
+    found = spread(ours, theirs, slices=4)
+    assert found is not None
+    assert found.saved_pct == pytest.approx([50.0, 50.0, -100.0, -100.0])
+    assert (found.least, found.median, found.most) == pytest.approx((-100.0, -25.0, 50.0))
+    assert found.losing == [3, 4]
 
 
 def test_slices_of_different_requests_are_refused(tmp_path: Path) -> None:
@@ -245,9 +245,9 @@ def test_slices_of_different_requests_are_refused(tmp_path: Path) -> None:
 def test_a_slice_without_disk_time_says_nothing(tmp_path: Path) -> None:
     ours = course(tmp_path / "ours", [(500, 0), (1000, 100)])
     theirs = course(tmp_path / "theirs", [(500, 0), (1000, 200)])
-    told = spread(ours, theirs, slices=2)
-    assert told is not None
-    assert told.saved_pct == pytest.approx([50.0])
+    found = spread(ours, theirs, slices=2)
+    assert found is not None
+    assert found.saved_pct == pytest.approx([50.0])
 
 
 # --- the words ------------------------------------------------------------------------------------
@@ -315,17 +315,17 @@ def test_what_is_printed(
 
 def test_moves_that_cost_more_than_they_gain_are_said_so() -> None:
     def moved(label: str, seconds: float, reads_s: float, moves_s: float) -> Tried:
-        told = tried(label, seconds)
+        answer = tried(label, seconds)
         accounts = {"read_seconds": reads_s, "regroup_write_seconds": moves_s}
-        metrics = {**(told.metrics or {}), **accounts}
-        return dataclasses.replace(told, document={"metrics": metrics, "config": label})
+        metrics = {**(answer.metrics or {}), **accounts}
+        return dataclasses.replace(answer, document={"metrics": metrics, "config": label})
 
     plain = moved("none", 100.0, 60.0, 0.0)
 
     def sentence(blocks: Tried) -> str:
         step = Step("reorganisation", [plain, blocks], plain)
         advice = dataclasses.replace(advice_of(), steps=[step])
-        return next(told for told in advice.sentences() if told.startswith("Reorganisation"))
+        return next(one for one in advice.sentences() if one.startswith("Reorganisation"))
 
     gains = sentence(moved("blocks", 90.0, 45.0, 5.0))
     assert "pays on the log: at its best (blocks) moves take 5.00 s" in gains
@@ -355,7 +355,7 @@ def shuffled(free: float | None, paid: float | None, moves: int = 5) -> Shuffled
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("shuffled", "words"),
     [
         (shuffled(9.0, 4.0), "Shuffle by cylinder, every 60 s: it saves 4.0 % more, moves counted"),
         (shuffled(9.0, -4.0), "would save 9.0 % (experiments/free.toml), with the moves counted"),
@@ -364,8 +364,8 @@ def shuffled(free: float | None, paid: float | None, moves: int = 5) -> Shuffled
         (shuffled(None, None), "No advice on shuffling: no cylinders."),
     ],
 )
-def test_shuffling_in_words(told: Shuffled, words: str) -> None:
-    assert words in ShufflingAdvice([told]).sentence()
+def test_shuffling_in_words(shuffled: Shuffled, words: str) -> None:
+    assert words in ShufflingAdvice([shuffled]).sentence()
 
 
 def test_an_experiment_is_written_as_it_is_read(tmp_path: Path) -> None:

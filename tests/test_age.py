@@ -487,15 +487,15 @@ def test_an_option_that_a_simulated_target_ignores_is_refused(
         ({"resume": True}, "nothing to resume"),
     ],
 )
-def test_options_that_make_no_sense_are_told(
+def test_options_that_make_no_sense_are_refused(
     tmp_path: Path, options: dict[str, Any], words: str
 ) -> None:
     """In one line that says what to do."""
     workload = history(tmp_path, 10)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as refused:
         aging.age("ffs", workload, **options)
-    assert words in str(told.value)
-    assert "\n" not in str(told.value)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_damaged_workload_is_refused(tmp_path: Path) -> None:

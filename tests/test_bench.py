@@ -77,7 +77,7 @@ def test_the_table_is_for_people(place: Path) -> None:
 
 
 def test_hot_files_of_a_log(place: Path, tmp_path: Path) -> None:
-    """Those changed in the last days of the workload, no others; written only when told."""
+    """Those changed in the last days of the workload, no others; written only when asked."""
     listing = tmp_path / "list.csv"
     lines = ["commit,unix_time,op,file_id,dir_id,depth,old_size,new_size"]
     lines += [f"{day},{86_400 * day},A,{day},{day % 3},1,0,5000" for day in range(50)]
@@ -128,7 +128,7 @@ def test_the_caches_of_the_system_are_emptied_only_when_asked(place: Path, *, as
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may empty the caches of the system")
-def test_who_may_not_empty_the_caches_of_the_system_is_told_before_the_work(place: Path) -> None:
+def test_who_may_not_empty_the_caches_of_the_system_is_refused_before_the_work(place: Path) -> None:
     done = run(place, "--bytes", "64 KiB", "--drop-system-caches", check=False)
     assert done.returncode == 1
     assert "run it as root, or leave out --drop-system-caches" in done.stderr
@@ -160,7 +160,7 @@ def test_a_device_is_read(tmp_path: Path, place: Path) -> None:
         (["--hot-log", "/nonexistent"], "/nonexistent"),
     ],
 )
-def test_bad_options_are_told(place: Path, arguments: list[str], words: str) -> None:
+def test_bad_options_are_refused(place: Path, arguments: list[str], words: str) -> None:
     """In one line, with exit 2, and nothing is made."""
     refused = run(place, *arguments, check=False)
     assert refused.returncode == 2, refused.stderr

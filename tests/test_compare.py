@@ -113,7 +113,7 @@ def test_only_missing_runs_are_made_again_and_one_process_says_what_two_say(
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 
-def test_a_trace_of_blocks_and_one_of_file_operations_are_told_apart() -> None:
+def test_a_trace_of_blocks_and_one_of_file_operations_are_distinguished() -> None:
     traces = REPOSITORY / "examples" / "traces"
     block = choices.workload(str(traces / "build.parquet"))
     assert block.tables["workload"]["kind"] == "trace"
@@ -193,11 +193,11 @@ def test_the_verdict_follows_the_numbers() -> None:
 
 
 def test_what_a_layout_cannot_do_counts_against_it_but_in_no_ratio() -> None:
-    told = comparison((None, 10.0), (10.0, 30.0))
-    supple, still = told.robustness()
+    compared = comparison((None, 10.0), (10.0, 30.0))
+    supple, still = compared.robustness()
     assert (supple.layout, supple.done) == ("supple", 2)
     assert (still.worst_ratio, still.done, still.best_in) == (1.0, 1, 1)
-    over_all, common = told.verdict()
+    over_all, common = compared.verdict()
     assert "holds over all cells" in over_all
     assert "(load-1 on disk, 50 % full) and cannot do 1 of 2 cells" in over_all
     assert "does not hold in the cells that all could do" in common
@@ -205,8 +205,8 @@ def test_what_a_layout_cannot_do_counts_against_it_but_in_no_ratio() -> None:
 
 
 def test_who_can_do_more_cells_stands_first_and_nobodys_cells_do_not_count() -> None:
-    told = comparison((None, 10.0), (None, 20.0), (10.0, None), (None, None))
-    supple, still = told.robustness()
+    compared = comparison((None, 10.0), (None, 20.0), (10.0, None), (None, None))
+    supple, still = compared.robustness()
     assert (supple.layout, supple.done, supple.cells) == ("supple", 2, 3)
     assert (still.layout, still.done) == ("still", 1)
 

@@ -180,20 +180,20 @@ def test_a_damaged_specification_is_refused_with_file_and_line(
 
 
 @pytest.mark.parametrize(
-    ("zone", "seek", "told"),
+    ("zone", "seek", "message"),
     [
         (GOOD_ZONE.replace("= 100", "= 101"), "1, 2.0\n", "The disk has 102 here"),
         (GOOD_ZONE, "1, 2.0\n10, 9.0\n20, 3.0\n50, 4.0\n", "at 10 cylinders, 9 ms by"),
         (GOOD_ZONE, "5, 2.0\n1, 1.0\n", "do not ascend"),
     ],
 )
-def test_what_tools_write_is_repaired_and_the_repair_told(
-    zone: str, seek: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_tools_write_is_repaired_and_the_repair_reported(
+    zone: str, seek: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = specification(tmp_path, model=zone, seek=seek)
     code, out, _ = run(capsys, "devices", "import", str(path))
     assert code == 0
-    assert told in out
+    assert message in out
     device = tmp_path / "device.toml"
     device.write_text(out)
     assert json.loads(_agewell.device_load(str(device), ""))["capacity_sectors"] == 2020

@@ -1,4 +1,4 @@
-"""What the guides tell a reader to type works as they say."""
+"""What the guides ask a reader to type works as they say."""
 
 from __future__ import annotations
 

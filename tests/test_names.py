@@ -54,8 +54,8 @@ def test_aging_and_snapshots_of_such_a_folder(
     assert (folder / "series.csv").is_file()
     agewell("age", "ffs", "-w", workload, "--snapshot", folder / "taken.parquet")
     done = agewell("score", folder / "taken.parquet", "--json", "--quiet")
-    (told,) = json.loads(done.stdout)["targets"]
-    assert told["path"] == str(folder / "taken.parquet")
+    (scored,) = json.loads(done.stdout)["targets"]
+    assert scored["path"] == str(folder / "taken.parquet")
 
 
 def test_a_listing_prints_the_name_as_it_is(folder: Path) -> None:

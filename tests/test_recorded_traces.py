@@ -1,4 +1,4 @@
-"""The recorded traces: what they hold, that they are whole, that their README tells the truth."""
+"""The recorded traces: what they hold, that they are whole, that their README is true."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def metadata(name: str) -> dict[str, Any]:
     return described
 
 
-def told(name: str) -> list[str]:
+def shown(name: str) -> list[str]:
     """The cells of the README's row about a file, without its name."""
     row = re.search(rf"^\| `{name}\.parquet` \|(.*)\|$", README.read_text(), re.MULTILINE)
     assert row is not None, f"{README} says nothing of {name}.parquet"
@@ -146,7 +146,7 @@ def test_the_readme_says_what_the_block_traces_hold(name: str) -> None:
         f"{end.max() / 2048:.1f}",
         f"{touched_mib(column['sector'][moves], end[moves]):.1f}",
     ]
-    assert told(name) == expected
+    assert shown(name) == expected
 
 
 @pytest.mark.parametrize(("name", "silence_s"), [("pgbench", 5), ("mail", 30), ("build", 10)])
@@ -210,7 +210,7 @@ def test_the_readme_says_what_the_file_operations_hold(name: str) -> None:
         f"{mib[3]:.1f}",
         f"{mib[4]:.1f}",
     ]
-    assert told(name) == expected
+    assert shown(name) == expected
 
 
 def test_both_traces_of_the_build_cover_the_same_time() -> None:

@@ -163,7 +163,7 @@ def test_json_names_what_was_written(agewell: Agewell, runs: list[Path], tmp_pat
     assert [each["name"] for each in document["runs"]] == ["seven", "eight"]
 
 
-def test_runs_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_runs_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     paths = [tmp_path / "a" / "run", tmp_path / "b" / "run", tmp_path / "b" / "other"]
     assert names_of(paths) == ["a/run", "b/run", "b/other"]
     assert names_of([tmp_path / "a", tmp_path / "a"]) == ["a (1)", "a (2)"]

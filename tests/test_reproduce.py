@@ -17,6 +17,7 @@ from agewell.cli import main
 from agewell.studies.context import Context
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
 from agewell.values.plot import Curve, Plot
+from agewell.version import __version__, build
 from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
 
 
@@ -96,7 +97,18 @@ def test_a_figure_that_holds_is_exit_0(capsys: pytest.CaptureFixture[str], tmp_p
     assert row["verdict"] == "holds"
     assert row["ours"] == pytest.approx(14.096)
     folder = tmp_path / "runs" / "reproduce" / "made-up-2000"
-    assert json.loads((folder / "rows.json").read_text())["rows"] == [row]
+    written = json.loads((folder / "rows.json").read_text())
+    assert written["rows"] == [row]
+    plot = {"name": "figure-01", "title": "Times", "caption": ""}
+    assert written["figures"] == [
+        {
+            "paper_name": "made-up-2000",
+            "figure": "figure-01",
+            "notes": ["A note."],
+            "plots": [plot],
+        }
+    ]
+    assert (written["agewell_version"], written["agewell_build"]) == (__version__, build())
     text = (folder / "report.html").read_text()
     assert "A note." in text
     assert "mean service time" in text
@@ -209,11 +221,11 @@ def test_a_reproduction_that_was_killed_goes_on(agewell: Agewell, tmp_path: Path
     process.wait()
     before = results_below(tmp_path / "out")
     assert not (tmp_path / "out" / "seltzer-1995" / "rows.json").exists()
-    told = agewell(*arguments, "--json").stdout
+    printed = agewell(*arguments, "--json").stdout
     after = results_below(tmp_path / "out")
     assert 3 <= len(before) < len(after)
     assert {path: after[path] for path in before} == before
-    assert agewell(*arguments, "--json").stdout == told
+    assert agewell(*arguments, "--json").stdout == printed
     assert results_below(tmp_path / "out") == after
 
 

@@ -95,14 +95,14 @@ def mounted(
 
 
 def layout_tool(root: Path, out: Path, *options: str) -> dict[str, Any]:
-    """What the reference script, written for this purpose elsewhere, tells of a tree."""
+    """What the reference script, written for this purpose elsewhere, says of a tree."""
     subprocess.run(
         [sys.executable, str(LAYOUT_TOOL), str(root), "--json", str(out), *options],
         check=True,
         capture_output=True,
     )
-    told: dict[str, Any] = json.loads(out.read_text())
-    return told
+    found: dict[str, Any] = json.loads(out.read_text())
+    return found
 
 
 @pytest.mark.skipif(not LAYOUT_TOOL.is_file(), reason="layout.py is not beside the project")
@@ -151,12 +151,12 @@ def test_fragments_are_those_of_filefrag(mounted: tuple[str, Path, Path]) -> Non
     _, root, _ = mounted
     # Without holes, inline data and preallocation: filefrag has other rules for these.
     names = sorted(path for path in root.glob("d*/f*") if path.stat().st_size > BLOCK)
-    told = subprocess.run(
+    printed = subprocess.run(
         ["filefrag", *map(str, names)], capture_output=True, text=True, check=True
     ).stdout
     theirs = {
         match[1]: int(match[2])
-        for match in re.finditer(r"^(.*): (\d+) extents? found", told, re.MULTILINE)
+        for match in re.finditer(r"^(.*): (\d+) extents? found", printed, re.MULTILINE)
     }
     bins = scoring.score(root).report["fragmentation"]["by_fragments"]
     split = sum(each["files"] for each in bins if each["fragments_min"] > 1)
@@ -172,12 +172,12 @@ def test_free_extents_are_those_of_the_file_systems_own_tool(
     # e2freefrag asks the kernel, as we do, where an image is mounted.
     free = scoring.score(root).report["free_space"]
     if kind == "ext4" and shutil.which("e2freefrag"):
-        told = subprocess.run(
+        printed = subprocess.run(
             ["e2freefrag", str(image)], capture_output=True, text=True, check=True
         ).stdout
         bins = {
             line.split("...")[0].strip(): int(line.split(":")[1].split()[0])
-            for line in told.splitlines()
+            for line in printed.splitlines()
             if "..." in line
         }
         ours = {
@@ -186,10 +186,10 @@ def test_free_extents_are_those_of_the_file_systems_own_tool(
         }
         assert ours == bins
     elif kind == "xfs" and shutil.which("xfs_spaceman"):
-        told = subprocess.run(
+        printed = subprocess.run(
             ["xfs_spaceman", "-c", "freesp", str(root)], capture_output=True, text=True, check=True
         ).stdout
-        rows = [line.split() for line in told.splitlines()[1:] if line.strip()]
+        rows = [line.split() for line in printed.splitlines()[1:] if line.strip()]
         theirs = {int(row[0]): (int(row[2]), int(row[3])) for row in rows}
         found = {
             each["bytes_min"] // BLOCK: (each["extents"], each["bytes"] // BLOCK)
@@ -197,7 +197,7 @@ def test_free_extents_are_those_of_the_file_systems_own_tool(
         }
         assert found == theirs
     else:
-        pytest.skip(f"no tool tells the free extents of {kind}")
+        pytest.skip(f"no tool lists the free extents of {kind}")
 
 
 def test_a_snapshot_scores_as_the_tree_it_was_taken_of(
@@ -228,7 +228,7 @@ def test_an_image_scores_as_its_mounted_file_system(mounted: tuple[str, Path, Pa
     assert of_tree.report["free_space"]["bytes"] <= of_image.report["free_space"]["bytes"]
 
 
-def test_a_series_of_snapshots_is_told_in_the_order_of_time(
+def test_a_series_of_snapshots_is_reported_in_the_order_of_time(
     mounted: tuple[str, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, root, _ = mounted
@@ -239,9 +239,9 @@ def test_a_series_of_snapshots_is_told_in_the_order_of_time(
     arguments = ["score", str(last), str(first), "--json", "--plot", str(picture)]
     code, out, _ = run(capsys, *arguments)
     assert code == 0
-    told = json.loads(out)
-    assert told["series"] is True
-    assert [each["path"] for each in told["targets"]] == [str(first), str(last)]
+    found = json.loads(out)
+    assert found["series"] is True
+    assert [each["path"] for each in found["targets"]] == [str(first), str(last)]
     assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
@@ -310,10 +310,10 @@ def test_several_are_compared_a_row_each(taken: Path, capsys: pytest.CaptureFixt
 def test_a_picture_is_the_same_every_time(taken: Path, tmp_path: Path, suffix: str) -> None:
     from agewell.report.charts import score as score_charts
 
-    told = scoring.score(taken)
+    found = scoring.score(taken)
     one, other = tmp_path / f"one{suffix}", tmp_path / f"other{suffix}"
-    score_charts.save([told], one)
-    score_charts.save([told], other)
+    score_charts.save([found], one)
+    score_charts.save([found], other)
     assert one.read_bytes() == other.read_bytes()
     assert len(one.read_bytes()) > 5000
 

@@ -66,7 +66,7 @@ def _fill(top: Path) -> None:
     (top / "private").chmod(0o600)
     (top / "private").touch()
     os.sync()
-    # Files count as settled a second after their last change.
+    # Files count as unchanging a second after their last change.
     time.sleep(1.1)
 
 
@@ -107,7 +107,7 @@ def test_python_api(mounted: Path, tmp_path: Path) -> None:
     """What `take` writes `read` gives back as tables, names as bytes."""
     calls: list[tuple[int, int | None]] = []
     output = tmp_path / "snap.parquet"
-    done = snapshots.take(mounted, output, names=True, progress=lambda *told: calls.append(told))
+    done = snapshots.take(mounted, output, names=True, progress=lambda *seen: calls.append(seen))
     assert calls
     assert calls[-1][1] == 45  # Inodes in use: 36 here, 9 more that ext4 keeps for itself.
     snapshot = snapshots.read(output)
@@ -147,7 +147,7 @@ print(json.dumps(snapshots.take(sys.argv[1], sys.argv[2])))
 
 
 def test_without_root(mounted: Path) -> None:
-    """What may be read is read; the rest is counted, and told as unknown where it has a place."""
+    """What may be read is read; the rest is counted, and unknown where it has a place."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o777)

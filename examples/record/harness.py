@@ -331,7 +331,7 @@ def child(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A child in a session of its own, and in the control group whose `cgroup.procs` is `group`.
 
-    Whatever of that session is left when the body ends is told to stop.
+    Whatever of that session is left when the body ends is stopped.
     """
     if group is not None:
         # The shell enters the group before it becomes the command, so that every page is charged from the first.

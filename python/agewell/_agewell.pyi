@@ -51,7 +51,7 @@ def version() -> str:
     """The version of agewell, as in the workspace's Cargo.toml."""
 
 def build() -> str:
-    """What tells this build from others of the same version: a hash of its sources."""
+    """What distinguishes this build from others of the same version: a hash of its sources."""
 
 def sha256(data: bytes) -> str:
     """The SHA-256 of `data`, in hexadecimal."""

@@ -32,7 +32,7 @@ _HASH_CHARACTERS = 16
 
 @functools.cache
 def build() -> str:
-    """What tells this build from others of the same version, in every result and its key.
+    """What distinguishes this build from others of the same version, in every result and its key.
 
     A hash of the sources that results are computed from: those of the extension module, taken when
     it was built, and those of the Python modules above, as they are now. The same sources have the

@@ -79,7 +79,7 @@ pub trait Target {
     /// Sets what earlier outcomes left away.
     fn restore(&mut self, refusals: &Refusals);
 
-    /// Takes back what an earlier replay, which was killed, did beyond what this one was told to
+    /// Takes back what an earlier replay, which was killed, did beyond what this one is given to
     /// assume: it is not known how far it had come.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Driving a target by a workload: batches, samples, checkpoints, and going on after a kill.
 //!
 //! A [`ReplayOptions`] and a workload fix the operations ([`plan`]); the target does them a batch
-//! at a time. Between batches fullness and layout score are sampled, progress is told, a checkpoint
+//! at a time. Between batches fullness and layout score are sampled, progress is reported, a checkpoint
 //! is written, and the replay can be stopped.
 //!
 //! **Resuming.** A checkpoint says how many operations are done, not what the target holds. To
@@ -63,9 +63,9 @@ pub enum Hold {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SyncEvery {
-    /// After so many operations.
+    /// After this number of operations.
     Operations(u64),
-    /// After so many bytes were written.
+    /// After this number of bytes was written.
     Bytes(u64),
     /// After so much time of the workload, nanoseconds.
     TimeNs(u64),
@@ -79,11 +79,11 @@ pub enum Until {
     Score(f64),
     /// The target is as full as this, used over total.
     Utilization(f64),
-    /// So many days of the workload have passed.
+    /// This number of days of the workload has passed.
     Days(u64),
-    /// So many bytes were written.
+    /// This number of bytes was written.
     WrittenBytes(u64),
-    /// So many operations were asked of the target.
+    /// This number of operations was asked of the target.
     Operations(u64),
 }
 
@@ -273,7 +273,7 @@ pub struct ReplayFiles {
     pub checkpoint: Option<PathBuf>,
     /// Go on from the checkpoint that is there.
     pub resume: bool,
-    /// What tells the workload from any other: its sha256.
+    /// What identifies the workload: its sha256.
     pub workload_identity: String,
     /// What else must be the same for a replay to be resumed: options of the target.
     pub target_identity: String,
@@ -298,7 +298,7 @@ pub struct ReplayReport {
     pub utilization_asked: Option<f64>,
     /// The bytes that held it.
     pub live_limit: Option<LiveLimit>,
-    /// Used over total as the target tells, highest sample.
+    /// Used over total as the target reports, highest sample.
     pub utilization_max: f64,
     /// Optimal blocks at the end, of all files.
     pub layout_optimal: u64,
@@ -365,7 +365,7 @@ impl Iterator for WorkloadOperations {
     }
 }
 
-/// Told how far a replay has come; to go on is true.
+/// Notified how far a replay has come; to go on is true.
 pub type Tell<'a> = dyn FnMut(&Progress) -> bool + 'a;
 
 /// Takes the operations that are asked of a target.
@@ -671,7 +671,7 @@ where
     }
 }
 
-/// Where the checkpoint of the directory `target` stands unless told otherwise: beside it, never
+/// Where the checkpoint of the directory `target` stands by default: beside it, never
 /// below it.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::{error, interpreter};
 
-/// Tells Python's exceptions apart: bad input from a run that failed.
+/// Distinguishes Python's exceptions: bad input from a run that failed.
 pub(crate) fn to_python(problem: &AgeError) -> PyErr {
     match problem {
         AgeError::Input(_) => error::input(problem),

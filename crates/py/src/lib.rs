@@ -58,7 +58,7 @@ mod _agewell {
     use super::{build, sha256, version};
 }
 
-/// What tells this build from others of the same version: a hash of the sources that results are
+/// What distinguishes this build from others of the same version: a hash of the sources that results are
 /// computed from (`build.rs`).
 #[pyfunction]
 fn build() -> &'static str {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{error, interpreter};
 
-/// Tells Python's exceptions apart: bad input from a run that failed.
+/// Distinguishes Python's exceptions: bad input from a run that failed.
 fn to_python(problem: &TraceError) -> PyErr {
     if problem.is_input_error() { error::input(problem) } else { error::run(problem) }
 }

@@ -108,7 +108,7 @@ impl MovePlan {
 
 /// The copies that take `table` to `placement`, those that fill the slots around `center` first.
 ///
-/// `already_there` tells for a quantum and its destination whether a valid copy lies there.
+/// `already_there` says for a quantum and its destination whether a valid copy lies there.
 #[must_use]
 pub fn plan_moves(
     table: &RemapTable,

@@ -19,7 +19,7 @@ pub struct Move {
     pub slot: u32,
 }
 
-/// Where everything is to lie, told by what moves; every other quantum stays where it is.
+/// Where everything is to lie, given as what moves; every other quantum stays where it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placement {
     /// Ascending by quantum.

@@ -26,13 +26,13 @@ use crate::{Observation, OrganPipeSlots, Placement, RemapKind, RemapTable, Reser
 /// What a policy may look at.
 #[derive(Debug, Clone, Copy)]
 pub struct ShuffleView<'a> {
-    /// Aged access counts, and links if they were gathered.
+    /// Aged access counts, and links if they were counted.
     pub seen: &'a Observation,
     /// Where everything lies now.
     pub table: &'a RemapTable,
 }
 
-/// What a policy may be told.
+/// What a policy may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyConfig {
     /// Which policy.

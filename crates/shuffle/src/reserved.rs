@@ -5,7 +5,7 @@
 //! **copied** from their original places to reserved space near the middle of the disk; how often
 //! each is referenced is estimated by watching the requests; only a small number of blocks needs
 //! copying; the file system knows nothing of it. Chosen by us, not taken from them: the region is 5
-//! % of the slots unless told otherwise; inside it the copies form an organ pipe; the set is chosen
+//! % of the slots by default; inside it the copies form an organ pipe; the set is chosen
 //! again at the end of every interval from the aged counts; updates go to the copy, and a copy that
 //! is evicted is written back only if it was updated.
 //!
@@ -47,7 +47,7 @@ impl ReservedRegion {
         if self.hidden && quantum >= self.first_slot { quantum + self.slots } else { quantum }
     }
 
-    /// The quantum whose home `slot` is, if there are so many; no quantum's home lies in a hidden
+    /// The quantum whose home `slot` is, if there is one; no quantum's home lies in a hidden
     /// region.
     #[must_use]
     pub fn resident(&self, slot: u32) -> Option<u32> {

@@ -30,7 +30,7 @@ fn policy(quanta: u32) -> PolicyConfig {
     }
 }
 
-/// An observation of so many accesses to each quantum, and of these traversals.
+/// An observation of these numbers of accesses to each quantum, and of these traversals.
 fn observation(counts: &[u64], traversals: &[(u32, u32)]) -> Observation {
     let mut seen = Observation::new(counts.len() as u32, true);
     for (quantum, count) in counts.iter().enumerate() {

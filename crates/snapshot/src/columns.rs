@@ -254,7 +254,7 @@ pub fn read(path: &Path) -> Result<Snapshot, SnapshotError> {
     Ok(snapshot)
 }
 
-/// The columns of a batch as arrays; rows that need a value where there is none are told apart.
+/// The columns of a batch as arrays; rows that need a value where there is none are kept apart.
 struct Rows<'a> {
     kind: &'a StringArray,
     inode: &'a UInt64Array,
@@ -560,7 +560,7 @@ mod tests {
         Snapshot { facts, files: vec![file], extents, ..Snapshot::default() }
     }
 
-    /// Each broken invariant is found when a file is read, and told by its inode or address.
+    /// Each broken invariant is found when a file is read, and reported by its inode or address.
     #[test]
     fn contradictions() {
         let folder = folder();

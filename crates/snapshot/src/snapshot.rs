@@ -140,7 +140,7 @@ pub struct FileSystemFacts {
     /// Bytes of the whole file system.
     pub total_bytes: u64,
     /// Bytes of it that are free, as the file system says; those in [`Snapshot::free`] may be fewer
-    /// where it tells no map.
+    /// where it reports no map.
     pub free_bytes: u64,
     /// Bytes of a cylinder, block or allocation group; 0 where there are none.
     pub group_bytes: u64,
@@ -150,7 +150,7 @@ pub struct FileSystemFacts {
     /// simulated file system.
     #[serde(with = "crate::columns::known_time")]
     pub taken_ns: i64,
-    /// Whether [`Snapshot::free`] tells all that is free.
+    /// Whether [`Snapshot::free`] holds all that is free.
     pub free_map: bool,
     /// Files that vanished while the snapshot was taken.
     pub vanished: u64,

@@ -16,7 +16,7 @@ pub struct TakeOptions {
     /// Keep the names of files.
     pub names: bool,
     /// Have delayed data written first, so that its place is known. This makes the file system
-    /// write; without it such data is told as `UNKNOWN`.
+    /// write; without it such data is reported as `UNKNOWN`.
     pub sync: bool,
     /// The time now, nanoseconds since 1970.
     pub now_ns: i64,

@@ -29,10 +29,10 @@ pub(crate) mod tracepoint;
 pub(crate) mod validate;
 pub(crate) mod vscsi;
 
-/// Bytes looked at to tell the format.
+/// Bytes looked at to recognise the format.
 const SAMPLE_BYTES: usize = 64 * 1024;
 
-/// Lines looked at to tell a text format.
+/// Lines looked at to recognise a text format.
 const SAMPLE_LINES: usize = 64;
 
 /// A trace format. The names are those of `--format`.
@@ -274,7 +274,7 @@ impl Format {
             Format::Srt | Format::DisksimValidate | Format::FioIolog | Format::Parquet => {
                 (Order::Strict, Origin::ClockZero)
             }
-            // Logged when a request completes, gathered from several clocks, or paired from events.
+            // Logged when a request completes, merged from several clocks, or paired from events.
             Format::Msr
             | Format::Alibaba
             | Format::Tencent
@@ -363,7 +363,7 @@ pub struct Detected {
     pub sureness: Confidence,
 }
 
-/// Tells the format of `source` without consuming anything.
+/// Recognises the format of `source` without consuming anything.
 pub(crate) fn detect(source: &mut Source) -> Result<Detected, TraceError> {
     let path = source.path().to_owned();
     let sample = source.peek(SAMPLE_BYTES)?;

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::error::TraceError;
 
-/// Bytes gathered before each write; chosen by us.
+/// Bytes collected before each write; chosen by us.
 const WRITE_BYTES: usize = 1 << 20;
 /// Partial files of one name that are tried; chosen by us: more writers of one file at once are a
 /// mistake.

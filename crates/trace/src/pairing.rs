@@ -11,7 +11,7 @@
 //! * An empty flush waits for the next flush that the device is given; flushes complete in the
 //!   order of issue.
 //! * What never completes is kept, with the times it has; after [`OPEN_MAX`] requests or
-//!   [`OPEN_ROWS_MAX`] rows it is let go, so that memory stays bounded on traces that lack
+//!   [`OPEN_ROWS_MAX`] rows it is dropped, so that memory stays bounded on traces that lack
 //!   completions.
 //!
 //! Rows are pushed as they complete; the reorder_window's window puts them in order of enqueue time.
@@ -26,10 +26,10 @@ use crate::reorder_window::{ReorderWindow, WINDOW_ROWS};
 
 /// More than any host keeps queued; chosen by us.
 const OPEN_MAX: usize = 16_384;
-/// An open request is let go after this many others completed: the reorder_window's window must still be
+/// An open request is dropped after this many others completed: the reorder_window's window must still be
 /// able to place it.
 const OPEN_ROWS_MAX: u64 = WINDOW_ROWS as u64 / 2;
-/// And after this time: what takes longer is lost, and the reorder_window mends no step back beyond 600 s.
+/// And after this time: what takes longer is lost, and the reorder window repairs no step back beyond 600 s.
 const OPEN_NS_MAX: u64 = 300_000_000_000;
 /// Flushes a device can have at once; beyond it the trace lacks their completions.
 const FLUSHES_MAX: usize = 64;
@@ -415,7 +415,7 @@ impl Pairing {
         }
     }
 
-    /// Lets go of requests that have been open for too long.
+    /// Drops requests that have been open for too long.
     fn let_go(&mut self, now_ns: u64, reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
         while let Some((&key, open)) = self.open.first_key_value() {
             let stale = self.rows.saturating_sub(open.rows_at) > OPEN_ROWS_MAX

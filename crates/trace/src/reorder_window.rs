@@ -2,15 +2,15 @@
 //! to the trace's start.
 //!
 //! Two policies. *Strict*: the format promises rising times, so a step back is an error. *Window*:
-//! the format logs at completion or gathers several clocks, so rows are sorted within a window of
-//! [`WINDOW_ROWS`]; a row later than the window can mend is an error. Invariant: rows leave in
+//! the format logs at completion or merges several clocks, so rows are sorted within a window of
+//! [`WINDOW_ROWS`]; a row later than the window can repair is an error. Invariant: rows leave in
 //! order of enqueue time, with ties in file order.
 
 use crate::error::Problem;
 use crate::metadata::{DeviceTable, TraceMetadata};
 use crate::record::{BATCH_ROWS, BlockBatch, BlockRow, DEVICE_SECTORS_MAX, PlainRow, TIME_MISSING};
 
-/// Rows held back to mend the order of formats that log out of order; chosen by us: about 6 MB.
+/// Rows held back to restore the order of formats that log out of order; chosen by us: about 6 MB.
 pub(crate) const WINDOW_ROWS: usize = 65_536;
 
 /// A step back further than this is no late completion but a broken clock; chosen by us, an order
@@ -54,7 +54,7 @@ pub(crate) struct ReorderWindow {
     ready: BlockBatch,
     ready_head: usize,
     rows: u64,
-    /// A warning given again and again, and how often since the metadata was told.
+    /// A warning given again and again, and how often since the metadata was given.
     repeated: Option<(&'static str, u64)>,
 }
 
@@ -86,7 +86,7 @@ impl ReorderWindow {
     }
 
     /// Counts `times` occurrences of something the user should know, of a format that says so with
-    /// every record; the metadata is told with every batch.
+    /// every record; the metadata is given with every batch.
     #[inline]
     pub(crate) fn warn_again(&mut self, text: &'static str, times: u64) {
         match &mut self.repeated {

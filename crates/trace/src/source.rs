@@ -1,7 +1,7 @@
 //! The bytes of an input: a file or standard input, decompressed if its magic says so.
 //!
 //! One buffer is read into and handed out as slices; nothing is copied a field at a time. Offsets
-//! count in the decompressed stream. Compression is told by magic number, never by name;
+//! count in the decompressed stream. Compression is recognised by magic number, never by name;
 //! concatenated members are one stream; a truncated or damaged member is an error, never an end.
 
 use std::fs::File;

@@ -235,7 +235,7 @@ impl Footprint {
     }
 }
 
-/// Gathers a [`TraceSummary`] from batches.
+/// Computes a [`TraceSummary`] from batches.
 #[derive(Debug, Default)]
 pub struct Summarizer {
     summary: TraceSummary,

@@ -49,7 +49,7 @@ fn a_record_cut_anywhere_is_an_error_or_counted() {
             let bytes = &sample.bytes[..cut];
             match count(bytes, Some(sample.format), false) {
                 Err(error) => check_message(sample.name, &error),
-                // Text that ends with a whole line, or within a last number, cannot be told from a
+                // Text that ends with a whole line, or within a last number, cannot be distinguished from a
                 // shorter trace.
                 Ok((rows, _)) => assert!(rows <= sample.requests, "{} cut at {cut}", sample.name),
             }

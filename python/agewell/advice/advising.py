@@ -42,8 +42,8 @@ BASELINES = ("ffs", "lfs", "sequential")
 """What the gain is stated against, as they are by default."""
 
 LOG_MARGIN = 2.0
-"""A log is refined if the best one takes no more than so many times the best layout's time; chosen
-by us: no step of refinement has been seen to gain more."""
+"""A log is refined if the best one takes no more than this many times the best layout's time;
+chosen by us: no step of refinement has been seen to gain more."""
 
 SEGMENT_SIZE = "segment size"
 COLLECTIONS = ("clean", "plug", "thread", "matthews-1999", "adaptive")
@@ -109,7 +109,7 @@ class Against:
     def document(self) -> dict[str, Any]:
         """As JSON values."""
         return {
-            "baseline": self.baseline.told(),
+            "baseline": self.baseline.json_values(),
             "saved_pct": self.saved_pct,
             "over_time": None if self.spread is None else self.spread.document(),
             "saved_pct_by_utilization": {
@@ -148,11 +148,11 @@ class Advice:
     def sentences(self) -> list[str]:
         """The advice in words."""
         layout = self.choice.choice.layout
-        told = ", ".join(f"{key} {value}" for key, value in layout.items() if key != "kind")
+        settings = ", ".join(f"{key} {value}" for key, value in layout.items() if key != "kind")
         ahead = self.choice.choice.host.get("prefetch", "none")
         prefetch = "no reading ahead" if ahead == "none" else f"prefetch {ahead}"
         sentences = [
-            f"Use layout {layout['kind']}{f' ({told})' if told else ''}, {prefetch}: "
+            f"Use layout {layout['kind']}{f' ({settings})' if settings else ''}, {prefetch}: "
             f"{self.choice.disk_seconds:,.2f} s of disk time at {percent(self.utilization)} full, "
             f"{_others(self.choice)} ({self.file})."
         ]
@@ -221,14 +221,14 @@ class Advice:
             "device": self.device,
             "utilization": self.utilization,
             "recommended": {
-                **self.choice.told(),
+                **self.choice.json_values(),
                 "file": self.file,
                 "config": self.configuration,
             },
             "steps": [step.document() for step in self.steps],
             "against": [each.document() for each in self.against],
             "quicker_to_recover": (
-                None if self.quicker_to_recover is None else self.quicker_to_recover.told()
+                None if self.quicker_to_recover is None else self.quicker_to_recover.json_values()
             ),
             "advice": self.sentences(),
             "shuffling": self.shuffling.document(),

@@ -7,7 +7,7 @@ page cache answers nothing. Two numbers are taken, those of Matthews 1999, §5.2
 * access time: the mean time of one small read at a random place, less its transfer.
 
 Reads stand in for writes, which a measurement that must not harm anything cannot make. On a disk
-with an arm the two differ by the settling of the head; on flash they can differ much more.
+with an arm the two differ by the time that the head settles; on flash they can differ much more.
 """
 
 from __future__ import annotations

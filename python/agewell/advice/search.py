@@ -71,7 +71,7 @@ class Tried(Answer):
             return self.run.key == other.run.key
         return bool(self.document["config"] == other.document["config"])
 
-    def told(self) -> dict[str, Any]:
+    def json_values(self) -> dict[str, Any]:
         """As JSON values."""
         return {
             "what": self.label,
@@ -108,7 +108,7 @@ class Step:
             "chosen": self.chosen.label if self.tried else None,
             "note": self.note or None,
             "left_out": self.left_out or None,
-            "tried": [each.told() for each in self.tried],
+            "tried": [each.json_values() for each in self.tried],
         }
 
 
@@ -137,7 +137,7 @@ class Search:
         self._settings = dict(settings)
 
     def device_description(self) -> Mapping[str, Any]:
-        """What is known of the device, as `agewell devices` tells it."""
+        """What is known of the device, as `agewell devices` prints it."""
         if "model" not in self.device.table:
             return {"kind": self.device.table["kind"]}
         model = str(self.device.file or self.device.table["model"])

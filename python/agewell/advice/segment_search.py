@@ -21,8 +21,8 @@ SEGMENTS_MIN = 32
 """A log of fewer segments is all reserve and says nothing on segment size; chosen by us."""
 
 LARGEST_FACTOR = 64
-"""The largest size tried at first is so many times access time x bandwidth; chosen by us: there the
-time of an access is 1/64 of the transfer. The search goes on from there while it still gains."""
+"""The largest size tried at first is this many times access time x bandwidth; chosen by us: there
+the time of an access is 1/64 of the transfer. The search goes on while it still gains."""
 
 LARGEST_BYTES_MIN = 4 << 20
 """Sizes go up to this at least; chosen by us."""

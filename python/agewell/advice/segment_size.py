@@ -164,8 +164,8 @@ class Advice:
         sentences = [first, second, self._others()]
         if best == self.tried.block_bytes:
             sentences.append(
-                "A segment of one block never needs collection; what so many segments cost in "
-                "summaries and tables is not counted here."
+                "A segment of one block never needs collection; what that number of segments costs "
+                "in summaries and tables is not counted here."
             )
         return [sentence for sentence in sentences if sentence]
 

@@ -152,7 +152,7 @@ def _run(arguments: Sequence[str]) -> int:
         return EXIT_INTERRUPTED
     except SystemExit:
         # Without its standalone mode typer leaves by itself in one case only: the reader of
-        # standard output (`| head`) has gone, and there is no one left to tell.
+        # standard output (`| head`) has gone, and there is no one left to notify.
         return EXIT_DONE
     return status if isinstance(status, int) else EXIT_DONE
 
@@ -239,12 +239,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _heeding_termination() as signals:
             status = _run(sys.argv[1:] if arguments is None else arguments)
             sys.stdout.flush()
-            # An exception tells no signal from another, and typer keeps none.
+            # An exception does not say which signal it was, and typer keeps none.
             if signals and status == EXIT_INTERRUPTED:
                 status = _SIGNAL_STATUS + signals[0]
     except BrokenPipeError:
-        # The reader (`| head`) has gone; there is no one to tell. Python would complain again when
-        # it closes stdout.
+        # The reader (`| head`) has gone; there is no one to notify. Python would complain again
+        # when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = EXIT_DONE
     except OSError as error:

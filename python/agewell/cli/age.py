@@ -114,7 +114,7 @@ def age(
         typer.Option(
             metavar="HOW-OFTEN",
             help=(
-                "Sync after so many operations (1000), bytes written ('64 MiB') or time of the "
+                "Sync after a number of operations (1000), bytes written ('64 MiB') or time of the "
                 "workload ('1 d'), beside the syncs of the workload."
             ),
         ),
@@ -248,7 +248,7 @@ def age(
         files.make_folder(plots)
     started_seconds = time.monotonic()
     with progress("aging", quiet=quiet) as report:
-        teller = _Teller(report)
+        replay_progress = _ReplayProgress(report)
         try:
             aged = aging.age(
                 target,
@@ -260,14 +260,14 @@ def age(
                 series=series,
                 snapshot=snapshot,
                 save_recipe=save_recipe,
-                progress=teller.tell,
+                progress=replay_progress.show,
                 **options,
             )
         except KeyboardInterrupt:
             if not simulated:
                 note(
-                    f"agewell: {teller.operations:,} operations are done and noted; go on with "
-                    "--resume"
+                    f"agewell: {replay_progress.operations:,} operations are done and noted; go on "
+                    "with --resume"
                 )
             raise
     elapsed_seconds = time.monotonic() - started_seconds
@@ -280,7 +280,7 @@ def age(
     else:
         _print_record(aged.record)
         _print_series(aged.series.to_pylist())
-    _tell_of_refused(aged.record["report"])
+    _warn_of_refused(aged.record["report"])
     if not quiet:
         operations = aged.record["report"]["planned"]["operations"]
         note(
@@ -289,7 +289,7 @@ def age(
         )
 
 
-class _Teller:
+class _ReplayProgress:
     """Turns the state of a replay into a bar or a line."""
 
     def __init__(self, report: ProgressCallback) -> None:
@@ -298,7 +298,7 @@ class _Teller:
         self._began_seconds: float | None = None
         self._began_operations = 0
 
-    def tell(self, state: Progress) -> None:
+    def show(self, state: Progress) -> None:
         """Show `state`."""
         self.operations = state.operations
         fraction = None
@@ -395,7 +395,7 @@ def _print_series(rows: Sequence[dict[str, Any]]) -> None:
     )
 
 
-def _tell_of_refused(report: dict[str, Any]) -> None:
+def _warn_of_refused(report: dict[str, Any]) -> None:
     outcomes = report["outcomes"]
     if outcomes["no_space"]:
         note(

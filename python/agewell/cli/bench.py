@@ -212,10 +212,10 @@ def bench(
     if out is not None:
         parquet_tables.write(out, measured.measurements)
     _show(measured.record, plots, as_json=as_json)
-    _tell_of_caches(measured.record["target"], quiet=quiet)
+    _warn_of_caches(measured.record["target"], quiet=quiet)
 
 
-def _tell_of_caches(target: dict[str, Any], *, quiet: bool) -> None:
+def _warn_of_caches(target: dict[str, Any], *, quiet: bool) -> None:
     """What was emptied between phases, and whether it was."""
     if not quiet:
         done = (

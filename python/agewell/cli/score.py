@@ -123,7 +123,7 @@ def score(
     files.require_writable([plot])
     with progress("score", quiet=quiet) as report:
 
-        def tell(files: int, in_all: int | None) -> None:
+        def show(files: int, in_all: int | None) -> None:
             report(min(files / in_all, 1.0) if in_all else None, f"{files:,} files")
 
         scores = [
@@ -137,7 +137,7 @@ def score(
                 access_time=access_time,
                 bandwidth=bandwidth,
                 catalogue_directory=catalogue,
-                progress=tell,
+                progress=show,
             )
             for path in paths
         ]
@@ -151,25 +151,25 @@ def score(
         _print_one(scores[0], everything=everything)
     else:
         _print_compared(scores)
-    for told in scores:
-        _warn(told, len(scores) > 1)
+    for scored in scores:
+        _warn(scored, len(scores) > 1)
     if plot is not None and not quiet:
         note(f"picture in {plot}")
 
 
-def _print_one(told: Score, *, everything: bool) -> None:
-    for sentence in scoring.verdict(told):
+def _print_one(scored: Score, *, everything: bool) -> None:
+    for sentence in scoring.verdict(scored):
         typer.echo(sentence)
     typer.echo()
-    typer.echo(_headline(told))
-    rows = list(_headline_rows(told.report))
+    typer.echo(_headline(scored))
+    rows = list(_headline_rows(scored.report))
     if not everything:
         rows = [row for row in rows if row[0] in _SHORT_ROWS]
     print_table(("", ">", "of what"), rows)
     if everything:
-        _print_details(told.report)
-    if told.reorganising is not None:
-        _print_reorganising(told.reorganising)
+        _print_details(scored.report)
+    if scored.reorganising is not None:
+        _print_reorganising(scored.reorganising)
 
 
 def _print_details(report: dict[str, Any]) -> None:
@@ -200,10 +200,10 @@ def _print_details(report: dict[str, Any]) -> None:
         )
 
 
-def _headline(told: Score) -> str:
-    contents = told.report["contents"]
+def _headline(scored: Score) -> str:
+    contents = scored.report["contents"]
     words = [
-        f"{told.path}: {contents['kind']}, {size(contents['total_bytes'])}, "
+        f"{scored.path}: {contents['kind']}, {size(contents['total_bytes'])}, "
         f"blocks of {size(contents['block_bytes'])}"
     ]
     if contents["fragment_bytes"] != contents["block_bytes"]:
@@ -211,8 +211,8 @@ def _headline(told: Score) -> str:
     if contents["utilization"] is not None:
         words.append(f"{100 * contents['utilization']:.1f} % full")
     words.append(f"{contents['files']:,} files, {size(contents['file_bytes'])}")
-    if told.taken_ns is not None:
-        words.append(f"{time_text(told.taken_ns)} UTC")
+    if scored.taken_ns is not None:
+        words.append(f"{time_text(scored.taken_ns)} UTC")
     return "; ".join(words)
 
 
@@ -338,9 +338,9 @@ def _directory_row(each: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _print_reorganising(told: dict[str, Any]) -> None:
-    walk, alone = told["walk"], told["alone"]
-    typer.echo(f"\nexpected time to read all files on {told['title']} (an estimate)")
+def _print_reorganising(estimate: dict[str, Any]) -> None:
+    walk, alone = estimate["walk"], estimate["alone"]
+    typer.echo(f"\nexpected time to read all files on {estimate['title']} (an estimate)")
     rows = [
         (
             "all, in a walk by names",
@@ -356,12 +356,12 @@ def _print_reorganising(told: dict[str, Any]) -> None:
         ),
     ]
     print_table(("", ">as they lie", ">each in one piece", ">written in order"), rows)
-    if told["walks_to_pay"] is not None:
+    if estimate["walks_to_pay"] is not None:
         typer.echo(
-            f"rewriting all takes {seconds(told['rewriting_seconds'])} and has paid for itself "
-            f"after {told['walks_to_pay']:,.1f} walks"
+            f"rewriting all takes {seconds(estimate['rewriting_seconds'])} and has paid for itself "
+            f"after {estimate['walks_to_pay']:,.1f} walks"
         )
-    if told["scaled"]:
+    if estimate["scaled"]:
         typer.echo("the file system is larger than the device: distances are scaled to it")
 
 
@@ -391,19 +391,19 @@ def _print_compared(scores: Sequence[Score]) -> None:
     """A row a target, in the order of time where they are one file system's."""
     ordered = scoring.in_time(scores)
     shown = scoring.known_metrics(scores)
-    timed = any(told.reorganising is not None for told in ordered)
+    timed = any(scored.reorganising is not None for scored in ordered)
     columns = ["snapshot (UTC)" if scoring.is_series(scores) else "what"]
     columns += [f">{metric.label}" for metric in shown]
     if timed:
         columns += [">walk", ">one piece saves", ">in order saves"]
     rows = []
-    for told in ordered:
-        name = told.path
-        if scoring.is_series(scores) and told.taken_ns is not None:
-            name = f"{time_text(told.taken_ns)}  {told.path}"
-        row = [name, *(metric_text(metric, told.metrics[metric.name]) for metric in shown)]
-        if told.reorganising is not None:
-            walk = told.reorganising["walk"]
+    for scored in ordered:
+        name = scored.path
+        if scoring.is_series(scores) and scored.taken_ns is not None:
+            name = f"{time_text(scored.taken_ns)}  {scored.path}"
+        row = [name, *(metric_text(metric, scored.metrics[metric.name]) for metric in shown)]
+        if scored.reorganising is not None:
+            walk = scored.reorganising["walk"]
             row += [
                 seconds(walk["as_they_lie_seconds"]),
                 f"{walk['defragmenting_gain_pct']:.1f} %",
@@ -413,10 +413,10 @@ def _print_compared(scores: Sequence[Score]) -> None:
     print_table(columns, rows)
 
 
-def _warn(told: Score, several: bool) -> None:
+def _warn(scored: Score, several: bool) -> None:
     """Say on standard error what the metrics do not hold."""
-    where = f"{told.path}: " if several else ""
-    contents, special = told.report["contents"], told.report["layout"]["special"]
+    where = f"{scored.path}: " if several else ""
+    contents, special = scored.report["contents"], scored.report["layout"]["special"]
 
     def warn(message: str) -> None:
         note(f"agewell: warning: {where}{message}")
@@ -429,7 +429,7 @@ def _warn(told: Score, several: bool) -> None:
     if contents["unreadable"]:
         warn(f"{contents['unreadable']:,} entries could not be read")
     if not contents["free_map"]:
-        warn("where free space lies is not told; as root, or on the image, it may be")
+        warn("where free space lies is not known; as root, or on the image, it may be")
     for key, what in (
         ("inline_extents", "extents of inline data are left out: they have no blocks"),
         ("encoded_blocks", "compressed or encrypted blocks are counted by the blocks of the file"),

@@ -32,7 +32,7 @@ def snapshot(
             "--sync",
             help=(
                 "Have delayed data written to the device first, so that its place is known. "
-                "Default: touch nothing, and tell such data as unknown."
+                "Default: touch nothing, and record such data as unknown."
             ),
         ),
     ] = False,
@@ -55,14 +55,14 @@ def snapshot(
     started_seconds = time.monotonic()
     with progress("snapshot", quiet=quiet) as report:
 
-        def tell(files: int, in_all: int | None) -> None:
+        def show(files: int, in_all: int | None) -> None:
             elapsed_seconds = max(time.monotonic() - started_seconds, 1e-3)
             fraction = min(files / in_all, 1.0) if in_all else None
             report(fraction, f"{files:,} files, {files / elapsed_seconds:,.0f} a second")
 
         try:
             done = snapshots.take(
-                path, output, names=names, sync=sync, resume=resume, progress=tell
+                path, output, names=names, sync=sync, resume=resume, progress=show
             )
         except KeyboardInterrupt:
             partial = Path(f"{output}.partial")
@@ -73,7 +73,7 @@ def snapshot(
         print_json(done)
     elif not quiet:
         _print_done(done, output)
-    _tell_of_missed(done["facts"])
+    _warn_of_missed(done["facts"])
 
 
 def _print_done(done: dict[str, Any], output: Path) -> None:
@@ -94,7 +94,7 @@ def _print_done(done: dict[str, Any], output: Path) -> None:
             f"of {_mebibytes(facts['total_bytes'])}"
         )
     else:
-        free = f"{_mebibytes(facts['free_bytes'])}; where is not told"
+        free = f"{_mebibytes(facts['free_bytes'])}; where is not known"
     rows = [
         ("file system", f"{facts['kind']}, blocks of {facts['block_bytes']:,} bytes"),
         ("holds", kinds or "nothing"),
@@ -109,11 +109,11 @@ def _mebibytes(count: int) -> str:
     return f"{count / 2**20:,.1f} MiB"
 
 
-def _tell_of_missed(facts: dict[str, Any]) -> None:
+def _warn_of_missed(facts: dict[str, Any]) -> None:
     words = {
         "vanished": "vanished meanwhile and are left out",
-        "changed": "changed meanwhile and may be told half old, half new",
-        "unreadable": "could not be read; their place is told as unknown",
+        "changed": "changed meanwhile and may be recorded half old, half new",
+        "unreadable": "could not be read; their place is recorded as unknown",
     }
     for key, what in words.items():
         if facts[key]:

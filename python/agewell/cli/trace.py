@@ -47,7 +47,7 @@ ToOption = Annotated[
         metavar="FORMAT",
         help=(
             "The output's format: parquet, disksim-ascii, fio-iolog-v2 or fio-iolog-v3; by default "
-            "told by its name (.parquet, .trace, .iolog)."
+            "known by its name (.parquet, .trace, .iolog)."
         ),
     ),
 ]
@@ -85,7 +85,7 @@ def info(
         print_json(document)
     else:
         _print_info(document)
-    _tell_of_skipped(document["metadata"])
+    _warn_of_skipped(document["metadata"])
 
 
 @trace.command("head")
@@ -231,7 +231,7 @@ def _convert(
         )
     if to_stdout and to is None:
         raise _agewell.InputError(
-            "agewell trace: an output of '-' has no name to tell its format; say --to"
+            "agewell trace: an output of '-' has no name to show its format; say --to"
         )
     with progress("converting", quiet=quiet) as report:
         done = json.loads(
@@ -258,7 +258,7 @@ def _convert(
             f"agewell: warning: {done['left_out']:,} discards and flushes left out, which "
             f"{done['output_format']} cannot express"
         )
-    _tell_of_skipped(done)
+    _warn_of_skipped(done)
 
 
 def _done_line(done: dict[str, Any], target: Path) -> str:
@@ -270,7 +270,7 @@ def _done_line(done: dict[str, Any], target: Path) -> str:
     return f"{target}: {kept} as {done['output_format']}, {done['bytes_out']:,} bytes"
 
 
-def _tell_of_skipped(document: dict[str, Any]) -> None:
+def _warn_of_skipped(document: dict[str, Any]) -> None:
     if document["skipped_records"]:
         note(
             f"agewell: warning: {document['skipped_records']:,} bad records were left out; the "

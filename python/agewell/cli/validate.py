@@ -88,7 +88,7 @@ def validate(
         return
     note(f"{report['device']['title']}: {report['trace']['requests']:,} measured requests")
     _print_bases(report, base)
-    _tell_of_estimates(report)
+    _warn_of_estimates(report)
 
 
 def _validate_all(
@@ -203,7 +203,7 @@ def _cells(errors: dict[str, float]) -> tuple[str, ...]:
     )
 
 
-def _tell_of_estimates(report: dict[str, Any]) -> None:
+def _warn_of_estimates(report: dict[str, Any]) -> None:
     estimated = report["estimated"]
     if estimated["bus_sector_us"] is not None:
         note(

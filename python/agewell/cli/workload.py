@@ -348,12 +348,12 @@ def _make(request: dict[str, Any], output: Path, as_json: bool, quiet: bool) -> 
     started_seconds = time.monotonic()
     with progress("workload", quiet=quiet) as report:
 
-        def tell(operations: int) -> None:
+        def show(operations: int) -> None:
             elapsed_seconds = max(time.monotonic() - started_seconds, 1e-3)
             rate = operations / elapsed_seconds
             report(None, f"{operations:,} operations, {rate:,.0f} a second")
 
-        done = workloads.make(request, output, progress=tell)
+        done = workloads.make(request, output, progress=show)
     if as_json:
         print_json(done)
         return

@@ -17,7 +17,7 @@ from typing import Any
 from agewell.errors import InputError
 
 SHARED_HOST: Mapping[str, Any] = {"buffer_size": "256 KiB"}
-"""What the host is told unless the workload's file says otherwise. A write buffer of a segment, as
+"""What the host is given unless the workload's file says otherwise. A write buffer of a segment, as
 in Matthews 1999, §5.2.2, would depend on the layout; this is the segment of §5.4 in bytes."""
 
 FULL: Mapping[str, Any] = {"minfree_pct": 0, "bytes_per_inode": 4096}
@@ -84,7 +84,7 @@ LAYOUTS: tuple[NamedLayout, ...] = (
     ),
     NamedLayout(
         "ffs-realloc",
-        "the same, blocks gathered into free clusters before they are written",
+        "the same, blocks moved into free clusters before they are written",
         {"kind": "ffs+realloc", "metadata": False, **FULL},
     ),
     NamedLayout(

@@ -56,8 +56,8 @@ class Result:
             `start_ns`, `requests`, `read_requests`, `sectors`, `mean_service_ms`,
             `mean_response_ms`, `mean_seek_cylinders`, `zero_seek_fraction`, and the last four again
             with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
-            replay it does not. Of a log: a row so many new blocks, with `interval`, `new_blocks`,
-            `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
+            replay it does not. Of a log: a row for a number of new blocks, with `interval`,
+            `new_blocks`, `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
             `threaded_blocks`, `live_blocks` and `mechanism`. Of another layout of blocks: the
             running totals of `throughput.parquet`.
         histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
@@ -235,7 +235,7 @@ def _request(experiment: Experiment) -> str:
 
 
 def _kind(document: Mapping[str, Any]) -> str:
-    """The kind that a result says; older ones do not, and are told by their tables."""
+    """The kind that a result says; older ones do not, and are recognised by their tables."""
     if isinstance(kind := document.get("kind"), str):
         return kind
     config = document.get("config")

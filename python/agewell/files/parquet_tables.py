@@ -46,7 +46,7 @@ def read(
         with Path(path).open("rb") as file:
             # In this thread alone: one of Arrow's that still holds the file when Python ends aborts
             # the process after all its work (github.com/apache/arrow/issues/34314, 50482). The
-            # function `read_table` has one even where it is told to use none.
+            # function `read_table` has one even where it is asked to use none.
             parquet = pq.ParquetFile(file, pre_buffer=False)
             missing = set(columns or ()) - set(parquet.schema_arrow.names)
             if missing:

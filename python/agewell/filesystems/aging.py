@@ -73,11 +73,11 @@ class Progress:
 
 
 class Options(TypedDict, total=False):
-    """What a replay is told by name, as it goes to the extension module.
+    """What a replay is given by name, as it goes to the extension module.
 
     Attributes:
         copies: Copies of the workload side by side.
-        streams: Deal files out among so many concurrent streams; default: as the workload says.
+        streams: Concurrent streams to deal files out among; default: as the workload says.
         utilization: Used over total that is not exceeded; files are removed to hold it.
         hold: Which files are removed for that: `random` or `oldest`.
         sync_every: `1000` (operations), `64 MiB` (written) or `1 d` (of the workload); beside the
@@ -174,14 +174,14 @@ def age(
             "snapshot": _text(snapshot),
             "recipe": _text(save_recipe),
         }
-        told = _agewell.age_replay(
+        record = _agewell.age_replay(
             json.dumps(request),
             None if progress is None else lambda *state: progress(Progress(*state)),
         )
         table = parquet_tables.read(series_path)
     if series is not None and not kept:
         files.write_whole(Path(series), lambda path: _write_csv(table, path))
-    return Aged(record=json.loads(told), series=table)
+    return Aged(record=json.loads(record), series=table)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

@@ -2,8 +2,8 @@
 
     from agewell.filesystems import scoring
 
-    told = scoring.score("/srv", hot="30 d", device="seagate-st2000dm006")
-    told.metrics["layout_score"], told.metrics["name_adjacency"]
+    scored = scoring.score("/srv", hot="30 d", device="seagate-st2000dm006")
+    scored.metrics["layout_score"], scored.metrics["name_adjacency"]
 
 What each metric means, with its rules and denominators, stands in
 `docs/concepts/layout-score.md`.
@@ -32,7 +32,7 @@ SCHEMA_VERSION = 2
 _UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 EXACT_BLOCKS = 16
-"""Sizes up to so many blocks are told one by one (`by_blocks`)."""
+"""Sizes up to this number of blocks are reported one by one (`by_blocks`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,24 +196,24 @@ def score(
         "map_cells": map_cells,
     }
     directory = catalogue.directory(catalogue_directory)
-    told = json.loads(
+    found = json.loads(
         _agewell.score_path(path, directory, time.time_ns(), json.dumps(options), progress)
     )
-    return Score(fspath(path), told["parameters"], told["report"], told["reorganising"])
+    return Score(fspath(path), found["parameters"], found["report"], found["reorganising"])
 
 
 def is_series(scores: Sequence[Score]) -> bool:
     """Whether these are several snapshots of one file system, each of another time."""
-    times = {told.taken_ns for told in scores}
+    times = {scored.taken_ns for scored in scores}
     known = None not in times and len(times) == len(scores)
-    return known and len(scores) > 1 and len({_identity(told) for told in scores}) == 1
+    return known and len(scores) > 1 and len({_identity(scored) for scored in scores}) == 1
 
 
 def in_time(scores: Sequence[Score]) -> list[Score]:
     """Scores in the order of their time if they are a series, else in the order given."""
     if not is_series(scores):
         return list(scores)
-    return sorted(scores, key=lambda told: told.taken_ns or 0)
+    return sorted(scores, key=lambda scored: scored.taken_ns or 0)
 
 
 def document(scores: Sequence[Score]) -> dict[str, Any]:
@@ -221,14 +221,14 @@ def document(scores: Sequence[Score]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "series": is_series(scores),
-        "targets": [told.document() for told in in_time(scores)],
+        "targets": [scored.document() for scored in in_time(scores)],
     }
 
 
-def _identity(told: Score) -> tuple[Any, ...]:
-    contents = told.report["contents"]
+def _identity(scored: Score) -> tuple[Any, ...]:
+    contents = scored.report["contents"]
     names = ("kind", "block_bytes", "total_bytes", "group_bytes")
-    own = (told.parameters.get("uuid"), told.parameters.get("subtree"))
+    own = (scored.parameters.get("uuid"), scored.parameters.get("subtree"))
     return (*(contents[name] for name in names), *own)
 
 
@@ -237,12 +237,12 @@ def known_metrics(scores: Sequence[Score]) -> list[ScoreMetric]:
     return [
         metric
         for metric in METRICS
-        if any(told.metrics[metric.name] is not None for told in scores)
+        if any(scored.metrics[metric.name] is not None for scored in scores)
     ]
 
 
 def size_bins(layout: dict[str, Any]) -> list[dict[str, Any]]:
-    """Layout by size: every size as far as they are told one by one, powers of two beyond."""
+    """Layout by size: every size as far as they are reported one by one, powers of two beyond."""
     exact: list[dict[str, Any]] = layout["by_blocks"]
     return [*exact, *(each for each in layout["by_size"] if each["blocks_min"] > EXACT_BLOCKS)]
 
@@ -263,9 +263,9 @@ _SCORE_WORDS = ((0.95, "well"), (0.8, "fairly well"), (0.0, "badly"))
 brought the one that reallocates to 0.90 and the other to 0.77 (Smith & Seltzer 1996)."""
 
 
-def verdict(told: Score) -> list[str]:
+def verdict(scored: Score) -> list[str]:
     """How the files lie and whether that matters, in sentences."""
-    layout, broken = told.report["layout"], told.report["fragmentation"]
+    layout, broken = scored.report["layout"], scored.report["fragmentation"]
     sentences = []
     if layout["layout_score"] is None:
         sentences.append("No file has two blocks or more: there is nothing that could lie badly.")
@@ -276,27 +276,27 @@ def verdict(told: Score) -> list[str]:
             f"behind the block before, {percent_text(broken['split_share'])} of the files that "
             "could be split are."
         )
-    if told.reorganising is None:
+    if scored.reorganising is None:
         sentences.append("Whether reorganising would pay depends on the disk: name it by --device.")
         return sentences
     sentences += [
-        _reorganising_sentence("Making each file one piece", "defragmenting", told.reorganising),
-        _reorganising_sentence("Rewriting all in order", "rewriting", told.reorganising),
+        _reorganising_sentence("Making each file one piece", "defragmenting", scored.reorganising),
+        _reorganising_sentence("Rewriting all in order", "rewriting", scored.reorganising),
     ]
     return sentences
 
 
-def _reorganising_sentence(what: str, how: str, told: dict[str, Any]) -> str:
+def _reorganising_sentence(what: str, how: str, estimate: dict[str, Any]) -> str:
     # A verdict is about the walk, in which the files' order counts as well.
     words = {
         "likely-to-pay": "is likely to pay",
         "little": "pays little",
         "not-worth-it": "is not worth it",
-    }[told[f"{how}_verdict"]]
-    gain_pct = told["walk"][f"{how}_gain_pct"]
+    }[estimate[f"{how}_verdict"]]
+    gain_pct = estimate["walk"][f"{how}_gain_pct"]
     change = "saves" if gain_pct >= 0 else "costs"
     return (
-        f"{what} {words} on {told['title']}: a walk over all files {change} about "
+        f"{what} {words} on {estimate['title']}: a walk over all files {change} about "
         f"{abs(gain_pct):.1f} % of its time (an estimate)."
     )
 

@@ -58,7 +58,7 @@ def simulated(
         files_per_directory: 25 (Smith & Seltzer 1996) if None.
         sync_each: Whether each file is synced, for instance `[False, True]` for both.
         repetitions: 10 if None.
-        hot_days: Also read and overwrite the files modified in so many days before the end.
+        hot_days: Also read and overwrite the files modified in this number of days before the end.
         raw: Also read and write the device itself.
         seed: Seed of the workload and of where the platter stands.
         progress: Called with the operations done.

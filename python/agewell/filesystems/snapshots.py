@@ -61,7 +61,7 @@ def take(
         output: Where the snapshot goes; it stands there only when it is complete.
         names: Keep the names of files.
         sync: Have delayed data written first, so that its place is known. This makes the file
-            system write; without it such data is told as unknown.
+            system write; without it such data is recorded as unknown.
         resume: Go on with what an interrupted snapshot of the same tree left in
             `output` + ".partial".
         progress: Called with the files seen so far and, where the file system says so, how many
@@ -75,11 +75,11 @@ def take(
         InputError: There is nothing that agewell reads at `path`.
         RunError: It cannot be read, or `output` cannot be written.
     """
-    # A folder in its place is a mistake of usage, which is told first of all by what follows.
+    # A folder in its place is a mistake of usage, which is reported first of all by what follows.
     if not Path(output).is_dir():
         files.require_writable([output])
-    told = _agewell.snapshot_take(path, output, time.time_ns(), names, sync, resume, progress)
-    document: dict[str, Any] = json.loads(told)
+    taken = _agewell.snapshot_take(path, output, time.time_ns(), names, sync, resume, progress)
+    document: dict[str, Any] = json.loads(taken)
     return document
 
 

@@ -1,7 +1,7 @@
 """How plots look: one palette, one set of axes, as PNG and SVG files and inside a page.
 
 The first six series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people
-with any of the common colour vision deficiencies tell apart, the others are after Tol ("Colour
+with any of the common colour vision deficiencies distinguish, the others are after Tol ("Colour
 Schemes", 2021, muted); lines also differ in dash, so that a print in grey can be read.
 Plots that are read together (`places_of`) give each name one colour, and each colour one name for
 as long as there are colours.
@@ -172,7 +172,7 @@ def inline_figure(figure: Figure, name: str, title: str) -> str:
 
 
 def style(name: str) -> Any:
-    """A context in which matplotlib draws as agewell does; `name` settles identifiers in an SVG."""
+    """A context in which matplotlib draws as agewell does; `name` fixes identifiers in an SVG."""
     import matplotlib as mpl
 
     # Without a salt the identifiers inside an SVG are random.

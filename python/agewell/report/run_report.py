@@ -99,7 +99,7 @@ def page_of(results: Sequence[Result], names: Sequence[str], title: str | None =
 
 
 def names_of(runs: Sequence[Path]) -> list[str]:
-    """A name for each run, made of as many trailing parts of its path as tell them apart."""
+    """A name for each run, made of as many trailing parts of its path as distinguish them."""
     paths = [run.parent if run.name == "result.json" else run for run in runs]
     parts = [path.resolve().parts for path in paths]
     for depth in range(1, max(len(each) for each in parts) + 1):
@@ -403,8 +403,8 @@ def _subtitle(result: Result) -> str:
 def _log_subtitle(config: dict[str, Any]) -> str:
     layout = config["layout"]
     if layout["kind"] != "lfs":
-        told = {key: value for key, value in layout.items() if key not in {"kind", "block_size"}}
-        return ", ".join([layout["kind"], *(f"{key} {value}" for key, value in told.items())])
+        others = {key: value for key, value in layout.items() if key not in {"kind", "block_size"}}
+        return ", ".join([layout["kind"], *(f"{key} {value}" for key, value in others.items())])
     words = [f"log of {size_text(bytes_of(layout['segment_size']))} segments"]
     words.append(f"collection {layout['collect']}, victims {layout['victim']}")
     if layout["placement"] != "none":
@@ -482,7 +482,7 @@ def _facts(result: Result, name: str) -> list[tuple[str, str]]:
 
 
 def _software(document: Mapping[str, Any]) -> str:
-    # Results of 0.1.0 before builds were told apart name none.
+    # Results of 0.1.0 before builds were distinguished name none.
     build = document.get("agewell_build")
     version = str(document["agewell_version"])
     return f"{version}, build {build}" if build else version

@@ -7,9 +7,9 @@ or cannot be stopped at once, and needs an importable main module, which a noteb
 
 An interrupt ends the workers at once. So does the death of the parent, whatever it dies of: a
 thread of the worker waits at standard input, which ends with the last process that holds its other
-end, and only the parent does. On Linux `PR_SET_PDEATHSIG` would tell as well, but it tells of the
-thread that started the worker, and nothing if the parent was gone before it was asked for. A run
-that was under way leaves no result, for results are renamed into place.
+end, and only the parent does. On Linux `PR_SET_PDEATHSIG` would notify as well, but of the thread
+that started the worker, and not at all if the parent was gone before it was asked for. A run that
+was under way leaves no result, for results are renamed into place.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from agewell.runs.keyed_runs import KeyedRun, RunFolder
 from agewell.runs.workers import Outcome
 
 Label = tuple[str | float, ...]
-"""What tells a run apart from the others of its figure: `("clean", 95)`."""
+"""What distinguishes a run from the others of its figure: `("clean", 95)`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from agewell.report.page import write as write_page
 from agewell.studies import studies
 from agewell.studies.context import Context, find_input, missing_input
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
+from agewell.version import __version__, build
 
 ROWS_SCHEMA_VERSION = 1
 _REPORT_FILE = "report.html"
@@ -156,9 +157,27 @@ def reproduce(
 
 
 def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
-    """Every comparison as plain values, for `--json` and `rows.json`."""
+    """Every comparison as plain values, for `--json` and `rows.json`.
+
+    `figures` holds what the rows do not: the notes and plots of each figure that was asked for, in
+    the order of the rows.
+    """
     return {
         "schema_version": ROWS_SCHEMA_VERSION,
+        "agewell_version": __version__,
+        "agewell_build": build(),
+        "figures": [
+            {
+                "paper_name": each.study.name,
+                "figure": each.figure.name,
+                "notes": list(each.result.notes),
+                "plots": [
+                    {"name": plot.name, "title": plot.title, "caption": plot.caption}
+                    for plot in each.result.plots
+                ],
+            }
+            for each in reproduced
+        ],
         "rows": [
             {"paper_name": each.study.name, "figure": each.figure.name, **_plain(row)}
             for each in reproduced

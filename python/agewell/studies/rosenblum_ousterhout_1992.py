@@ -2,7 +2,8 @@
 
 The simulations of §3.5 and 3.6: files of one block on a log, overwritten at random; a cleaner that
 reads some tens of segments at a time and sorts their live blocks by age. The write cost is counted
-in blocks (eq. 1 of Matthews 1999), in the steady state: what is told is the later half of a run.
+in blocks (eq. 1 of Matthews 1999), in the steady state: what is reported is the later half of a
+run.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _free_plot(run: Run) -> Plot:
         y_label="free, %",
         curves=[Curve("free", list(range(len(tenths))), shares, style="bars")],
         categories=names,
-        caption="Small files fill the front of a group; what is free gathers at its end.",
+        caption="Small files fill the front of a group; what is free accumulates at its end.",
     )
 
 

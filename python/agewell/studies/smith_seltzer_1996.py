@@ -115,12 +115,12 @@ def _aged_ext4(context: Context, seed: int) -> tuple[dict[int, float], int]:
     workload = context.out / "smith-1996.parquet"
     workloads.make({"source": "smith-1996", "seed": seed}, workload)
 
-    def tell(state: aging.Progress) -> None:
+    def show(state: aging.Progress) -> None:
         context.progress(min(state.days / DAYS, 1.0), f"ext4, day {state.days:.0f}")
 
     with mounted("ext4", FILE_SYSTEM_BYTES) as root:
         aged = aging.age(
-            root, workload, daily=True, sync_every="1 d", allow_system_disk=True, progress=tell
+            root, workload, daily=True, sync_every="1 d", allow_system_disk=True, progress=show
         )
     by_day = zip(
         aged.series["day"].to_pylist(), aged.series["layout_score"].to_pylist(), strict=True

@@ -111,7 +111,7 @@ METRICS = (
     Metric("propagate_seconds", "disk time, propagation from the journal", "s", "lower", 2),
     Metric("metadata_read_seconds", "disk time, reading metadata", "s", "lower", 2),
     Metric("metadata_write_seconds", "disk time, writing metadata", "s", "lower", 2),
-    Metric("discard_seconds", "disk time, telling what is dead", "s", "lower", 3),
+    Metric("discard_seconds", "disk time of discards", "s", "lower", 3),
     Metric("flush_seconds", "disk time, flushes", "s", "lower", 3),
     Metric("regrouped_blocks", "blocks put together"),
     Metric("groups_moved", "groups put together"),

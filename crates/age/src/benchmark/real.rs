@@ -72,7 +72,7 @@ pub struct RealSequential {
     pub read: RealPhase,
     /// Writing them again in place.
     pub overwrite: RealPhase,
-    /// How well they lie; nothing counted where the file system does not tell.
+    /// How well they lie; nothing counted where the file system does not report it.
     pub layout: LayoutCounts,
 }
 
@@ -82,7 +82,7 @@ pub struct RealBench {
     path: PathBuf,
     root: OwnedFd,
     cache: CacheControl,
-    /// Times that a file was still in memory after it was told to leave.
+    /// Times that a file was still in memory after it was evicted.
     still_cached: u64,
     pool: Pool,
     buffer: Vec<u8>,
@@ -378,8 +378,8 @@ impl RealBench {
     }
 }
 
-/// Tells the pages of a file that is on the device to leave memory; whether its first one has, as
-/// far as the file system tells.
+/// Evicts the pages of a file that is on the device from memory; whether its first one has gone, as
+/// far as the file system reports.
 fn drop_pages(file: &OwnedFd) -> Result<bool, Errno> {
     rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?;
     let mut first = [0];

@@ -72,7 +72,7 @@ const SYNC: Operation = Operation {
 
 type Aged = SimulatedTarget<AnyFileSystem>;
 
-/// Runs `experiment`. `progress` is told the number of operations done so far, now and then; if it
+/// Runs `experiment`. `progress` is given the number of operations done so far, now and then; if it
 /// answers false the run stops with [`AgeError::Stopped`].
 ///
 /// # Errors

@@ -97,7 +97,7 @@ impl Default for DirectoryOptions {
     }
 }
 
-/// Bytes of one write call unless told otherwise: what coreutils' cp and git read and write at
+/// Bytes of one write call by default: what coreutils' cp and git read and write at
 /// once, within a factor of two.
 pub const CHUNK_BYTES: u64 = 128 << 10;
 

@@ -268,7 +268,7 @@ impl<F: FileSystem> Target for SimulatedTarget<F> {
         Ok(())
     }
 
-    /// Nothing: it holds what it was told to assume, and what else there was is gone.
+    /// Nothing: it holds what it was given to assume, and what else there was is gone.
     fn roll_back(&mut self) -> Result<(), AgeError> {
         Ok(())
     }

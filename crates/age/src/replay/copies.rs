@@ -21,7 +21,7 @@ const RUN_OPERATIONS_MAX: usize = 64;
 pub(super) struct Copies<S> {
     source: S,
     count: u32,
-    /// The streams are dealt out again among so many, by file.
+    /// The streams are dealt out again among this number, by file.
     streams: Option<u16>,
     begun: bool,
     /// The run that is handed out, and what comes behind it.

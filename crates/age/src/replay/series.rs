@@ -28,7 +28,7 @@ pub struct SeriesRow {
     pub live_files: u64,
     /// Their bytes in whole blocks and, where the target has them, fragments.
     pub live_bytes: u64,
-    /// Bytes in use, as the target tells.
+    /// Bytes in use, as the target reports.
     pub used_bytes: u64,
     /// Bytes that can be used.
     pub total_bytes: u64,

@@ -252,7 +252,7 @@ fn what_is_there_in_the_end_is_what_the_workload_says() {
     }
 }
 
-/// A target that dies after so many operations, as by SIGKILL between two system calls.
+/// A target that dies after a number of operations, as by SIGKILL between two system calls.
 struct Mortal<'a> {
     inner: &'a mut DirectoryTarget,
     left: u64,
@@ -295,9 +295,9 @@ impl Target for Mortal<'_> {
 /// How a replay ends before its time.
 #[derive(Debug, Clone, Copy)]
 enum End {
-    /// Killed after so many operations of its life.
+    /// Killed after this number of operations of its life.
     Killed(u64),
-    /// Stopped by hand, which writes a checkpoint, at the first end of a batch after so many
+    /// Stopped by hand, which writes a checkpoint, at the first end of a batch after this number of
     /// operations of the workload.
     Stopped(u64),
 }

@@ -1,4 +1,4 @@
-//! One day of an aging workload out of what snapshots tell and of short-lived files, mixed as
+//! One day of an aging workload out of what snapshots show and of short-lived files, mixed as
 //! Smith & Seltzer (1996, §3.1) did.
 //!
 //! A file that is new in the evening was made at its change time; one that is another was removed
@@ -86,7 +86,7 @@ pub struct DayEvent {
 pub enum Allocation {
     /// As [`super::smith_1996::allocated_bytes`].
     Ffs,
-    /// Whole pieces of so many bytes.
+    /// Whole pieces of this length, bytes.
     Pieces(u64),
 }
 

@@ -59,7 +59,7 @@ pub struct WorkloadFacts {
     pub peak_live_files: u64,
     /// Directories left at the end, with the root.
     pub live_directories: u64,
-    /// Numbers of files used: a target's table of files needs so many rows.
+    /// Numbers of files used: a target's table of files needs as many rows.
     pub file_numbers: u32,
     /// Numbers of directories used, with the root's.
     pub directories: u32,

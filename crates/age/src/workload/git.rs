@@ -447,7 +447,7 @@ mod tests {
             self.commits += 1;
         }
 
-        /// Lengths of the files of the last commit, as git tells them.
+        /// Lengths of the files of the last commit, as git reports them.
         fn lengths(&self) -> Vec<u64> {
             let listed = self.git(&["ls-tree", "-r", "-l", "HEAD"]);
             let files = listed.lines().filter(|line| line.starts_with("100"));

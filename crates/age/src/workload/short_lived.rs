@@ -85,7 +85,7 @@ keys! {
         batch_files: f64 = "batch_files" number(0.0, 1e9).or(6.0);
         /// half of the files are smaller before they are scaled, bytes
         median_bytes: f64 = "median_bytes" number(0.0, 1e15).or(8_192.0);
-        /// two thirds of them lie within so many doublings of the median
+        /// two thirds of them lie within this number of doublings of the median
         size_doublings: f64 = "size_doublings" number(0.0, 64.0).or(3.0);
         /// no file is longer, bytes
         bytes_max: u64 = "bytes_max" whole().from(1 << 10).to(1 << 50).or(8 << 20);
@@ -93,7 +93,7 @@ keys! {
         life_s: f64 = "life_s" number(1e-9, 86_400.0).or(8.2);
         /// doublings of the life for each doubling of the length
         life_per_size: f64 = "life_per_size" number(-64.0, 64.0).or(0.83);
-        /// two thirds of the files of one length live within so many doublings of its median life
+        /// two thirds of the files of one length live within this number of doublings of its median life
         life_doublings: f64 = "life_doublings" number(0.0, 64.0).or(2.0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The original (nightly snapshots of a home-directory file system at Harvard, April 1994 to
 //! February 1995, with short-lived files from NFS traces) is not at hand. This generator builds one
-//! in the same way: a history of long-lived files as nightly snapshots would tell it, from which a
+//! in the same way: a history of long-lived files as nightly snapshots would record it, from which a
 //! [`super::DayMixer`] makes operations as §3.1 says, one directory for each cylinder group
 //! (§3.2, made first).
 //!
@@ -36,13 +36,13 @@
 //! because the last one has its share of them (10.6 % in 10 % of the days); the first snapshot is
 //! held against an empty file system as every other against its predecessor, so its files are made
 //! within the first day; what makes room is removed by directory, as a tree; and files that outlive
-//! their day go only when the utilization asks for room, because nothing tells of more turnover.
+//! their day go only when the utilization asks for room, because nothing shows more turnover.
 //! How long short-lived files live follows from published shares ([`super::short_lived`]).
 //!
 //! **Nothing is calibrated.** FFS without reallocation ends at 0.765 in the mean of the first eight
 //! seeds (0.710 to 0.787; published 0.766). The paper's scores were in view when the generator was
 //! made, the choice of the least turnover included, so none of them is a blind prediction;
-//! `docs/concepts/aging.md` says which hold.
+//! `experiments/smith-seltzer-1996/figure-02/NOTES.md` says which hold.
 //!
 //! Invariants: the table holds for every seed; the rules of [`crate::operation`] too. Cost: the
 //! plan and all draws are made before the first operation (some MB); then O(log n) an operation.

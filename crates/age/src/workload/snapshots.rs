@@ -504,7 +504,7 @@ fn written_bytes(snapshot: &Snapshot, file: &SnapshotFile) -> u64 {
     file.size_bytes.min(held)
 }
 
-/// How inodes are told apart by group.
+/// How inodes are assigned to groups.
 fn groups(
     facts: &FileSystemFacts,
     parameters: &SnapshotsParameters,

@@ -4,7 +4,7 @@
 //! addresses: the share of free blocks, the first left out, that follow another free block. It is
 //! 1.00 where all free space is one extent and falls towards 0 as single blocks are scattered. Only
 //! whole blocks count, aligned as the file system's are; free fragments of shared blocks (FFS) are
-//! told apart.
+//! distinguished.
 //!
 //! Cost: one pass over the free extents and one sort of their lengths.
 

@@ -6,7 +6,7 @@ use crate::{FileKind, NO_TIME, Snapshot, SnapshotFile};
 /// where that is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HotPeriod {
-    /// Before when, nanoseconds since 1970; `None` where nothing tells.
+    /// Before when, nanoseconds since 1970; `None` where it is not known.
     pub until_ns: Option<i64>,
     /// How long before, ns.
     pub period_ns: u64,

@@ -19,7 +19,7 @@ use super::{Share, share};
 /// twelve to thirteen blocks lie within (Smith & Seltzer 1996, figure 3).
 const EXACT_BLOCKS_MAX: usize = 16;
 
-/// How many of the worst files are told; chosen by us.
+/// How many of the worst files are reported; chosen by us.
 const WORST_FILES: usize = 10;
 
 /// Bins by powers of two: a size in blocks has at most 63 bits.
@@ -146,7 +146,7 @@ pub struct Fragmentation {
     pub median_gap_bytes: Option<u64>,
 }
 
-/// Files of so many fragments.
+/// Files of this number of fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FragmentsBin {
     /// The fewest.

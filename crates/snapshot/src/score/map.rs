@@ -3,7 +3,7 @@
 //!
 //! A break costs the same wherever it is, so that what it spoils is a piece, not the file: a file of
 //! a gigabyte with two breaks reads as one without, but for the short piece that they may cut off.
-//! Hence the pieces of broken files are told apart by their length.
+//! Hence the pieces of broken files are distinguished by their length.
 //!
 //! What is neither free nor a regular file's is called other: metadata, directories, a log, and what
 //! lies outside the tree that the snapshot was taken of. Where files share extents a cell counts them

@@ -1,4 +1,4 @@
-//! What one pass over the extents tells of each file.
+//! What one pass over the extents shows of each file.
 //!
 //! Cost: 112 bytes a file, nothing else is allocated but the gaps (8 bytes a break).
 

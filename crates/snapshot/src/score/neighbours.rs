@@ -72,7 +72,7 @@ impl Order {
         let mut ranked: Vec<(i64, u32)> = Vec::new();
         for group in &tree.groups {
             ranked.clear();
-            // Members ascend by inode, which settles equal ranks.
+            // Members ascend by inode, which decides equal ranks.
             ranked.extend(tree.members(*group).iter().filter_map(|place| {
                 let file = &snapshot.files[*place as usize];
                 let placed = measures.files[*place as usize].has_place();

@@ -16,7 +16,7 @@
 //! | holes | no blocks; the block behind one has the last block before it as its predecessor; |
 //! |  | with `strict_holes` that block is never optimal |
 //! | encoded | counted by the blocks of the file; the next begins right behind if it begins within |
-//! |  | the file's length of it, because the length on the device is smaller and not told |
+//! |  | the file's length of it, because the length on the device is smaller and not known |
 //!
 //! Cost: one pass over the extents, nothing allocated.
 
@@ -31,7 +31,7 @@ pub(crate) enum Join {
     Unknown,
     /// Right behind its predecessor.
     Behind,
-    /// Elsewhere, so many bytes away; `backward` if before the end of its predecessor.
+    /// Elsewhere, this distance away, bytes; `backward` if before the end of its predecessor.
     Apart {
         /// Between the end of the predecessor and this.
         gap_bytes: u64,

@@ -1,6 +1,6 @@
 //! Where within the groups of a file system is free space, and where are badly placed blocks.
 //!
-//! Smith found that free space gathers towards the end of a cylinder group and is better clustered
+//! Smith found that free space accumulates towards the end of a cylinder group and is better clustered
 //! there, because the allocator begins its search at the front ("The effects of age and
 //! fragmentation on file system performance"). Every group is cut into tenths at whole blocks; tenth
 //! `i` of the result is that of all groups together.

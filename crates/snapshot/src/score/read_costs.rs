@@ -22,7 +22,7 @@ use agewell_disk::geometry::Geometry;
 use agewell_disk::parameters::{MechanicalParameters, SimpleParameters};
 use agewell_disk::{DeviceParameters, Medium};
 
-/// Up to so many turns of the platter a gap is short: its angle follows from its length to a few
+/// Up to this number of turns of the platter a gap is short: its angle follows from its length to a few
 /// per cent of a turn, the skew of a track. Chosen by us.
 const NEAR_TURNS: u64 = 4;
 
@@ -75,7 +75,7 @@ struct Zone {
 struct PerByte(u64);
 
 impl PerByte {
-    /// So many picoseconds for so many bytes.
+    /// Picoseconds and the bytes that they are for.
     fn new(ps: u128, bytes: u64) -> Self {
         let fixed = (ps << 32) / (u128::from(bytes) * PS_PER_NS);
         Self(u64::try_from(fixed).unwrap_or(u64::MAX))

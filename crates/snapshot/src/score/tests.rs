@@ -33,7 +33,7 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// An empty file system of so many blocks; inode 2 is its root.
+    /// An empty file system of this number of blocks; inode 2 is its root.
     pub(super) fn new(blocks: u64) -> Self {
         let facts = FileSystemFacts {
             kind: "test".to_owned(),

@@ -1,4 +1,4 @@
-//! The extents of one file, however they are told in pieces.
+//! The extents of one file, however they are reported in pieces.
 
 use crate::{Extent, ExtentFlags};
 
@@ -27,7 +27,7 @@ mod tests {
     use super::push_extent;
     use crate::{Extent, ExtentFlags};
 
-    /// However a file is told in pieces, its extents are the same; those of another file, of
+    /// However a file is reported in pieces, its extents are the same; those of another file, of
     /// another place and of other flags stay apart.
     #[test]
     fn pieces_that_go_on_are_joined() {

@@ -8,7 +8,7 @@
 //! * whatever stands in the image, the answer is a snapshot or one line of error: no panic, no
 //!   endless loop, and work and memory within a constant times the size of the image (`Budget`);
 //! * what concerns the whole file system (superblock, groups, bitmaps) is an error when it is
-//!   wrong; what concerns one file is counted as unreadable, and the first such fault is told in
+//!   wrong; what concerns one file is counted as unreadable, and the first such fault is named in
 //!   `parameters["first_fault"]`;
 //! * files are found in the inode tables, then placed by walking the directories from the root
 //!   (`tree`): what no directory names is not listed.
@@ -101,7 +101,7 @@ fn has_mark(image: &Image, offset_bytes: u64, mark: &[u8]) -> Result<bool, Fault
     }
 }
 
-/// Tells how many files were found so far.
+/// Reports how many files were found so far.
 fn tell(progress: &mut Progress<'_>, files: usize) -> Result<(), Fault> {
     progress(&TakeProgress { files: files as u64, files_in_all: None }).map_err(Fault::Handed)
 }

@@ -4,7 +4,7 @@
 //! system is asked what is free and what it is. Nothing is written: files and directories are
 //! opened for reading only, and delayed data stays where it is unless `sync` asks for its place.
 //!
-//! What a file system does not tell is left out and said so in the facts, never made up: without
+//! What a file system does not report is left out and said so in the facts, never made up: without
 //! root there is no free map on most systems (`free_map` is false) and, on ext4, no group size (0).
 //!
 //! Source: the method of the layout score on mounted systems is Smith & Seltzer 1996, section 3.3;
@@ -41,7 +41,7 @@ use crate::{FileSystemFacts, Snapshot, SnapshotError};
 /// Takes a snapshot of the mounted tree at `path`.
 ///
 /// # Errors
-/// If `path` is no directory, its file system does not tell where files lie, `progress` asks to
+/// If `path` is no directory, its file system does not report where files lie, `progress` asks to
 /// stop, or the checkpoint cannot be used. Single files that cannot be read are counted instead.
 pub fn take(
     path: &Path,

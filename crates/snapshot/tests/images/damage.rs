@@ -263,7 +263,7 @@ fn other_things_are_named() {
     assert!(matches!(gone, Err(SnapshotError::Io { .. })));
 }
 
-/// Someone who stops the work is told so, and nothing else.
+/// Someone who stops the work gets that error, and no other.
 #[test]
 fn stops_when_asked() {
     if !have(&["mke2fs"]) {

@@ -298,7 +298,7 @@ fn check_against_the_kernel(name: &str, root: &Path, snapshot: &Snapshot) {
     assert_eq!(snapshot.files.len(), seen + 1, "{name}");
 }
 
-/// Extents, joined where they are one: the kernel tells each entry of a map.
+/// Extents, joined where they are one: the kernel reports each entry of a map.
 fn joined(extents: &[Extent]) -> Vec<Extent> {
     let mut whole: Vec<Extent> = Vec::new();
     for next in extents {
@@ -330,7 +330,7 @@ fn check_against_mounted(name: &str, root: &Path, ours: &Snapshot) {
     for (index, (their, our)) in theirs.files.iter().zip(&ours.files).enumerate() {
         let (first_extent, extents) = (our.first_extent, our.extents);
         assert_eq!(SnapshotFile { first_extent, extents, ..*their }, *our, "{name}");
-        // The kernel does not tell where a link lies.
+        // The kernel does not report where a link lies.
         if our.kind != FileKind::Link {
             let extents = joined(theirs.extents_of(&theirs.files[index]));
             assert_eq!(extents, ours.extents_of(our), "{name}: {our:?}");
@@ -341,7 +341,7 @@ fn check_against_mounted(name: &str, root: &Path, ours: &Snapshot) {
     let report = |snapshot: &Snapshot| {
         let report = score(snapshot, &ScoreOptions::default());
         let mut report = report.unwrap_or_else(|error| panic!("{name}: {error}"));
-        // The one number that tells joined extents from entries of a map.
+        // The one number that distinguishes joined extents from entries of a map.
         report.contents.extents = 0;
         serde_json::to_string_pretty(&report).expect("numbers")
     };
@@ -413,7 +413,7 @@ fn shapes_without_a_mount_agree() {
     }
 }
 
-/// A journal that was not replayed is told, and so is what it takes.
+/// A journal that was not replayed is reported, and so is what it takes.
 #[test]
 fn an_unreplayed_journal_is_told() {
     if !have(&["mke2fs"]) {

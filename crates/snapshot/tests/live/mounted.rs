@@ -12,7 +12,7 @@ use std::time::Duration;
 use agewell_core::RandomStreams;
 use rand_core::Rng;
 
-/// How often a file system is asked to let go, and how long it is given in between.
+/// How often a file system is asked to unmount, and how long it is given in between.
 const UNMOUNT_TRIES: u32 = 20;
 const UNMOUNT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -111,7 +111,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Bytes that tell their file and their place, so that any block can be recognised.
+/// Bytes that identify their file and their place, so that any block can be recognised.
 fn content(file: u64, bytes: usize) -> Vec<u8> {
     (0..bytes as u64).map(|at| ((at / 512).wrapping_mul(31) ^ at ^ (file * 7)) as u8 | 1).collect()
 }

@@ -96,7 +96,7 @@ pub(crate) struct BtrfsTrees {
     pub(crate) used: Vec<(u64, u64)>,
 }
 
-/// What `mkfs.btrfs` makes of metadata unless told otherwise.
+/// What `mkfs.btrfs` makes of metadata by default.
 const NODE_BYTES: u64 = 16_384;
 
 impl BtrfsTrees {

@@ -43,8 +43,8 @@ fn printed_flags(extent: &Extent) -> BTreeSet<&'static str> {
 }
 
 /// Every file has the extents that `filefrag` prints, in the same order with the same flags;
-/// `place` turns its addresses into those of the device. The kernel may tell `filefrag` in pieces
-/// what it tells us in one, so what goes on in the file and on the device counts as one extent.
+/// `place` turns its addresses into those of the device. The kernel may report to `filefrag` in pieces
+/// what it reports to us in one, so what goes on in the file and on the device counts as one extent.
 fn agrees_with_filefrag(top: &Path, snapshot: &Snapshot, place: impl Fn(u64) -> u64) {
     let Some(printed) = filefrag(top) else {
         println!("skipped: filefrag is missing");
@@ -340,7 +340,7 @@ fn btrfs_without_free_space_tree() {
     btrfs_agrees(&mounted);
 }
 
-/// btrfs on two devices tells no addresses of devices, and says so.
+/// btrfs on two devices reports no addresses of devices, and says so.
 #[test]
 fn btrfs_on_two_devices() {
     let Some(mounted) = Mounted::new("btrfs", 320, &[]) else { return };

@@ -315,7 +315,7 @@ fn pair(
         7 => EventKind::Issue,
         8 => EventKind::Complete,
         12 => EventKind::Insert,
-        // Merges, plugging, remapping and driver data tell nothing that those do not.
+        // Merges, plugging, remapping and driver data say nothing that those do not.
         2..=5 | 9..=11 | 13..=17 => return Ok(()),
         other => return Err(Problem::new(format!("action {other} is none of blktrace's"))),
     };

@@ -18,7 +18,7 @@ const FLAG_READ: u64 = 1;
 #[derive(Default)]
 pub(crate) struct DisksimAscii;
 
-/// A fraction of a millisecond in any time tells it from `MQSim`, whose five columns look alike but
+/// A fraction of a millisecond in any time distinguishes it from `MQSim`, whose five columns look alike but
 /// count whole ns; whole numbers alone are left to `MQSim` where they fit it.
 pub(crate) fn fit(sample: &Sample<'_>) -> Confidence {
     let fit = sample.fit_lines(&mut DisksimAscii);

@@ -49,7 +49,7 @@ fn operation(code: u8) -> Result<Operation, Problem> {
     }
 }
 
-/// Without a magic number, only sense can tell: times that rise, sizes above 0, next accesses in
+/// Without a magic number, only plausibility decides: times that rise, sizes above 0, next accesses in
 /// the future.
 pub(crate) fn fit(sample: &Sample<'_>, operation_and_space: bool) -> Confidence {
     if sample.is_text() {

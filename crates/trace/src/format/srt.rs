@@ -143,7 +143,7 @@ impl RowReader for Srt {
                     "size {size}, version {version}, type {kind} is no SRT record"
                 ));
                 bad_record(source, reorder_window, self.records, None, byte, problem)?;
-                // Only the usual size can tell where the next record begins.
+                // Only the usual size can show where the next record begins.
                 let step = if self.record_bytes == 0 { 56 } else { self.record_bytes };
                 source.take(step)?;
                 continue;
@@ -211,7 +211,7 @@ fn operation_and_flags(flags: u32) -> (u8, u16) {
 }
 
 impl Srt {
-    /// Settles time zero by the first record: the header's date, or 1970.
+    /// Fixes time zero by the first record: the header's date, or 1970.
     fn begin_time(&mut self, seconds: u32, reorder_window: &mut ReorderWindow) {
         if reorder_window.rows() > 0 {
             return;

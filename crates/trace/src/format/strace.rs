@@ -8,10 +8,10 @@
 //!
 //! Choices where the text leaves one:
 //! * An `O_CREAT` open without `O_EXCL` makes a file if the path was not met before.
-//! * A hard link is a second name; removing the name that operations were told by is then a rename
+//! * A hard link is a second name; removing the name that operations were reported under is then a rename
 //!   to the other.
 //! * A read at the end of a file moves nothing and is left out; so are failed calls.
-//! * Offsets are missing where the text cannot tell them: descriptors inherited from before the
+//! * Offsets are missing where the text does not have them: descriptors inherited from before the
 //!   trace, appends to files of unknown length.
 //! * A call that does not say how long it took (`-T`) has a finish time only if it was interrupted
 //!   in the text.
@@ -341,7 +341,7 @@ impl StraceTrace {
     }
 
     fn end(&mut self) -> Result<(), TraceError> {
-        // Whoever waits for a parent that never told is a process of its own.
+        // Whoever waits for a parent that was never reported is a process of its own.
         while let Some((&process, _)) = self.waiting.first_key_value() {
             self.files.start(process);
             self.replay(process)?;

@@ -177,7 +177,7 @@ fn duration(result: &[u8]) -> Result<(&[u8], Option<u64>), Problem> {
     let Some(inner) = result.strip_suffix(b">") else { return Ok((result, None)) };
     let Some(open) = memchr::memrchr(b'<', inner) else { return Ok((result, None)) };
     let text = &inner[open + 1..];
-    // A blank before it tells it from a descriptor's annotation.
+    // A blank before it distinguishes it from a descriptor's annotation.
     if open == 0 || inner[open - 1] != b' ' || !text.first().is_some_and(u8::is_ascii_digit) {
         return Ok((result, None));
     }

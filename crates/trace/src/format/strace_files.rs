@@ -3,7 +3,7 @@
 //! Only descriptors of files that are asked for are kept; a descriptor without an entry means some
 //! other file. strace's own word (`3</path>`) wins over ours where they differ: then a descriptor
 //! was inherited or came by a call that was not traced, and its offset is unknown until a seek
-//! tells it.
+//! says it.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -446,7 +446,7 @@ impl Files {
             return Ok(Some(normal(&path)));
         }
         let known = self.processes.get(&self.process).and_then(|known| known.directory.clone());
-        // A descriptor as the directory is told by strace; only AT_FDCWD and nothing mean the
+        // A descriptor as the directory is resolved by strace; only AT_FDCWD and nothing mean the
         // working directory.
         let own = before.first().is_none_or(|argument| argument.starts_with(b"AT_FDCWD"));
         if let Some(directory) = told.or(if own { known } else { None }) {
@@ -466,7 +466,7 @@ impl Files {
     }
 
     /// What an open shows of symbolic links: calls without a descriptor (`unlink`) name files
-    /// through them, those with one are told by strace where the file is.
+    /// through them, for those with one strace says where the file is.
     fn learn_alias(&mut self, asked: &str, told: &str) {
         let (Some((parent, name)), Some((actual, same))) =
             (asked.rsplit_once('/'), told.rsplit_once('/'))
@@ -536,7 +536,7 @@ impl Files {
         returned: Option<&[u8]>,
         metadata: &mut TraceMetadata,
     ) -> Result<(), Problem> {
-        // Tells the working directory even if the path itself is of no interest.
+        // Shows the working directory even if the path itself is of no interest.
         let asked = self.named(place, metadata)?;
         let told = returned.ok_or_else(|| {
             Problem::new("no path beside the descriptor that was opened; record with strace -y")

@@ -5,11 +5,11 @@
 //! sector + sectors ...`. The task may hold blanks and dashes; the flags may be absent.
 //! `block_bio_queue`, `block_rq_insert`, `block_rq_issue`, `block_rq_complete`, `block_rq_requeue`
 //! and `block_bio_complete` are paired into requests. A flush is issued with no sectors and
-//! completes at sector 2^64 - 1. `block_bio_remap` tells which partition belongs to which disk: a
+//! completes at sector 2^64 - 1. `block_bio_remap` says which partition belongs to which disk: a
 //! queued piece names the partition, the issued request the disk.
 //!
 //! Comment lines `# agewell KEY: VALUE` become metadata. Lost events, which the kernel's header
-//! tells, are counted.
+//! reports, are counted.
 
 use std::collections::BTreeMap;
 
@@ -186,7 +186,7 @@ fn range(body: &[u8]) -> Result<(u64, u64), Problem> {
     Err(Problem::new("no 'SECTOR + SECTORS' in the event; the line is cut or of another kernel"))
 }
 
-/// A line without a block event: another subsystem's, or the kernel telling of loss; anything else
+/// A line without a block event: another subsystem's, or the kernel reporting loss; anything else
 /// is broken.
 fn other_line(line: &[u8], reorder_window: &mut ReorderWindow) -> Result<(), Problem> {
     if line.starts_with(b"CPU:")

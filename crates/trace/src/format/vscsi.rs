@@ -3,7 +3,7 @@
 //! Version 1, 32 bytes: u32 serial, length in bytes, scatter-gather entries; u16 SCSI command,
 //! version; u64 block of 512 bytes, time in us. Version 2, 40 bytes: u16 command, version; u32
 //! serial, length, entries; u64 block, time in us, response time in us (0: not measured). The high
-//! byte of the version word is the version. Read or write is told **only by the SCSI opcode**.
+//! byte of the version word is the version. Read or write follows **only from the SCSI opcode**.
 
 use agewell_core::Operation;
 

@@ -25,7 +25,7 @@ pub enum Step {
     Empty(u32),
     /// Has what it wrote made durable, at once.
     Sync,
-    /// Does nothing for so many nanoseconds.
+    /// Does nothing for this time, nanoseconds.
     Wait(u64),
     /// Is done for good.
     Done,

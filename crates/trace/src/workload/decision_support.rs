@@ -45,34 +45,34 @@ const BLOCK_ROWS: u64 = 81;
 /// What the decision support workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecisionSupportParameters {
-    /// Blocks of the large table; 12,000 unless told: 94 MiB.
+    /// Blocks of the large table; 12,000 by default: 94 MiB.
     pub table_blocks: u32,
-    /// Indices of the table, each a file; 3 unless told.
+    /// Indices of the table, each a file; 3 by default.
     pub indices: u32,
-    /// Analysts, each a client; 3 unless told.
+    /// Analysts, each a client; 3 by default.
     pub analysts: u32,
-    /// Queries of all analysts; 150 unless told.
+    /// Queries of all analysts; 150 by default.
     pub queries: u32,
-    /// Share of the queries that scan the table; 0.3 unless told.
+    /// Share of the queries that scan the table; 0.3 by default.
     pub scan_share: f64,
-    /// Of the queries by index, the share that are common ones; 0.7 unless told.
+    /// Of the queries by index, the share that are common ones; 0.7 by default.
     pub common_share: f64,
-    /// Common queries that there are; 6 unless told. Each has its index and its first entry.
+    /// Common queries that there are; 6 by default. Each has its index and its first entry.
     pub common_queries: u32,
-    /// Entries that a query by index follows; 2,000 unless told.
+    /// Entries that a query by index follows; 2,000 by default.
     pub query_entries: u32,
-    /// Blocks that a load appends; 32 unless told.
+    /// Blocks that a load appends; 32 by default.
     pub load_blocks: u32,
-    /// Leaves of each index that a load updates; 32 unless told.
+    /// Leaves of each index that a load updates; 32 by default.
     pub load_leaves: u32,
-    /// A load comes after so many queries; 10 unless told, 0 means never.
+    /// Queries from one load to the next; 10 by default, 0 means never.
     pub load_every: u32,
-    /// Shortest time between two queries of an analyst; 10 s unless told. The longest is 1,024
+    /// Shortest time between two queries of an analyst; 10 s by default. The longest is 1,024
     /// times that, each doubling equally likely.
     pub think: SimDuration,
-    /// Time from one request to the next within a query; 1 ms unless told.
+    /// Time from one request to the next within a query; 1 ms by default.
     pub pace: SimDuration,
-    /// Blocks of a request of a scan or a load; 8 unless told: 64 KiB.
+    /// Blocks of a request of a scan or a load; 8 by default: 64 KiB.
     pub request_blocks: u32,
 }
 

@@ -21,11 +21,11 @@ pub type HotCold = UpdateWorkload<HotColdChoice>;
 pub struct HotColdParameters {
     /// The parts shared by all update workloads.
     pub update: UpdateParameters,
-    /// Part of the blocks that is hot, above 0 and below 1; 0.1 unless told.
+    /// Part of the blocks that is hot, above 0 and below 1; 0.1 by default.
     pub hot_fraction: f64,
-    /// Part of the updates that goes to the hot blocks, 0 to 1; 0.9 unless told.
+    /// Part of the updates that goes to the hot blocks, 0 to 1; 0.9 by default.
     pub hot_share: f64,
-    /// The hot range moves on after so many updates, 0 means never; 0 unless told.
+    /// Updates after which the hot range moves on; 0, the default, means never.
     pub shift_every: u64,
 }
 

@@ -8,7 +8,7 @@
 //! * *fourteen desktop machines, three months (Matthews 1999, §6.5.2.1)*: `machines`, `weeks`
 //! * *reads vastly outnumber writes at the system call level (ibid., §3.7)*: `read_write_ratio`
 //! * *of the group's whole trace: 52,743 MB read, 14,105 MB written in 112 days (Wang & Hu 2002,
-//!   table 1)*: a ratio of 3.7 unless told
+//!   table 1)*: a ratio of 3.7 by default
 //! * *most data created dies within minutes, most live data is old (Matthews 1999, §4.2.7)*:
 //!   scratch files; programs are seldom replaced
 //! * *some files are written repeatedly without being read, others almost exclusively read
@@ -77,25 +77,25 @@ const PROGRAM_DIRECTORIES: u32 = 3;
 /// What the long-term workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LongTermParameters {
-    /// Machines, each a client; 14 unless told.
+    /// Machines, each a client; 14 by default.
     pub machines: u32,
-    /// Weeks; 13 unless told.
+    /// Weeks; 13 by default.
     pub weeks: u32,
-    /// Programs; 600 unless told.
+    /// Programs; 600 by default.
     pub programs: u32,
-    /// Libraries that they share; 60 unless told.
+    /// Libraries that they share; 60 by default.
     pub libraries: u32,
-    /// Runs of programs on all machines; 18,000 unless told, which read about 20 GB: half of what
+    /// Runs of programs on all machines; 18,000 by default, which read about 20 GB: half of what
     /// the group read in thirteen weeks (Wang & Hu 2002, table 1; the half is chosen by us).
     pub runs: u32,
-    /// Blocks read over blocks written; 3.7 unless told.
+    /// Blocks read over blocks written; 3.7 by default.
     pub read_write_ratio: f64,
-    /// Share of the binaries that are read out of order; 0.25 unless told.
+    /// Share of the binaries that are read out of order; 0.25 by default.
     pub paged_share: f64,
-    /// Time from one request to the next within a run; 6,553,600 ns unless told: 8 KiB on an
+    /// Time from one request to the next within a run; 6,553,600 ns by default: 8 KiB on an
     /// Ethernet of 10 Mbit/s.
     pub pace: SimDuration,
-    /// Blocks of a request, at most; 8 unless told: 64 KiB.
+    /// Blocks of a request, at most; 8 by default: 64 KiB.
     pub request_blocks: u32,
 }
 

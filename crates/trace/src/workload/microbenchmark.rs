@@ -66,19 +66,19 @@ pub enum Pattern {
 /// What the microbenchmark takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MicrobenchmarkParameters {
-    /// Blocks of the file; 80,000 unless told: 625 MiB of 8 KiB (Matthews 1999, §6.3).
+    /// Blocks of the file; 80,000 by default: 625 MiB of 8 KiB (Matthews 1999, §6.3).
     pub blocks: u32,
-    /// Blocks of a request; 1 unless told. The last request of the file may be shorter.
+    /// Blocks of a request; 1 by default. The last request of the file may be shorter.
     pub request_blocks: u32,
     /// The order of the second write.
     pub write: WriteOrder,
     /// The order of the reads.
     pub read: ReadOrder,
-    /// Read passes; 1 unless told, as in Figures 6-1 to 6-6 (5 in Figures 6-7 to 6-11).
+    /// Read passes; 1 by default, as in Figures 6-1 to 6-6 (5 in Figures 6-7 to 6-11).
     pub reads: u32,
     /// What the non-sequential pattern is.
     pub pattern: Pattern,
-    /// Requests from one to the next of the strided pattern; 256 unless told (chosen by us: 2 MiB).
+    /// Requests from one to the next of the strided pattern; 256 by default (chosen by us: 2 MiB).
     pub stride_requests: u32,
 }
 

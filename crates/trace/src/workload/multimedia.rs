@@ -31,23 +31,23 @@ const NAME: &str = "multimedia";
 /// What the multimedia workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MultimediaParameters {
-    /// Films live before; 24 unless told.
+    /// Films live before; 24 by default.
     pub films: u32,
-    /// Blocks of the shortest film; 256 unless told: 2 MiB.
+    /// Blocks of the shortest film; 256 by default: 2 MiB.
     pub film_blocks_min: u32,
-    /// Blocks of the longest film; 1,024 unless told: 8 MiB.
+    /// Blocks of the longest film; 1,024 by default: 8 MiB.
     pub film_blocks_max: u32,
-    /// Players side by side; 6 unless told.
+    /// Players side by side; 6 by default.
     pub players: u32,
-    /// Films played in all; 600 unless told.
+    /// Films played in all; 600 by default.
     pub plays: u32,
-    /// Recorders side by side; 1 unless told.
+    /// Recorders side by side; 1 by default.
     pub recorders: u32,
-    /// Films recorded in all, at most; 12 unless told.
+    /// Films recorded in all, at most; 12 by default.
     pub recordings: u32,
-    /// Blocks of a request; 8 unless told: 64 KiB.
+    /// Blocks of a request; 8 by default: 64 KiB.
     pub request_blocks: u32,
-    /// Time that a block of film lasts; 43,690,666 ns unless told: 8 KiB at 1.5 Mbit/s.
+    /// Time that a block of film lasts; 43,690,666 ns by default: 8 KiB at 1.5 Mbit/s.
     pub block_time: SimDuration,
 }
 

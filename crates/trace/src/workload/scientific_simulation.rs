@@ -40,28 +40,28 @@ const COLUMNS: u32 = 16;
 /// What the scientific simulation workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScientificSimulationParameters {
-    /// Input files, live before; 30 unless told.
+    /// Input files, live before; 30 by default.
     pub inputs: u32,
-    /// Blocks of the smallest input; 128 unless told: 1 MiB. The largest has four times as many.
+    /// Blocks of the smallest input; 128 by default: 1 MiB. The largest has four times as many.
     pub input_blocks_min: u32,
-    /// Experiments that succeed in the end; 120 unless told.
+    /// Experiments that succeed in the end; 120 by default.
     pub experiments: u32,
-    /// Blocks of the smallest output; 48 unless told. The largest has four times as many.
+    /// Blocks of the smallest output; 48 by default. The largest has four times as many.
     pub output_blocks_min: u32,
-    /// Blocks of output that a step of the computation writes; 16 unless told.
+    /// Blocks of output that a step of the computation writes; 16 by default.
     pub step_blocks: u32,
-    /// How likely an attempt fails; 0.3 unless told, and below 1.
+    /// How likely an attempt fails; 0.3 by default, and below 1.
     pub failure_share: f64,
-    /// Share of the experiments that read their input by columns; 0.25 unless told.
+    /// Share of the experiments that read their input by columns; 0.25 by default.
     pub strided_share: f64,
-    /// Scientists, each a client; 3 unless told.
+    /// Scientists, each a client; 3 by default.
     pub scientists: u32,
-    /// Shortest time that a step is computed; 1 s unless told. The longest is 256 times that, each
+    /// Shortest time that a step is computed; 1 s by default. The longest is 256 times that, each
     /// doubling equally likely.
     pub compute: SimDuration,
-    /// Time from one request to the next while data moves; 2 ms unless told.
+    /// Time from one request to the next while data moves; 2 ms by default.
     pub pace: SimDuration,
-    /// Blocks of a request, at most; 8 unless told: 64 KiB.
+    /// Blocks of a request, at most; 8 by default: 64 KiB.
     pub request_blocks: u32,
 }
 

@@ -52,31 +52,31 @@ const MINUTE_NS: u64 = 60_000_000_000;
 /// What the software development workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoftwareDevelopmentParameters {
-    /// Developers, each a client; 4 unless told.
+    /// Developers, each a client; 4 by default.
     pub developers: u32,
-    /// Projects, each a directory; 12 unless told. Developer d has those with number d modulo the
+    /// Projects, each a directory; 12 by default. Developer d has those with number d modulo the
     /// number of developers.
     pub projects: u32,
-    /// Sources of a project; 80 unless told.
+    /// Sources of a project; 80 by default.
     pub sources: u32,
-    /// Headers of all projects; 60 unless told.
+    /// Headers of all projects; 60 by default.
     pub headers: u32,
-    /// Headers that a source includes; 8 unless told.
+    /// Headers that a source includes; 8 by default.
     pub includes: u32,
-    /// Cycles of all developers; 400 unless told.
+    /// Cycles of all developers; 400 by default.
     pub cycles: u32,
-    /// Sources edited in a cycle, at most; 3 unless told.
+    /// Sources edited in a cycle, at most; 3 by default.
     pub edits_max: u32,
-    /// A project is built from scratch every so many cycles of all developers; 16 unless told, 0
+    /// Cycles of all developers from one build of a project from scratch to the next; 16 by default, 0
     /// means never.
     pub rebuild_every: u32,
-    /// Shortest time that a developer thinks; 1 minute unless told. The longest is 64 times that,
+    /// Shortest time that a developer thinks; 1 minute by default. The longest is 64 times that,
     /// each doubling equally likely.
     pub think: SimDuration,
-    /// Time from one request of a developer to the next within a cycle; 6,553,600 ns unless told:
+    /// Time from one request of a developer to the next within a cycle; 6,553,600 ns by default:
     /// 8 KiB on an Ethernet of 10 Mbit/s.
     pub pace: SimDuration,
-    /// Blocks of a request, at most; 8 unless told: 64 KiB.
+    /// Blocks of a request, at most; 8 by default: 64 KiB.
     pub request_blocks: u32,
 }
 

@@ -111,9 +111,9 @@ enum Change {
     Grown { file: u32, end: u32 },
     /// The first life of `file` ended with `kept` blocks.
     Cut { file: u32, kept: u32 },
-    /// So many blocks were written that were not live.
+    /// This number of blocks was written that were not live.
     Made(u64),
-    /// So many blocks went, of a file in a later life.
+    /// This number of blocks went, of a file in a later life.
     Lost(u64),
 }
 
@@ -156,7 +156,7 @@ impl Fragments {
 }
 
 impl Surveyor {
-    /// A surveyor that is told what is live before the first request: exactly `initial`.
+    /// A surveyor that is given what is live before the first request: exactly `initial`.
     #[must_use]
     pub fn knowing(initial: Vec<InitialFile>) -> Self {
         let mut surveyor = Self { knows: true, ..Self::default() };

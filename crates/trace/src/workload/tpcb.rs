@@ -10,7 +10,7 @@
 //! With `metadata`, every write of a block is followed by writes of the blocks that hold its
 //! address: the indirect block, the double indirect block where it hangs below one, and the block
 //! of inodes, all of one metadata file. A log's buffer absorbs the repeats. With `dirty_blocks`,
-//! which is how 4.4BSD has it, metadata is written once for so many dirty buffers, and a sync
+//! which is how 4.4BSD has it, metadata is written once for a number of dirty buffers, and a sync
 //! behind it sends everything; what the log moves ([`Tpcb::moved`]) makes metadata dirty as well
 //! ([`Gathering`]).
 //!
@@ -55,26 +55,26 @@ const METADATA: u32 = 4;
 /// What the TPC-B workload takes; blocks are of 4 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TpcbParameters {
-    /// Transactions of the stream; 100,000 unless told (chosen by us).
+    /// Transactions of the stream; 100,000 by default (chosen by us).
     pub transactions: u64,
-    /// Account records; 1,000,000 unless told (Seltzer 1995, table 2, as the rest).
+    /// Account records; 1,000,000 by default (Seltzer 1995, table 2, as the rest).
     pub accounts: u32,
-    /// Blocks of the account file; 57,861 unless told: 237 MB.
+    /// Blocks of the account file; 57,861 by default: 237 MB.
     pub account_blocks: u32,
-    /// Blocks of the branch file; 11 unless told: 44 KB.
+    /// Blocks of the branch file; 11 by default: 44 KB.
     pub branch_blocks: u32,
-    /// Blocks of the teller file; 11 unless told: 44 KB.
+    /// Blocks of the teller file; 11 by default: 44 KB.
     pub teller_blocks: u32,
-    /// Blocks in the user's cache; 1,024 unless told: 4 MB.
+    /// Blocks in the user's cache; 1,024 by default: 4 MB.
     pub cache_blocks: u32,
-    /// Bytes of a history record; 50 unless told.
+    /// Bytes of a history record; 50 by default.
     pub history_record_bytes: u32,
-    /// Whether writes of indirect blocks and inodes are part of the stream; they are unless told.
+    /// Whether writes of indirect blocks and inodes are part of the stream; they are by default.
     pub metadata: bool,
-    /// Dirty buffers that are written together, with the metadata behind them and a sync; 0 unless
-    /// told: metadata follows each block, and the log's buffer decides. Seltzer 1995, §3: 115.
+    /// Dirty buffers that are written together, with the metadata behind them and a sync; 0 by
+    /// default: metadata follows each block, and the log's buffer decides. Seltzer 1995, §3: 115.
     pub dirty_blocks: u32,
-    /// Time from one transaction to the next; zero unless told: as fast as the host can.
+    /// Time from one transaction to the next; zero by default: as fast as the host can.
     pub interval: SimDuration,
 }
 
@@ -173,7 +173,7 @@ impl Tpcb {
         self.started - u64::from(self.next < self.pending.len())
     }
 
-    /// Whether dirty buffers gather, so that the stream depends on what the log moves.
+    /// Whether dirty buffers accumulate, so that the stream depends on what the log moves.
     #[must_use]
     pub fn gathers(&self) -> bool {
         self.parameters.dirty_blocks > 0
@@ -265,7 +265,7 @@ impl Tpcb {
         }
     }
 
-    /// Writes the metadata of all that has gathered, and sends everything.
+    /// Writes the metadata of all that is queued, and sends everything.
     fn push_gathered(&mut self) {
         let mut gathering = std::mem::take(&mut self.gathering);
         gathering.send(|block| self.push(FileAction::Write, METADATA, block));
@@ -305,7 +305,7 @@ impl FileWorkload for Tpcb {
         Some(self.pending[self.next - 1])
     }
 
-    /// A batch ends with the sync of what has gathered, so that the moves that follow from it are
+    /// A batch ends with the sync of what is queued, so that the moves that follow from it are
     /// known to the next.
     fn next_batch(&mut self, batch: &mut Vec<FileRequest>, requests_max: usize) {
         batch.clear();

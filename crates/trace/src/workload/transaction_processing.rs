@@ -52,19 +52,19 @@ const LOG_RECORD_BYTES: u64 = 512;
 /// What the transaction processing workload takes. Its numbers are meant for blocks of 8 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransactionProcessingParameters {
-    /// Accounts; 800,000 unless told: 9,877 blocks of data, 77 MiB.
+    /// Accounts; 800,000 by default: 9,877 blocks of data, 77 MiB.
     pub accounts: u32,
-    /// Blocks of branches; 16 unless told.
+    /// Blocks of branches; 16 by default.
     pub branch_blocks: u32,
-    /// Blocks of the log; 1,024 unless told.
+    /// Blocks of the log; 1,024 by default.
     pub log_blocks: u32,
-    /// Terminals, each a client; 8 unless told.
+    /// Terminals, each a client; 8 by default.
     pub terminals: u32,
-    /// Transactions of all terminals; 40,000 unless told.
+    /// Transactions of all terminals; 40,000 by default.
     pub transactions: u32,
-    /// Time from the beginning of a terminal's transaction to that of its next; 800 ms unless told.
+    /// Time from the beginning of a terminal's transaction to that of its next; 800 ms by default.
     pub interval: SimDuration,
-    /// Time from one request of a transaction to the next; 1 ms unless told.
+    /// Time from one request of a transaction to the next; 1 ms by default.
     pub pace: SimDuration,
 }
 

@@ -26,16 +26,16 @@ pub enum Fill {
 /// What all workloads of single-block updates take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdateParameters {
-    /// Live blocks, all of one file; 80,000 unless told.
+    /// Live blocks, all of one file; 80,000 by default.
     pub blocks: u32,
-    /// Updates per live block; 10 unless told (Matthews 1999, §5.2.1.1).
+    /// Updates per live block; 10 by default (Matthews 1999, §5.2.1.1).
     pub updates_per_block: u32,
-    /// A sync follows every so many updates, 0 means never; 4 unless told (ibid.).
+    /// Updates from one sync to the next, 0 means never; 4 by default (ibid.).
     pub sync_every: u32,
-    /// Time from one update to the next; zero unless told, which is a saturated client: then no
+    /// Time from one update to the next; zero by default, which is a saturated client: then no
     /// rule that waits for time to pass ever fires.
     pub interval: SimDuration,
-    /// Where the fill stands; before the stream unless told.
+    /// Where the fill stands; before the stream by default.
     pub fill: Fill,
 }
 

@@ -27,7 +27,7 @@ pub type Zipf = UpdateWorkload<ZipfChoice>;
 pub struct ZipfParameters {
     /// The parts shared by all update workloads.
     pub update: UpdateParameters,
-    /// The exponent, 0 to 20; 1 unless told.
+    /// The exponent, 0 to 20; 1 by default.
     pub alpha: f64,
 }
 

@@ -1,4 +1,4 @@
-//! fio I/O logs. Version 2 tells time by waits in us, each counted from the one before, so that
+//! fio I/O logs. Version 2 gives time by waits in us, each counted from the one before, so that
 //! rounding never adds up; version 3 by the time in us at the front of each line. A device is a
 //! file named after it, added and opened at its first request; offsets and lengths are bytes.
 

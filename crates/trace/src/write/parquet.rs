@@ -93,7 +93,7 @@ impl ParquetSink {
         if sender.send(message).is_ok() {
             return Ok(());
         }
-        // The encoder is gone, so it has an error to tell.
+        // The encoder is gone, so it has an error to report.
         self.sender = None;
         self.join().map(|_| ())
     }
@@ -166,7 +166,7 @@ impl Drop for ParquetSink {
     fn drop(&mut self) {
         self.sender = None;
         if let Some(encoder) = self.encoder.take() {
-            // Wait until the temporary file is gone; whatever went wrong has been told already.
+            // Wait until the temporary file is gone; whatever went wrong has been reported already.
             let _ = encoder.join();
         }
         debug_assert!(self.sender.is_none(), "{} is let go", self.path);

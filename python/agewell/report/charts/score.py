@@ -38,7 +38,7 @@ _MAP_PARTS = (
 )
 """Parts of a cell, their names and colours; a cell is the mean of its parts.
 
-None is a colour of `drawing`: there they stand for the trees that are told apart, and on a page
+None is a colour of `drawing`: there they stand for the trees that are distinguished, and on a page
 they follow the reader's theme, which the cells of a map cannot.
 """
 
@@ -80,8 +80,8 @@ def _figure(scores: Sequence[Score]) -> Figure:
     if series:
         _draw_series(figure.add_subplot(grid[row, :]), scores)
         row += 1
-    for told in mapped:
-        _draw_map(figure.add_subplot(grid[row, :]), told, several=len(scores) > 1)
+    for scored in mapped:
+        _draw_map(figure.add_subplot(grid[row, :]), scored, several=len(scores) > 1)
         row += 1
     _map_legend(figure)
     return figure
@@ -106,18 +106,18 @@ def _draw_sizes(axes: Axes, scores: Sequence[Score]) -> None:
     """Layout score by size of file: every size up to 16 blocks, powers of two beyond."""
     lowest = 1.0
     ends = [1.0]
-    for place, told in enumerate(scores):
-        block_bytes = told.report["contents"]["block_bytes"]
+    for place, scored in enumerate(scores):
+        block_bytes = scored.report["contents"]["block_bytes"]
         bins = [
             each
-            for each in scoring.size_bins(told.report["layout"])
+            for each in scoring.size_bins(scored.report["layout"])
             if each["layout_score"] is not None
         ]
         sizes = [each["blocks_max"] * block_bytes for each in bins]
         values = [each["layout_score"] for each in bins]
         colour = drawing.SERIES[place]
-        axes.plot(sizes, values, color=colour, marker="o", markersize=3, label=_label(told))
-        aggregate = told.report["layout"]["layout_score"]
+        axes.plot(sizes, values, color=colour, marker="o", markersize=3, label=_label(scored))
+        aggregate = scored.report["layout"]["layout_score"]
         if aggregate is not None:
             axes.axhline(aggregate, color=colour, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
         lowest = min([lowest, *values])
@@ -141,7 +141,7 @@ def _draw_free(axes: Axes, shown: Sequence[Score], places: Sequence[int]) -> Non
     axes.set_xlabel("length of extent, from")
     axes.set_ylabel("share of free bytes (%)")
     if not powers:
-        message = "where free space lies is not told"
+        message = "where free space lies is not known"
         axes.text(0.5, 0.5, message, ha="center", transform=axes.transAxes)
         axes.set_xticks([])
         return
@@ -176,7 +176,7 @@ def _draw_series(axes: Axes, scores: Sequence[Score]) -> None:
     """The aggregates over time."""
     from matplotlib import dates
 
-    times: Any = [datetime.fromtimestamp((told.taken_ns or 0) / 1e9, tz=UTC) for told in scores]
+    times: Any = [datetime.fromtimestamp((scored.taken_ns or 0) / 1e9, tz=UTC) for scored in scores]
     lines = (
         ("layout_score", "layout score"),
         ("name_adjacency", "neighbours by name that are adjacent"),
@@ -184,7 +184,7 @@ def _draw_series(axes: Axes, scores: Sequence[Score]) -> None:
         ("utilization", "full"),
     )
     for place, (name, label) in enumerate(lines):
-        values = [told.metrics[name] for told in scores]
+        values = [scored.metrics[name] for scored in scores]
         axes.plot(
             times,
             [math.nan if value is None else value for value in values],
@@ -202,20 +202,21 @@ def _draw_series(axes: Axes, scores: Sequence[Score]) -> None:
     axes.legend(loc="lower left", ncols=4, bbox_to_anchor=(0.15, 1.0))
 
 
-def _draw_map(axes: Axes, told: Score, *, several: bool) -> None:
+def _draw_map(axes: Axes, scored: Score, *, several: bool) -> None:
     """The device, row by row from its start: a cell's colour is the mean of what it holds."""
-    image = _map_image(told.report["map"])
+    image = _map_image(scored.report["map"])
     axes.imshow(image, aspect="auto", interpolation="nearest")
-    axes.set_title(f"Map of the device{f': {_label(told)}' if several else ''}")
+    axes.set_title(f"Map of the device{f': {_label(scored)}' if several else ''}")
     rows = image.shape[0]
-    row_bytes = told.report["map"]["cell_bytes"] * _MAP_COLUMNS
+    row_bytes = scored.report["map"]["cell_bytes"] * _MAP_COLUMNS
     step = max(1, rows // 4)
     axes.set_yticks(
         range(0, rows, step), [size_text(row * row_bytes) for row in range(0, rows, step)]
     )
     axes.set_xticks([])
     axes.set_xlabel(
-        f"each row {size_text(row_bytes)}, each cell {size_text(told.report['map']['cell_bytes'])}"
+        f"each row {size_text(row_bytes)}, "
+        f"each cell {size_text(scored.report['map']['cell_bytes'])}"
     )
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
@@ -256,11 +257,11 @@ def _rgb(colour: str) -> tuple[float, ...]:
     return tuple(int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
 
 
-def _label(told: Score) -> str:
+def _label(scored: Score) -> str:
     """What a target is called in a legend: the end of its path, its time in a series."""
-    if told.taken_ns is not None and told.path.endswith(".parquet"):
-        return time_text(told.taken_ns)
-    path = told.path
+    if scored.taken_ns is not None and scored.path.endswith(".parquet"):
+        return time_text(scored.taken_ns)
+    path = scored.path
     return path if len(path) <= _LABEL_CHARACTERS else "..." + path[3 - _LABEL_CHARACTERS :]
 
 
@@ -275,10 +276,10 @@ def _page(scores: Sequence[Score]) -> Any:
         columns=["what", *(metric.label for metric in shown)],
         rows=[
             [
-                Cell(told.path),
-                *(Cell(metric_text(metric, told.metrics[metric.name])) for metric in shown),
+                Cell(scored.path),
+                *(Cell(metric_text(metric, scored.metrics[metric.name])) for metric in shown),
             ]
-            for told in scores
+            for scored in scores
         ],
         numeric=frozenset(range(1, len(shown) + 1)),
     )
@@ -288,5 +289,5 @@ def _page(scores: Sequence[Score]) -> Any:
         tables=[table],
         pictures=[Picture("score", "Layout metrics", svg)],
     )
-    names = ", ".join(told.path for told in scores)
+    names = ", ".join(scored.path for scored in scores)
     return Page(title="Layout metrics", subtitle=names, sections=[section])

@@ -206,8 +206,8 @@ def _end(
     """An end whose measured part is what `measured` appends."""
     first = script.user_blocks
     measured(script)
-    told = {name.replace("__", "."): value for name, value in settings.items()}
-    return End(label, script, first, script.user_blocks, told)
+    settings_by_key = {name.replace("__", "."): value for name, value in settings.items()}
+    return End(label, script, first, script.user_blocks, settings_by_key)
 
 
 def _filled(name: str, file_blocks: int = FILE_BLOCKS) -> Script:
@@ -366,7 +366,7 @@ def _lifetime() -> tuple[End, End]:
     made = 2 * FILES
 
     def end(label: str, alive: int) -> End:
-        # Short or long, so many files are live at once: what lives shorter has idle company.
+        # Short or long, that many files are live at once: what lives shorter has idle company.
         script = Script("lifetime")
         script.fill((FILES - alive) * FILE_BLOCKS)
 

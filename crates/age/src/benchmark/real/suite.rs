@@ -13,10 +13,10 @@ use crate::benchmark::{FILE_SIZES_KIB, SEQUENTIAL_BYTES, SequentialPlan, median_
 use crate::path_text;
 use crate::{AgeError, LayoutCounts};
 
-/// Repetitions unless told otherwise (Smith & Seltzer 1996, §5.1).
+/// Repetitions by default (Smith & Seltzer 1996, §5.1).
 const REPETITIONS: u32 = 10;
 
-/// Files of a directory unless told otherwise (Smith & Seltzer 1996, §5.1).
+/// Files of a directory by default (Smith & Seltzer 1996, §5.1).
 const FILES_PER_DIRECTORY: u32 = 25;
 
 /// Days before the last modification that make a file hot (Smith & Seltzer 1996, §5.2: the last
@@ -73,7 +73,7 @@ struct Measured {
     layout_counted: u64,
 }
 
-/// Told how many of how many benchmarks are done; to go on is true.
+/// Notified how many of how many benchmarks are done; to go on is true.
 pub type Tell<'a> = dyn FnMut(u64, u64) -> bool + 'a;
 
 impl RealSuite {

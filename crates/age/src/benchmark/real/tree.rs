@@ -122,7 +122,7 @@ const DIRECTORIES_OPEN_MAX: usize = 512;
 impl Drop for Tree {
     fn drop(&mut self) {
         if !self.removed {
-            // The error that led here is the one to be told.
+            // The error that led here is the one to report.
             let _ = self.take_away();
         }
     }

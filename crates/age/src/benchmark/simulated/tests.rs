@@ -1,4 +1,4 @@
-//! Benchmarks on a device whose times can be told by hand.
+//! Benchmarks on a device whose times can be computed by hand.
 
 use agewell_core::RandomStreams;
 use agewell_disk::DeviceParameters;

@@ -17,7 +17,7 @@ use super::Data;
 /// Bytes between two stamps: the smallest block of the file systems of today.
 const STAMP_EVERY_BYTES: usize = 4096;
 
-/// Where in the pool a write may begin: in so many bytes, so that a compressor with a window of
+/// Where in the pool a write may begin, in bytes, so that a compressor with a window of
 /// some hundred KiB seldom sees two stretches that overlap; chosen by us: each lane has the memory.
 const STARTS_BYTES: usize = 8 << 20;
 

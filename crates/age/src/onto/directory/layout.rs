@@ -17,7 +17,7 @@ use crate::onto::LayoutCounts;
 use crate::source::live::ExtentMap;
 use crate::{Action, AgeError, Extent, ExtentFlags, Operation};
 
-/// One file in so many is in the sample: chosen by us, so that asking costs a few per cent of what
+/// One file in this number is in the sample: chosen by us, so that asking costs a few per cent of what
 /// making and writing the files costs.
 const SAMPLE_ONE_IN: u64 = 16;
 

@@ -97,7 +97,7 @@ impl Places {
         self.root.as_fd()
     }
 
-    /// Lets go of what the segment before needed.
+    /// Frees what the segment before needed.
     pub(super) fn begin_segment(&mut self) {
         self.segment += 1;
         self.pinned = 0;

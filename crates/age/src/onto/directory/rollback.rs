@@ -35,7 +35,7 @@ enum Pass {
 }
 
 impl DirectoryTarget {
-    /// Makes the names below the target those of the operations that it was told to assume.
+    /// Makes the names below the target those of the operations that it was given to assume.
     pub(super) fn take_back(&mut self) -> Result<(), AgeError> {
         let mut found = vec![false; self.files.len()];
         self.pass(Pass::RemoveFiles, &mut found)?;

@@ -14,7 +14,7 @@ use agewell_core::{Stream, uniform_below};
 use crate::AgeError;
 use crate::workload::draws::{power_of_two, unit};
 
-/// No study has so many classes; a longer file is another one.
+/// No study has as many classes; a longer file is another one.
 const ROWS_MAX: usize = 10_000;
 /// A file of this form has some hundred bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;

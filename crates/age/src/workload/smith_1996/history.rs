@@ -1,4 +1,4 @@
-//! The history of the long-lived files, as nightly snapshots would tell it.
+//! The history of the long-lived files, as nightly snapshots would record it.
 //!
 //! The files of the end are planned first ([`super::survivors`]); what else the utilization asks
 //! for is filled by files that come and go, day by day: some are made, in the few directories that

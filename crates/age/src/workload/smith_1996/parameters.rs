@@ -22,7 +22,7 @@ keys! {
         share_pct: u32 = "share_pct" natural().to(100).required();
         /// half of its files are smaller before they are scaled, bytes
         median_bytes: f64 = "median_bytes" number(0.0, 1e15).required();
-        /// two thirds of them lie within so many doublings of the median
+        /// two thirds of them lie within this number of doublings of the median
         size_doublings: f64 = "size_doublings" number(0.0, 64.0).required();
         /// files that appear together, in the mean
         batch_files: f64 = "batch_files" number(0.0, 1e9).required();

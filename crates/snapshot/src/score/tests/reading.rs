@@ -31,7 +31,7 @@ const INODES_PER_GROUP: u64 = 1024;
 /// Bytes of a group in these tests.
 const GROUP_BYTES: u64 = 8 << 20;
 
-/// A file system of so many blocks whose groups have inodes, numbered from 0.
+/// A file system of this number of blocks whose groups have inodes, numbered from 0.
 fn maker(blocks: u64) -> Maker {
     let mut maker = Maker::new(blocks);
     let facts = &mut maker.snapshot.facts;

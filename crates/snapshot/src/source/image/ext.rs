@@ -148,7 +148,7 @@ impl Scan<'_> {
         })
     }
 
-    /// A reserved inode is no file, but what it takes is told.
+    /// A reserved inode is no file, but what it takes is reported.
     fn reserved(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Free extents and the bound on work while they are gathered.
+//! Free extents and the bound on work while they are collected.
 
 use super::fault::Fault;
 use crate::FreeExtent;
@@ -27,7 +27,7 @@ impl Budget {
     }
 }
 
-/// What is free, gathered by ascending address.
+/// What is free, collected by ascending address.
 #[derive(Debug, Default)]
 pub(super) struct FreeMap {
     extents: Vec<FreeExtent>,

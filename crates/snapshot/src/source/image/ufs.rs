@@ -40,7 +40,7 @@ const ROOT_INODE: u64 = 2;
 const MAGIC: u32 = 0x0001_1954;
 const MAGIC_AT: u64 = superblock::SUPERBLOCK_AT + superblock::MAGIC_WITHIN;
 
-/// Progress is told after so many groups. Chosen by us.
+/// Groups between two reports of progress. Chosen by us.
 const GROUPS_TOLD: u64 = 16;
 
 /// The byte order of the UFS1 in `image`, if it holds one.

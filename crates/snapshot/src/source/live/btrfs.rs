@@ -1,14 +1,14 @@
 //! Where the logical addresses of btrfs are on its device, and what is free there.
 //!
-//! FIEMAP tells addresses in a space of btrfs's own; the chunk tree maps stretches of it to
+//! FIEMAP reports addresses in a space of btrfs's own; the chunk tree maps stretches of it to
 //! devices. With one device every chunk is one stretch (or two copies, DUP): addresses become those
 //! of the first copy. With several devices an address alone does not say which one, so they stay
-//! logical, no free map is told, and the parameter `addresses` says so; likewise without root, to
+//! logical, no free map is reported, and the parameter `addresses` says so; likewise without root, to
 //! whom alone btrfs shows its trees.
 //!
-//! What is free: space that no chunk has, and within chunks what the free-space tree tells or, on
+//! What is free: space that no chunk has, and within chunks what the free-space tree holds or, on
 //! file systems without it, what no extent of the extent tree covers. Both are as of the kernel's
-//! last bookkeeping: what was freed a moment ago may still count as used (`sync` settles it).
+//! last bookkeeping: what was freed a moment ago may still count as used (until a `sync`).
 //!
 //! Source: Linux `include/uapi/linux/btrfs_tree.h`; Btrfs documentation, "On-disk Format".
 
@@ -223,7 +223,7 @@ fn free_of_bitmap(key: TreeKey, bitmap: &[u8], sector_bytes: u64, free: &mut Vec
     }
 }
 
-/// What the free-space tree tells, in logical addresses; `None` if there is no such tree.
+/// What the free-space tree holds, in logical addresses; `None` if there is no such tree.
 fn free_of_tree(file: impl AsFd, sector_bytes: u64) -> Result<Option<Vec<FreeExtent>>> {
     let mut free = Vec::new();
     let mut walk = TreeWalk::new(FREE_SPACE_TREE);
@@ -273,7 +273,7 @@ fn free_between_extents(
     Ok(without(space.collect(), used))
 }
 
-/// Turns addresses into those of the device and adds what is free, as far as btrfs tells.
+/// Turns addresses into those of the device and adds what is free, as far as btrfs reports it.
 pub(super) fn describe(
     file: impl AsFd,
     facts: &mut FileSystemFacts,
@@ -312,7 +312,7 @@ pub(super) fn describe(
         None => free_between_extents(&file, &chunks, info.node_bytes.into())?,
     };
     let mut free = chunks.unallocated();
-    // Not joined before: the tree may also tell of block groups that are gone (mkfs leaves some),
+    // Not joined before: the tree may also hold block groups that are gone (mkfs leaves some),
     // and what touches them must not go with them.
     for extent in logical {
         chunks.on_device(extent, &mut free);

@@ -1,7 +1,7 @@
 //! Where the bytes of one file lie, by FIEMAP.
 //!
 //! Source: Linux `Documentation/filesystems/fiemap.rst`. A file that is written meanwhile may be
-//! told with extents that overlap; they are cut so that they ascend, and the caller learns of it.
+//! reported with extents that overlap; they are cut so that they ascend, and the caller learns of it.
 //!
 //! Where a kernel ends an extent depends on what it has in memory (ext4 joins in its extent status
 //! tree what the disk holds in pieces, and forgets it under pressure). So extents that go on in the
@@ -72,7 +72,7 @@ impl ExtentMap {
                     consistent = false;
                 }
             }
-            // The second is for a kernel that tells nothing new and never says that it is the end.
+            // The second is for a kernel that reports nothing new and never says that it is the end.
             if last || reached_bytes == before {
                 return Ok(consistent);
             }
@@ -86,7 +86,7 @@ fn cut(mapped: &MappedExtent, reached_bytes: u64) -> Option<Extent> {
     let cut_bytes = reached_bytes.saturating_sub(mapped.logical_bytes);
     let whole = i64::try_from(end).is_ok() && cut_bytes < mapped.length_bytes;
     let flags = flags_of(mapped.flags);
-    // What kernels tell as the address of such extents differs and means nothing.
+    // What kernels report as the address of such extents differs and means nothing.
     let placeless = flags.any(ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE));
     let start = if placeless { 0 } else { mapped.physical_bytes };
     let device_end = start.checked_add(mapped.length_bytes)?;
@@ -107,7 +107,7 @@ mod tests {
         MappedExtent { logical_bytes, physical_bytes: 1 << 20, length_bytes, flags: 0 }
     }
 
-    /// What has been told before is cut off the front, with the address moved along.
+    /// What has been reported before is cut off the front, with the address moved along.
     #[test]
     fn overlap_is_cut() {
         let extent = cut(&mapped(4096, 8192), 8192).expect("4096 bytes are left");

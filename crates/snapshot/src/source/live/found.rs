@@ -21,7 +21,7 @@ pub(super) struct Place {
 /// Files in the order in which a thread found them.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// Their extents are told by a range of `extents` of this part.
+    /// Their extents are given by a range of `extents` of this part.
     pub(super) files: Vec<SnapshotFile>,
     pub(super) extents: Vec<Extent>,
     /// Where the name of each file ends in `name_bytes`, if names are kept.
@@ -91,7 +91,7 @@ impl Found {
         }
     }
 
-    /// Appends an extent that stands for data whose place is not told.
+    /// Appends an extent that stands for data whose place is not known.
     pub(super) fn push_unknown(&mut self, length_bytes: u64) {
         self.extents.push(Extent {
             logical_bytes: 0,

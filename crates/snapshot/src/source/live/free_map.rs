@@ -15,13 +15,13 @@ const LAST: u32 = 0x20;
 /// `FMR_OWN_FREE`.
 const OWNER_FREE: u64 = 1;
 
-/// A device as programs are told of it (`new_encode_dev` of Linux `include/linux/kdev_t.h`).
+/// A device as it is reported to programs (`new_encode_dev` of Linux `include/linux/kdev_t.h`).
 fn encoded((major, minor): (u32, u32)) -> u32 {
     (minor & 0xFF) | (major << 8) | ((minor & !0xFF) << 12)
 }
 
 /// What is free of `device`, the one that addresses of files mean; `None` if the file system does
-/// not tell, or not to this user.
+/// not report it, or not to this user.
 pub(super) fn read(file: impl AsFd, device: (u32, u32)) -> Result<Option<Vec<FreeExtent>>> {
     let device = encoded(device);
     let mut walk = SpaceWalk::new();

@@ -1,8 +1,8 @@
-//! What the kernel tells of a mounted file system beyond the usual calls: extent maps, free-space
+//! What the kernel reports of a mounted file system beyond the usual calls: extent maps, free-space
 //! maps, geometry, trees.
 //!
 //! The one module with `unsafe`: each call fills a buffer of which only this module sets the size
-//! that the kernel is told, so that callers cannot make it write elsewhere. Buffers are 64-bit
+//! that the kernel is given, so that callers cannot make it write elsewhere. Buffers are 64-bit
 //! words, which every structure here is aligned to.
 //!
 //! Source: Linux `include/uapi/linux/{fiemap,fsmap,btrfs}.h` and `fs/xfs/libxfs/xfs_fs.h`.
@@ -94,7 +94,7 @@ fn halves(word: u64) -> (u32, u32) {
     if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
 }
 
-/// An extent as the kernel tells it.
+/// An extent as the kernel reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MappedExtent {
     pub(super) logical_bytes: u64,
@@ -114,7 +114,7 @@ impl ExtentBuffer {
         Self { words: vec![0; FIEMAP_HEAD_WORDS + FIEMAP_EXTENTS * FIEMAP_EXTENT_WORDS] }
     }
 
-    /// The extents of `file` from byte `start`, as many as one call tells; data that waits in
+    /// The extents of `file` from byte `start`, as many as one call reports; data that waits in
     /// memory is written first if `sync`.
     pub(super) fn fill(
         &mut self,
@@ -138,7 +138,7 @@ impl ExtentBuffer {
     }
 }
 
-/// What occupies a stretch of a device, as `GETFSMAP` tells it.
+/// What occupies a stretch of a device, as `GETFSMAP` reports it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MappedSpace {
     /// The device, as the kernel numbers it for programs.
@@ -185,7 +185,7 @@ impl SpaceWalk {
         halves(self.words[0]).1 & 1 != 0
     }
 
-    /// What the last call told.
+    /// What the last call reported.
     pub(super) fn records(&self) -> impl Iterator<Item = MappedSpace> + '_ {
         let records = self.words[FSMAP_HEAD_WORDS..].chunks_exact(FSMAP_RECORD_WORDS);
         records.take(self.records).map(|words| MappedSpace {
@@ -326,7 +326,7 @@ impl TreeWalk {
         Ok(last.is_some())
     }
 
-    /// Hands out what the last call told; returns the last key.
+    /// Hands out what the last call reported; returns the last key.
     fn hand_out(&self, take: &mut impl FnMut(TreeKey, &[u8])) -> Option<TreeKey> {
         /// `struct btrfs_ioctl_search_header`.
         const HEADER_BYTES: usize = 32;

@@ -56,7 +56,7 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// Lists `directory`, of which `status` tells.
+    /// Lists `directory`, which `status` describes.
     pub(super) fn read(
         directory: Arc<OwnedFd>,
         status: &Status,

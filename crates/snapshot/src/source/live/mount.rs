@@ -18,7 +18,7 @@ pub(super) struct Mount {
     root: Vec<u8>,
     /// Where.
     point: Vec<u8>,
-    /// What the mount was told to mount; a block device or any other text.
+    /// What the mount was given to mount; a block device or any other text.
     source: PathBuf,
     /// Device numbers of the file system, which on btrfs are not those of its files.
     device: (u32, u32),
@@ -41,7 +41,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 }
 
 impl Mount {
-    /// The mount through which the file with `status` was reached, if the kernel tells.
+    /// The mount through which the file with `status` was reached, if the kernel reports it.
     pub(super) fn of(status: &Status) -> Option<Self> {
         let text = std::fs::read("/proc/self/mountinfo").ok()?;
         text.split(|&byte| byte == b'\n').find_map(|line| Self::parse(line, status))

@@ -62,7 +62,7 @@ impl Status {
         })
     }
 
-    /// Whether `later` tells of the same file, not touched in between.
+    /// Whether `later` is of the same file, not touched in between.
     pub(super) fn unchanged(&self, later: &Self) -> bool {
         (self.inode, self.change_ns, self.size_bytes)
             == (later.inode, later.change_ns, later.size_bytes)

@@ -139,7 +139,7 @@ impl Shared {
     }
 }
 
-/// Tells the others when its thread ends, also by a panic.
+/// Notifies the others when its thread ends, also by a panic.
 struct Leaving<'a>(&'a Shared);
 
 impl Drop for Leaving<'_> {
@@ -153,7 +153,7 @@ impl Drop for Leaving<'_> {
 }
 
 impl Walk<'_> {
-    /// Walks the tree of which `root` is the top and `status` tells.
+    /// Walks the tree of which `root` is the top, described by `status`.
     pub(super) fn run(
         &self,
         root: &Arc<OwnedFd>,
@@ -198,7 +198,7 @@ impl Walk<'_> {
         ))
     }
 
-    /// Tells how far the walk has come until every thread has ended, and once when they have: they
+    /// Reports how far the walk has come until every thread has ended, and once when they have: they
     /// may have ended before this begins.
     fn tell(&self, shared: &Shared, progress: &mut Progress<'_>) -> Result<(), SnapshotError> {
         let mut result = Ok(());
@@ -582,7 +582,7 @@ mod tests {
         assert_eq!((counts.vanished, counts.changed), (1, 1));
         let names: Vec<_> =
             (0..worker.found.files.len()).map(|file| worker.found.name(file)).collect();
-        // A link in place of a file is told as the link that it is.
+        // A link in place of a file is reported as the link that it is.
         assert_eq!(names.len(), 2);
         assert!(names.contains(&&b"stays"[..]) && names.contains(&&b"link"[..]));
     }

@@ -11,29 +11,29 @@ pub(super) const NAME: &str = "auspex-like";
 /// blocks of 8 KB (8,192 bytes; GB is 10^9).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AuspexParameters {
-    /// Clients; 236 unless told.
+    /// Clients; 236 by default.
     pub clients: u32,
-    /// Length of the trace, which stands for a week; 7 days unless told.
+    /// Length of the trace, which stands for a week; 7 days by default.
     pub duration: SimDuration,
-    /// Blocks read; 4,000,000 unless told.
+    /// Blocks read; 4,000,000 by default.
     pub reads: u64,
-    /// Blocks written; 1,000,000 unless told.
+    /// Blocks written; 1,000,000 by default.
     pub writes: u64,
-    /// Files deleted; 40,000 unless told.
+    /// Files deleted; 40,000 by default.
     pub deletes: u64,
-    /// Blocks live before; 324,707 unless told: 2.66 GB.
+    /// Blocks live before; 324,707 by default: 2.66 GB.
     pub initial_blocks: u64,
-    /// Blocks live at the end; 384,521 unless told: 3.15 GB.
+    /// Blocks live at the end; 384,521 by default: 3.15 GB.
     pub final_blocks: u64,
-    /// Blocks live at the end that were written during the trace; 146,484 unless told: the 1.2 GB
+    /// Blocks live at the end that were written during the trace; 146,484 by default: the 1.2 GB
     /// that the paper finds live at the end from an initially empty disk.
     pub written_live_blocks: u64,
     /// A client that has written since its last sync makes one at every multiple of this, 0 means
-    /// never; 30 s unless told.
+    /// never; 30 s by default.
     pub sync_interval: SimDuration,
     /// The knob, 0 to 1: how likely a rewrite is followed by the rewrite of the group of files that
     /// was written next the last time; else the next one starts again at a recent write. Not
-    /// published; 0.6 unless told (chosen by us; experiments/matthews-1999/figure-5-7/README.md).
+    /// published; 0.6 by default (chosen by us; experiments/matthews-1999/figure-5-7/README.md).
     pub locality: f64,
 }
 

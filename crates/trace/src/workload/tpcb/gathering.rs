@@ -1,6 +1,6 @@
 //! What is dirty in the buffer cache of 4.4BSD and goes to the log with the next segment write.
 //!
-//! Blocks of data gather until so many buffers are dirty; then they are written, behind them the
+//! Blocks of data queue until a number of buffers is dirty; then they are written, behind them the
 //! blocks that hold their addresses, which their new places have made dirty (Seltzer 1995, §3).
 //! Cleaning gives blocks new places, too: the blocks that hold those addresses become dirty at
 //! once, count among the dirty buffers, and bring the next write forward (4.4BSD-Lite,

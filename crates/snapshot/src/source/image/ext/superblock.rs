@@ -81,7 +81,7 @@ const READ_ONLY_NAMES: [(u32, &str); 15] = [
     (0x8000, "verity"),
 ];
 
-/// What ext3 knows; one more makes it ext4 (as libblkid tells them apart).
+/// What ext3 knows; one more makes it ext4 (as libblkid distinguishes them).
 const EXT3_INCOMPATIBLE: u32 = INCOMPATIBLE_FILETYPE | INCOMPATIBLE_RECOVER | INCOMPATIBLE_META_BG;
 const EXT3_READ_ONLY: u32 = READ_ONLY_SPARSE_SUPER | 0x2 | 0x4;
 

@@ -93,7 +93,7 @@ impl Mapper {
         }
     }
 
-    /// Adds the extents of `inode`, of which `found` tells, to `extents`.
+    /// Adds the extents of `inode`, which `found` describes, to `extents`.
     pub(super) fn map(
         &mut self,
         image: &mut Image,
@@ -177,7 +177,7 @@ impl Mapper {
         Ok(())
     }
 
-    /// Whether so many fragments can lie at `address`: within the file system and one block.
+    /// Whether this number of fragments can lie at `address`: within the file system and one block.
     fn check(&self, address: u64, fragments: u64) -> Result<(), Fault> {
         let inside = address + fragments <= self.fragments;
         if inside && address % self.block_fragments + fragments <= self.block_fragments {
