@@ -112,7 +112,7 @@ keys! {
         /// system like any other against its predecessor
         <"ours">
         begin_within_first_day: bool = "begin_within_first_day" flag().or(true);
-        /// directories that the files lie in before they are gathered by group; ten files each in the
+        /// directories that the files lie in before they are sorted by group; ten files each in the
         /// end
         <"ours">
         directories: u32 = "directories" natural().to(10_000_000).or(880);
