@@ -12,8 +12,7 @@
 //! the layout as it was, so that it goes on after deletions.
 
 use crate::file_system::FileSystemError;
-use agewell_log::{BlockDevice, Purpose, Transfer};
-use agewell_log::{LogError, even_chunks};
+use agewell_log::{BlockDevice, LogError, Purpose, Transfer, TransferTimes, even_chunks};
 
 /// Which block of which file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -143,6 +142,20 @@ pub trait BlockLayout {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError>;
+
+    /// Whether the layout wants to decide how it goes on, before the next write.
+    #[inline]
+    fn is_decision_due(&self) -> bool {
+        false
+    }
+
+    /// Decides how to go on, if that is due, by what transfers took so far on the device; none if
+    /// nothing but the policies' cost model is known.
+    fn decide(&mut self, _times: Option<&TransferTimes>) {}
+
+    /// A read comes next. What all transfers have taken so far `spent_ns` says, ns, once they are
+    /// done; a layout that learns from reads may ask, and compare no more than that.
+    fn begin_read(&mut self, _spent_ns: impl FnOnce() -> u64) {}
 
     /// Whether writes can be handed over many at a time: [`Self::write_to_buffer`].
     fn takes_many_writes(&self) -> bool {

@@ -20,6 +20,7 @@
 
 mod partial_segment;
 
+use crate::block_layout::BlockLayout;
 use crate::file_system::{
     Content, FileDevice, FileExtent, FileSystem, FileSystemError, FileTransfer, Urgency,
 };
@@ -168,7 +169,7 @@ impl LogFileSystem {
         self.free_blocks.pop().unwrap_or_else(|| {
             self.numbered += 1;
             // In steps, so that the log grows its map rarely.
-            self.log.ensure_blocks(self.numbered.next_multiple_of(1024));
+            BlockLayout::ensure_blocks(&mut self.log, self.numbered.next_multiple_of(1024));
             self.inodes_in.push(0);
             self.numbered - 1
         })
@@ -181,7 +182,7 @@ impl LogFileSystem {
         self.used_blocks -= 1;
         self.free_blocks.push(block);
         let mut segments = SegmentDevice::new(device, self.block_bytes);
-        self.log.delete(block, &mut segments);
+        BlockLayout::delete(&mut self.log, block, &mut segments);
     }
 
     fn node(&self, number: u32, kind: Kind) -> Result<&Node, FileSystemError> {

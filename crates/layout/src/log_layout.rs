@@ -1,7 +1,9 @@
 //! The log behind the seam of all layouts.
 
 use agewell_log::policy::placement::Placement;
-use agewell_log::{AdaptiveLog, BlockDevice, Log, Purpose, Transfer, Unpriced};
+use agewell_log::{
+    AdaptiveLog, BlockDevice, Call, Log, Purpose, Transfer, TransferTimes, Unpriced,
+};
 
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place};
 
@@ -34,13 +36,25 @@ pub(crate) fn recover<P: Placement>(log: &Log<P>, device: &mut impl BlockDevice)
     }
 }
 
+/// What a log has done, as any layout says it.
+pub(crate) fn counts_of<P: Placement>(log: &Log<P>) -> BlockCounts {
+    let counts = log.counts();
+    BlockCounts {
+        user_blocks: counts.user_blocks,
+        absorbed_blocks: counts.absorbed_blocks,
+        new_blocks: counts.new_blocks,
+        moved_blocks: counts.moved_blocks(),
+    }
+}
+
 impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
     fn ensure_blocks(&mut self, blocks: u32) {
-        AdaptiveLog::ensure_blocks(self, blocks);
+        let grown = self.carry_out(Call::EnsureBlocks(blocks), &mut Unpriced);
+        grown.expect("a number takes no room");
     }
 
     fn preload(&mut self, block: u32, _name: FileBlock) -> Result<(), LayoutError> {
-        Ok(AdaptiveLog::preload(self, block, &mut Unpriced)?)
+        Ok(self.carry_out(Call::Preload(block), &mut Unpriced)?)
     }
 
     fn preload_run(
@@ -54,7 +68,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
 
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         let blocks: Vec<u32> = (first..first + blocks).collect();
-        Ok(AdaptiveLog::fragment(self, &blocks, chunk_blocks)?)
+        Ok(self.carry_out(Call::Fragment { blocks: &blocks, chunk_blocks }, &mut Unpriced)?)
     }
 
     #[inline]
@@ -65,9 +79,18 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         client: u32,
         device: &mut impl BlockDevice,
     ) -> Result<(), LayoutError> {
-        let written = AdaptiveLog::write(self, block, client, device);
-        self.issue_discards(device);
+        let written = self.carry_out(Call::Write { block, client }, device);
+        self.log_mut().issue_discards(device);
         Ok(written?)
+    }
+
+    #[inline]
+    fn is_decision_due(&self) -> bool {
+        AdaptiveLog::is_decision_due(self)
+    }
+
+    fn decide(&mut self, times: Option<&TransferTimes>) {
+        AdaptiveLog::decide(self, times);
     }
 
     fn only_reads_in_runs(&self) -> bool {
@@ -75,7 +98,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
     }
 
     fn takes_many_writes(&self) -> bool {
-        AdaptiveLog::takes_many_writes(self)
+        self.log().takes_many_writes()
     }
 
     fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
@@ -88,19 +111,19 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
     }
 
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        AdaptiveLog::delete(self, block, device);
-        self.issue_discards(device);
+        self.carry_out(Call::Delete(block), device).expect("a deletion takes no room");
+        self.log_mut().issue_discards(device);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
-        let synced = AdaptiveLog::sync(self, client, device);
-        self.issue_discards(device);
+        let synced = self.carry_out(Call::Sync { client }, device);
+        self.log_mut().issue_discards(device);
         Ok(synced?)
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         let synced = AdaptiveLog::sync_all(self, device);
-        self.issue_discards(device);
+        self.log_mut().issue_discards(device);
         Ok(synced?)
     }
 
@@ -109,7 +132,8 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
     }
 
     fn set_resident(&mut self, block: u32, resident: bool) {
-        AdaptiveLog::set_resident(self, block, resident);
+        let noted = self.carry_out(Call::SetResident { block, resident }, &mut Unpriced);
+        noted.expect("what a cache holds takes no room");
     }
 
     fn work_ahead(
@@ -117,13 +141,13 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
         free_wanted: u32,
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
-        let collected = self.collect_ahead(free_wanted, device);
-        self.issue_discards(device);
+        let collected = self.log_mut().collect_ahead(free_wanted, device);
+        self.log_mut().issue_discards(device);
         Ok(collected?)
     }
 
     fn enable_discard(&mut self) {
-        AdaptiveLog::enable_discard(self);
+        self.log_mut().enable_discard();
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {
@@ -131,13 +155,7 @@ impl<P: Placement + Clone> BlockLayout for AdaptiveLog<P> {
     }
 
     fn counts(&self) -> BlockCounts {
-        let counts = AdaptiveLog::counts(self);
-        BlockCounts {
-            user_blocks: counts.user_blocks,
-            absorbed_blocks: counts.absorbed_blocks,
-            new_blocks: counts.new_blocks,
-            moved_blocks: counts.moved_blocks(),
-        }
+        counts_of(self.log())
     }
 
     fn live_blocks(&self) -> u64 {

@@ -15,10 +15,10 @@ mod control;
 use control::ControlLog;
 
 use agewell_log::policy::placement::{Placement, Regrouping};
-use agewell_log::{AdaptiveLog, BlockDevice, Counts, Log, Purpose, Unpriced};
+use agewell_log::{AdaptiveLog, BlockDevice, Call, Counts, Log, Purpose, TransferTimes};
 
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, read_in_runs};
-use crate::log_layout::{place_of, recover};
+use crate::log_layout::{counts_of, place_of, recover};
 use crate::reorganise::{
     Decide, PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade,
     room_ns,
@@ -38,6 +38,8 @@ pub struct ReorganisingLog<P> {
     /// Where the blocks lay that are being read.
     slots: Vec<(u32, u32)>,
     latest: Latest,
+    /// What the device has spent in all, ns, if that was noted before the next read.
+    spent_ns: Option<u64>,
 }
 
 /// What users read last and was read ahead with it. How long that took is asked when they read next:
@@ -158,6 +160,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
             room: RoomCost::default(),
             slots: Vec::new(),
             latest: Latest::default(),
+            spent_ns: None,
         }
     }
 
@@ -170,7 +173,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
     /// What the log has done so far.
     #[must_use]
     pub fn log_counts(&self) -> &Counts {
-        self.log.counts()
+        self.log.log().counts()
     }
 
     /// What the reorganisation has done so far.
@@ -192,26 +195,27 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         let by_frequency = reorganiser.setting().related == Related::Frequency;
         let aim = by_frequency.then_some(segments / 2);
         let in_memory = |block: u32| reorganiser.is_in_memory(block);
-        let before = log.counts().regrouped_blocks;
-        let moved = control
-            .watch(device, |device| log.regroup(reorganiser.chosen(), in_memory, aim, device));
-        let blocks = log.counts().regrouped_blocks - before;
+        let before = log.log().counts().regrouped_blocks;
+        let moved = control.watch(device, |device| {
+            log.log_mut().regroup(reorganiser.chosen(), in_memory, aim, device)
+        });
+        let blocks = log.log().counts().regrouped_blocks - before;
         // A log without room goes on as it is: what was moved before it was full stays moved.
         for block in reorganiser.chosen() {
-            log.placement_mut().set_kept(*block, true);
+            log.log_mut().placement_mut().set_kept(*block, true);
         }
         reorganiser.settle(moved.is_ok(), blocks);
     }
 
     /// Takes notice of what the device has done since users read last, now that it is done.
-    fn note_times(&mut self, device: &mut impl BlockDevice) {
+    fn note_times(&mut self) {
         let writing_ns = self.control.writing_ns();
         let mut latest = std::mem::take(&mut self.latest);
         if latest.writing_ns != writing_ns {
             // The arm has been elsewhere.
             self.reorganiser.interrupted();
         }
-        if let Some(spent_ns) = device.spent_ns() {
+        if let Some(spent_ns) = self.spent_ns.take() {
             // The device may have begun to count again.
             let taken_ns = spent_ns.checked_sub(latest.spent_ns).unwrap_or(spent_ns);
             let Latest { jumps, blocks, step_blocks, .. } = latest;
@@ -255,23 +259,20 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
             }
         }
         self.slots = slots;
-        self.log.issue_discards(device);
+        self.log.log_mut().issue_discards(device);
     }
 }
 
 impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn ensure_blocks(&mut self, blocks: u32) {
-        self.log.ensure_blocks(blocks);
-        self.control.follow(|control, _| {
-            control.ensure_blocks(blocks);
-            Ok(())
-        });
+        BlockLayout::ensure_blocks(&mut self.log, blocks);
+        self.control.follow(Call::EnsureBlocks(blocks));
         self.reorganiser.ensure_blocks(blocks);
     }
 
     fn preload(&mut self, block: u32, name: FileBlock) -> Result<(), LayoutError> {
         BlockLayout::preload(&mut self.log, block, name)?;
-        self.control.follow(|control, _| control.preload(block, &mut Unpriced));
+        self.control.follow(Call::Preload(block));
         self.reorganiser.call(block, name);
         Ok(())
     }
@@ -279,7 +280,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn fragment(&mut self, first: u32, blocks: u32, chunk_blocks: u32) -> Result<(), LayoutError> {
         BlockLayout::fragment(&mut self.log, first, blocks, chunk_blocks)?;
         let blocks: Vec<u32> = (first..first + blocks).collect();
-        self.control.follow(|control, _| control.fragment(&blocks, chunk_blocks));
+        self.control.follow(Call::Fragment { blocks: &blocks, chunk_blocks });
         Ok(())
     }
 
@@ -307,16 +308,30 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         self.reorganiser.call(block, name);
         let keeps = self.reorganiser.write(block);
         if !keeps {
-            self.log.placement_mut().set_kept(block, false);
+            self.log.log_mut().placement_mut().set_kept(block, false);
         }
         let Self { log, control, .. } = self;
-        control.write(block, client, device.transfer_times());
+        control.follow(Call::Write { block, client });
         control.watch(device, |device| BlockLayout::write(log, block, name, client, device))
+    }
+
+    #[inline]
+    fn is_decision_due(&self) -> bool {
+        self.log.is_decision_due() || self.control.is_decision_due()
+    }
+
+    fn decide(&mut self, times: Option<&TransferTimes>) {
+        self.control.decide(times);
+        self.log.decide(times);
+    }
+
+    fn begin_read(&mut self, spent_ns: impl FnOnce() -> u64) {
+        self.spent_ns = Some(spent_ns());
     }
 
     fn read(&mut self, blocks: &[u32], purpose: Purpose, device: &mut impl BlockDevice) {
         if purpose == Purpose::Read {
-            self.note_times(device);
+            self.note_times();
         }
         read_in_runs(blocks, purpose, |block| self.place_of(block), device);
         let log = self.log.log();
@@ -337,22 +352,19 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
         let Self { log, control, .. } = self;
         control.watch(device, |device| BlockLayout::delete(log, block, device));
-        control.follow(|control, meter| {
-            control.delete(block, meter);
-            Ok(())
-        });
+        control.follow(Call::Delete(block));
         self.reorganiser.delete(block);
     }
 
     fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         let Self { log, control, .. } = self;
-        control.follow(|control, meter| control.sync(client, meter));
+        control.follow(Call::Sync { client });
         control.watch(device, |device| BlockLayout::sync(log, client, device))
     }
 
     fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LayoutError> {
         let Self { log, control, .. } = self;
-        control.follow(AdaptiveLog::sync_all);
+        control.work(AdaptiveLog::sync_all);
         control.watch(device, |device| BlockLayout::sync_all(log, device))
     }
 
@@ -366,11 +378,8 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn set_resident(&mut self, block: u32, resident: bool) {
-        self.log.set_resident(block, resident);
-        self.control.follow(|control, _| {
-            control.set_resident(block, resident);
-            Ok(())
-        });
+        BlockLayout::set_resident(&mut self.log, block, resident);
+        self.control.follow(Call::SetResident { block, resident });
     }
 
     fn work_ahead(
@@ -379,7 +388,8 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<bool, LayoutError> {
         let Self { log, control, .. } = self;
-        control.follow(|control, meter| control.collect_ahead(free_wanted, meter).map(|_| ()));
+        control
+            .work(|control, meter| control.log_mut().collect_ahead(free_wanted, meter).map(|_| ()));
         if control.watch(device, |device| log.work_ahead(free_wanted, device))? {
             return Ok(true);
         }
@@ -388,13 +398,13 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
         let chosen = self.reorganiser.rest(&view);
         if chosen {
             self.move_chosen(device);
-            self.log.issue_discards(device);
+            self.log.log_mut().issue_discards(device);
         }
         Ok(chosen)
     }
 
     fn enable_discard(&mut self) {
-        self.log.enable_discard();
+        self.log.log_mut().enable_discard();
     }
 
     fn recover(&self, device: &mut impl BlockDevice) {
@@ -402,7 +412,7 @@ impl<P: Placement + Clone> BlockLayout for ReorganisingLog<P> {
     }
 
     fn counts(&self) -> BlockCounts {
-        BlockLayout::counts(&self.log)
+        counts_of(self.log.log())
     }
 
     fn live_blocks(&self) -> u64 {

@@ -23,7 +23,7 @@ use agewell_log::policy::placement::{
     Dac, Fadac, LifeTable, MultiLog, NoSeparation, Placement, SepBit, Sfs, UserCollected,
 };
 use agewell_log::{
-    AdaptiveLog, Ages, CollectedOrder, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
+    AdaptiveLog, Ages, Call, CollectedOrder, LogSetting, LogShape, SegmentAge, Unpriced, Victim,
 };
 use agewell_testkit::zipf_draws;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -63,10 +63,12 @@ fn update<P: Placement + Clone>(log: &mut AdaptiveLog<P>, updates: &[u32], sync_
         let mut rest = updates;
         while let Some((block, later)) = rest.split_first() {
             // Those that only wait in a buffer go many at a time, as the host hands them over.
-            let waiting = if log.takes_many_writes() { log.write_to_buffer(rest, 0) } else { 0 };
+            let waiting =
+                if log.log().takes_many_writes() { log.write_to_buffer(rest, 0) } else { 0 };
             rest = &rest[waiting..];
             if waiting == 0 {
-                log.write(*block, 0, &mut Unpriced).expect("there is room");
+                log.carry_out(Call::Write { block: *block, client: 0 }, &mut Unpriced)
+                    .expect("there is room");
                 rest = later;
             }
         }
@@ -74,9 +76,10 @@ fn update<P: Placement + Clone>(log: &mut AdaptiveLog<P>, updates: &[u32], sync_
     }
     for some in updates.chunks(sync_every) {
         for block in some {
-            log.write(*block, 0, &mut Unpriced).expect("there is room");
+            log.carry_out(Call::Write { block: *block, client: 0 }, &mut Unpriced)
+                .expect("there is room");
         }
-        log.sync(0, &mut Unpriced).expect("there is room");
+        log.carry_out(Call::Sync { client: 0 }, &mut Unpriced).expect("there is room");
     }
 }
 
@@ -94,7 +97,7 @@ fn prepare<P: Placement + Clone>(
     }
     let mut after = log.clone();
     update(&mut after, updates, sync_every);
-    let counts = after.counts().since(log.counts());
+    let counts = after.log().counts().since(log.log().counts());
     eprintln!("layout/{name}: {:?} of {} blocks", counts.write_amplification(), counts.new_blocks);
     log
 }
@@ -116,7 +119,7 @@ fn measure<P: Placement + Clone>(
             || log.clone(),
             |log| {
                 update(log, updates, sync_every);
-                black_box(log.counts().new_blocks)
+                black_box(log.log().counts().new_blocks)
             },
             BatchSize::LargeInput,
         );

@@ -34,14 +34,14 @@ mod repetition;
 mod sample;
 
 use forecast::forecast;
-use history::History;
+use history::{History, Order, thinned_entries};
 use rehearsal::rehearse;
 use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::{
-    BlockDevice, CostMeter, Counts, Log, LogError, LogSetting, ShapeError, TransferTimes, Unpriced,
+    BlockDevice, Call, CostMeter, Log, LogError, LogSetting, ShapeError, TransferTimes, Unpriced,
 };
 
 /// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
@@ -68,18 +68,18 @@ const MOMENT_PASSES_MAX: u64 = 8;
 const AHEAD_SEGMENTS_MIN: u32 = 128;
 
 /// Blocks that they hold at least; chosen by us.
-const AHEAD_BLOCKS_MIN: u32 = 1 << 15;
+const AHEAD_BLOCKS_MIN: u32 = 1 << 16;
 
-/// A log, and what it learns from.
+/// A log, and what advises it on its mechanism, if anything does.
 #[derive(Debug, Clone)]
 pub struct AdaptiveLog<P> {
     log: Log<P>,
-    watch: Option<Box<Watch<P>>>,
+    adviser: Option<Box<Adviser<P>>>,
 }
 
-/// What a log that chooses keeps beside itself.
+/// What observes a log and advises it on its mechanism.
 #[derive(Debug, Clone)]
-struct Watch<P> {
+struct Adviser<P> {
     mechanisms: Vec<Mechanism>,
     sample: Sample,
     /// What stands for a large log: the sample of its blocks, collected as it collects.
@@ -108,7 +108,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// # Errors
     /// If the setting leaves the log nothing to work with.
     pub fn fixed(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
-        Ok(Self { log: Log::new(setting, placement)?, watch: None })
+        Ok(Self { log: Log::new(setting, placement)?, adviser: None })
     }
 
     /// A log that chooses among `mechanisms`; `placement` makes one for so many blocks.
@@ -121,15 +121,132 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         placement: impl Fn(u32) -> P,
     ) -> Result<Self, ShapeError> {
         setting.collect = Collect::Always(mechanisms[0]);
+        let adviser = Adviser::new(mechanisms, &setting, &placement)?;
+        let placement = placement(setting.blocks);
+        Ok(Self { log: Log::new(setting, placement)?, adviser: Some(Box::new(adviser)) })
+    }
+
+    /// Prices what each mechanism does also by what a trial of it alone has shown, beside what the
+    /// device says of the run; `trials` are in the order of the mechanisms.
+    pub fn price_by(&mut self, trials: Vec<TransferTimes>) {
+        if let Some(adviser) = &mut self.adviser {
+            adviser.trials = trials;
+        }
+    }
+
+    /// The log itself.
+    #[must_use]
+    pub fn log(&self) -> &Log<P> {
+        &self.log
+    }
+
+    /// The log itself, for what nobody learns from: work of its own, regrouping, discards.
+    pub fn log_mut(&mut self) -> &mut Log<P> {
+        &mut self.log
+    }
+
+    /// Whether it is time to [decide](Self::decide) on the mechanism.
+    #[must_use]
+    #[inline]
+    pub fn is_decision_due(&self) -> bool {
+        self.adviser.as_ref().is_some_and(|adviser| adviser.is_due())
+    }
+
+    /// Decides on the mechanism, if it is time to, by what transfers took so far on the device, if
+    /// that was noted.
+    pub fn decide(&mut self, times: Option<&TransferTimes>) {
+        if let Some(adviser) = &mut self.adviser
+            && adviser.is_due()
+        {
+            adviser.look_ahead(&mut self.log, times);
+        }
+    }
+
+    /// Does what `call` says on `device`. Whoever knows what transfers take on it has
+    /// [decided](Self::decide) before a write if that was due.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    #[inline]
+    pub fn carry_out(
+        &mut self,
+        call: Call<'_>,
+        device: &mut impl BlockDevice,
+    ) -> Result<(), LogError> {
+        if let Some(adviser) = &mut self.adviser {
+            if matches!(call, Call::Write { .. }) && adviser.is_due() {
+                adviser.look_ahead(&mut self.log, None);
+            }
+            adviser.observe(call, &self.log);
+        }
+        self.log.carry_out(call, device)
+    }
+
+    /// Sends what all clients have written to the disk.
+    ///
+    /// # Errors
+    /// If no room can be made for it.
+    pub fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
+        let mut clients = 0..self.log.setting.clients;
+        clients.try_for_each(|client| self.carry_out(Call::Sync { client }, device))
+    }
+
+    /// Writes many blocks that only have to wait: see [`Log::write_to_buffer`].
+    pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
+        if !self.log.takes_many_writes() {
+            return 0;
+        }
+        let Some(adviser) = &mut self.adviser else {
+            return self.log.write_to_buffer(blocks, client);
+        };
+        let most = adviser.notes_at_once(blocks, &self.log);
+        let taken = self.log.write_to_buffer(&blocks[..most], client);
+        blocks[..taken].iter().for_each(|block| adviser.history.write(*block, client));
+        taken
+    }
+
+    /// Lays out blocks `first..first + blocks` as they were before the first request, one after
+    /// another: see [`Log::preload_run`].
+    ///
+    /// # Errors
+    /// If there is no room left beyond the reserve.
+    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
+        if self.adviser.is_none() {
+            return self.log.preload_run(first, blocks);
+        }
+        (first..first + blocks).try_for_each(|block| {
+            self.carry_out(Call::EnsureBlocks(block + 1), &mut Unpriced)?;
+            self.carry_out(Call::Preload(block), &mut Unpriced)
+        })
+    }
+
+    /// Checks the invariants of the log and its follower.
+    ///
+    /// # Panics
+    /// If one does not hold, which is a bug.
+    pub fn verify(&self) {
+        self.log.verify();
+        let adviser = self.adviser.iter().filter(|adviser| !adviser.lost);
+        adviser.filter_map(|adviser| adviser.follower.as_ref()).for_each(Log::verify);
+    }
+}
+
+impl<P: Placement + Clone> Adviser<P> {
+    /// Of a log with `setting`.
+    fn new(
+        mechanisms: &[Mechanism],
+        setting: &LogSetting,
+        placement: &impl Fn(u32) -> P,
+    ) -> Result<Self, ShapeError> {
         let sample = Sample::of_log(setting.blocks);
-        let follower = match sample.setting(&setting)? {
+        let follower = match sample.setting(setting)? {
             None => None,
             Some(sampled) => {
                 let placement = placement(sampled.blocks);
                 Some(Log::new(sampled, placement)?)
             }
         };
-        let watch = Watch {
+        Ok(Self {
             mechanisms: mechanisms.to_vec(),
             sample,
             follower,
@@ -141,235 +258,68 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
             trials: Vec::new(),
             peak_blocks: 0,
             held_syncs: vec![0; setting.clients as usize],
-        };
-        let placement = placement(setting.blocks);
-        Ok(Self { log: Log::new(setting, placement)?, watch: Some(Box::new(watch)) })
-    }
-
-    /// Prices what each mechanism does also by what a trial of it alone has shown, beside what the
-    /// device says of the run; `trials` are in the order of the mechanisms.
-    pub fn price_by(&mut self, trials: Vec<TransferTimes>) {
-        if let Some(watch) = &mut self.watch {
-            watch.trials = trials;
-        }
-    }
-
-    /// The log itself.
-    #[must_use]
-    pub fn log(&self) -> &Log<P> {
-        &self.log
-    }
-
-    /// Whether writes can be handed over many at a time.
-    #[must_use]
-    pub fn takes_many_writes(&self) -> bool {
-        self.log.takes_many_writes()
-    }
-
-    /// Writes many blocks that only have to wait: see [`Log::write_to_buffer`].
-    pub fn write_to_buffer(&mut self, blocks: &[u32], client: u32) -> usize {
-        if !self.takes_many_writes() {
-            return 0;
-        }
-        let Some(watch) = &mut self.watch else { return self.log.write_to_buffer(blocks, client) };
-        let taken =
-            self.log.write_to_buffer(&blocks[..watch.notes_at_once(blocks, &self.log)], client);
-        blocks[..taken].iter().for_each(|block| watch.history.write(*block, client));
-        taken
-    }
-
-    /// What it has done so far.
-    #[must_use]
-    pub fn counts(&self) -> &Counts {
-        self.log.counts()
-    }
-
-    /// Lets blocks be numbered up to `blocks`.
-    pub fn ensure_blocks(&mut self, blocks: u32) {
-        self.log.ensure_blocks(blocks);
-        if let Some(watch) = &mut self.watch {
-            let sampled = watch.sample.blocks(blocks);
-            if let Some(follower) = &mut watch.follower {
-                follower.ensure_blocks(sampled);
-            }
-        }
-    }
-
-    /// The user writes `block`.
-    ///
-    /// # Errors
-    /// If no room can be made for it.
-    #[inline]
-    pub fn write(
-        &mut self,
-        block: u32,
-        client: u32,
-        device: &mut impl BlockDevice,
-    ) -> Result<(), LogError> {
-        if let Some(watch) = &mut self.watch
-            && let Some(sampled) = watch.sample.number_of(block)
-        {
-            watch.write(sampled, client, &mut self.log, device);
-        }
-        device.begin_call();
-        self.log.write(block, client, device)
-    }
-
-    /// Lays out `block` as it was before the first request: see [`Log::preload`].
-    ///
-    /// # Errors
-    /// If there is no room left beyond the reserve.
-    pub fn preload(&mut self, block: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
-        if let Some((follower, sampled)) = self.follower_of(block) {
-            let lost = follower.preload(sampled, &mut Unpriced).is_err();
-            self.watch.iter_mut().for_each(|watch| watch.lost |= lost);
-        }
-        self.log.preload(block, device)
-    }
-
-    /// Lays out blocks `first..first + blocks` as they were before the first request, one after
-    /// another: see [`Log::preload_run`].
-    ///
-    /// # Errors
-    /// If there is no room left beyond the reserve.
-    pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
-        if self.watch.is_none() {
-            return self.log.preload_run(first, blocks);
-        }
-        (first..first + blocks).try_for_each(|block| {
-            self.ensure_blocks(block + 1);
-            self.preload(block, &mut Unpriced)
         })
     }
 
-    /// Lays out blocks in even chunks: see [`Log::fragment`].
-    ///
-    /// # Errors
-    /// If there is no room.
-    pub fn fragment(&mut self, blocks: &[u32], chunk_blocks: u32) -> Result<(), LogError> {
-        if let Some(watch) = &mut self.watch
-            && let Some(follower) = &mut watch.follower
-        {
-            let sampled: Vec<u32> =
-                blocks.iter().filter_map(|block| watch.sample.number_of(*block)).collect();
-            watch.lost |= follower.fragment(&sampled, chunk_blocks).is_err();
-        }
-        self.log.fragment(blocks, chunk_blocks)
-    }
-
-    /// `block` is deleted.
-    pub fn delete(&mut self, block: u32, device: &mut impl BlockDevice) {
-        if let Some((follower, sampled)) = self.follower_of(block) {
-            follower.delete(sampled, &mut Unpriced);
-        }
-        self.log.delete(block, device);
-    }
-
-    /// Sends what `client` has written to the disk.
-    ///
-    /// # Errors
-    /// If no room can be made for it.
-    pub fn sync(&mut self, client: u32, device: &mut impl BlockDevice) -> Result<(), LogError> {
-        if let Some(watch) = &mut self.watch {
-            watch.sync(client);
-        }
-        device.begin_call();
-        self.log.sync(client, device)
-    }
-
-    /// Sends everything to the disk.
-    ///
-    /// # Errors
-    /// If no room can be made for it.
-    pub fn sync_all(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
-        for client in 0..self.log.setting.clients {
-            self.sync(client, device)?;
-        }
-        Ok(())
-    }
-
-    /// The host has `block` in its cache, or has dropped it.
-    pub fn set_resident(&mut self, block: u32, resident: bool) {
-        if let Some((follower, sampled)) = self.follower_of(block) {
-            follower.set_resident(sampled, resident);
-        }
-        self.log.set_resident(block, resident);
-    }
-
-    /// Writes blocks together: see [`Log::regroup`]. The sample that stands for a large log is not
-    /// told; it learns from what users write.
-    ///
-    /// # Errors
-    /// If no room can be made for them.
-    pub fn regroup(
-        &mut self,
-        blocks: &[u32],
-        is_cached: impl Fn(u32) -> bool,
-        aim: Option<u32>,
-        device: &mut impl BlockDevice,
-    ) -> Result<u32, LogError> {
-        self.log.regroup(blocks, is_cached, aim, device)
-    }
-
-    /// From here on the device is told of free segments: see [`Log::enable_discard`].
-    pub fn enable_discard(&mut self) {
-        self.log.enable_discard();
-    }
-
-    /// Tells the device of segments that came free and are so still.
+    /// Whether the next moment has come.
     #[inline]
-    pub fn issue_discards(&mut self, device: &mut impl BlockDevice) {
-        self.log.issue_discards(device);
+    fn is_due(&self) -> bool {
+        self.history.writes() >= self.next_writes && !self.lost
     }
 
-    /// The placement of the log itself, to change what is kept in the reorganisation log.
-    pub fn placement_mut(&mut self) -> &mut P {
-        self.log.placement_mut()
-    }
-
-    /// Collects in the background: see [`Log::collect_ahead`].
-    ///
-    /// # Errors
-    /// If collected blocks find no place.
-    pub fn collect_ahead(
-        &mut self,
-        free_wanted: u32,
-        device: &mut impl BlockDevice,
-    ) -> Result<bool, LogError> {
-        self.log.collect_ahead(free_wanted, device)
-    }
-
-    /// The follower and its number of `block`, if it has one.
-    fn follower_of(&mut self, block: u32) -> Option<(&mut Log<P>, u32)> {
-        let watch = self.watch.as_mut()?;
-        let sampled = watch.sample.number_of(block)?;
-        Some((watch.follower.as_mut()?, sampled))
-    }
-
-    /// Checks the invariants of the log and its follower.
-    ///
-    /// # Panics
-    /// If one does not hold, which is a bug.
-    pub fn verify(&self) {
-        self.log.verify();
-        let watch = self.watch.iter().filter(|watch| !watch.lost);
-        watch.filter_map(|watch| watch.follower.as_ref()).for_each(Log::verify);
-    }
-}
-
-impl<P: Placement + Clone> Watch<P> {
-    /// `log` is about to be written to; `block` is the sample's number.
+    /// `log` is about to be asked for `call`: takes notice, and lets the follower do the same with
+    /// what the sample has of it.
     #[inline]
-    fn write(&mut self, block: u32, client: u32, log: &mut Log<P>, device: &impl BlockDevice) {
-        if self.history.writes() >= self.next_writes && !self.lost {
-            self.look_ahead(log, device.transfer_times());
-        }
-        if !self.grows_with(block, log) {
-            self.history.write(block, client);
-        }
+    fn observe(&mut self, call: Call<'_>, log: &Log<P>) {
+        let sampled = match call {
+            Call::Write { block, client } => {
+                let Some(block) = self.sample.number_of(block) else { return };
+                if !self.grows_with(block, log) {
+                    self.history.write(block, client);
+                }
+                if let Some(follower) = &mut self.follower {
+                    self.sample.keep_utilization(follower, log);
+                }
+                Call::Write { block, client }
+            }
+            Call::Sync { client } => {
+                let held = &mut self.held_syncs[client as usize];
+                *held += 1;
+                if !self.sample.passes_sync(*held) {
+                    return;
+                }
+                *held = 0;
+                self.history.sync(client);
+                call
+            }
+            _ if self.follower.is_none() => return,
+            Call::Fragment { blocks, chunk_blocks } => {
+                let sampled = blocks.iter().filter_map(|block| self.sample.number_of(*block));
+                let blocks: Vec<u32> = sampled.collect();
+                return self.follow(Call::Fragment { blocks: &blocks, chunk_blocks });
+            }
+            Call::EnsureBlocks(blocks) => Call::EnsureBlocks(self.sample.blocks(blocks)),
+            Call::Preload(block) => {
+                let Some(block) = self.sample.number_of(block) else { return };
+                Call::Preload(block)
+            }
+            Call::Delete(block) => {
+                let Some(block) = self.sample.number_of(block) else { return };
+                Call::Delete(block)
+            }
+            Call::SetResident { block, resident } => {
+                let Some(block) = self.sample.number_of(block) else { return };
+                Call::SetResident { block, resident }
+            }
+        };
+        self.follow(sampled);
+    }
+
+    /// The follower does the same, if there is one.
+    #[inline]
+    fn follow(&mut self, call: Call<'_>) {
         if let Some(follower) = &mut self.follower {
-            self.sample.keep_utilization(follower, log);
-            self.lost = self.lost || follower.write(block, client, &mut Unpriced).is_err();
+            self.lost = self.lost || follower.carry_out(call, &mut Unpriced).is_err();
         }
     }
 
@@ -395,19 +345,6 @@ impl<P: Placement + Clone> Watch<P> {
         known.take_while(|block| log.holds(**block)).count()
     }
 
-    fn sync(&mut self, client: u32) {
-        let held = &mut self.held_syncs[client as usize];
-        *held += 1;
-        if !self.sample.passes_sync(*held) {
-            return;
-        }
-        *held = 0;
-        self.history.sync(client);
-        if let Some(follower) = &mut self.follower {
-            self.lost = self.lost || follower.sync(client, &mut Unpriced).is_err();
-        }
-    }
-
     /// Chooses the mechanism again, if it matters yet.
     #[cold]
     #[inline(never)]
@@ -421,18 +358,27 @@ impl<P: Placement + Clone> Watch<P> {
         let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
         let latest = writes + pass_writes * MOMENT_PASSES_MAX;
         self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
-        let segment_blocks = subject.shape().segment_blocks_max();
-        let thinned = subject.thinned(AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks));
-        let history = thinned.as_ref().map(|log| {
-            let share = log.live_blocks() as f64 / subject.live_blocks() as f64;
-            self.history.thinned(share, |block| log.holds(block))
-        });
-        let (history, subject) =
-            (history.as_ref().unwrap_or(&self.history), thinned.as_ref().unwrap_or(subject));
-        let (writes, pass_writes) = (history.writes(), subject.live_blocks().max(1));
         let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
         let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
-        let forecast = forecast(history, subject, ahead);
+        let order = self.history.order(subject.blocks(), |block| subject.holds(block));
+        let segment_blocks = subject.shape().segment_blocks_max();
+        let thinned = subject.thinned(AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks));
+        let forecast = match &thinned {
+            None => forecast(&self.history, order, subject, ahead),
+            Some(part) => {
+                let share = part.live_blocks() as f64 / subject.live_blocks() as f64;
+                let holds = |block| part.holds(block);
+                if order == Order::None {
+                    let ahead = (ahead as f64 * share) as u64;
+                    forecast(&self.history.thinned(share, holds), order, part, ahead)
+                } else {
+                    // What lies together is written together, in the whole.
+                    let whole = forecast(&self.history, order, subject, ahead);
+                    thinned_entries(&whole, share, self.held_syncs.len(), holds).collect()
+                }
+            }
+        };
+        let subject = thinned.as_ref().unwrap_or(subject);
         if forecast.is_empty() {
             return;
         }
@@ -474,10 +420,11 @@ mod tests {
         let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
         log.preload_run(0, blocks).unwrap();
         for block in 0..64 {
-            log.write(block * 77_777, 0, &mut Unpriced).unwrap();
+            let call = Call::Write { block: block * 77_777, client: 0 };
+            log.carry_out(call, &mut Unpriced).unwrap();
         }
-        let watch = log.watch.as_ref().unwrap();
-        let follower = watch.follower.as_ref().unwrap();
+        let adviser = log.adviser.as_ref().unwrap();
+        let follower = adviser.follower.as_ref().unwrap();
         let reserve = follower.setting.reserve_segments * follower.shape().segment_blocks_max();
         let used = follower.shape().capacity_blocks() - u64::from(reserve);
         let of_follower = follower.live_blocks() as f64 / used as f64;

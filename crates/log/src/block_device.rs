@@ -10,8 +10,6 @@
 //! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
 //! [`BlockDevice::commit`], inside a bracket or not.
 
-use crate::TransferTimes;
-
 /// Why blocks are transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -206,24 +204,6 @@ pub trait BlockDevice {
 
     /// Waits for all that goes on behind.
     fn drain(&mut self) {}
-
-    /// What follows was asked for by another call of a user: the device may have rested since the
-    /// one before.
-    #[inline]
-    fn begin_call(&mut self) {}
-
-    /// What all its transfers have taken so far, ns, if it knows; it waits for them. A layout that
-    /// moves data to where it is read faster must know what reads take; it may compare no more than
-    /// that.
-    fn spent_ns(&mut self) -> Option<u64> {
-        None
-    }
-
-    /// What its transfers took, for who rehearses what it might do; none if nothing but the
-    /// policies' cost model is known.
-    fn transfer_times(&self) -> Option<&TransferTimes> {
-        None
-    }
 }
 
 /// What a device that stands before another, its field `device`, does with brackets: it passes them

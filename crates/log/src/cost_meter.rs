@@ -82,6 +82,13 @@ impl CostMeter {
         spent.time_ns += transfers * time_ns;
     }
 
+    /// What follows was asked for by another call of a user: the device may have rested since the
+    /// one before.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.pricing.iter_mut().for_each(Pricing::begin_call);
+    }
+
     /// Time that `transfer` is priced at after those before it.
     #[inline]
     fn price_ns(&mut self, transfer: &Transfer) -> u64 {
@@ -100,11 +107,6 @@ impl BlockDevice for CostMeter {
         self.add(transfer, time_ns);
     }
 
-    #[inline]
-    fn begin_call(&mut self) {
-        self.pricing.iter_mut().for_each(Pricing::begin_call);
-    }
-
     fn begin_batch(&mut self) {
         self.pricing.iter_mut().for_each(Pricing::begin_batch);
     }
@@ -119,9 +121,5 @@ impl BlockDevice for CostMeter {
 
     fn commit(&mut self) {
         self.pricing.iter_mut().for_each(Pricing::wait);
-    }
-
-    fn spent_ns(&mut self) -> Option<u64> {
-        Some(self.total_ns())
     }
 }

@@ -576,7 +576,7 @@ impl<P: Placement> Log<P> {
 
     /// Tells the device of segments that came free and are so still.
     #[inline]
-    pub(crate) fn issue_discards(&mut self, device: &mut impl BlockDevice) {
+    pub fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         if self.pending_discards.is_wanted() {
             let table = &self.table;
             self.pending_discards.issue_as(device, |device, first, segments| {

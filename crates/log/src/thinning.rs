@@ -10,6 +10,8 @@
 //!
 //! Cost: a pass over the segments that are left out.
 
+use agewell_core::mix;
+
 use super::Trigger;
 use super::log::{Log, WAITING};
 use super::policy::placement::Placement;
@@ -57,13 +59,15 @@ impl<P: Placement + Clone> Log<P> {
         }
         full.sort_unstable_by_key(|segment| (self.table.live[*segment as usize], *segment));
         let kept = self.as_utilized(&full, segments as usize);
-        let mut thinned = self.clone();
         let mut sampled = kept.places(full.len()).peekable();
-        for (place, segment) in full.into_iter().enumerate() {
-            if sampled.next_if_eq(&place).is_none() {
-                thinned.leave_out(segment);
-            }
-        }
+        let mut left_out: Vec<u32> = (0..full.len())
+            .filter(|place| sampled.next_if_eq(place).is_none())
+            .map(|place| full[place])
+            .collect();
+        // They are written one after another, and are not to lie as if one had been.
+        left_out.sort_unstable_by_key(|segment| mix(u64::from(*segment)));
+        let mut thinned = self.clone();
+        left_out.into_iter().for_each(|segment| thinned.leave_out(segment));
         thinned.setting.reserve_segments += thinned.free[0].len() as u32 - kept.free;
         Some(thinned)
     }

@@ -2,7 +2,7 @@
 //! transfers of sectors.
 
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
-use agewell_log::{BlockDevice, Transfer};
+use agewell_log::{BlockDevice, Call, Transfer};
 
 use super::{INODE_BYTES, LogFileSystem, NONE};
 
@@ -102,10 +102,12 @@ impl LogFileSystem {
         for part in order.chunks(most.max(1)) {
             for block in std::iter::once(&self.summary).chain(part) {
                 self.log
-                    .write(*block, 0, &mut segments)
+                    .carry_out(Call::Write { block: *block, client: 0 }, &mut segments)
                     .map_err(|_full| FileSystemError::NoSpace)?;
             }
-            self.log.sync(0, &mut segments).map_err(|_full| FileSystemError::NoSpace)?;
+            self.log
+                .carry_out(Call::Sync { client: 0 }, &mut segments)
+                .map_err(|_full| FileSystemError::NoSpace)?;
         }
         Ok(())
     }

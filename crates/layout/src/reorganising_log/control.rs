@@ -17,7 +17,7 @@
 
 use agewell_log::policy::placement::{Placement, Regrouping};
 use agewell_log::{
-    AdaptiveLog, BlockDevice, CostMeter, LogError, Transfer, TransferTimes, pass_batches_on,
+    AdaptiveLog, BlockDevice, Call, CostMeter, LogError, Transfer, TransferTimes, pass_batches_on,
 };
 
 /// A log that moves nothing, and the prices of what both did.
@@ -69,41 +69,6 @@ impl<D: BlockDevice> BlockDevice for Metered<'_, D> {
     }
 
     pass_batches_on!();
-
-    fn spent_ns(&mut self) -> Option<u64> {
-        self.device.spent_ns()
-    }
-
-    fn begin_call(&mut self) {
-        self.device.begin_call();
-    }
-
-    fn transfer_times(&self) -> Option<&TransferTimes> {
-        self.device.transfer_times()
-    }
-}
-
-/// A meter beside a device whose transfers are known: who asks what they took is told of those.
-struct Informed<'a> {
-    device: &'a mut CostMeter,
-    times: Option<&'a TransferTimes>,
-}
-
-impl BlockDevice for Informed<'_> {
-    #[inline]
-    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
-        self.device.transfer(transfer, contents);
-    }
-
-    fn spent_ns(&mut self) -> Option<u64> {
-        self.device.spent_ns()
-    }
-
-    pass_batches_on!();
-
-    fn transfer_times(&self) -> Option<&TransferTimes> {
-        self.times
-    }
 }
 
 impl<P: Placement + Clone> ControlLog<P> {
@@ -138,9 +103,15 @@ impl<P: Placement + Clone> ControlLog<P> {
         self.taken_ns += taken_ns;
     }
 
-    /// Does with the control log what was done with the log.
+    /// Does with the control log what the log is asked for.
     #[inline]
-    pub(super) fn follow(
+    pub(super) fn follow(&mut self, call: Call<'_>) {
+        self.work(|log, meter| log.carry_out(call, meter));
+    }
+
+    /// Lets the control log do `work` of its own.
+    #[inline]
+    pub(super) fn work(
         &mut self,
         work: impl FnOnce(&mut AdaptiveLog<Regrouping<P>>, &mut CostMeter) -> Result<(), LogError>,
     ) {
@@ -150,12 +121,15 @@ impl<P: Placement + Clone> ControlLog<P> {
         }
     }
 
-    /// Writes `block` to the control log, which rehearses by what transfers of the log's device took.
+    /// Whether the control log has to decide on its mechanism.
     #[inline]
-    pub(super) fn write(&mut self, block: u32, client: u32, times: Option<&TransferTimes>) {
-        self.follow(|control, device| {
-            control.write(block, client, &mut Informed { device, times })
-        });
+    pub(super) fn is_decision_due(&self) -> bool {
+        self.log.as_ref().is_some_and(AdaptiveLog::is_decision_due)
+    }
+
+    /// Decides by what transfers of the log's device took.
+    pub(super) fn decide(&mut self, times: Option<&TransferTimes>) {
+        self.log.iter_mut().for_each(|log| log.decide(times));
     }
 
     /// Where `block` would lie if nothing had been moved, if that is known.

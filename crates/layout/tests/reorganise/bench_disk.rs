@@ -46,8 +46,4 @@ impl BlockDevice for HeadDisk {
         self.head = address + u64::from(transfer.blocks);
         self.spent_ns[transfer.purpose as usize] += time_ns;
     }
-
-    fn spent_ns(&mut self) -> Option<u64> {
-        Some(self.total_ns())
-    }
 }

@@ -114,6 +114,7 @@ impl<L: BlockLayout> Subject<L> {
     pub(crate) fn read(&mut self, blocks: &[u32]) -> (u64, u64) {
         let (reads, total) = (self.disk.spent_ns(Purpose::Read), self.disk.total_ns());
         for block in blocks {
+            self.log.begin_read(|| self.disk.total_ns());
             self.log.read(&[*block], Purpose::Read, &mut self.disk);
         }
         (self.disk.spent_ns(Purpose::Read) - reads, self.disk.total_ns() - total)

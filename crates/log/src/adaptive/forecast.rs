@@ -23,15 +23,19 @@ use crate::policy::placement::Placement;
 /// threading, does not show sooner, and further on a short past is repeated too often.
 const REPEATED_PASSES: f64 = 0.5;
 
-/// What is expected after `history`: so many writes with their syncs if they are drawn, as many as
+/// What is expected after `history`, whose `order` is known: so many writes with their syncs if they are drawn, as many as
 /// are remembered or [`REPEATED_PASSES`] if they are repeated, what is left of the rounds if blocks
 /// come round in turn; nothing if there is nothing to go by. `log` says which blocks there are.
-pub(super) fn forecast<P: Placement>(history: &History, log: &Log<P>, writes: u64) -> Vec<Entry> {
-    let counts = history.counts(log.blocks());
+pub(super) fn forecast<P: Placement>(
+    history: &History,
+    order: Order,
+    log: &Log<P>,
+    writes: u64,
+) -> Vec<Entry> {
     let holds = |block| log.holds(block);
-    match history.order(&counts, holds) {
+    match order {
         Order::None => {
-            let draws = Draws::new(&counts, holds);
+            let draws = Draws::new(&history.counts(log.blocks()), holds);
             draws.map_or_else(Vec::new, |draws| draws.entries(history, writes))
         }
         Order::Rounds => {
@@ -114,16 +118,22 @@ impl Draws {
 
     /// So many writes, and syncs where `history` has them.
     fn entries(&self, history: &History, writes: u64) -> Vec<Entry> {
-        let mut number = 0;
-        let rhythm = history.entries().cycle().take_while(|entry| {
-            number += u64::from(entry.is_write());
-            number <= writes
-        });
-        let drawn = rhythm.zip(0..).map(|(entry, number)| {
-            let block = if entry.is_write() { self.block(number) } else { entry.block };
-            Entry { block, client: entry.client }
-        });
-        drawn.collect()
+        let rhythm = history.to_vec();
+        let mut entries =
+            Vec::with_capacity((writes as f64 * history.entries_per_write()) as usize);
+        let mut left = writes;
+        for entry in rhythm.iter().cycle() {
+            let mut next = *entry;
+            if next.is_write() {
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+                next.block = self.block(entries.len() as u64);
+            }
+            entries.push(next);
+        }
+        entries
     }
 
     /// The block of draw `number`.
@@ -246,7 +256,8 @@ mod tests {
                     history.sync(0);
                 }
             }
-            let entries = forecast(&history, &log, 10 * u64::from(BLOCKS));
+            let order = history.order(BLOCKS, |block| log.holds(block));
+            let entries = forecast(&history, order, &log, 10 * u64::from(BLOCKS));
             let written = entries.iter().filter(|entry| entry.is_write());
             let mut found: Vec<u32> = written.map(|entry| entry.block).collect();
             assert_eq!(found.len(), (BLOCKS - writes) as usize, "after {writes}");

@@ -126,28 +126,20 @@ impl History {
         self.entries().copied().collect()
     }
 
-    /// What a log of `share` of the blocks, those that it `holds`, would remember: their writes, and
-    /// as many syncs as leave as many writes between two.
+    /// What a log of `share` of the blocks, those that it `holds`, would remember.
     pub(super) fn thinned(&self, share: f64, holds: impl Fn(u32) -> bool) -> Self {
-        let clients = self.unsent.len();
         let mut thinned = Self {
             entries: Vec::new(),
             entries_max: usize::MAX,
             oldest: 0,
             writes: 0,
-            unsent: vec![false; clients],
+            unsent: vec![false; self.unsent.len()],
         };
-        let mut held_syncs = vec![0.0; clients];
-        for entry in self.entries() {
-            if !entry.is_write() {
-                let held = &mut held_syncs[entry.client as usize];
-                *held += share;
-                if *held >= 1.0 {
-                    *held -= 1.0;
-                    thinned.sync(entry.client);
-                }
-            } else if holds(entry.block) {
+        for entry in thinned_entries(self.entries(), share, self.unsent.len(), holds) {
+            if entry.is_write() {
                 thinned.write(entry.block, entry.client);
+            } else {
+                thinned.sync(entry.client);
             }
         }
         // Those that are forgotten count, too.
@@ -170,62 +162,84 @@ impl History {
         if writes == 0 { 1.0 } else { self.entries.len() as f64 / writes as f64 }
     }
 
-    /// What the order of the writes tells, `counts` being how often each block was written; `holds`
-    /// says which blocks there are.
-    pub(super) fn order(&self, counts: &[u32], holds: impl Fn(u32) -> bool) -> Order {
-        let writes = self.entries().filter(|entry| entry.is_write()).count();
-        if writes < WRITES_MIN {
+    /// What the order of the writes to so many blocks tells; `holds` says which there are.
+    pub(super) fn order(&self, blocks: u32, holds: impl Fn(u32) -> bool) -> Order {
+        let writes = self.entries().filter(|entry| entry.is_write());
+        let written: Vec<u32> = writes.map(|entry| entry.block).collect();
+        if written.len() < WRITES_MIN {
             return Order::Other;
         }
-        let held = (0..).zip(counts).filter(|(block, _)| holds(*block));
-        if is_in_turn(held.map(|(_, count)| f64::from(*count))) {
+        let counts = self.counts(blocks);
+        let held = (0..).zip(&counts).filter(|(block, _)| holds(*block));
+        if is_in_turn(held.map(|(_, count)| u64::from(*count))) {
             return Order::Rounds;
         }
-        let tolerance = TOLERANCE + 2.0 / (writes as f64).sqrt();
+        let writes = written.len() as f64;
+        let tolerance = TOLERANCE + 2.0 / writes.sqrt();
         let differs = |found: usize, by_chance: f64, of: f64| {
             (found as f64 - by_chance).abs() > tolerance * of
         };
-        let distinct = distinct_by_chance(counts);
-        let ordered = differs(self.followed(), followed_by_chance(counts, writes), writes as f64)
-            || differs(self.distinct(counts.len(), writes), distinct, distinct);
+        let by_chance = distinct_by_chance(&counts);
+        let ordered = differs(followed(&written), followed_by_chance(&counts) / writes, writes)
+            || differs(distinct(&written, counts.len()), by_chance, by_chance);
         if ordered { Order::Other } else { Order::None }
-    }
-
-    /// Writes of the block behind the one written before.
-    fn followed(&self) -> usize {
-        let written = self.entries().filter(|entry| entry.is_write()).map(|entry| entry.block);
-        written.clone().zip(written.skip(1)).filter(|(one, next)| *one + 1 == *next).count()
-    }
-
-    /// Different blocks in each part of the history, summed over the parts.
-    fn distinct(&self, blocks: usize, writes: usize) -> usize {
-        let mut last_part = vec![PARTS; blocks];
-        let part_writes = writes.div_ceil(usize::from(PARTS));
-        let written = self.entries().filter(|entry| entry.is_write());
-        let parts = (0..PARTS).flat_map(|part| std::iter::repeat_n(part, part_writes));
-        written
-            .zip(parts)
-            .filter(|(entry, part)| {
-                std::mem::replace(&mut last_part[entry.block as usize], *part) != *part
-            })
-            .count()
     }
 }
 
-/// How often a write follows the block before it if the order is chance.
-fn followed_by_chance(counts: &[u32], writes: usize) -> f64 {
-    let pairs = counts.windows(2).map(|pair| f64::from(pair[0]) * f64::from(pair[1]));
-    pairs.sum::<f64>() / writes as f64
+/// Writes of the block behind the one written before.
+fn followed(written: &[u32]) -> usize {
+    written.windows(2).filter(|pair| pair[0] + 1 == pair[1]).count()
+}
+
+/// Different blocks in each part of what was `written`, summed over the parts.
+fn distinct(written: &[u32], blocks: usize) -> usize {
+    let mut last_part = vec![PARTS; blocks];
+    let parts = written.chunks(written.len().div_ceil(usize::from(PARTS)));
+    let distinct = (0..).zip(parts).map(|(part, blocks): (u8, _)| {
+        let is_new =
+            |block: &&u32| std::mem::replace(&mut last_part[**block as usize], part) != part;
+        blocks.iter().filter(is_new).count()
+    });
+    distinct.sum()
+}
+
+/// What a log of `share` of the blocks, those that it `holds`, is asked for of `entries`: their
+/// writes, and as many of the syncs of each client as leave as many writes between two.
+pub(super) fn thinned_entries<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    share: f64,
+    clients: usize,
+    holds: impl Fn(u32) -> bool,
+) -> impl Iterator<Item = Entry> {
+    let mut held_syncs = vec![0.0; clients];
+    let is_passed = move |entry: &&Entry| {
+        if entry.is_write() {
+            return holds(entry.block);
+        }
+        let held = &mut held_syncs[entry.client as usize];
+        *held += share;
+        let is_passed = *held >= 1.0;
+        *held -= f64::from(u8::from(is_passed));
+        is_passed
+    };
+    entries.into_iter().filter(is_passed).copied()
+}
+
+/// How often a write follows the block before it if the order is chance, times the writes.
+fn followed_by_chance(counts: &[u32]) -> f64 {
+    counts.windows(2).map(|pair| u64::from(pair[0]) * u64::from(pair[1])).sum::<u64>() as f64
 }
 
 /// Whether blocks were written more evenly than if all had the same chance. Of Poisson draws with a
 /// mean of m, the mean of n (n - 1) is the square of m, with a variance of 4 m^3 + 2 m^2.
-fn is_in_turn(counts: impl Iterator<Item = f64> + Clone) -> bool {
-    let blocks = counts.clone().count().max(1) as f64;
-    let mean = counts.clone().sum::<f64>() / blocks;
-    let pairs: f64 = counts.map(|count| count * (count - 1.0)).sum();
+fn is_in_turn(counts: impl Iterator<Item = u64>) -> bool {
+    let (blocks, writes, pairs) = counts.fold((0_u64, 0, 0), |(blocks, writes, pairs), count| {
+        (blocks + 1, writes + count, pairs + count * count.saturating_sub(1))
+    });
+    let blocks = blocks.max(1) as f64;
+    let mean = writes as f64 / blocks;
     let error = ((4.0 * mean * mean * mean + 2.0 * mean * mean) / blocks).sqrt();
-    pairs / blocks < mean * mean - ERRORS * error
+    (pairs as f64) / blocks < mean * mean - ERRORS * error
 }
 
 /// Different blocks in each part, summed over the parts, if the order is chance: a block written so
@@ -257,7 +271,7 @@ mod tests {
             history.write(block, 0);
             history.sync(0);
         }
-        history.order(&history.counts(BLOCKS), |_| true) != Order::None
+        history.order(BLOCKS, |_| true) != Order::None
     }
 
     fn draw(stream: &mut Stream, bound: u32) -> u32 {
@@ -317,7 +331,7 @@ mod tests {
         let order = |written: &mut dyn Iterator<Item = u32>, held: u32| {
             let mut history = History::new(BLOCKS, 1);
             written.for_each(|block| history.write(block, 0));
-            history.order(&history.counts(BLOCKS), |block| block < held)
+            history.order(BLOCKS, |block| block < held)
         };
         for writes in [500, 2_000, 4_500, 12_000] {
             assert_eq!(order(&mut (0..writes).map(|w| w % BLOCKS), BLOCKS), Order::Rounds);

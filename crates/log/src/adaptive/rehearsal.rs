@@ -7,7 +7,7 @@
 use super::history::Entry;
 use crate::policy::mechanism::{Collect, Mechanism};
 use crate::policy::placement::Placement;
-use crate::{BlockDevice, CostMeter, Log};
+use crate::{CostMeter, Log};
 
 /// Writes and syncs between two looks at what was spent; chosen by us: too few to matter if they
 /// were in vain.

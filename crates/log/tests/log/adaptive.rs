@@ -4,7 +4,7 @@ use agewell_core::{RandomStreams, Stream, chance, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{AdaptiveLog, CostMeter, Header, LogSetting, LogShape};
+use agewell_log::{AdaptiveLog, Call, CostMeter, Header, LogSetting, LogShape};
 
 use crate::case::{DISK, EVEN_DISK};
 
@@ -60,7 +60,7 @@ fn setting(utilization: f64, collect: Mechanism) -> LogSetting {
 
 fn preloaded(mut log: AdaptiveLog<NoSeparation>) -> AdaptiveLog<NoSeparation> {
     for block in 0..BLOCKS {
-        log.preload(block, &mut CostMeter::new(EVEN_DISK)).unwrap();
+        log.carry_out(Call::Preload(block), &mut CostMeter::new(EVEN_DISK)).unwrap();
     }
     log
 }
@@ -74,9 +74,9 @@ fn spent_ns(
 ) -> u64 {
     let mut meter = CostMeter::new(EVEN_DISK);
     for write in 0..passes * BLOCKS {
-        log.write(load(stream, write), 0, &mut meter).unwrap();
+        log.carry_out(Call::Write { block: load(stream, write), client: 0 }, &mut meter).unwrap();
         if write % 4 == 3 {
-            log.sync(0, &mut meter).unwrap();
+            log.carry_out(Call::Sync { client: 0 }, &mut meter).unwrap();
         }
     }
     meter.total_ns()
@@ -133,9 +133,9 @@ fn written_once_ns(disk: CostModel, utilization: f64, mechanism: Option<Mechanis
         order.swap(place as usize, draw(stream, place + 1) as usize);
     }
     for block in (0..BLOCKS).chain(order) {
-        log.write(block, 0, &mut meter).unwrap();
+        log.carry_out(Call::Write { block, client: 0 }, &mut meter).unwrap();
     }
-    log.sync(0, &mut meter).unwrap();
+    log.carry_out(Call::Sync { client: 0 }, &mut meter).unwrap();
     log.verify();
     meter.total_ns()
 }

@@ -8,8 +8,8 @@ use agewell_log::policy::placement::{
     SepBit, Sfs, UserCollected,
 };
 use agewell_log::{
-    AdaptiveLog, Ages, CollectedOrder, Header, LogError, LogSetting, LogShape, SegmentAge, Trigger,
-    Victim, Zone, ZoneUse,
+    AdaptiveLog, Ages, Call, CollectedOrder, Header, LogError, LogSetting, LogShape, SegmentAge,
+    Trigger, Unpriced, Victim, Zone, ZoneUse,
 };
 use proptest::prelude::*;
 
@@ -293,7 +293,7 @@ impl Run {
     fn preload(&mut self, block: u32) -> Result<(), LogError> {
         self.recorder.allow(self.transfers_max);
         self.recorder.writes(block);
-        let written = self.log.preload(block, &mut self.recorder);
+        let written = self.log.carry_out(Call::Preload(block), &mut self.recorder);
         if written.is_err() {
             self.recorder.withdraw(block, None);
         }
@@ -305,7 +305,7 @@ impl Run {
         self.recorder.allow(self.transfers_max);
         let before = self.recorder.newest(block);
         self.recorder.writes(block);
-        let written = self.log.write(block, client, &mut self.recorder);
+        let written = self.log.carry_out(Call::Write { block, client }, &mut self.recorder);
         let waits = self.log.log().holds(block) && self.log.log().slot_of(block).is_none();
         let durable = self.recorder.durable(block).map(|durable| durable.number);
         if written.is_err() && !waits && durable != self.recorder.newest(block) {
@@ -324,23 +324,25 @@ impl Run {
             if self.recorder.newest(block).is_some() {
                 self.recorder.deletes(block);
             }
-            self.log.delete(block, &mut self.recorder);
+            self.log.carry_out(Call::Delete(block), &mut self.recorder).unwrap();
             return Ok(());
         }
         match self.draw(40) {
             0 => {
                 let client = self.draw(self.clients);
-                self.log.sync(client, &mut self.recorder)
+                self.log.carry_out(Call::Sync { client }, &mut self.recorder)
             }
             1 => self.log.sync_all(&mut self.recorder),
             2 => {
                 let wanted = self.draw(4);
-                self.log.collect_ahead(wanted, &mut self.recorder).map(|_| ())
+                self.log.log_mut().collect_ahead(wanted, &mut self.recorder).map(|_| ())
             }
             3..8 if case.tracks_cache => {
                 let resident = self.draw(4) > 0;
                 for block in block..self.blocks.min(block + case.segment_blocks) {
-                    self.log.set_resident(block, resident);
+                    self.log
+                        .carry_out(Call::SetResident { block, resident }, &mut Unpriced)
+                        .unwrap();
                 }
                 Ok(())
             }
@@ -360,9 +362,9 @@ impl Run {
         }
         let aim = (self.draw(2) == 0).then(|| self.draw(case.segments));
         let cached = |block: u32| case.tracks_cache && block.is_multiple_of(2);
-        let before = *self.log.counts();
-        let regrouped = self.log.regroup(&group, cached, aim, &mut self.recorder)?;
-        let counts = self.log.counts().since(&before);
+        let before = *self.log.log().counts();
+        let regrouped = self.log.log_mut().regroup(&group, cached, aim, &mut self.recorder)?;
+        let counts = self.log.log().counts().since(&before);
         let log = self.log.log();
         group.retain(|block| log.slot_of(*block).is_some());
         assert_eq!(regrouped as usize, group.len());

@@ -10,7 +10,7 @@
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{AdaptiveLog, CostMeter, Header, Log, LogSetting, LogShape, Unpriced};
+use agewell_log::{AdaptiveLog, Call, CostMeter, Header, Log, LogSetting, LogShape, Unpriced};
 
 use crate::case::EVEN_DISK;
 
@@ -124,10 +124,10 @@ fn nothing_within_three_per_cent_of_the_best_at_every_end() {
         }
     }
     let mut adaptive = AdaptiveLog::among(&Mechanism::ALL, setting(), |_| NoSeparation).unwrap();
-    (0..BLOCKS).for_each(|block| adaptive.preload(block, &mut Unpriced).unwrap());
+    (0..BLOCKS).for_each(|block| adaptive.carry_out(Call::Preload(block), &mut Unpriced).unwrap());
     let (mut spent, mut ours) = (CostMeter::new(EVEN_DISK), 0.0_f64);
     for (write, block) in (1..).zip(&writes) {
-        adaptive.write(*block, 0, &mut spent).unwrap();
+        adaptive.carry_out(Call::Write { block: *block, client: 0 }, &mut spent).unwrap();
         if let Some(end) = moments[first_end..].iter().position(|moment| *moment == write) {
             ours = ours.max(spent.total_ns() as f64 / best_ns[first_end + end]);
         }

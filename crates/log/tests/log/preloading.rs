@@ -5,8 +5,8 @@ use agewell_core::{RandomStreams, uniform_below};
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::placement::{LifeTable, NoSeparation, Placement, SepBit};
 use agewell_log::{
-    AdaptiveLog, Ages, BlockDevice, CollectedOrder, LogSetting, LogShape, SegmentAge, Transfer,
-    Unpriced,
+    AdaptiveLog, Ages, BlockDevice, Call, CollectedOrder, LogSetting, LogShape, SegmentAge,
+    Transfer, Unpriced,
 };
 
 #[derive(Default)]
@@ -43,14 +43,14 @@ fn transfers<P: Placement + Clone>(
             continue;
         }
         for block in 0..blocks {
-            log.ensure_blocks(first + block + 1);
-            log.preload(first + block, &mut Unpriced).expect("there is room");
+            log.carry_out(Call::EnsureBlocks(first + block + 1), &mut Unpriced).unwrap();
+            log.carry_out(Call::Preload(first + block), &mut Unpriced).expect("there is room");
         }
     }
     let (mut taken, mut stream) = (Taken::default(), RandomStreams::new(3).stream("writes"));
     for _ in 0..6_000 {
         let block = uniform_below(&mut stream, u64::from(BLOCKS)) as u32;
-        log.write(block, 0, &mut taken).expect("there is room");
+        log.carry_out(Call::Write { block, client: 0 }, &mut taken).expect("there is room");
     }
     log.verify();
     taken.0

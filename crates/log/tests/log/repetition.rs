@@ -4,7 +4,8 @@ use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_log::policy::placement::SepBit;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Counts, Header, LogSetting, LogShape, Transfer, Victim,
+    AdaptiveLog, BlockDevice, Call, Counts, Header, LogSetting, LogShape, Transfer, Unpriced,
+    Victim,
 };
 
 use crate::case::DISK;
@@ -48,13 +49,15 @@ fn work(log: &mut AdaptiveLog<SepBit>, stream: &mut Stream, digest: &mut Digest)
         let block = uniform_below(stream, u64::from(BLOCKS)) as u32;
         let client = turn % 3;
         match turn % 16 {
-            5 => log.delete(block, digest),
-            7 => log.set_resident(block, turn % 3 > 0),
-            11 => log.sync(client, digest).unwrap(),
-            _ => log.write(block, client, digest).unwrap(),
+            5 => log.carry_out(Call::Delete(block), digest).unwrap(),
+            7 => log
+                .carry_out(Call::SetResident { block, resident: turn % 3 > 0 }, &mut Unpriced)
+                .unwrap(),
+            11 => log.carry_out(Call::Sync { client }, digest).unwrap(),
+            _ => log.carry_out(Call::Write { block, client }, digest).unwrap(),
         }
     }
-    *log.counts()
+    *log.log().counts()
 }
 
 #[test]

@@ -215,6 +215,24 @@ impl TimedDisk {
         self.read_overhead_ns = ns;
     }
 
+    /// What follows was asked for by another call of a user: the disk may have rested since the one
+    /// before.
+    #[inline]
+    pub(crate) fn begin_call(&mut self) {
+        self.times.iter_mut().for_each(|times| times.begin_call());
+    }
+
+    /// What all transfers have taken so far, ns; waits for them.
+    pub(crate) fn spent_ns(&mut self) -> u64 {
+        self.settle();
+        self.meter.total_ns()
+    }
+
+    /// What transfers took, kind by kind, if that is noted.
+    pub(crate) fn transfer_times(&self) -> Option<&TransferTimes> {
+        self.times.as_deref()
+    }
+
     /// What transfers took, by purpose.
     pub(crate) fn meter(&self) -> &CostMeter {
         &self.meter
@@ -381,19 +399,6 @@ impl BlockDevice for TimedDisk {
     fn drain(&mut self) {
         self.wait_until(self.behind.done_ns);
         self.flushes.caught_up();
-    }
-
-    fn spent_ns(&mut self) -> Option<u64> {
-        self.settle();
-        Some(self.meter.total_ns())
-    }
-
-    fn begin_call(&mut self) {
-        self.times.iter_mut().for_each(|times| times.begin_call());
-    }
-
-    fn transfer_times(&self) -> Option<&TransferTimes> {
-        self.times.as_deref()
     }
 }
 

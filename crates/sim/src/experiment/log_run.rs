@@ -210,7 +210,7 @@ impl LogRun<'_> {
         let log = AdaptiveLog::fixed(setting, AnyPlacement::Recorder(Recorder::default()))
             .map_err(|error| RunError::Input(format!("[layout]: {error}")))?;
         let (lane, before, _) = self.drive(log, false, progress)?;
-        let measured = lane.host.layout.counts().since(&before);
+        let measured = lane.host.layout.log().counts().since(&before);
         Ok((lane, measured))
     }
 

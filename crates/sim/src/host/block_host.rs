@@ -222,6 +222,7 @@ impl<L: BlockLayout> HostRun<L> {
             }
             FileAction::Truncate => self.cut(request.file, request.block),
             FileAction::Sync => {
+                self.disk.begin_call();
                 self.layout.sync(self.buffer_of(request.client), &mut self.disk)?;
             }
         }
@@ -247,6 +248,7 @@ impl<L: BlockLayout> HostRun<L> {
     /// # Errors
     /// If the log finds no room.
     pub(crate) fn finish(&mut self) -> Result<(), LayoutError> {
+        self.disk.begin_call();
         self.layout.sync_all(&mut self.disk)?;
         self.disk.drain();
         Ok(())
@@ -287,6 +289,7 @@ impl<L: BlockLayout> HostRun<L> {
         }
         self.next_flush_ns =
             (time_ns / self.setting.keys.flush_interval.0 + 1) * self.setting.keys.flush_interval.0;
+        self.disk.begin_call();
         self.layout.sync_all(&mut self.disk)
     }
 
@@ -306,6 +309,10 @@ impl<L: BlockLayout> HostRun<L> {
             self.layout.ensure_blocks(self.files.numbered());
             self.keep(request.client, block);
             let buffer = self.buffer_of(request.client);
+            if self.layout.is_decision_due() {
+                self.layout.decide(self.disk.transfer_times());
+            }
+            self.disk.begin_call();
             self.layout.write(block, name, buffer, &mut self.disk)?;
             self.disk.host_busy(self.setting.keys.write_overhead.0);
             if self.setting.keys.sync_every > 0 {
@@ -313,6 +320,7 @@ impl<L: BlockLayout> HostRun<L> {
                 *unsynced += 1;
                 if *unsynced >= self.setting.keys.sync_every {
                     *unsynced = 0;
+                    self.disk.begin_call();
                     self.layout.sync(buffer, &mut self.disk)?;
                 }
             }
@@ -347,6 +355,7 @@ impl<L: BlockLayout> HostRun<L> {
             missed.extend(self.missed_block(request.client, request.file, block));
         }
         self.disk.begin_batch();
+        self.layout.begin_read(|| self.disk.spent_ns());
         self.layout.read(&missed, Purpose::Read, &mut self.disk);
         self.missed = missed;
         let is_under_way = self.disk.has_gathered();
