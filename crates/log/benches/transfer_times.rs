@@ -1,8 +1,8 @@
-//! Transfers a second whose times are noted, and that are priced by what was learnt; fits a second.
+//! Transfers a second whose times are recorded, and that are priced by the fit; fits a second.
 //!
 //! The transfers are those of a log that threads: a few holes of a segment, then another segment.
-//! Bound by: noting searches an ordered map of the pairs of kinds seen, some thousands; pricing loads
-//! two values of a table of 130 KB.
+//! Bound by: recording searches an ordered map of the pairs of kinds seen, some thousands; pricing
+//! loads two values of a table of 130 KB.
 
 #![allow(clippy::print_stderr, reason = "a benchmark prints a hash of what it did")]
 

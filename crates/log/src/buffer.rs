@@ -2,7 +2,7 @@
 //!
 //! Each client has a buffer of as many blocks as the largest segment. A block written again while
 //! it waits replaces itself. Until it is flushed the block's old place on disk stays live, because
-//! that is what a crash would go back to. A buffer is sent when it is full or synced; what cannot be
+//! a crash would fall back to it. A buffer is sent when it is full or synced; what cannot be
 //! written because the log is full goes on waiting.
 
 use super::buffers::Waiting;
@@ -122,7 +122,7 @@ impl<P: Placement> Log<P> {
             }
             clock += 1;
             let mut log = 0;
-            // Where nobody has to be asked the blocks go as they come.
+            // Where no placement is asked, blocks go in the order in which they come.
             if !self.is_indifferent {
                 if old != NONE {
                     self.placement.died(block, self.table.shape.segment_of(old));
@@ -186,8 +186,8 @@ impl<P: Placement> Log<P> {
         self.settle_run(entries, first);
     }
 
-    /// Tells the placement that what it took for dead is not, because what was to replace it could
-    /// not be written.
+    /// Corrects the placement: blocks reported dead are live, because their new versions could not
+    /// be written.
     #[cold]
     fn keep_waiting(&mut self, entries: std::ops::Range<u32>) {
         for entry in entries {

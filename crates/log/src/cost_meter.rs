@@ -72,7 +72,7 @@ impl CostMeter {
         self.add_alike(transfer, time_ns, 1);
     }
 
-    /// Adds so many `transfers` like this one, each of which took `time_ns`.
+    /// Adds `transfers` transfers like `transfer`, each of which took `time_ns`.
     #[inline]
     pub fn add_alike(&mut self, transfer: &Transfer, time_ns: u64, transfers: u64) {
         let spent = &mut self.spent[transfer.purpose as usize];

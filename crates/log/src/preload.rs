@@ -75,7 +75,7 @@ impl<P: Placement> Log<P> {
         self.ensure_blocks(end);
         let mut next = first;
         while next < end {
-            // The first block of a segment is told of alone: it has a segment opened.
+            // The first block of a segment is placed alone, since it opens the segment.
             self.preload(next, &mut Unpriced)?;
             next += 1;
             let room = self.open[0].end - self.open[0].next;
@@ -146,7 +146,8 @@ impl<P: Placement> Log<P> {
                 let slot = first + (place - base) as u32;
                 assert_eq!(self.map[*block as usize], NONE, "block {block} is there already");
                 self.clock += 1;
-                // The placement hears of it as of any other block; where it would go is not asked.
+                // The placement is notified of it as of any other block, but not asked where it
+                // goes.
                 let _ = self.placement.place_new(*block, false, self.clock);
                 self.table.fill(segment, slot, *block);
                 self.placement.placed(*block, segment);

@@ -155,8 +155,8 @@ impl SegmentTable {
         self.live_bits[word as usize] &= !mask;
     }
 
-    /// The blocks in `slots`, all of `segment` and told apart, are dead; the live blocks that are
-    /// left. Slots that follow one another in a word of bits are cleared at once.
+    /// The blocks in `slots`, which are distinct and all in `segment`, are dead; returns the live
+    /// blocks that are left. Slots that follow one another in a word of bits are cleared at once.
     #[inline]
     pub(crate) fn clear_all(
         &mut self,

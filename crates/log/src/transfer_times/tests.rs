@@ -55,7 +55,7 @@ fn next(stream: &mut Stream, end: u32) -> Transfer {
     }
 }
 
-/// What so many transfers take and what they are priced at, ns.
+/// What `transfers` transfers take and what they are priced at, ns.
 fn priced(
     times: &TransferTimes,
     mut serve: impl FnMut(&Transfer) -> u64,

@@ -149,9 +149,9 @@ pub(crate) struct Case {
     pub(crate) fill: f64,
     /// Share of the blocks that are there from the beginning.
     pub(crate) preloaded: f64,
-    /// One in so many operations is a deletion; 0 for none.
+    /// One in this number of operations is a deletion; 0 for none.
     pub(crate) deletions: u32,
-    /// Most writes go to one in so many blocks.
+    /// Most writes go to one in this number of blocks.
     pub(crate) hot: u32,
     pub(crate) steps: u32,
     pub(crate) seed: u64,
