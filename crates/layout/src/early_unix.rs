@@ -210,7 +210,7 @@ impl EarlyUnix {
         self.setting.block_bytes / 4
     }
 
-    /// Who waits for updates of metadata that could be written later.
+    /// The urgency of metadata updates that could be written later.
     fn later(&self) -> Urgency {
         if self.setting.ordered { Urgency::Synchronous } else { Urgency::Delayed }
     }

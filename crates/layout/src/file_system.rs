@@ -1,8 +1,8 @@
 //! The seam of a file system: operations on files go in, transfers of sectors come out.
 //!
 //! A file system knows neither clock nor disk. It says what it reads and writes, where, and how
-//! urgently; what that costs is the business of the [`FileDevice`] behind it, which may time it on
-//! a modelled disk, count it, or ignore it.
+//! urgently. The [`FileDevice`] behind it decides what that costs: it may time it on a modelled
+//! disk, count it, or ignore it.
 
 /// What lies in the sectors of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,7 +50,7 @@ pub struct FileTransfer {
 
 /// Carries out, times or counts what a file system transfers.
 pub trait FileDevice {
-    /// Whether anybody listens. Where nobody does a file system need not keep account of what it
+    /// Whether transfers are used at all. Where they are not, a file system need not track what it
     /// holds back.
     const LISTENS: bool = true;
 

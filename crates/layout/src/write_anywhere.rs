@@ -83,7 +83,8 @@ pub struct WriteAnywhere {
     outgoing: Vec<u32>,
 }
 
-/// Transfers within so many bytes of the head are near it; a segment of Matthews 1999, §5.2.2.
+/// Transfers within this distance of the head are near it, bytes; a segment of Matthews 1999,
+/// §5.2.2.
 const NEAR_BYTES: u64 = 256 << 10;
 
 impl WriteAnywhere {

@@ -1,4 +1,4 @@
-//! What is done to files: each operation with its requests.
+//! File operations, each with its requests.
 //!
 //! Matthews 1999, §3.2: the free list, the inode, the data and the directory's entry are updated in
 //! this order, each on the disk before the next. Data that fills a block goes out at once, the rest

@@ -1,4 +1,4 @@
-//! The file system as a whole, and what is done to names: create, remove, rename.
+//! The file system as a whole, and its operations on names: create, remove, rename.
 //!
 //! What these write: creating a file writes its inode and the directory's block at once, one after
 //! the other, so that no name ever stands for an inode that is not there; the maps and the
@@ -379,7 +379,7 @@ impl FastFileSystem {
     }
 
     /// Everything written so far is to be on the device: data that waits goes out (the host, which
-    /// holds all delayed writes, has to let go of them), and the superblock.
+    /// holds all delayed writes, has to write them), and the superblock.
     pub(crate) fn flush(&mut self, device: &mut impl FileDevice) {
         let blocks = self.geometry.transfer_blocks_max * self.geometry.fragments_per_block;
         self.unsent.send_all(blocks, self.sectors_per_fragment(), device);

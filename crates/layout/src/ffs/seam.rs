@@ -78,7 +78,7 @@ impl FileSystem for FastFileSystem {
         self.move_to(file, to_directory, device)
     }
 
-    /// What the host's cache holds back goes out with it: it has to let go of all delayed writes.
+    /// What the host's cache holds back goes out with it: the host has to write all delayed writes.
     fn sync(&mut self, device: &mut impl FileDevice) -> Result<(), FileSystemError> {
         self.flush(device);
         Ok(())

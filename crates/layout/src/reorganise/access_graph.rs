@@ -47,7 +47,7 @@ pub struct Recorded {
     pub weight: u16,
     /// By how much it rose: one, or zero where it can rise no further.
     pub raised: u16,
-    /// The edge that made way for a new one.
+    /// The edge that a new one replaced.
     pub dropped: Option<Edge>,
 }
 
@@ -82,7 +82,7 @@ impl AccessGraph {
             weights[0] = weight;
             return Recorded { weight, raised, dropped: None };
         }
-        // The place of the edge, or the last, whose edge makes way.
+        // The place of the edge, or the last, whose edge is replaced.
         let place = (1..EDGES).find(|place| targets[*place] == to);
         let last = place.unwrap_or(EDGES - 1);
         let earlier = Edge { target: targets[last], weight: weights[last] };

@@ -6,11 +6,11 @@
 //! "the number of times the data has already been read since it was last written". That is what is
 //! here:
 //!
-//! * *gain*: what the reads on record would have taken less if the group had lain in one piece
+//! * *gain*: the time that the reads on record would have saved if the group had lain in one piece
 //!   ([`savings_ns`](super::savings)). What was read k times since it was written is expected to be
-//!   read k times more, as often as not (what is known of nothing but its age lives as long
-//!   again), so that what would have been saved is what will be; scaled by how such expectations
-//!   were met before ([`Trust`](super::trust::Trust));
+//!   read k times more, as often as not (what is known of nothing but its age lives as long again),
+//!   so that what would have been saved is what will be; scaled by how such expectations were met
+//!   before ([`Trust`](super::trust::Trust));
 //! * *cost*: reading what is not in memory as it lies, writing the group, going back, and making
 //!   room for it at what room costs now.
 //!
@@ -31,8 +31,8 @@ pub struct Proposal {
     pub uncached_blocks: u32,
     /// Pieces in which those lie.
     pub uncached_pieces: u32,
-    /// Disk time that the reads on record would have taken less if it lay in one piece, ns; less
-    /// than nothing if they would have taken more.
+    /// Disk time that the reads on record would have saved if it lay in one piece, ns; negative if
+    /// they would have taken more.
     pub saved_ns: f64,
     /// What making room for a block costs now, ns.
     pub room_ns: f64,
@@ -101,8 +101,8 @@ pub struct RoomMade {
 /// a victim falls from what it was lately to nothing. A block freed by cleaning costs
 /// (1 + u) / (1 - u) of the time it takes to write one; its mean over that is
 /// (-u - 2 ln(1 - u)) / u. A block freed by plugging costs a copy for each live block of the
-/// victim, half as many on average. That much is to be hoped for where all will be moved; of a load
-/// of which only the share `moved` is worth it the rest stays where it is.
+/// victim, half as many on average. This holds where all will be moved; where only the share
+/// `moved` of a load is worth it, the rest stays where it is.
 #[must_use]
 pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade, moved: f64) -> f64 {
     if made.written_blocks == 0 || made.victim_blocks == 0 {

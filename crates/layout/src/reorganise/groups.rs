@@ -70,7 +70,7 @@ impl Groups {
         }
     }
 
-    /// In a graph of files, `file` has so many blocks.
+    /// In a graph of files, `file` has `blocks` blocks.
     fn size(&mut self, file: u32, blocks: u32) {
         if self.related == Related::Files
             && let Some(graph) = &mut self.graph

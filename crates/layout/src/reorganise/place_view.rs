@@ -1,6 +1,6 @@
 //! What a policy of reorganisation sees of a layout.
 
-/// Where blocks lie, as far as a reorganisation must know.
+/// Where blocks lie, as far as a reorganisation needs it.
 pub trait PlaceView {
     /// The slot of `block`, if it is on disk.
     fn slot_of(&self, block: u32) -> Option<u32>;

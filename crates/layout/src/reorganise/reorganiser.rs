@@ -1,9 +1,9 @@
-//! Which group is moved, and when: what joins graph, history, decision and trust.
+//! Which group is moved, and when: the joint policy over graph, history, decision and trust.
 //!
-//! It is told of every read from disk, write and deletion, and chooses groups; whoever moves them
-//! reports back. A read that follows its predecessor on the disk shows that the two lie well, so
-//! that only reads that do not make a group be looked at; and one that was looked at in vain is
-//! looked at again only when its weight has grown by what may change the answer, or fallen.
+//! It receives every read from disk, write and deletion, and chooses groups; its caller moves them
+//! and reports back. A read that follows its predecessor on the disk shows that the two lie well,
+//! so that only other reads trigger a look at a group. A group that was rejected is looked at again
+//! only when its weight has grown by what may change the answer, or fallen.
 //!
 //! Cost: a read costs the graph, the history and a comparison of places; a look at a group of n
 //! blocks costs in the order of n log n, and comes at most every few reads of a group whose value
@@ -35,7 +35,7 @@ pub struct ReorganisationCounts {
     pub considered: u64,
     /// Of those, groups that lay well.
     pub clustered: u64,
-    /// Groups that were not all in memory, or were put off until an idle moment.
+    /// Groups that were not all in memory, or were deferred until an idle moment.
     pub put_off: u64,
     /// Groups whose gain would not have exceeded their cost.
     pub declined: u64,
@@ -109,7 +109,7 @@ impl Reorganiser {
         }
     }
 
-    /// What it was told to do.
+    /// Its setting.
     #[must_use]
     pub fn setting(&self) -> &ReorganiseSetting {
         &self.setting
@@ -156,7 +156,7 @@ impl Reorganiser {
         self.times.note(jumps, blocks, time_ns, step_blocks, within);
     }
 
-    /// What reading `blocks` blocks with so many jumps is expected to take, ns.
+    /// Expected time to read `blocks` blocks with `jumps` jumps, ns.
     #[must_use]
     pub fn expected_ns(&self, jumps: u32, blocks: u32) -> u64 {
         let disk = self.times.observed();
@@ -240,7 +240,7 @@ impl Reorganiser {
         self.history.delete(block);
     }
 
-    /// Nobody asks for anything: whether a group is to be moved, which [`Self::chosen`] names.
+    /// The disk is idle: whether a group is to be moved, which [`Self::chosen`] names.
     pub fn rest(&mut self, view: &impl PlaceView) -> bool {
         while let Some(group) = self.waiting.pop_front() {
             // It may have changed, or be another by now.
@@ -341,7 +341,7 @@ impl Reorganiser {
                 .first()
                 .and_then(|block| view.slot_of(*block))
                 .is_some_and(|slot| view.is_outer(slot));
-        // With a price on everything it need not be guessed how near is near enough.
+        // Priced by time, no limit is needed for how near is near enough.
         let lies_well = match self.setting.decide {
             Decide::Value => proposal.is_clustered(),
             Decide::Gain => proposal.saved_ns <= 0.0,
@@ -366,7 +366,7 @@ impl Reorganiser {
         false
     }
 
-    /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
+    /// Whether a move pays at the present confidence, or may be made as exploration.
     fn pays(&mut self, group: Group, proposal: &Proposal, view: &impl PlaceView) -> bool {
         let disk = self.times.observed();
         let share = if self.groups.records_blocks() {
@@ -398,7 +398,7 @@ impl Reorganiser {
         self.order.iter().filter(is_torn).count() as u64
     }
 
-    /// What the reads on record would have taken less if `order` had lain in one piece, ns.
+    /// Time that the reads on record would have saved if `order` had lain in one piece, ns.
     fn saved_ns(&self, order: &[u32], view: &impl PlaceView) -> f64 {
         if self.groups.records_blocks() {
             return savings_ns(&self.groups, order, &self.times, view);
@@ -415,7 +415,7 @@ impl Reorganiser {
         pass_ns * reads as f64 / order.len().max(1) as f64
     }
 
-    /// Whether the chosen blocks may not be moved for a bound that was set.
+    /// Whether a bound of the setting forbids moving the chosen blocks.
     fn is_bounded(&self) -> bool {
         let moves = self.order.iter().map(|block| self.history.moves(*block));
         let moved = self.counts.moved_blocks + self.order.len() as u64;

@@ -1,4 +1,4 @@
-//! What a reorganisation may be told: the variants of Matthews 1999, §6.4, §6.6 and §7.2.1, and ours.
+//! Settings of a reorganisation: the variants of Matthews 1999, §6.4, §6.6 and §7.2.1, and ours.
 
 /// What is taken to belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ pub enum When {
     /// At once; members that are not in memory are read. A decision by gain looks at a group when
     /// reads leave it, for then all that they bring into memory is there.
     AtOnce,
-    /// When nobody asks for anything.
+    /// When the disk is idle.
     Idle,
     /// When all of its members have been brought into memory.
     Load,

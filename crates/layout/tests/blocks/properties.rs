@@ -70,7 +70,7 @@ fn every_layout_issues_what_lies_in_pieces_together() {
     }
 }
 
-/// Every layout says what has died, and only where somebody asks.
+/// Every layout issues discards, and only where they are enabled.
 #[test]
 fn every_layout_tells_what_dies() {
     for kind in 0..KINDS {

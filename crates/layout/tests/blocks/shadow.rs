@@ -7,7 +7,7 @@
 //! version that has been sent before the last commit. A layout that is atomic never writes over the
 //! last copy of a committed version, not even with a newer one: the write may be interrupted.
 //!
-//! What is issued together may be done in any order, so that within a bracket, and between two waits,
+//! What is issued together may be done in any order, so that within a batch, and between two waits,
 //! no place is touched twice unless both only read it, and a copy made there is no copy to rely on.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +118,7 @@ impl Shadow {
         self.transfers_left = transfers;
     }
 
-    /// The user is about to write `block`; the version before.
+    /// The user is about to write `block`; returns the version before.
     pub(crate) fn writes(&mut self, block: u32) -> u64 {
         self.versions += 1;
         std::mem::replace(&mut self.newest[block as usize], self.versions)

@@ -1,5 +1,4 @@
-//! A file system behind the seam whose transfers are listened to: what they hold, and what users
-//! have.
+//! A file system behind the seam whose transfers are recorded: what they hold, and what users have.
 //!
 //! What metadata holds is what the file system says when the call ends in which it was sent.
 
@@ -221,7 +220,7 @@ pub(super) fn inode_place(system: &FastFileSystem, number: u32) -> u32 {
     system.geometry.inode_address(number) + within / system.geometry.fragment_bytes
 }
 
-/// Listens, and passes everything on.
+/// Records everything and passes it on.
 struct Ear<'a, D> {
     heard: &'a mut Heard,
     device: &'a mut D,
@@ -242,7 +241,7 @@ impl<D: BlockDevice> BlockDevice for Ear<'_, D> {
     pass_batches_on!();
 }
 
-/// The layout that is listened to.
+/// The layout whose transfers are recorded.
 pub(super) struct Spied {
     pub(super) inner: FileSystemBlocks<FastFileSystem>,
     pub(super) heard: Rc<RefCell<Heard>>,
