@@ -45,7 +45,7 @@ fn requests(rule: WriteRule) -> Vec<BlockRequest> {
         .collect()
 }
 
-/// Serves all of them from `now` on; the last finish time tells runs apart.
+/// Serves all of them from `now` on; returns the last finish time, by which runs can be compared.
 fn run(device: &mut DeviceModel, mut now: SimTime, requests: &[BlockRequest]) -> SimTime {
     for request in requests {
         now = device.serve(now, request).finish;

@@ -26,7 +26,7 @@ pub struct Service {
     pub buffer_hit: bool,
 }
 
-/// Where a device lets a write go.
+/// Where a device accepts a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteRule {
     /// Anywhere.
@@ -43,19 +43,19 @@ pub enum WriteRule {
     },
 }
 
-/// What a layout does well to know of the device below it.
+/// Advice to a layout on the device below it.
 ///
-/// A layout knows no device: whoever joins the two copies these figures into its parameters.
+/// A layout knows no device: the code that joins the two copies these figures into its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutAdvice {
     /// Where writes may go: a condition, not a preference.
     pub write_rule: WriteRule,
-    /// What is best written and given up as one piece, aligned to its own size from sector 0 on: a
-    /// zone or band, or one erase block of every die. `None` where the device does not care.
+    /// The best unit of writes and discards, aligned to its own size from sector 0 on: a zone or
+    /// band, or one erase block of every die. `None` where the device does not care.
     pub unit: Option<SectorCount>,
     /// The smallest aligned piece that is written without being read first.
     pub write_sectors: SectorCount,
-    /// Whether hearing of dead sectors saves the device work.
+    /// Whether discards save the device work.
     pub wants_discards: bool,
 }
 
@@ -185,13 +185,13 @@ pub trait Device {
     }
 
     /// Data lay in `sectors` sectors from `first` on before anything is served: a device that keeps
-    /// book of what it holds enters it, in no time.
+    /// track of its data enters it, in no time.
     ///
     /// # Panics
     /// If it reaches beyond the capacity.
     fn prefill(&mut self, _first: Sector, _sectors: SectorCount) {}
 
-    /// What a layout on this device does well to know, its rule for writes included.
+    /// Advice to a layout on this device, its rule for writes included.
     fn layout_advice(&self) -> LayoutAdvice {
         LayoutAdvice::default()
     }

@@ -9,10 +9,10 @@
 //!   requests, and each costs the host and the command `request_overhead` one after another. With
 //!   `request_overhead_ms = 0` and `command_ms = 0` it costs nothing;
 //! * *die collisions* (Jun et al. 2024, FAST): pages written one after another go to one die after
-//!   another; a file that others wrote between finds its pages on dies by chance, and several on the
-//!   same one. With `placement = "collision-free"` what is read together is always found on different
-//!   dies; with `"static"` neighbouring addresses are, however they were written; with one die every
-//!   order is the same.
+//!   another; a file whose writes were interleaved with others has its pages on random dies, and
+//!   several on the same one. With `placement = "collision-free"` what is read together is always
+//!   found on different dies; with `"static"` neighbouring addresses are, however they were
+//!   written; with one die every order is the same.
 //!
 //! Time line of a read: overheads; every page is sensed as soon as its die is free; pages cross their
 //! channel in the order in which they were sensed, and the link a unit behind. Units of a page that is still
@@ -85,7 +85,7 @@ pub struct Flash {
     channel_free_ns: Vec<u64>,
     link_free_ns: u64,
     buffer: WriteBuffer,
-    /// Time for so many units over a channel, from 0 to a page.
+    /// Time over a channel by number of units, from 0 to a page, ns.
     channel_ns: Vec<u64>,
     link_unit_ps: u64,
     finished_ns: u64,

@@ -269,7 +269,7 @@ fn complete_bus(
     }
 }
 
-/// A drive with the rotation of its trace, as far as the first half tells.
+/// A drive with the rotation of its trace, as estimated from the first half.
 fn spun(
     parameters: &MechanicalParameters,
     drive: &Measured,

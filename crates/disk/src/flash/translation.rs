@@ -100,7 +100,7 @@ pub(super) struct Translation {
     live_max: u32,
     map: Map,
     dies: Vec<Die>,
-    /// Who is in each place of each block, up to what was written; blocks of a die side by side.
+    /// The owner of each place of each block, up to what was written; blocks of a die side by side.
     owners: Vec<Vec<u32>>,
     live: Vec<u32>,
     /// Live units of a closed block, else `NOT_CLOSED`: what a collection scans.

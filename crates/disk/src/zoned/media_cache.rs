@@ -104,7 +104,7 @@ impl MediaCache {
         Sector(self.log_sectors + sector.0)
     }
 
-    /// What the drive below would be asked for first to transfer what `request` does.
+    /// The first request that the drive below would get for `request`.
     pub(super) fn first_access(&self, request: &BlockRequest) -> BlockRequest {
         let (first, end) = (request.sector.0, (request.sector + request.sectors).0);
         if request.operation != Operation::Write {
@@ -314,8 +314,8 @@ impl MediaCache {
         }
     }
 
-    /// So many sectors of `entry` are no longer the newest; entries at the log's tail of which nothing is give up
-    /// their room.
+    /// `sectors` sectors of `entry` are no longer the newest; entries at the log's tail without a
+    /// newest sector free their room.
     fn retire(&mut self, entry: u64, sectors: u64) {
         let entry = &mut self.entries[(entry - self.oldest) as usize];
         entry.live -= sectors;
