@@ -70,7 +70,7 @@ pub struct FileHost {
     device_free_ns: u64,
     /// Numbers given out to requests.
     started: u64,
-    /// Synchronous requests that nobody has waited for yet, and when each was done: one or two.
+    /// Synchronous requests that were not waited for yet, and when each was done: one or two.
     awaited: Vec<(u64, Option<u64>)>,
     /// Sectors of asynchronous writes that wait.
     queued_sectors: u64,
@@ -111,7 +111,7 @@ impl FileHost {
         &self.accounts
     }
 
-    /// The processor is busy for so long.
+    /// The processor is busy for `time`.
     pub fn compute(&mut self, time: SimDuration) {
         self.now_ns += time.0;
     }
@@ -217,7 +217,7 @@ impl FileHost {
         due
     }
 
-    /// Waits until the device has done everything it was asked.
+    /// Waits until the device has done all its requests.
     pub fn drain(&mut self) {
         self.finish_reading();
         while self.serve_one() {}
@@ -242,7 +242,7 @@ impl FileHost {
         }
     }
 
-    /// What is asked, in requests that the device takes.
+    /// A transfer, split into requests that the device takes.
     fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let (end, most) = (sector + sectors, self.parameters.transfer_sectors_max.max(1));
         (sector..end).step_by(most as usize).map(move |first| (first, most.min(end - first)))

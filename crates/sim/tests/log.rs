@@ -325,7 +325,7 @@ fn assert_near_the_best_mechanism(drive: &str, config: impl Fn(&str) -> Value) {
 }
 
 /// A drive that reports writes early takes less for holes than its mean access time says, one that
-/// does not takes what its platter takes: prices are tried in advance and learnt.
+/// does not takes what its platter takes: prices are calibrated in advance and learnt.
 #[test]
 fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism() {
     for (drive, utilization) in [("hp-97560", 0.7), ("hp-c3323a", 0.7), ("hp-c2249a", 0.9)] {

@@ -7,7 +7,7 @@ use agewell_core::{BlockRequest, Operation, SimDuration};
 pub struct Spent {
     /// How many.
     pub requests: u64,
-    /// Of so many sectors.
+    /// Their sectors.
     pub sectors: u64,
     /// Time from issue to completion, together, ns.
     pub busy_ns: u64,

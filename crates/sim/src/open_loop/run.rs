@@ -233,7 +233,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// How much of the busiest disk's time was asked for.
+    /// The offered load of the busiest disk.
     fn offered_load(&self) -> Option<f64> {
         let shares = self.disks.iter().filter_map(|disk| disk.offered_load().share());
         shares.reduce(f64::max)

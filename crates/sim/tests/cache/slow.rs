@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use agewell_sim::cache::Eviction;
 
-/// What a cache does, told without any thought for speed.
+/// The interface of a cache, written without regard to speed.
 pub(crate) trait SlowCache {
     /// References `key`: whether it was resident, and everything that left.
     fn reference(&mut self, key: u32) -> (bool, Vec<u32>);
