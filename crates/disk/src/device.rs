@@ -156,7 +156,7 @@ pub trait Device {
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service;
 
     /// Commands that it holds and works on at once; 1 for a device that takes one request after
-    /// another. What a host issues together to more than one makes a difference.
+    /// another. Only where it is more than 1 do batches make a difference.
     fn queue_depth(&self) -> u32 {
         1
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a device description.
+//! Errors in a device description.
 //!
 //! Every variant carries the file and the key or line, so that the message alone is enough to find the fault.
 

@@ -49,7 +49,7 @@ use crate::{Device, LayoutAdvice, Moment, Service};
 use reads::Reads;
 use translation::{Place, Translation};
 
-/// What a flash drive has done.
+/// Counters of a flash drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlashCounts {
     /// Mapping units that the host wrote.
@@ -174,7 +174,7 @@ impl Flash {
         }
     }
 
-    /// What the drive has done since it was new.
+    /// The counters since the drive was new.
     #[must_use]
     pub fn counts(&self) -> FlashCounts {
         self.counts

@@ -46,7 +46,7 @@ enum Order {
     Drive(Box<MediaCache>),
 }
 
-/// What a drive-managed drive did to keep its tracks in order.
+/// Work of a drive-managed drive to keep its tracks in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ZonedCounts {
     /// Sectors that went to the cache on the medium.
@@ -200,7 +200,7 @@ impl Zoned {
         }
     }
 
-    /// What a drive-managed drive did to keep its tracks in order; nothing on a host-managed one.
+    /// Work of a drive-managed drive to keep its tracks in order; none on a host-managed one.
     #[must_use]
     pub fn counts(&self) -> ZonedCounts {
         match &self.order {

@@ -1,5 +1,5 @@
-//! What a log takes for the age of its data: of segments, to choose victims, and of blocks, to put
-//! collected data of one age together.
+//! Ages of data: of segments, to choose victims, and of blocks, to put collected data of one age
+//! together.
 //!
 //! Sprite LFS reads some tens of segments at a time and sorts their live blocks by age before it
 //! writes them ("age sort", Rosenblum & Ousterhout 1992, §3.4), so that cold blocks accumulate in

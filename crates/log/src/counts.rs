@@ -1,4 +1,4 @@
-//! What a log counts: blocks that moved and why, segments collected and how.
+//! Counters of a log: blocks that moved and why, segments collected and how.
 
 /// What a log has done so far, in blocks and segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

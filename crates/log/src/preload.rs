@@ -1,4 +1,4 @@
-//! Laying out what was there before the first request.
+//! Prefilling a log before the first request.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ impl<P: Placement> Log<P> {
     /// If one of the blocks exists already.
     pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
         if !self.is_indifferent {
-            // A placement may go by how many blocks there are so far.
+            // A placement may depend on how many blocks there are so far.
             return (first..first + blocks).try_for_each(|block| {
                 self.ensure_blocks(block + 1);
                 self.preload(block, &mut Unpriced)

@@ -1,4 +1,4 @@
-//! What lies where: the owner and the live bit of every slot, and the state of every segment.
+//! The owner and the live bit of every slot, and the state of every segment.
 //!
 //! Invariants: a slot's live bit is set from when data is written to it until the map on disk names
 //! another place for that data; `live[s]` counts the bits of segment `s`,

@@ -49,7 +49,7 @@ const ELSEWHERE: usize = FIRST_BACK + u32::BITS as usize - 1;
 /// Classes of lengths: none, and octaves up to 512 blocks.
 const LENGTHS: usize = 11;
 
-/// What a transfer and the one before do, and whether they are issued together.
+/// What a transfer and the one before do, and whether they are of one batch.
 const OPERATIONS: usize = 8;
 
 /// Kinds of transfers.
@@ -91,7 +91,7 @@ pub enum Comes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     Nothing,
-    /// Both were issued together.
+    /// Both were issued in one batch.
     Together,
     Rest,
     Reads,
@@ -209,7 +209,7 @@ pub struct TransferTimes {
     /// A call has begun since.
     has_called: bool,
     calls: Calls,
-    /// Whether transfers were ever issued together.
+    /// Whether transfers were ever issued as a batch.
     issues_together: bool,
 }
 
@@ -250,7 +250,7 @@ impl TransferTimes {
         }
     }
 
-    /// What follows was asked for by another call of a user.
+    /// What follows belongs to another call of a user.
     #[inline]
     pub fn begin_call(&mut self) {
         self.has_called = true;
@@ -414,7 +414,7 @@ pub(crate) struct Pricing {
     has_called: bool,
     /// Batches that are open.
     brackets: u32,
-    /// Whether what was issued last writes, if more may be issued together with it.
+    /// Whether the last transfer writes, if more may be issued in its batch.
     issued_writes: Option<bool>,
 }
 
@@ -431,12 +431,12 @@ impl Pricing {
         }
     }
 
-    /// Transfers from here on are issued together.
+    /// Begins a batch: transfers from here on are issued together.
     pub(crate) fn begin_batch(&mut self) {
         self.brackets += 1;
     }
 
-    /// Those from here on are not, unless this ends a batch within another.
+    /// Ends a batch, unless it is within another.
     pub(crate) fn end_batch(&mut self) {
         self.brackets = self.brackets.saturating_sub(1);
         if self.brackets == 0 {
@@ -444,12 +444,12 @@ impl Pricing {
         }
     }
 
-    /// What follows is not issued before all is done.
+    /// Waits: what follows is not issued before all is done.
     pub(crate) fn wait(&mut self) {
         self.issued_writes = None;
     }
 
-    /// What follows was asked for by another call of a user.
+    /// What follows belongs to another call of a user.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.has_called = true;

@@ -99,7 +99,7 @@ impl VictimIndex {
         }
     }
 
-    /// What the policy takes for the time of a segment's data.
+    /// The time of a segment's data, as the policy counts it.
     pub(crate) fn time_of(&self, opened: u64, sealed: u64, youngest: u64) -> u64 {
         match self.victim {
             Victim::Renewal => Renewal::written_at(opened, sealed),

@@ -28,7 +28,7 @@ pub use accounts::{Accounts, Spent};
 use buffers::Buffers;
 pub use setup::HostSetup;
 
-/// What a host costs and holds.
+/// Costs and sizes of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostParameters {
     /// How the driver orders waiting requests.
@@ -106,7 +106,7 @@ impl FileHost {
         SimTime(self.now_ns)
     }
 
-    /// What the device has done, by direction.
+    /// Work of the device so far, by direction.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }

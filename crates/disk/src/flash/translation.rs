@@ -46,7 +46,7 @@ pub(super) enum Place {
     Page { die: u32, page: u64 },
 }
 
-/// What collecting one block took.
+/// Work of collecting one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Collected {
     pub(super) pages_read: u32,

@@ -1,4 +1,4 @@
-//! What a request costs: the time line of reads and writes.
+//! Cost of a request: the time line of reads and writes.
 
 use agewell_core::{SimDuration, SimTime};
 

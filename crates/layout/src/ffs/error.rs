@@ -1,4 +1,4 @@
-//! What can be wrong with the parameters of a file system.
+//! Errors in the parameters of a file system.
 
 /// Why a file system cannot be made like this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! What a file system can be asked.
+//! Queries on a file system.
 
 use super::inodes::Kind;
 use super::{FastFileSystem, InodeKind};

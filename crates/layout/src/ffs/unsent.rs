@@ -1,7 +1,8 @@
 //! Data that the file system holds back: written by a program, not yet handed to the device.
 //!
 //! 4.4BSD lets a block wait in the buffer cache until it is part of a full cluster, so that the
-//! blocks can still be moved together. One bit a fragment, kept only where a device listens.
+//! blocks can still be moved together. One bit a fragment, kept only where a device uses the
+//! transfers.
 
 use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
 

@@ -21,7 +21,7 @@ pub(super) struct Metadata {
     /// Units of data that nothing is in any longer.
     pub(super) dead: PendingDiscards,
     cached: Recent,
-    /// What is being asked for.
+    /// Metadata that is being read.
     wanted: Vec<FileTransfer>,
 }
 

@@ -18,7 +18,7 @@
 
 use agewell_log::policy::cost::CostModel;
 
-/// What is known of a group when it is considered.
+/// State of a group when it is considered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Proposal {
     /// Blocks in it that would be moved.
@@ -34,7 +34,7 @@ pub struct Proposal {
     /// Disk time that the reads on record would have saved if it lay in one piece, ns; negative if
     /// they would have taken more.
     pub saved_ns: f64,
-    /// What making room for a block costs now, ns.
+    /// Cost of making room for a block now, ns.
     pub room_ns: f64,
 }
 
@@ -77,7 +77,7 @@ pub fn patch_pays(reads: u16, disk: &CostModel) -> bool {
     u64::from(reads) * disk.access_ns > patch_ns
 }
 
-/// What a log did to make room for blocks that it wrote.
+/// Work of a log to make room for blocks that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RoomMade {
     /// Blocks of segments that were read to be collected.
@@ -94,7 +94,7 @@ pub struct RoomMade {
     pub written_blocks: u64,
 }
 
-/// What making room for a block of a group will cost, ns, from what it cost lately.
+/// Expected cost of making room for a block of a group, ns, from its latest cost.
 ///
 /// A block that is moved leaves a hole where it lay, so that the more is moved the emptier are the
 /// segments that are collected for it. While all of the scattered data is moved the utilization u of

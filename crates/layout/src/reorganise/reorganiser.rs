@@ -115,7 +115,7 @@ impl Reorganiser {
         &self.setting
     }
 
-    /// What it has done so far.
+    /// Its counters so far.
     #[must_use]
     pub fn counts(&self) -> &ReorganisationCounts {
         &self.counts
@@ -266,7 +266,7 @@ impl Reorganiser {
         self.history.is_in_memory(block)
     }
 
-    /// What was chosen has been moved; `complete` unless there was no room for all, and `blocks`
+    /// The chosen group has been moved; `complete` unless there was no room for all, and `blocks`
     /// before it ran out.
     pub fn settle(&mut self, complete: bool, blocks: u64) {
         let Some(group) = self.chosen.take() else { return };

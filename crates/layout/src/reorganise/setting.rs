@@ -88,7 +88,7 @@ pub enum When {
 }
 
 impl When {
-    /// Every moment.
+    /// Every variant.
     pub const ALL: [When; 4] = [When::AtOnce, When::Idle, When::Load, When::Eviction];
 
     /// The name in configurations.

@@ -1,11 +1,12 @@
 //! Confidence: how far the reads expected of moved groups came true.
 //!
 //! A group that is moved is expected to be read as often again as it was read before, its blocks
-//! one right behind the other. Groups are counted in trials: all that are moved between two moments,
-//! which are spaced geometrically by reads, for what is known doubles with the past. A trial is
-//! judged when as many reads have gone by again: blocks of it that were read since right behind
-//! another, over what was expected. The confidence is taken over all judged trials together, each
-//! counted as 1 at most. They go on counting: groups that were given up may still be read.
+//! one right behind the other. Groups are counted in trials: all that are moved between two
+//! decision points, which are spaced geometrically by reads, since the observations double with
+//! them. A trial is judged when as many reads have passed again: by the number of its blocks read
+//! right behind another since, over the expected number. The confidence is taken over all judged
+//! trials together, each counted as 1 at most. They go on counting: groups that were given up may
+//! still be read.
 //!
 //! Before anything was judged, expectation follows the repetition of the load: the share of the
 //! latest steps of the arm that were on record already. Where all steps are taken a second time, a

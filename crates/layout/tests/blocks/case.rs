@@ -97,7 +97,7 @@ pub(crate) struct Ran {
     pub(crate) refused: u32,
     /// Writes that were done after one had been refused.
     pub(crate) done_after_refusal: u32,
-    /// Transfers that were issued together with others.
+    /// Transfers that were issued in a batch with others.
     pub(crate) together: u64,
     /// Places with dead data that the layout has said are dead.
     pub(crate) discarded: u64,

@@ -7,8 +7,8 @@
 //! version that has been sent before the last commit. A layout that is atomic never writes over the
 //! last copy of a committed version, not even with a newer one: the write may be interrupted.
 //!
-//! What is issued together may be done in any order, so that within a batch, and between two waits,
-//! no place is touched twice unless both only read it, and a copy made there is no copy to rely on.
+//! A batch may be done in any order, so that within it, and between two waits, no place is touched
+//! twice unless both only read it, and a copy made there is no copy to rely on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,7 +52,7 @@ struct Together {
     written: BTreeSet<u32>,
     /// Copies that lie in places of `written`.
     copies: BTreeMap<Version, u32>,
-    /// Transfers issued together with others so far.
+    /// Transfers issued in a batch with others so far.
     transfers: u64,
 }
 
@@ -108,7 +108,7 @@ impl Shadow {
         assert_eq!(self.together.brackets, 0, "a bracket was left open");
     }
 
-    /// Transfers that were issued together with others.
+    /// Transfers that were issued in a batch with others.
     pub(crate) fn transfers_together(&self) -> u64 {
         self.together.transfers
     }

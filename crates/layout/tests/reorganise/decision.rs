@@ -243,7 +243,7 @@ fn what_ends_after_two_readings_loses_no_more_than_by_value() {
     }
 }
 
-/// The moments at which a group may be moved all pay where there is something to gain.
+/// Every setting of when a group is moved pays where there is something to gain.
 #[test]
 fn every_moment_pays() {
     for decide in Decide::ALL {

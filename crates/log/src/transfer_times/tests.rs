@@ -242,8 +242,8 @@ fn flushes_belong_to_the_transfer_before_them() {
     assert!(last_ns.abs_diff(7_000_000) < 100_000, "{last_ns}");
 }
 
-/// What is issued together with another costs next to nothing here; the same transfers one after
-/// another cost as much as each alone.
+/// The second transfer of a batch costs next to nothing here; the same transfers one after another
+/// cost as much as each alone.
 #[test]
 fn transfers_issued_together_are_priced_apart() {
     let mut times = TransferTimes::new(DISK);

@@ -88,7 +88,7 @@ impl<D: Device> Disk<D> {
         self.device.capacity()
     }
 
-    /// What remapping did so far.
+    /// The counters of remapping so far.
     pub fn remapper(&self) -> &Remapper {
         &self.remapper
     }

@@ -319,7 +319,7 @@ impl BlockDevice for CrashDisk {
         self.brackets += 1;
     }
 
-    /// What was issued together is done in another order than it was issued.
+    /// A batch is done in another order than it was issued.
     fn end_batch(&mut self) {
         self.brackets -= 1;
         if self.brackets == 0 {
