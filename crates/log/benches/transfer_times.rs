@@ -36,7 +36,7 @@ fn transfers() -> Vec<Transfer> {
     (0..TRANSFERS).map(&mut next).collect()
 }
 
-/// What one takes that comes so far behind the one before.
+/// Time of a transfer by its distance from the one before.
 fn time_ns(number: usize) -> u64 {
     agewell_core::mix(number as u64) % 20_000_000
 }

@@ -11,7 +11,7 @@
 //!
 //! Cost: four bytes a block, and a store a block write.
 
-/// What the age of a segment counts from, for `cost-age` and `cost-age-cache`.
+/// The event that the age of a segment counts from, for `cost-age` and `cost-age-cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentAge {
     /// When its youngest data was new, as far as segments know it: collected blocks are taken to be

@@ -22,9 +22,9 @@ impl<P: Placement> Log<P> {
         self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
     }
 
-    /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; how many.
-    /// The one that fills the buffer is not among them. Each is what [`Log::write`] would make of it,
-    /// where [`Log::takes_many_writes`].
+    /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; returns
+    /// their number. The one that fills the buffer is not among them. Each is what [`Log::write`]
+    /// would make of it, where [`Log::takes_many_writes`].
     ///
     /// # Panics
     /// If each write may ask for more than to wait.
@@ -252,7 +252,7 @@ impl<P: Placement> Log<P> {
         self.patch(device);
     }
 
-    /// What waited as `entry` lies in `slot` now; what is to be patched is noted.
+    /// The block that waited as `entry` lies in `slot` now; a patch that is due is queued.
     #[inline]
     pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
         let waiting = &mut self.buffers.entries[entry as usize];

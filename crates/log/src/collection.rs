@@ -211,7 +211,7 @@ impl<P: Placement> Log<P> {
         cleaned
     }
 
-    /// What could not be moved stays where it is.
+    /// Blocks that could not be moved stay where they are.
     #[cold]
     fn abandon_collection(&mut self) {
         self.staged.iter_mut().for_each(Vec::clear);
@@ -225,7 +225,7 @@ impl<P: Placement> Log<P> {
     fn clean_batch(&mut self, batch: u32, device: &mut impl BlockDevice) -> Result<bool, LogError> {
         let (mut freed, mut read) = (0, 0);
         let sorts = self.setting.ages.order == CollectedOrder::Age;
-        // What is sorted is sorted the better the more there is of it.
+        // The larger a sorted batch, the better it separates ages.
         let ends_with_a_segment = !sorts || batch == 0;
         while read == 0 || (batch == 0 || read < batch) {
             self.refresh_index();

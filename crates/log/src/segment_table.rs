@@ -9,7 +9,7 @@ use super::buffers::Waiting;
 
 pub(crate) use super::shape::NONE;
 
-/// What a segment is being used for.
+/// The use of a segment.
 ///
 /// A number rather than an enumeration, so that a death can go from [`State::SEALED`] to
 /// [`State::CHANGED`] by an addition, or stay, without a branch.
@@ -29,7 +29,7 @@ impl State {
     /// Full; its count has changed since the index looked, and is one that it needs to know.
     pub(crate) const CHANGED: Self = Self(4);
 
-    /// What becomes of a sealed segment if it `has_changed`.
+    /// The next state of a sealed segment, by `has_changed`.
     #[inline]
     pub(crate) fn or_changed(self, has_changed: bool) -> Self {
         debug_assert!(self == Self::SEALED || !has_changed, "only a sealed segment changes");

@@ -87,7 +87,7 @@ pub enum Comes {
     AfterRest,
 }
 
-/// What a device did between two transfers that follow each other as far as writes go.
+/// Activity of a device between two transfers that follow each other as far as writes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     Nothing,
@@ -195,7 +195,7 @@ impl Mean {
     }
 }
 
-/// What the transfers of a device took.
+/// Times of the transfers of a device.
 #[derive(Debug, Clone)]
 pub struct TransferTimes {
     disk: CostModel,
@@ -296,7 +296,7 @@ impl TransferTimes {
         }
     }
 
-    /// What was seen in a trial and here together; users call as they do here.
+    /// The observations of a trial and of this run together; shares of calls are those of this run.
     #[must_use]
     pub fn after_trial(&self, trial: &Self) -> Self {
         let mut both = self.clone();
@@ -316,7 +316,7 @@ impl TransferTimes {
     }
 }
 
-/// What each kind of transfer is expected to take beyond streaming its bytes.
+/// Expected time of each kind of transfer beyond streaming its bytes.
 #[derive(Debug, Clone)]
 pub struct TransferPrices {
     disk: CostModel,
@@ -455,7 +455,7 @@ impl Pricing {
         self.has_called = true;
     }
 
-    /// What `transfer` takes after those priced before, ns.
+    /// Time of `transfer` after those priced before, ns.
     #[inline]
     pub(crate) fn next_ns(&mut self, transfer: &Transfer) -> u64 {
         let prices = &*self.prices;
@@ -469,7 +469,7 @@ impl Pricing {
         let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
         let mut moving_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {
-            // What a device did between two calls is drawn; here it is its mean.
+            // The activity between two calls is random; here its mean is used.
             let after = |between| sum_ns(self.after.kinds_at(transfer, between, self.spread));
             moving_ns += (after(Between::Rest) - moving_ns) * prices.after_rest
                 + (after(Between::Reads) - moving_ns) * prices.after_reads;

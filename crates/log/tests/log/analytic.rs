@@ -24,7 +24,7 @@ fn setting(victim: Victim, utilization: f64, segment_blocks: u32, reserve: u32) 
     }
 }
 
-/// What the log does in its steady state, for updates drawn by `draw`.
+/// Counts of the log in its steady state, for updates drawn by `draw`.
 fn steady<P: Placement>(setting: LogSetting, placement: P, draw: Draw) -> Counts {
     steady_state(&mut Log::new(setting, placement).unwrap(), 10, draw)
 }

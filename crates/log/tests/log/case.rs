@@ -114,7 +114,7 @@ pub(crate) fn reorganising(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPl
     AnyPlacement(Box::new(placement))
 }
 
-/// What makes room.
+/// The mechanism that makes room.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Means {
     Fixed(Collect),
@@ -371,7 +371,7 @@ impl Run {
             let segments = slots.map(|slot| slot.map(|slot| log.shape().segment_of(slot)));
             segments[0] == segments[1] && slots[0].map(|slot| slot + 1) != slots[1]
         });
-        // What room was made of may have been the beginning of the group.
+        // The victims may have held the beginning of the group.
         let collected = counts.cleaned_blocks + counts.plugged_blocks > 0;
         assert!(collected || breaks.count() == 0, "blocks of a group lie apart in a segment");
         Ok(())

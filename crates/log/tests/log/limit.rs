@@ -63,7 +63,7 @@ struct Schedules<'a> {
     writes: &'a [u32],
     /// Writes at which a choice begins, and the last end.
     moments: Vec<usize>,
-    /// What the best single mechanism has spent at each decision point, ns.
+    /// Time spent by the best single mechanism up to each decision point, ns.
     best_ns: Vec<f64>,
     /// The first decision point at which the load may end.
     first_end: usize,

@@ -91,7 +91,7 @@ impl<P: Placement> Placement for Regrouping<P> {
     }
 
     fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
-        // What lies in the reorganisation log says nothing of how long data of a log lives.
+        // Blocks in the reorganisation log give no information on how long data of a log lives.
         if segment.log != self.log() {
             self.within.collected(segment, clock);
         }

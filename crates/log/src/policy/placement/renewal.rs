@@ -34,7 +34,7 @@ const ALIKE: f64 = 1.5;
 /// Least excess of the dispersion, so that the prior stays finite.
 const LEAST_EXCESS: f64 = 1e-3;
 
-/// What victims have taught about how unlike segments die.
+/// Sums over victims, from which the spread of death rates between segments follows.
 #[derive(Debug, Clone, Default)]
 pub struct Renewal {
     deaths: f64,

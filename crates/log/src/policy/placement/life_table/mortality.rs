@@ -115,8 +115,8 @@ impl Mortality {
         self.new_living[state] += 1;
     }
 
-    /// Takes in what was counted during `writes` user writes, and says how much is known by now:
-    /// deaths remembered, and living remembered.
+    /// Adds the counts of `writes` user writes to the sums, and returns the deaths and the living
+    /// remembered by now.
     pub(super) fn take_in(&mut self, writes: u64) -> (f64, f64) {
         for (sum, new) in self.deaths.iter_mut().zip(&mut self.new_deaths) {
             *sum = *sum * REMEMBERED + f64::from(std::mem::take(new));
