@@ -43,7 +43,7 @@ const SUPERBLOCK: u32 = 1;
 /// The root directory (`ROOTINO`).
 const ROOT: u32 = 2;
 
-/// What an early UNIX file system is made with.
+/// Parameters of an early UNIX file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EarlyUnixSetting {
     /// Bytes of a block: 512 or 1024.

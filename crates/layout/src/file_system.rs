@@ -4,7 +4,7 @@
 //! urgently. The [`FileDevice`] behind it decides what that costs: it may time it on a modelled
 //! disk, count it, or ignore it.
 
-/// What lies in the sectors of a transfer.
+/// Contents of the sectors of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Content {
@@ -16,7 +16,7 @@ pub enum Content {
     Inode = 2,
     /// Addresses of blocks.
     Indirect = 3,
-    /// What is free: bitmaps, cylinder groups, segment usage, superblocks.
+    /// Maps of free space: bitmaps, cylinder groups, segment usage, superblocks.
     Map = 4,
     /// Segments of a log, with all that is in them.
     Segment = 5,
@@ -42,7 +42,7 @@ pub struct FileTransfer {
     pub sector: u64,
     /// How many.
     pub sectors: u32,
-    /// What is in them.
+    /// Their contents.
     pub content: Content,
     /// How soon.
     pub urgency: Urgency,
@@ -224,7 +224,7 @@ pub trait FileSystem {
     /// Optimal and counted whole blocks of all regular files (Smith & Seltzer 1996, §3.3, §4).
     fn layout_counts(&self) -> (u64, u64);
 
-    /// What is free: first sectors and lengths, ascending, not touching.
+    /// Free extents: first sectors and lengths, ascending, not touching.
     fn free_extents(&self) -> Vec<(u64, u64)>;
 
     /// Checks every invariant.

@@ -247,7 +247,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
                         self.left.push(*home);
                     }
                     *home = unit;
-                    // What was metadata there is none any more.
+                    // Metadata that was there is gone.
                     self.metadata.forget(unit, self.units_per_piece);
                 }
             }
@@ -268,7 +268,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         self.bury_what_was_left(name, back);
     }
 
-    /// What blocks around `name` have moved away from is dead, unless one of them has moved there.
+    /// Places that blocks around `name` have left are dead, unless one of them has moved there.
     fn bury_what_was_left(&mut self, name: FileBlock, back: u32) {
         let Self { left, metadata, units_per_piece, .. } = self;
         if left.is_empty() || !metadata.dead.is_wanted() {

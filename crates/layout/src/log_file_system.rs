@@ -45,7 +45,7 @@ const ENTRY_BYTES: u64 = 24;
 /// Dirty bytes that make a partial segment due (Seltzer et al. 1995, §2.3).
 const DIRTY_BYTES: u64 = 512 << 10;
 
-/// What a log-structured file system is made of.
+/// Parameters of a log-structured file system.
 #[derive(Debug, Clone)]
 pub struct LogFileSystemSetting {
     /// The log. Its blocks, clients and buffer are set by the file system.
@@ -363,7 +363,7 @@ impl LogFileSystem {
     }
 }
 
-/// Adds `value` to an ascending list; whether it was not in it.
+/// Adds `value` to an ascending list; returns whether it is new there.
 fn mark(list: &mut Vec<u32>, value: u32) -> bool {
     if list.last().is_none_or(|last| *last < value) {
         list.push(value);

@@ -44,7 +44,7 @@ use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Plac
 use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
 use journal::Journal;
 
-/// What goes through the journal.
+/// The contents that go through the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journaled {
     /// Metadata alone.
@@ -67,7 +67,7 @@ pub enum JournalPlace {
 /// Everything about the journal but its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteAheadSetting {
-    /// What goes through it.
+    /// The contents that go through it.
     pub journaled: Journaled,
     /// Where it is.
     pub place: JournalPlace,
@@ -157,7 +157,7 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
     /// The transaction says when: see [`Journal::commit`].
     fn commit(&mut self) {}
 
-    /// What is not committed may yet come back: the transaction says when.
+    /// Data whose deletion is not committed may come back: the transaction says when.
     fn discard(&mut self, slot: u32, blocks: u32) {
         (slot..slot + blocks).for_each(|place| self.journal.dead.died(place));
     }

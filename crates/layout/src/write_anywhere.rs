@@ -354,7 +354,7 @@ impl BlockLayout for WriteAnywhere {
         device.begin_batch();
         self.write_blocks(&outgoing, device);
         device.end_batch();
-        // What was written says what it is, or is in memory that survives a crash.
+        // Blocks written carry their own headers, or are in memory that survives a crash.
         device.commit();
         if self.setting.recovery == CrashRecovery::Scan
             || self.disk_map.placed_blocks() >= self.setting.checkpoint_blocks as usize

@@ -107,7 +107,7 @@ impl EarlyUnix {
         self.discard(inode, device);
     }
 
-    /// Writes from `at` to the end of its block, or to `end`; says how many bytes.
+    /// Writes from `at` to the end of its block, or to `end`; returns the bytes written.
     fn write_some(
         &mut self,
         file: u32,

@@ -17,7 +17,7 @@ use super::unsent::Unsent;
 use super::{LayoutTally, Optimization, ParameterError, Parameters, Policies};
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
 
-/// What an inode in use stands for.
+/// The kind of an inode in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InodeKind {
     /// A regular file.
@@ -34,7 +34,7 @@ pub enum InodeKind {
 pub struct FastFileSystem {
     pub(crate) geometry: Geometry,
     pub(crate) policies: Policies,
-    /// What the file system optimizes for at present.
+    /// The present aim of optimization.
     pub(crate) optimization: Optimization,
     pub(crate) space: FreeSpace,
     pub(crate) inodes: Inodes,

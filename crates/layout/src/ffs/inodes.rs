@@ -7,7 +7,7 @@ use super::free_space::FreeSpace;
 use super::geometry::{DIRECT_BLOCKS, Geometry};
 use crate::file_system::FileSystemError;
 
-/// What an inode stands for.
+/// The kind of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Kind {
     /// Nothing.

@@ -1,9 +1,9 @@
-//! What a file system is made with, and the file systems of the papers.
+//! Parameters of a file system, and the file systems of the papers.
 
 use super::ParameterError;
 use super::geometry::Geometry;
 
-/// What a file that outgrows its fragments is given.
+/// The space given to a file that outgrows its fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Optimization {
     /// A whole block, of which the rest is given back: it can go on growing in place.
@@ -73,7 +73,7 @@ impl Policies {
     pub const REALLOC: Self = Self { realloc: true, ..Self::PLAIN };
 }
 
-/// What a file system is made with: `newfs` and `tunefs` in one.
+/// Parameters of a file system: `newfs` and `tunefs` in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameters {
     /// Bytes of a block.

@@ -8,7 +8,7 @@
 use super::free_space::FreeSpace;
 use super::geometry::{DIRECT_BLOCKS, Geometry};
 
-/// What a policy sees.
+/// The view of a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) geometry: &'a Geometry,

@@ -43,7 +43,7 @@ impl Unsent {
         word & Self::bits(address, count) != 0
     }
 
-    /// What waited at `from` waits at `to`.
+    /// Data that waited at `from` waits at `to`.
     #[inline]
     pub(crate) fn transfer(&mut self, from: u32, to: u32, count: u32) {
         if self.waits(from, count) {

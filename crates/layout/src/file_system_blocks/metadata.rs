@@ -202,7 +202,7 @@ impl Recent {
         Self { capacity, uses: 0, used_at: BTreeMap::new(), by_use: BTreeMap::new() }
     }
 
-    /// Uses `place`; whether it was there.
+    /// Uses `place`; returns whether it was there.
     fn use_now(&mut self, place: u32) -> bool {
         if self.capacity == 0 {
             return false;

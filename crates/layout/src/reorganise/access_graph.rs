@@ -40,7 +40,7 @@ pub struct Edge {
     pub weight: u16,
 }
 
-/// What one read changed.
+/// The changes of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// The weight of the edge now.
@@ -111,7 +111,7 @@ impl AccessGraph {
         (0..EDGES).find(|place| targets[*place] == to).map_or(0, |place| weights[place])
     }
 
-    /// Lowers the edge from `from` to `to` by one; whether there was one.
+    /// Lowers the edge from `from` to `to` by one; returns whether there was one.
     pub fn weaken(&mut self, from: u32, to: u32) -> bool {
         let Node { targets, weights } = &mut self.nodes[from as usize];
         let Some(place) = (0..EDGES).find(|place| targets[*place] == to) else { return false };

@@ -277,7 +277,7 @@ impl Groups {
         matches!(self.related, Related::Blocks | Related::NonSequential | Related::Frequency)
     }
 
-    /// `block` was written; whether it is still tied to others.
+    /// `block` was written; returns whether it is still tied to others.
     #[inline]
     pub(crate) fn write(&mut self, block: u32) -> bool {
         match self.related {

@@ -379,8 +379,8 @@ impl Partitions {
 
     /// Tries to bring `from` and `to` together by moving one of them.
     fn shift(&mut self, graph: &AccessGraph, from: u32, to: u32) {
-        // What is surely won: the edges that begin at the block, and the one just recorded. Others
-        // may lead to it, but to find them takes a look at every member.
+        // A lower bound of the gain: the edges that begin at the block, and the one just recorded.
+        // Others may lead to it, but to find them takes a look at every member.
         let known = |mover: u32, stays: u32| {
             let partition = self.members[stays as usize].partition;
             let within = |edge: &Edge| self.members[edge.target as usize].partition == partition;

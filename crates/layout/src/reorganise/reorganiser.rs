@@ -28,7 +28,7 @@ const VALUE_MIN: u64 = 2;
 /// Groups that wait for an idle moment or for memory to be short; more are forgotten.
 const WAITING_MAX: usize = 1 << 16;
 
-/// What a reorganisation has done so far.
+/// Counters of a reorganisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReorganisationCounts {
     /// Looks at groups whose value exceeds 2.
@@ -222,7 +222,7 @@ impl Reorganiser {
         had_jumped && left.is_some_and(|left| self.is_worth(left, view))
     }
 
-    /// `block` was written; whether it stays in its place among others if it has one.
+    /// `block` was written; returns whether it stays in its place among others if it has one.
     #[inline]
     pub fn write(&mut self, block: u32) -> bool {
         let reads = self.history.reads(block);

@@ -1,6 +1,6 @@
 //! Settings of a reorganisation: the variants of Matthews 1999, §6.4, §6.6 and §7.2.1, and ours.
 
-/// What is taken to belong together.
+/// Relations by which blocks belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Related {
     /// Blocks that are read one after another (Matthews 1999, §6.4.1).
@@ -106,7 +106,7 @@ impl When {
 /// Everything about a reorganisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReorganiseSetting {
-    /// What belongs together.
+    /// The relation by which blocks belong together.
     pub related: Related,
     /// Whether it is worth being moved.
     pub decide: Decide,

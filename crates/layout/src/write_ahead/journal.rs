@@ -59,7 +59,7 @@ pub(super) struct Journal {
     contents: Vec<u32>,
 }
 
-/// What a checkpoint propagates.
+/// The places that a checkpoint propagates.
 #[derive(Debug, Clone)]
 struct UnderWay {
     /// Where the transaction behind it begins.
@@ -186,7 +186,8 @@ impl Journal {
         }
     }
 
-    /// What waits of `block` need not be propagated: the transaction being written says where it is.
+    /// Waiting versions of `block` need not be propagated: the transaction being written says where
+    /// it is.
     fn forget_block(&mut self, block: u32) {
         self.disown_block(block);
         self.drop_disowned();
@@ -369,8 +370,8 @@ impl Journal {
         }
     }
 
-    /// Writes what waits to its places; whether anything did. A journal on a disk of its own goes on
-    /// meanwhile.
+    /// Propagates all waiting places; returns whether there were any. A journal on a disk of its
+    /// own goes on meanwhile.
     pub(super) fn checkpoint(&mut self, device: &mut impl BlockDevice) -> bool {
         if self.used_since() == 0 {
             return false;

@@ -90,7 +90,7 @@ impl Names {
     }
 }
 
-/// What a run has come to.
+/// The outcome of a run.
 pub(crate) struct Ran {
     pub(crate) taken: Vec<Taken>,
     /// Writes that were refused.
@@ -103,7 +103,7 @@ pub(crate) struct Ran {
     pub(crate) discarded: u64,
 }
 
-/// What a layout promises beyond what all do.
+/// Guarantees of a layout beyond those of all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promises {
     /// A crash finds every committed version.

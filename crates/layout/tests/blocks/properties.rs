@@ -1,4 +1,4 @@
-//! What every layout promises.
+//! Guarantees of every layout.
 
 use proptest::prelude::*;
 

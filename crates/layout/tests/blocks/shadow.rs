@@ -34,9 +34,9 @@ pub(crate) struct Shadow {
     uncommitted: Vec<u32>,
     versions: u64,
     is_atomic: bool,
-    /// What has been transferred, to be compared.
+    /// All transfers, to be compared.
     pub(crate) taken: Vec<Taken>,
-    /// What reads for users have found.
+    /// Versions that reads for users have found.
     pub(crate) found: Vec<Version>,
     transfers_left: u64,
     /// Places with dead data that the layout has said are dead.
@@ -44,7 +44,7 @@ pub(crate) struct Shadow {
     together: Together,
 }
 
-/// What is under way at once.
+/// Transfers that are under way at once.
 #[derive(Debug, Default)]
 struct Together {
     brackets: u32,
@@ -124,7 +124,7 @@ impl Shadow {
         std::mem::replace(&mut self.newest[block as usize], self.versions)
     }
 
-    /// What the user was about to write was refused.
+    /// The write of the user was refused.
     pub(crate) fn withdraw(&mut self, block: u32, before: u64) {
         self.newest[block as usize] = before;
     }
@@ -259,7 +259,7 @@ impl BlockDevice for Shadow {
         self.transfers_left -= 1;
         assert!(transfer.blocks > 0, "a transfer of nothing: {transfer:?}");
         self.taken.push((*transfer, contents.to_vec()));
-        // What would be done after a crash is not done.
+        // Transfers of a recovery are not carried out.
         if !matches!(transfer.purpose, Purpose::RecoveryRead | Purpose::RecoveryWrite) {
             self.together.add(transfer);
         }

@@ -192,7 +192,7 @@ fn total(
     }
 }
 
-/// What was tried: logs half full and nearly full, and every way to make room.
+/// The cases: logs half full and nearly full, and every way to make room.
 const CASES: [(f64, Collect); 4] = [
     (0.5, Collect::Always(Mechanism::Clean)),
     (0.9, Collect::Always(Mechanism::Clean)),

@@ -26,7 +26,7 @@ const DIRECT_BLOCKS: u32 = 12;
 /// The owner of what waits, if it is not known.
 const NO_CLIENT: u32 = u32::MAX;
 
-/// What an inode says.
+/// Contents of an inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inode {
     pub(super) file: FileName,
@@ -36,7 +36,7 @@ pub(super) struct Inode {
     pub(super) indirect: Option<u32>,
 }
 
-/// What all metadata says at one time.
+/// Contents of all metadata at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Description {
     /// By number.
@@ -80,7 +80,7 @@ impl Description {
     }
 }
 
-/// What a place holds.
+/// Contents of a place.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     /// A version of a block.
@@ -303,7 +303,7 @@ impl BlockLayout for Spied {
             heard.written += 1;
             let before = heard.state.versions.insert(named, heard.written);
             let waited = heard.waiting.contains_key(&named);
-            // What waits already, perhaps because it was moved, waits where it does.
+            // A block that waits already, perhaps because it was moved, stays in its buffer.
             let is_waiting = self.inner.place_of(block) == Place::Memory;
             heard.waiting.entry(named).or_insert(if is_waiting { NO_CLIENT } else { client });
             (named, before, waited)
