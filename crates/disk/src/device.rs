@@ -4,7 +4,7 @@ use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
 use crate::mechanical::Mechanics;
 
-/// What serving one request cost, and where the time went.
+/// Cost of one served request, and its parts.
 ///
 /// The parts are the time that the request itself was held up by each cause; parts that a drive overlaps (bus and
 /// media transfer) are counted once, under the slower of the two.
@@ -204,7 +204,7 @@ pub trait Device {
         Ok(())
     }
 
-    /// What the estimates of requests that would all be issued at `issue` share.
+    /// The state that is common to the estimates of all requests issued at `issue`.
     fn moment(&self, issue: SimTime) -> Moment {
         Moment { issue, cylinder: self.current_cylinder(), mechanics: None }
     }

@@ -44,7 +44,7 @@ pub enum DeviceError {
     /// A model name that is not in the catalogue.
     #[error("no device '{name}' in {catalogue}: {hint}")]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
         /// Where it was looked for.
         catalogue: String,

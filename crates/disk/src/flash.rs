@@ -485,7 +485,7 @@ impl Device for Flash {
             .then(|| self.find(self.units(request).0, start_ns))
             .flatten();
         SimDuration(match found {
-            // What the buffer takes, and what it holds.
+            // Writes that the buffer accepts, and units that it holds.
             None => overhead_ns,
             Some((die, _)) => {
                 let free_ns = self.die_free_ns[self.sensing_die(die) as usize];

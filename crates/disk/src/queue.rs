@@ -93,7 +93,7 @@ pub struct QueueEntry {
     pub sequence: u64,
     /// The cylinder of the request's first sector on the device that the queue feeds.
     pub cylinder: u32,
-    /// What is asked.
+    /// The request.
     pub request: BlockRequest,
 }
 

@@ -417,7 +417,7 @@ fn flash_drives_do_about_what_such_drives_are_rated_at() {
     // Samsung 860 EVO: 550 and 520 MB/s, 98,000 random reads a second with 32 waiting. Only the link
     // and the 10,000 a second at depth 1 went into the file.
     within("SATA, one read at a time", flash_reads_per_s(&sata, 1), 10_000.0, 0.01);
-    // What a command costs on the link beside its data is not modelled: 37 % above.
+    // The cost of a command on the link beside its data is not modelled: 37 % above.
     within("SATA, 32 reads under way", flash_reads_per_s(&sata, 32), 98_000.0, 0.4);
     let reads = flash_streaming_mb_per_s(&sata, Operation::Read, 32);
     within("SATA, long reads", reads, 550.0, 0.05);
@@ -465,7 +465,7 @@ fn splitting_alone_foretells_a_published_curve() {
     }
 }
 
-/// What others write between two pieces of a file.
+/// Writes of others between two pieces of a file.
 #[derive(Clone, Copy)]
 enum Between {
     /// Nothing: the file is in one piece.

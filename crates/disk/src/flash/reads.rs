@@ -19,7 +19,7 @@ use super::Flash;
 use crate::Service;
 use crate::parameters::Placement;
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// An access has been sensed, or its unit found in memory without a channel to cross.

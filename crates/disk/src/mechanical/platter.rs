@@ -129,7 +129,8 @@ impl Platter {
         if time != 0 && write { time.saturating_add_signed(self.write_settle_ns) } else { time }
     }
 
-    /// What a read by heads at rest at `from` costs beyond [`Self::move_ns`] if `to` is on their cylinder, ns.
+    /// Time of a read by heads at rest at `from` beyond [`Self::move_ns`] if `to` is on their
+    /// cylinder, ns.
     #[inline]
     pub(super) fn settle_ns(&self, from: &Position, to: &Location) -> u64 {
         if from.cylinder == to.cylinder {

@@ -43,7 +43,7 @@ impl NearestCylinder {
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearestPosition {
     waiting: CylinderIndex,
-    /// What moves no data (discard, flush) and needs no positioning.
+    /// Requests that move no data (discard, flush) need no positioning.
     at_once: ArrivalOrder,
 }
 

@@ -185,7 +185,7 @@ impl MediaCache {
     /// How far from `first` on a write of `first..end` goes in place, harming nothing that stays.
     fn in_place_to(&self, first: u64, end: u64) -> u64 {
         let mut sector = first;
-        // What the pieces before this one have written of its band.
+        // Sectors of its band that the pieces before this one have written.
         let (mut band, mut written) = (u64::MAX, 0);
         while sector < end {
             let start = sector / self.band_sectors * self.band_sectors;
@@ -275,7 +275,7 @@ impl MediaCache {
         let written = u64::from(self.written[band as usize]);
         access.serve(Operation::Read, self.log_sectors + start, written);
         self.counts.rewrite_read_sectors += written;
-        // What began before the end of the written part may have gone on behind it.
+        // An extent that begins before the end of the written part may reach beyond it.
         let mut written = written;
         for (first, extent) in self.extents.range(start..start + self.band_sectors) {
             access.serve(Operation::Read, extent.place, extent.sectors);

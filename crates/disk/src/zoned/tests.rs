@@ -171,9 +171,9 @@ impl Device for Recorder {
 struct Contents {
     cache: MediaCache,
     log_sectors: usize,
-    /// What is on the disk below, by its own sectors.
+    /// The contents of the disk below, by its own sectors.
     disk: Vec<u64>,
-    /// What was written last, by sectors from above.
+    /// The latest version written, by sectors from above.
     newest: Vec<u64>,
     written: u64,
 }
