@@ -75,7 +75,7 @@ impl Eviction {
     }
 }
 
-/// What a reference found, and what it drove out.
+/// The outcome of a reference: a hit, or a miss and its eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The block was resident; nothing left.
@@ -102,7 +102,7 @@ impl Access {
     }
 }
 
-/// What every policy does; the doors are those of [`Cache`]. The capacity is at least one block.
+/// The interface of every policy; its public form is [`Cache`]. The capacity is at least one block.
 trait Policy {
     fn contains(&self, key: u32) -> bool;
     /// Looks where `reference` to `keys` will and notes for each in `found` whether it is known, 0 if

@@ -297,7 +297,7 @@ impl FileHost {
         while self.device_free_ns <= self.now_ns && self.serve_one() {}
     }
 
-    /// Has the device serve one of the waiting requests; whether there was one.
+    /// Has the device serve one of the waiting requests; returns whether there was one.
     fn serve_one(&mut self) -> bool {
         let Some(entry) = self.queue.pop(SimTime(self.device_free_ns), &self.device) else {
             return false;

@@ -8,7 +8,7 @@ mod file_graph;
 
 pub use file_graph::FileGraph;
 
-/// What is read ahead.
+/// The blocks that are read ahead.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prefetch {
     /// Nothing.

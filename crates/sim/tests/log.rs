@@ -350,8 +350,9 @@ fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism(
     }
 }
 
-/// What a hole takes on a drive depends on what else is written there. Priced by one table for all
-/// mechanisms, of a trial whose drive rested in between, these cost 23 and 53 % more than the best.
+/// The time to fill a hole on a drive depends on the other writes there. Priced by one table for
+/// all mechanisms, of a trial whose drive rested in between, these cost 23 and 53 % more than the
+/// best.
 #[test]
 fn each_mechanism_is_priced_by_a_trial_of_it_alone() {
     for (trace, drive, utilization) in

@@ -48,7 +48,7 @@ impl OfferedLoad {
     }
 }
 
-/// What a user can do about it.
+/// Advice to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// A lower rate of what is generated.

@@ -30,7 +30,7 @@ pub(crate) fn slow_cache(eviction: Eviction, capacity: usize) -> Box<dyn SlowCac
     }
 }
 
-/// Takes `key` out of `queue` and says whether it was there.
+/// Takes `key` out of `queue` and returns whether it was there.
 fn take(queue: &mut VecDeque<u32>, key: u32) -> bool {
     match queue.iter().position(|held| *held == key) {
         Some(place) => queue.remove(place).is_some(),
