@@ -13,7 +13,7 @@ use agewell_log::{Log, LogSetting, LogShape, Unpriced};
 struct Recent {
     /// The clock at which each block was written last.
     written: Vec<u64>,
-    /// The limit of soon, in user block writes.
+    /// What is soon, in user block writes.
     soon_writes: u64,
 }
 
