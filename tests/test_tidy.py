@@ -97,7 +97,7 @@ REPLACED_WORDS = re.compile(
 
 REPLACED_PROSE = re.compile(
     r"\b(to" + r"ld|te" + r"ll(s|ing)?|an" + r"ew|me" + r"nd(s|ed)?|so ma" + r"ny"
-    r"|le" + r"ts? go|take(s|n)? no" + r"tice|ta" + r"ke(s|n)? down)\b"
+    r"|le" + r"ts? go|pu" + r"t(s|ting)? off|take(s|n)? no" + r"tice|ta" + r"ke(s|n)? down)\b"
     r"|(?<!scatter-)\bgat" + r"her(s|ed|ing)?\b",
     re.IGNORECASE,
 )
@@ -105,9 +105,39 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
+    *("log", "layout", "disk", "sim"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""
+
+PLAIN_PAGES = ("docs", "experiments", "README.md")
+"""The pages that are held to that."""
+
+NOT_YET_PLAIN = (
+    "crates/layout/src/block_layout.rs",
+    "crates/layout/src/reorganising_log",
+    "crates/log/src/adaptive",
+    "crates/log/src/block_device.rs",
+    "crates/log/src/log.rs",
+    "crates/log/src/thinning.rs",
+    "crates/sim/src/drive/",
+    "crates/sim/src/experiment/",
+    "crates/sim/src/host/",
+    # Their declared keys: a comment there is a row of the reference.
+    "crates/disk/src/parameters/mechanical.rs",
+    "crates/sim/src/config/host.rs",
+    "crates/sim/src/config/layout/file_system.rs",
+    "crates/sim/src/config/layout/write_ahead.rs",
+    # The columns of its table of discards.
+    "docs/concepts/drives-of-today.md",
+    # The replaced words themselves.
+    "docs/internals/glossary.md",
+    "experiments/matthews-1999/beyond-adaptive/NOTES.md",
+)
+"""How the paths begin of files that are left out."""
+
+GENERATED = re.compile(r"<!-- (?:keys: [^>]*|\w+: begin) -->.*?<!-- (?:\w+: )?end -->", re.DOTALL)
+"""A part of a page that a program writes."""
 
 QUOTED = re.compile(r"does not te" + r"ll|`[^`]*`")
 """A message of the extension module, and names."""
@@ -163,18 +193,43 @@ def test_the_words_are_those_of_the_glossary() -> None:
     assert places == []
 
 
+def replaced_prose(path: Path, lines: list[str]) -> list[str]:
+    """Where lines of a file have a replaced word, unless the file is left out."""
+    if str(path).startswith(NOT_YET_PLAIN):
+        return []
+    return [
+        f"{path}:{number}: {found.group()}"
+        for number, line in enumerate(lines, start=1)
+        if (found := REPLACED_PROSE.search(QUOTED.sub("", line)))
+    ]
+
+
 def test_comments_are_in_plain_words() -> None:
     places = []
     for path, text in texts(".rs", ".py", ".pyi"):
         folder = path.parts[1] if path.parts[0] == "crates" else path.parts[0]
         if folder not in PLAIN_FOLDERS:
             continue
-        for number, line in enumerate(text.splitlines(), start=1):
-            # In Rust comments only; in Python names and messages as well.
-            prose = line.partition("//")[2] if path.suffix == ".rs" else line
-            if found := REPLACED_PROSE.search(QUOTED.sub("", prose)):
-                places.append(f"{path}:{number}: {found.group()}")
+        # In Rust comments only; in Python names and messages as well.
+        in_rust = path.suffix == ".rs"
+        lines = [line.partition("//")[2] if in_rust else line for line in text.splitlines()]
+        places += replaced_prose(path, lines)
     assert places == []
+
+
+def test_pages_are_in_plain_words() -> None:
+    places = []
+    for path, text in texts(".md"):
+        of_a_study = path.parts[:2] == ("docs", "experiments") and path.parts[2] != "notes"
+        if path.parts[0] in PLAIN_PAGES and not of_a_study:
+            by_hand = GENERATED.sub(lambda part: "\n" * part.group().count("\n"), text)
+            places += replaced_prose(path, by_hand.splitlines())
+    assert places == []
+
+
+def test_files_that_are_not_in_plain_words_yet_exist() -> None:
+    paths = [str(path) for path, _ in texts(".rs", ".md")]
+    assert [one for one in NOT_YET_PLAIN if not any(path.startswith(one) for path in paths)] == []
 
 
 def test_source_files_are_of_a_readable_length() -> None:

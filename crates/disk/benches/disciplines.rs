@@ -1,4 +1,4 @@
-//! What each discipline makes of a deep queue: simulated time a request, and requests chosen a second of the
+//! Disciplines on a deep queue: simulated time a request, and requests chosen a second of the
 //! processor as the queue grows.
 //!
 //! `cargo bench -p agewell-disk --bench disciplines [-- DEVICE... DISCIPLINE...]`: the first table for these devices, the

@@ -63,7 +63,8 @@ fn synthopen(capacity: u64) -> Vec<Arrival> {
         .collect()
 }
 
-/// Serves every arrival, each disk from its own queue; the sum of all finish times tells runs apart.
+/// Serves every arrival, each disk from its own queue; returns the sum of all finish times, by
+/// which runs can be compared.
 fn run(devices: &mut [DeviceModel], arrivals: &[Arrival], discipline: Discipline) -> u64 {
     let mut queues: Vec<Queue> = (0..DISKS).map(|_| Queue::new(discipline)).collect();
     let mut free = [SimTime::ZERO; DISKS];

@@ -3,9 +3,9 @@
 //! Reads and writes of 4 KiB, half of each, at random over the first 4 GiB (host-managed zones: reads
 //! over them and writes at the pointers of sixteen zones in turn), one request after another. What
 //! bounds them: flash, a chunk of the map and a block's owners a unit, out of cache; zones, the
-//! mechanical drive below; the cache on the medium, its ordered map of extents, and rewriting bands.
-//! The same in calls of 64 that are issued together: an arm's queue, which estimates the positioning of
-//! all requests that it holds for each that it serves; flash, a heap of events.
+//! mechanical drive below; the cache on the medium, its ordered map of extents, and rewriting
+//! bands. The same in batches of 64: an arm's queue, which estimates the positioning of all
+//! requests that it holds for each that it serves; flash, a heap of events.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn requests(rule: WriteRule) -> Vec<BlockRequest> {
         .collect()
 }
 
-/// Serves all of them from `now` on; the last finish time tells runs apart.
+/// Serves all of them from `now` on; returns the last finish time, by which runs can be compared.
 fn run(device: &mut DeviceModel, mut now: SimTime, requests: &[BlockRequest]) -> SimTime {
     for request in requests {
         now = device.serve(now, request).finish;
@@ -53,7 +53,7 @@ fn run(device: &mut DeviceModel, mut now: SimTime, requests: &[BlockRequest]) ->
     now
 }
 
-/// The same, 64 issued together.
+/// The same, in batches of 64.
 fn run_together(
     device: &mut DeviceModel,
     mut now: SimTime,

@@ -193,7 +193,7 @@ mod tests {
             let mut services = Vec::new();
             let held = (&mut Held::default(), depth);
             serve_nearest_first(&mut device, held, SimTime::ZERO, &requests, &mut services, |_| true);
-            // `swap_remove` shuffles the held; the number sent settles it.
+            // `swap_remove` shuffles the held requests; the sequence number decides.
             prop_assert!(services.windows(2).all(|pair| pair[0].finish < pair[1].finish));
         }
     }

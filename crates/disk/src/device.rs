@@ -4,7 +4,7 @@ use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 
 use crate::mechanical::Mechanics;
 
-/// What serving one request cost, and where the time went.
+/// Cost of one served request, and its parts.
 ///
 /// The parts are the time that the request itself was held up by each cause; parts that a drive overlaps (bus and
 /// media transfer) are counted once, under the slower of the two.
@@ -26,7 +26,7 @@ pub struct Service {
     pub buffer_hit: bool,
 }
 
-/// Where a device lets a write go.
+/// Where a device accepts a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteRule {
     /// Anywhere.
@@ -43,19 +43,19 @@ pub enum WriteRule {
     },
 }
 
-/// What a layout does well to know of the device below it.
+/// Advice to a layout on the device below it.
 ///
-/// A layout knows no device: whoever joins the two copies these figures into its parameters.
+/// A layout knows no device: the code that joins the two copies these figures into its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LayoutAdvice {
     /// Where writes may go: a condition, not a preference.
     pub write_rule: WriteRule,
-    /// What is best written and given up as one piece, aligned to its own size from sector 0 on: a
-    /// zone or band, or one erase block of every die. `None` where the device does not care.
+    /// The best unit of writes and discards, aligned to its own size from sector 0 on: a zone or
+    /// band, or one erase block of every die. `None` where the device does not care.
     pub unit: Option<SectorCount>,
     /// The smallest aligned piece that is written without being read first.
     pub write_sectors: SectorCount,
-    /// Whether hearing of dead sectors saves the device work.
+    /// Whether discards save the device work.
     pub wants_discards: bool,
 }
 
@@ -156,7 +156,7 @@ pub trait Device {
     fn serve(&mut self, issue: SimTime, request: &BlockRequest) -> Service;
 
     /// Commands that it holds and works on at once; 1 for a device that takes one request after
-    /// another. What a host issues together to more than one makes a difference.
+    /// another. Only where it is more than 1 do batches make a difference.
     fn queue_depth(&self) -> u32 {
         1
     }
@@ -185,13 +185,13 @@ pub trait Device {
     }
 
     /// Data lay in `sectors` sectors from `first` on before anything is served: a device that keeps
-    /// book of what it holds enters it, in no time.
+    /// track of its data enters it, in no time.
     ///
     /// # Panics
     /// If it reaches beyond the capacity.
     fn prefill(&mut self, _first: Sector, _sectors: SectorCount) {}
 
-    /// What a layout on this device does well to know, its rule for writes included.
+    /// Advice to a layout on this device, its rule for writes included.
     fn layout_advice(&self) -> LayoutAdvice {
         LayoutAdvice::default()
     }
@@ -204,7 +204,7 @@ pub trait Device {
         Ok(())
     }
 
-    /// What the estimates of requests that would all be issued at `issue` share.
+    /// The state that is common to the estimates of all requests issued at `issue`.
     fn moment(&self, issue: SimTime) -> Moment {
         Moment { issue, cylinder: self.current_cylinder(), mechanics: None }
     }

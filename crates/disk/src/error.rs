@@ -1,4 +1,4 @@
-//! What can be wrong with a device description.
+//! Errors in a device description.
 //!
 //! Every variant carries the file and the key or line, so that the message alone is enough to find the fault.
 
@@ -44,7 +44,7 @@ pub enum DeviceError {
     /// A model name that is not in the catalogue.
     #[error("no device '{name}' in {catalogue}: {hint}")]
     Unknown {
-        /// What was asked for.
+        /// The name asked for.
         name: String,
         /// Where it was looked for.
         catalogue: String,

@@ -9,10 +9,10 @@
 //!   requests, and each costs the host and the command `request_overhead` one after another. With
 //!   `request_overhead_ms = 0` and `command_ms = 0` it costs nothing;
 //! * *die collisions* (Jun et al. 2024, FAST): pages written one after another go to one die after
-//!   another; a file that others wrote between finds its pages on dies by chance, and several on the
-//!   same one. With `placement = "collision-free"` what is read together is always found on different
-//!   dies; with `"static"` neighbouring addresses are, however they were written; with one die every
-//!   order is the same.
+//!   another; a file whose writes were interleaved with others has its pages on random dies, and
+//!   several on the same one. With `placement = "collision-free"` what is read together is always
+//!   found on different dies; with `"static"` neighbouring addresses are, however they were
+//!   written; with one die every order is the same.
 //!
 //! Time line of a read: overheads; every page is sensed as soon as its die is free; pages cross their
 //! channel in the order in which they were sensed, and the link a unit behind. Units of a page that is still
@@ -49,7 +49,7 @@ use crate::{Device, LayoutAdvice, Moment, Service};
 use reads::Reads;
 use translation::{Place, Translation};
 
-/// What a flash drive has done.
+/// Counters of a flash drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlashCounts {
     /// Mapping units that the host wrote.
@@ -85,7 +85,7 @@ pub struct Flash {
     channel_free_ns: Vec<u64>,
     link_free_ns: u64,
     buffer: WriteBuffer,
-    /// Time for so many units over a channel, from 0 to a page.
+    /// Time over a channel by number of units, from 0 to a page, ns.
     channel_ns: Vec<u64>,
     link_unit_ps: u64,
     finished_ns: u64,
@@ -174,7 +174,7 @@ impl Flash {
         }
     }
 
-    /// What the drive has done since it was new.
+    /// The counters since the drive was new.
     #[must_use]
     pub fn counts(&self) -> FlashCounts {
         self.counts
@@ -485,7 +485,7 @@ impl Device for Flash {
             .then(|| self.find(self.units(request).0, start_ns))
             .flatten();
         SimDuration(match found {
-            // What the buffer takes, and what it holds.
+            // Writes that the buffer accepts, and units that it holds.
             None => overhead_ns,
             Some((die, _)) => {
                 let free_ns = self.die_free_ns[self.sensing_die(die) as usize];

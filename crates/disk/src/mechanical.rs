@@ -184,7 +184,7 @@ impl Device for Mechanical {
     ) {
         let mut held = std::mem::take(&mut self.held);
         let queue = (&mut held, self.parameters.queue_depth);
-        // Reads and writes of one call do not touch the same places; that is the caller's to see to.
+        // Reads and writes of one call do not touch the same places; the caller ensures that.
         serve_nearest_first(self, queue, issue, requests, services, |_| true);
         self.held = held;
     }

@@ -1,10 +1,10 @@
 //! Device parameters and their TOML form.
 //!
-//! One device a file. Each key is declared beside the code that goes by it, in `keys!`: what it is for,
-//! what it takes, what stands when it is absent. The
-//! reader, its hints and the tables of `docs/reference/devices.md` ([`DeviceParameters::tables`]) follow from that.
-//! Times are milliseconds (`_ms`), addresses and lengths are in the device's own sectors (`sector_bytes`: 256, 512 or
-//! 4096) unless the key says otherwise. Unknown keys are refused.
+//! One device a file. Each key is declared beside the code that uses it, in `keys!`: its purpose,
+//! its values, its default. The reader, its hints and the tables of `docs/reference/devices.md`
+//! ([`DeviceParameters::tables`]) follow from that. Times are milliseconds (`_ms`), addresses and
+//! lengths are in the device's own sectors (`sector_bytes`: 256, 512 or 4096) unless the key says
+//! otherwise. Unknown keys are refused.
 //!
 //! Source of the vocabulary: the parameters of DiskSim 4.0 (`disk.modspec`, `layout_g1_zone.modspec`,
 //! `mech_g1.modspec`) and of Ruemmler & Wilkes 1994.

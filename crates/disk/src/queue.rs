@@ -23,9 +23,10 @@
 //! passes, unless new requests keep arriving at the cylinder under the arm (C-LOOK: just ahead of it). SSTF and SPTF
 //! may hold a request back without bound while nearer ones arrive. None of them looks at [`BlockRequest::synchronous`].
 //!
-//! Invariants: every entry pushed is popped exactly once; equal claims are settled by the lower sequence number, so
-//! the order never depends on how the entries are stored. Sequence numbers must be unique.
-//! A queue orders data transfers; it gives no barrier around a flush, which its owner must hold back itself.
+//! Invariants: every entry pushed is popped exactly once; of equal claims the lower sequence number
+//! wins, so the order never depends on how the entries are stored. Sequence numbers must be unique.
+//! A queue orders data transfers; it gives no barrier around a flush, which its owner must hold
+//! back itself.
 
 mod arrival;
 mod cylinder_index;
@@ -92,7 +93,7 @@ pub struct QueueEntry {
     pub sequence: u64,
     /// The cylinder of the request's first sector on the device that the queue feeds.
     pub cylinder: u32,
-    /// What is asked.
+    /// The request.
     pub request: BlockRequest,
 }
 

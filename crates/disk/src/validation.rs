@@ -122,7 +122,7 @@ pub struct ValidationReport {
     pub closed: BaseReport,
     /// Errors on the trace's own clock.
     pub trace: BaseReport,
-    /// What the first half gave.
+    /// The estimates from the first half.
     pub estimated: Estimated,
 }
 
@@ -240,7 +240,7 @@ fn check(parameters: &DeviceParameters, drives: &[Measured]) -> Result<(), Valid
                 let by_ns = drive.issue_ns[index] - drive.finish_ns[index];
                 return Err(ValidationError::Backwards { index, by_ns });
             }
-            // What is refused depends on what was written before, but not on when.
+            // Whether a request is refused depends on the writes before, but not on their times.
             let Some(device) = &mut rehearsal else { continue };
             let request = drive.request(index);
             let taken = device.check(&request);
@@ -269,7 +269,7 @@ fn complete_bus(
     }
 }
 
-/// A drive with the rotation of its trace, as far as the first half tells.
+/// A drive with the rotation of its trace, as estimated from the first half.
 fn spun(
     parameters: &MechanicalParameters,
     drive: &Measured,

@@ -4,7 +4,7 @@
 //! as a whole. Reads are those of the drive below. Two kinds of drive live with that:
 //!
 //! * *host-managed* (ZBC and ZAC; zones of 256 MiB are usual): the drive keeps a write pointer a
-//!   zone and refuses what does not begin there. [`Device::check`] tells callers before anything
+//!   zone and refuses what does not begin there. [`Device::check`] reports this before anything
 //!   runs; a discard of whole zones empties them.
 //! * *drive-managed*: any write is taken. What harms nothing above it is written in place; the rest
 //!   goes to a cache on the medium, from where whole bands are rewritten: `zoned/media_cache.rs`.
@@ -46,7 +46,7 @@ enum Order {
     Drive(Box<MediaCache>),
 }
 
-/// What a drive-managed drive did to keep its tracks in order.
+/// Work of a drive-managed drive to keep its tracks in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ZonedCounts {
     /// Sectors that went to the cache on the medium.
@@ -200,7 +200,7 @@ impl Zoned {
         }
     }
 
-    /// What a drive-managed drive did to keep its tracks in order; nothing on a host-managed one.
+    /// Work of a drive-managed drive to keep its tracks in order; none on a host-managed one.
     #[must_use]
     pub fn counts(&self) -> ZonedCounts {
         match &self.order {
@@ -312,7 +312,7 @@ impl Device for Zoned {
     fn positioning_at_least(&self, moment: &Moment, cylinders: u32) -> SimDuration {
         match &self.order {
             Order::Host(_) => self.drive.positioning_at_least(moment, cylinders),
-            // What is asked of the drive below may lie anywhere.
+            // Requests to the drive below may lie anywhere.
             Order::Drive(_) => SimDuration::ZERO,
         }
     }

@@ -375,7 +375,7 @@ fn flash_reads_per_s(parameters: &FlashParameters, depth: u32) -> f64 {
     COUNT as f64 / finish.saturating_since(SimTime::ZERO).as_seconds()
 }
 
-/// Rate of moving 256 MiB in requests of 128 KiB, `depth` issued together, in MB/s.
+/// Rate of moving 256 MiB in requests of 128 KiB, in batches of `depth`, in MB/s.
 fn flash_streaming_mb_per_s(parameters: &FlashParameters, operation: Operation, depth: u64) -> f64 {
     const SECTORS: u64 = 256;
     const TOTAL: u64 = 2048 * 256;
@@ -417,7 +417,7 @@ fn flash_drives_do_about_what_such_drives_are_rated_at() {
     // Samsung 860 EVO: 550 and 520 MB/s, 98,000 random reads a second with 32 waiting. Only the link
     // and the 10,000 a second at depth 1 went into the file.
     within("SATA, one read at a time", flash_reads_per_s(&sata, 1), 10_000.0, 0.01);
-    // What a command costs on the link beside its data is not modelled: 37 % above.
+    // The cost of a command on the link beside its data is not modelled: 37 % above.
     within("SATA, 32 reads under way", flash_reads_per_s(&sata, 32), 98_000.0, 0.4);
     let reads = flash_streaming_mb_per_s(&sata, Operation::Read, 32);
     within("SATA, long reads", reads, 550.0, 0.05);
@@ -465,7 +465,7 @@ fn splitting_alone_foretells_a_published_curve() {
     }
 }
 
-/// What others write between two pieces of a file.
+/// Writes of others between two pieces of a file.
 #[derive(Clone, Copy)]
 enum Between {
     /// Nothing: the file is in one piece.
@@ -478,7 +478,7 @@ enum Between {
 
 /// A file of 164 MB in 10,011 pieces of 16 KiB, about as Jun et al. 2024 fragmented an SQLite
 /// database; the rate of reading it in requests of 128 KiB or a piece, in MB/s: those of 1 MiB
-/// issued together, or one after another.
+/// issued as a batch, or one after another.
 fn fragmented_file_mb_per_s(parameters: &FlashParameters, between: Between, together: bool) -> f64 {
     const PIECES: u64 = 10_011;
     const PIECE_SECTORS: u64 = 32;
@@ -577,7 +577,7 @@ fn both_explanations_of_fragmentation_can_be_told_apart() {
         let one_die = 16_384.0 / no_splitting.read_ns as f64 * 1e3;
         within(name, collisions[2], one_die, 0.06);
         assert!(collisions[2] < 0.5 * nothing[2], "{collisions:?}");
-        // Requests issued together hide their overheads behind the link; one by one each counts.
+        // Requests of a batch hide their overheads behind the link; one by one each counts.
         assert!(splitting[1] <= nothing[1], "{splitting:?}");
         let more_us = |rates: [f64; 5]| (1.0 / rates[4] - 1.0 / rates[3]) * 16_384.0 * 8.0;
         let overheads_us =

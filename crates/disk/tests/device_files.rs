@@ -1,4 +1,5 @@
-//! Device files of drives of today: what they say is kept, and what cannot be is refused in one line.
+//! Device files of drives of today: what they say is kept, and impossible values are refused in one
+//! line.
 
 use agewell_disk::parameters::Management;
 use agewell_disk::validation::replay::{Measured, TimeBase};

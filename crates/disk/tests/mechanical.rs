@@ -151,7 +151,7 @@ impl<'a> Plain<'a> {
         let from = self.held.filter(|_| hit).map_or(first, |(from, _)| from);
         let to = self.held.filter(|_| hit).map_or(end, |(_, to)| to.max(end));
         let room = self.parameters.buffer.segment_sectors;
-        // What the host has taken makes room first.
+        // Data that the host has taken are replaced first.
         let from = if hit { from.max(end) } else { from };
         self.held = Some((from.max(to.saturating_sub(room)), to));
         let limit =

@@ -1,4 +1,4 @@
-//! What a device says a request would wait for against what it then waits for, on every device of the catalogue.
+//! The estimate of a request's positioning against its service, on every device of the catalogue.
 
 use agewell_core::{
     BlockRequest, Operation, RandomStreams, Sector, SectorCount, SimDuration, SimTime,
@@ -9,7 +9,7 @@ use agewell_disk::{
 };
 use rand_core::Rng;
 
-/// Devices are asked and served at random for so long.
+/// Simulated time for which devices are asked and served at random.
 const STEPS: u64 = 1500;
 
 fn catalogue() -> Vec<(String, DeviceParameters)> {

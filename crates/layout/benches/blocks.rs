@@ -1,8 +1,8 @@
 //! User block writes a second on layouts that are no log.
 //!
 //! Blocks are drawn beforehand. Each measurement starts from a copy of a layout whose disk has been
-//! written over once, and prints where the head of it or the last block ended, so that no change of
-//! behaviour passes for one of speed.
+//! written over once, and prints where the head of it or the last block ended, so that a change of
+//! behaviour is not mistaken for one of speed.
 //!
 //! Bound by: the map of blocks at random (4 bytes each way), and the words of the bitmap of free
 //! places; a journal writes three more words a place.

@@ -3,9 +3,9 @@
 //!
 //! The file system is that of Smith & Seltzer 1996. Files are made, written whole and removed, a
 //! third of the operations each, of 242 KB (30 blocks) on average; that paper's workload writes 60 KB
-//! an operation, this one 80. Each measurement starts from a copy of a file system that was aged before, and
-//! prints the layout score that it ends with, so that no change of behaviour passes for one of
-//! speed.
+//! an operation, this one 80. Each measurement starts from a copy of a file system that was aged
+//! before, and prints the layout score that it ends with, so that a change of behaviour is not
+//! mistaken for one of speed.
 //!
 //! Bound by: memory. A new file touches its inode (120 bytes), its group's counts and bitmaps, and
 //! for each block the byte of the block, its bits, and two counts by rotational position; a removed

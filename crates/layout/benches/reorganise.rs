@@ -1,9 +1,8 @@
 //! Block reads a second that the access graph and its partitions take, and writes.
 //!
 //! Block numbers are drawn beforehand: the graph is measured, not the workload. Each measurement
-//! goes on from a graph that has seen as long a stream of
-//! the same kind. What it ends with is printed, so that
-//! no change of behaviour passes for one of speed.
+//! goes on from a graph that has seen as long a stream of the same kind. What it ends with is
+//! printed, so that a change of behaviour is not mistaken for one of speed.
 //!
 //! Bound by: the node of the block before and the membership of the block, which is one access to
 //! memory where the stream is random, and one more for the edge that is dropped.

@@ -43,7 +43,7 @@ const SUPERBLOCK: u32 = 1;
 /// The root directory (`ROOTINO`).
 const ROOT: u32 = 2;
 
-/// What an early UNIX file system is made with.
+/// Parameters of an early UNIX file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EarlyUnixSetting {
     /// Bytes of a block: 512 or 1024.
@@ -210,7 +210,7 @@ impl EarlyUnix {
         self.setting.block_bytes / 4
     }
 
-    /// Who waits for updates of metadata that could be written later.
+    /// The urgency of metadata updates that could be written later.
     fn later(&self) -> Urgency {
         if self.setting.ordered { Urgency::Synchronous } else { Urgency::Delayed }
     }

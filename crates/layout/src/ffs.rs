@@ -2,8 +2,8 @@
 //!
 //! Exact in its metadata, without data: superblock, cylinder groups with their bitmaps, inodes,
 //! directories, direct and indirect blocks and fragments are where a 4.4BSD-Lite file system of the
-//! same parameters has them; contents are nobody's business here. It knows no clock and no disk:
-//! what has to move goes to a [`FileDevice`](crate::file_system::FileDevice) as transfers.
+//! same parameters has them; contents are not kept. It knows no clock and no disk: what has to move
+//! goes to a [`FileDevice`](crate::file_system::FileDevice) as transfers.
 //!
 //! Mechanism ([`FastFileSystem`], the maps of free space) and policy (`preference`: which group,
 //! which block next) are apart. The variants that the papers ask for are values of [`Policies`].

@@ -1,10 +1,10 @@
 //! The seam of a file system: operations on files go in, transfers of sectors come out.
 //!
 //! A file system knows neither clock nor disk. It says what it reads and writes, where, and how
-//! urgently; what that costs is the business of the [`FileDevice`] behind it, which may time it on
-//! a modelled disk, count it, or ignore it.
+//! urgently. The [`FileDevice`] behind it decides what that costs: it may time it on a modelled
+//! disk, count it, or ignore it.
 
-/// What lies in the sectors of a transfer.
+/// Contents of the sectors of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Content {
@@ -16,7 +16,7 @@ pub enum Content {
     Inode = 2,
     /// Addresses of blocks.
     Indirect = 3,
-    /// What is free: bitmaps, cylinder groups, segment usage, superblocks.
+    /// Maps of free space: bitmaps, cylinder groups, segment usage, superblocks.
     Map = 4,
     /// Segments of a log, with all that is in them.
     Segment = 5,
@@ -42,7 +42,7 @@ pub struct FileTransfer {
     pub sector: u64,
     /// How many.
     pub sectors: u32,
-    /// What is in them.
+    /// Their contents.
     pub content: Content,
     /// How soon.
     pub urgency: Urgency,
@@ -50,7 +50,7 @@ pub struct FileTransfer {
 
 /// Carries out, times or counts what a file system transfers.
 pub trait FileDevice {
-    /// Whether anybody listens. Where nobody does a file system need not keep account of what it
+    /// Whether transfers are used at all. Where they are not, a file system need not track what it
     /// holds back.
     const LISTENS: bool = true;
 
@@ -224,7 +224,7 @@ pub trait FileSystem {
     /// Optimal and counted whole blocks of all regular files (Smith & Seltzer 1996, §3.3, §4).
     fn layout_counts(&self) -> (u64, u64);
 
-    /// What is free: first sectors and lengths, ascending, not touching.
+    /// Free extents: first sectors and lengths, ascending, not touching.
     fn free_extents(&self) -> Vec<(u64, u64)>;
 
     /// Checks every invariant.

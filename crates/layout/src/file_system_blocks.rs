@@ -247,7 +247,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
                         self.left.push(*home);
                     }
                     *home = unit;
-                    // What was metadata there is none any more.
+                    // Metadata that was there is gone.
                     self.metadata.forget(unit, self.units_per_piece);
                 }
             }
@@ -268,7 +268,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         self.bury_what_was_left(name, back);
     }
 
-    /// What blocks around `name` have moved away from is dead, unless one of them has moved there.
+    /// Places that blocks around `name` have left are dead, unless one of them has moved there.
     fn bury_what_was_left(&mut self, name: FileBlock, back: u32) {
         let Self { left, metadata, units_per_piece, .. } = self;
         if left.is_empty() || !metadata.dead.is_wanted() {
@@ -328,8 +328,8 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         (self.outgoing, self.sorted) = (outgoing, sorted);
     }
 
-    /// Sends the metadata that waits, and tells what has died if the copies that took its place have
-    /// been sent, too.
+    /// Sends the metadata that waits, and issues discards for what has died if the copies that
+    /// replace it have been sent, too.
     fn send_metadata(&mut self, device: &mut impl BlockDevice) {
         self.metadata.send(device);
         if self.buffers.waiting_blocks() == 0 {
@@ -598,7 +598,7 @@ impl<F: ExaminedFileSystem> BlockLayout for FileSystemBlocks<F> {
 
 impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
     /// The file system's number of the file that `block` is in, and where in it; none for blocks
-    /// that are nobody's.
+    /// that belong to no file.
     fn named(&self, block: u32) -> Option<(u32, u64)> {
         let name = self.files.name(block)?;
         Some((self.files.number(name.file)?, self.offset_bytes(name)))

@@ -1,7 +1,7 @@
 //! Layouts: where a file system puts its blocks on the disk, and what it moves there later.
 //!
-//! A layout knows neither clock nor disk. It is told what is written, read and deleted, and answers
-//! with transfers of blocks; whoever drives it decides what those cost.
+//! A layout knows neither clock nor disk. It receives writes, reads and deletions, and answers with
+//! transfers of blocks; its driver decides what those cost.
 
 pub mod block_layout;
 pub mod early_unix;

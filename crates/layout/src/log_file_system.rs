@@ -1,8 +1,8 @@
 //! A log-structured file system: files, directories and inodes on top of the log.
 //!
 //! Nothing is written in place. Changed blocks, inodes and directories wait in memory until enough
-//! has gathered, or a sync comes, and are then written as one partial segment: a summary, the
-//! blocks of each file, its indirect blocks, and the inodes of all of them, packed together.
+//! are dirty, or a sync comes, and are then written as one partial segment: a summary, the blocks
+//! of each file, its indirect blocks, and the inodes of all of them, packed together.
 //!
 //! After the 4.4BSD log-structured file system (Seltzer et al. 1993; Seltzer et al. 1995, §1.2, §2):
 //! * a partial segment is written when over half a megabyte is dirty;
@@ -46,12 +46,13 @@ const ENTRY_BYTES: u64 = 24;
 /// Dirty bytes that make a partial segment due (Seltzer et al. 1995, §2.3).
 const DIRTY_BYTES: u64 = 512 << 10;
 
-/// What a log-structured file system is made of.
+/// Parameters of a log-structured file system.
 #[derive(Debug, Clone)]
 pub struct LogFileSystemSetting {
     /// The log. Its blocks, clients and buffer are set by the file system.
     pub log: LogSetting,
-    /// What room is made by, whichever costs least; nothing if the log's setting says it.
+    /// The mechanisms that make room, of which the cheapest is taken; nothing if the log's setting
+    /// names one.
     pub mechanisms: Vec<Mechanism>,
     /// Bytes of a block.
     pub block_bytes: u64,
@@ -363,7 +364,7 @@ impl LogFileSystem {
     }
 }
 
-/// Adds `value` to an ascending list; whether it was not in it.
+/// Adds `value` to an ascending list; returns whether it is new there.
 fn mark(list: &mut Vec<u32>, value: u32) -> bool {
     if list.last().is_none_or(|last| *last < value) {
         list.push(value);

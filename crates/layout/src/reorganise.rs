@@ -1,5 +1,5 @@
-//! Dynamic reorganisation: learning from reads which blocks belong together, and deciding when it
-//! pays to write them together.
+//! Dynamic reorganisation: learning from reads which blocks belong together, and deciding when
+//! writing them together pays.
 //!
 //! What is here is policy: it sees what is read, written and deleted and where blocks lie, and
 //! answers with blocks to lay side by side. It moves nothing, knows no clock and no disk but a

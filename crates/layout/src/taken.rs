@@ -1,4 +1,4 @@
-//! A device that records what it is asked, for tests by example.
+//! A device that records its transfers, for tests by example.
 
 use agewell_log::{BlockDevice, Purpose, Transfer};
 

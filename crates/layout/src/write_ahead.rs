@@ -1,10 +1,10 @@
 //! Write-ahead logging: what a layout updates in place is written to a journal first, and to its
 //! place later.
 //!
-//! Around any layout that updates in place. What it sends is gathered into a transaction and
-//! committed by one sequential write to the journal, with a header that says what belongs where;
-//! the places are written when the journal is half full, or after so many commits ("checkpoint"): in
-//! the order of addresses, neighbours together, each place once however often it was written since
+//! Around any layout that updates in place. What it sends is queued in a transaction and committed
+//! by one sequential write to the journal, with a header that says what belongs where; the places
+//! are written when the journal is half full, or after a number of commits ("checkpoint"): in the
+//! order of addresses, neighbours together, each place once however often it was written since
 //! (Matthews 1999, §3.4). What waits for that is in memory, and reads of it cost nothing.
 //!
 //! * [`Journaled::Metadata`]: data goes to its place as soon as it is sent, and before the metadata
@@ -15,12 +15,12 @@
 //!   ([`BlockLayout::settle`]), such as metadata that waits and the data of all clients that it
 //!   names.
 //!
-//! A transaction is committed when a client syncs, when a write buffer has been sent, or when enough
-//! has gathered. Synchronous updates of metadata need not be synchronous any more: the order of
+//! A transaction is committed when a client syncs, when a write buffer has been sent, or when
+//! enough is queued. Synchronous updates of metadata need not be synchronous any more: the order of
 //! transactions is what keeps the metadata consistent. The journal is a ring at the front or in the
 //! middle of the same disk, or a disk of its own ("many database systems invest in a separate disk
-//! for the log", §3.4). There a checkpoint goes on behind: commits need not wait for it until the
-//! ring comes round to the records that it frees, or the next one begins.
+//! for the log", §3.4). There a checkpoint goes on in the background: commits need not wait for it
+//! until the ring comes round to the records that it frees, or the next one begins.
 //!
 //! Invariants: a committed version is in the journal, in a record that is not written over, or in
 //! its place; a place is written only by versions that the journal has had (full journal). A test
@@ -29,7 +29,7 @@
 //! Left open by the source, and decided here: a checkpoint begins at half of the journal and
 //! propagates everything; headers take 16 bytes a record, rounded up to sectors; where the journal
 //! begins is written, as one place at its front, after each checkpoint; a place that is given to
-//! data written in place is revoked. A full journal commits before what is gathered and what waits
+//! data written in place is revoked. A full journal commits before what is queued and what waits
 //! inside fill half of the largest transaction, a quarter of the ring. More than that from a single
 //! operation goes in several transactions, none of which tears a block: the places of what it
 //! deletes and what it writes are then committed one after the other, not at once.
@@ -44,7 +44,7 @@ use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Plac
 use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
 use journal::Journal;
 
-/// What goes through the journal.
+/// The contents that go through the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Journaled {
     /// Metadata alone.
@@ -67,7 +67,7 @@ pub enum JournalPlace {
 /// Everything about the journal but its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteAheadSetting {
-    /// What goes through it.
+    /// The contents that go through it.
     pub journaled: Journaled,
     /// Where it is.
     pub place: JournalPlace,
@@ -79,7 +79,7 @@ pub struct WriteAheadSetting {
     pub block_places: u32,
     /// Places of the journal; at least [`JOURNAL_PLACES_MIN`].
     pub journal_places: u32,
-    /// Places gathered at most before they are committed.
+    /// Places queued at most before they are committed.
     pub group_places: u32,
     /// Commits after which a checkpoint is taken though the journal is not half full; 0 for never.
     pub checkpoint_commits: u32,
@@ -157,7 +157,7 @@ impl<D: BlockDevice> BlockDevice for Capture<'_, D> {
     /// The transaction says when: see [`Journal::commit`].
     fn commit(&mut self) {}
 
-    /// What is not committed may yet come back: the transaction says when.
+    /// Data whose deletion is not committed may come back: the transaction says when.
     fn discard(&mut self, slot: u32, blocks: u32) {
         (slot..slot + blocks).for_each(|place| self.journal.dead.died(place));
     }
@@ -245,7 +245,7 @@ impl<L: BlockLayout> BlockLayout for WriteAhead<L> {
         self.journal.enable_discard();
     }
 
-    /// A checkpoint, while nobody asks for anything.
+    /// A checkpoint, while the disk is idle.
     fn work_ahead(
         &mut self,
         _free_wanted: u32,

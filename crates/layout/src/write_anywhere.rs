@@ -83,7 +83,8 @@ pub struct WriteAnywhere {
     outgoing: Vec<u32>,
 }
 
-/// Transfers within so many bytes of the head are near it; a segment of Matthews 1999, §5.2.2.
+/// Transfers within this distance of the head are near it, bytes; a segment of Matthews 1999,
+/// §5.2.2.
 const NEAR_BYTES: u64 = 256 << 10;
 
 impl WriteAnywhere {
@@ -353,7 +354,7 @@ impl BlockLayout for WriteAnywhere {
         device.begin_batch();
         self.write_blocks(&outgoing, device);
         device.end_batch();
-        // What was written says what it is, or is in memory that survives a crash.
+        // Blocks written carry their own headers, or are in memory that survives a crash.
         device.commit();
         if self.setting.recovery == CrashRecovery::Scan
             || self.disk_map.placed_blocks() >= self.setting.checkpoint_blocks as usize

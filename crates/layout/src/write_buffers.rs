@@ -82,7 +82,7 @@ impl WriteBuffers {
         self.clients[client as usize].len() >= self.capacity_blocks as usize
     }
 
-    /// `block` is not wanted any more; whether it waited.
+    /// `block` is not needed any more; returns whether it waited.
     pub fn forget(&mut self, block: u32) -> bool {
         if !self.is_waiting(block) {
             return false;

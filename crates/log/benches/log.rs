@@ -2,7 +2,7 @@
 //!
 //! Block numbers are drawn beforehand: the log is measured, not the workload. Each measurement
 //! starts from a copy of a log that has been updated until it is in its steady state, and prints
-//! what it wrote in all, so that no change of behaviour passes for one of speed.
+//! what it wrote in all, so that a change of behaviour is not mistaken for one of speed.
 //!
 //! `naive_85` is a loop of twenty lines that does the same to the same updates and nothing else: what
 //! a log costs is held against it, in the same run (`greedy_85` writes block by block,

@@ -1,8 +1,8 @@
-//! Transfers a second whose times are noted, and that are priced by what was learnt; fits a second.
+//! Transfers a second whose times are recorded, and that are priced by the fit; fits a second.
 //!
 //! The transfers are those of a log that threads: a few holes of a segment, then another segment.
-//! Bound by: noting searches an ordered map of the pairs of kinds seen, some thousands; pricing loads
-//! two values of a table of 130 KB.
+//! Bound by: recording searches an ordered map of the pairs of kinds seen, some thousands; pricing
+//! loads two values of a table of 130 KB.
 
 #![allow(clippy::print_stderr, reason = "a benchmark prints a hash of what it did")]
 
@@ -36,7 +36,7 @@ fn transfers() -> Vec<Transfer> {
     (0..TRANSFERS).map(&mut next).collect()
 }
 
-/// What one takes that comes so far behind the one before.
+/// Time of a transfer by its distance from the one before.
 fn time_ns(number: usize) -> u64 {
     agewell_core::mix(number as u64) % 20_000_000
 }

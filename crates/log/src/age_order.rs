@@ -71,7 +71,7 @@ impl AgeOrder {
         }
     }
 
-    /// Tells that `segment` has `live` blocks now.
+    /// Sets the live blocks of `segment` to `live`.
     pub(crate) fn update(&mut self, segment: u32, live: u32) {
         if self.live[segment as usize] != live {
             let time = self.time[segment as usize];

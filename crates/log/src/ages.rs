@@ -1,8 +1,9 @@
-//! What a log takes for the age of its data: of segments, to choose victims, and of blocks, to put
-//! collected data of one age together.
+//! Ages of data: of segments, to choose victims, and of blocks, to put collected data of one age
+//! together.
 //!
 //! Sprite LFS reads some tens of segments at a time and sorts their live blocks by age before it
-//! writes them ("age sort", Rosenblum & Ousterhout 1992, §3.4), so that cold blocks gather.
+//! writes them ("age sort", Rosenblum & Ousterhout 1992, §3.4), so that cold blocks accumulate in
+//! segments of their own.
 //!
 //! Differences from the source: the times of blocks are kept to [`TICK_WRITES`] block writes, and
 //! only if something asks for them. Blocks that are as old as each other stay in the order in which
@@ -10,7 +11,7 @@
 //!
 //! Cost: four bytes a block, and a store a block write.
 
-/// What the age of a segment counts from, for `cost-age` and `cost-age-cache`.
+/// The event that the age of a segment counts from, for `cost-age` and `cost-age-cache`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentAge {
     /// When its youngest data was new, as far as segments know it: collected blocks are taken to be
@@ -34,7 +35,7 @@ pub enum CollectedOrder {
     Age,
 }
 
-/// What a log goes by when it goes by ages.
+/// Which ages a log uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ages {
     /// Of segments.
@@ -63,7 +64,7 @@ pub(crate) struct BlockTimes {
 }
 
 impl BlockTimes {
-    /// Of so many blocks, if they are `kept`.
+    /// The times of `blocks` blocks, if they are `kept`.
     pub(crate) fn new(kept: bool, blocks: u32) -> Self {
         Self { ticks: vec![0; if kept { blocks as usize } else { 0 }], kept }
     }

@@ -2,7 +2,7 @@
 //!
 //! Each client has a buffer of as many blocks as the largest segment. A block written again while
 //! it waits replaces itself. Until it is flushed the block's old place on disk stays live, because
-//! that is what a crash would go back to. A buffer is sent when it is full or synced; what cannot be
+//! a crash would fall back to it. A buffer is sent when it is full or synced; what cannot be
 //! written because the log is full goes on waiting.
 
 use super::buffers::Waiting;
@@ -22,9 +22,9 @@ impl<P: Placement> Log<P> {
         self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
     }
 
-    /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; how many.
-    /// The one that fills the buffer is not among them. Each is what [`Log::write`] would make of it,
-    /// where [`Log::takes_many_writes`].
+    /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; returns
+    /// their number. The one that fills the buffer is not among them. Each is what [`Log::write`]
+    /// would make of it, where [`Log::takes_many_writes`].
     ///
     /// # Panics
     /// If each write may ask for more than to wait.
@@ -122,7 +122,7 @@ impl<P: Placement> Log<P> {
             }
             clock += 1;
             let mut log = 0;
-            // Where nobody has to be asked the blocks go as they come.
+            // Where no placement is asked, blocks go in the order in which they come.
             if !self.is_indifferent {
                 if old != NONE {
                     self.placement.died(block, self.table.shape.segment_of(old));
@@ -186,8 +186,8 @@ impl<P: Placement> Log<P> {
         self.settle_run(entries, first);
     }
 
-    /// Tells the placement that what it took for dead is not, because what was to replace it could
-    /// not be written.
+    /// Corrects the placement: blocks reported dead are live, because their new versions could not
+    /// be written.
     #[cold]
     fn keep_waiting(&mut self, entries: std::ops::Range<u32>) {
         for entry in entries {
@@ -252,7 +252,7 @@ impl<P: Placement> Log<P> {
         self.patch(device);
     }
 
-    /// What waited as `entry` lies in `slot` now; what is to be patched is noted.
+    /// The block that waited as `entry` lies in `slot` now; a patch that is due is queued.
     #[inline]
     pub(crate) fn settle(&mut self, entry: u32, slot: u32) {
         let waiting = &mut self.buffers.entries[entry as usize];

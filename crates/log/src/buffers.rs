@@ -1,4 +1,4 @@
-//! What waits in write buffers: the blocks of each client, and their places on disk.
+//! The contents of write buffers: the blocks of each client, and their places on disk.
 //!
 //! Invariants: a block waits in at most one buffer; `old` is its place on disk, if it has one.
 

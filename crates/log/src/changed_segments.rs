@@ -1,4 +1,4 @@
-//! Segments that the index of victims must hear of.
+//! Segments whose new live counts are to be reported to the index of victims.
 
 use super::segment_table::NONE;
 

@@ -5,7 +5,7 @@
 //! allows. Plugging reads one victim and copies its live blocks into the holes of the fullest
 //! segments. Where collected blocks are to be sorted by age, cleaning reads its whole batch before
 //! it writes any of it, or as much of it as surely fits into free segments. Both write first,
-//! commit, and only then let go of what was there before.
+//! commit, and only then free the old copies.
 //!
 //! Collecting never needs more than the reserve, however blocks are divided among logs: what is
 //! staged for a log without an open segment has a free one, and what is collected before room is
@@ -96,7 +96,7 @@ impl<P: Placement> Log<P> {
         LogError::Full { live: self.live_blocks, capacity: self.table.shape.capacity_blocks() }
     }
 
-    /// Lets the index know what died since it last looked.
+    /// Reports to the index what died since its last choice.
     pub(super) fn refresh_index(&mut self) {
         for segment in self.changed.listed() {
             let state = &mut self.table.state[*segment as usize];
@@ -110,8 +110,8 @@ impl<P: Placement> Log<P> {
         self.limit_what_is_told();
     }
 
-    /// Cleaning the emptiest segments, and threading into them, need not know how full the others
-    /// are: then most deaths are not told to the index.
+    /// Cleaning the emptiest segments, and threading into them, need no exact counts of the others:
+    /// then most deaths are not reported to the index.
     fn limit_what_is_told(&mut self) {
         let order = &mut self.index.utilization[0];
         let only_emptiest = self.setting.victim == Victim::Greedy
@@ -211,7 +211,7 @@ impl<P: Placement> Log<P> {
         cleaned
     }
 
-    /// What could not be moved stays where it is.
+    /// Blocks that could not be moved stay where they are.
     #[cold]
     fn abandon_collection(&mut self) {
         self.staged.iter_mut().for_each(Vec::clear);
@@ -225,7 +225,7 @@ impl<P: Placement> Log<P> {
     fn clean_batch(&mut self, batch: u32, device: &mut impl BlockDevice) -> Result<bool, LogError> {
         let (mut freed, mut read) = (0, 0);
         let sorts = self.setting.ages.order == CollectedOrder::Age;
-        // What is sorted is sorted the better the more there is of it.
+        // The larger a sorted batch, the better it separates ages.
         let ends_with_a_segment = !sorts || batch == 0;
         while read == 0 || (batch == 0 || read < batch) {
             self.refresh_index();
@@ -300,8 +300,8 @@ impl<P: Placement> Log<P> {
     }
 
     /// Stages the blocks in the slots from `slot` on whose bits are set in `bits` for the only log,
-    /// and writes what is staged whenever that fills a segment. What [`Log::stage`] does when nobody
-    /// has to be asked: one log needs no free segment for another.
+    /// and writes what is staged whenever that fills a segment. What [`Log::stage`] does when no
+    /// placement is asked: one log needs no free segment for another.
     #[inline]
     fn stage_word(
         &mut self,
@@ -354,7 +354,7 @@ impl<P: Placement> Log<P> {
         if blocks == 1 {
             self.keep_free_for_staged(log, device)?;
         }
-        // A full segment's worth is written at once, so that its sources can be let go, unless it is
+        // A full segment's worth is written at once, so that its sources can be freed, unless it is
         // to be sorted with what is still to come.
         if blocks >= self.staged_room(log) && self.setting.ages.order == CollectedOrder::Found {
             self.write_staged(log, device)?;
@@ -466,7 +466,7 @@ impl<P: Placement> Log<P> {
         self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
         self.counts.cleaned_blocks += blocks.len() as u64;
         if self.is_indifferent && self.setting.ages.order == CollectedOrder::Found {
-            // Nothing was staged for another log, and segments were gathered from end to end.
+            // Nothing was staged for another log, and segments were staged from end to end.
             self.moved_all(blocks, first);
         } else {
             self.moved(blocks, first..first + blocks.len() as u32);
@@ -485,7 +485,7 @@ impl<P: Placement> Log<P> {
         let (first, end) = self.table.bounds(source);
         let is_of_source = |(_, from): &(u32, u32)| (first..end).contains(from);
         let count = match self.setting.ages.order {
-            // A segment is gathered once, and whole.
+            // A segment is staged once, and whole.
             CollectedOrder::Found => blocks.partition_point(is_of_source),
             CollectedOrder::Age => blocks.iter().take_while(|block| is_of_source(block)).count(),
         };

@@ -1,11 +1,11 @@
-//! A device that prices every transfer, by a cost model or by what was learnt of a real one, and
-//! keeps purposes apart.
+//! A device that prices every transfer, by a cost model or by learnt times, and accounts each
+//! purpose separately.
 
 use super::policy::cost::CostModel;
 use super::transfer_times::{Pricing, Spread};
 use super::{BlockDevice, Purpose, Transfer, TransferTimes};
 
-/// What one purpose took.
+/// Account of one purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Transfers.
@@ -23,7 +23,7 @@ pub struct Spent {
 pub struct CostMeter {
     model: CostModel,
     spent: [Spent; Purpose::ALL.len()],
-    /// What was learnt, if transfers are not priced by the model.
+    /// Learnt prices, if transfers are not priced by the model.
     pricing: Option<Pricing>,
 }
 
@@ -48,19 +48,19 @@ impl CostMeter {
         &self.model
     }
 
-    /// What `purpose` took so far.
+    /// The account of `purpose` so far.
     #[must_use]
     pub fn spent(&self, purpose: Purpose) -> Spent {
         self.spent[purpose as usize]
     }
 
-    /// What all purposes took so far, ns.
+    /// Time of all purposes so far, ns.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.spent.iter().map(|spent| spent.time_ns).sum()
     }
 
-    /// What all purposes but reading for users took so far, ns.
+    /// Time of all purposes but reading for users so far, ns.
     #[must_use]
     pub fn writing_ns(&self) -> u64 {
         let writing = Purpose::ALL.into_iter().filter(|purpose| !purpose.is_for_reading());
@@ -72,7 +72,7 @@ impl CostMeter {
         self.add_alike(transfer, time_ns, 1);
     }
 
-    /// Adds so many `transfers` like this one, each of which took `time_ns`.
+    /// Adds `transfers` transfers like `transfer`, each of which took `time_ns`.
     #[inline]
     pub fn add_alike(&mut self, transfer: &Transfer, time_ns: u64, transfers: u64) {
         let spent = &mut self.spent[transfer.purpose as usize];

@@ -1,6 +1,6 @@
-//! What a log counts: blocks that moved and why, segments collected and how.
+//! Counters of a log: blocks that moved and why, segments collected and how.
 
-/// What a log has done so far, in blocks and segments.
+/// Counters of a log, in blocks and segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Blocks written by users.

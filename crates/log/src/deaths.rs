@@ -1,8 +1,9 @@
-//! Blocks that die: what a segment and the index of victims are told of it.
+//! Blocks that die: how the counts of their segments and the index of victims follow.
 //!
-//! A death is a bit and a count of the segment that the block lay in. The index hears of it when it
-//! next chooses, and only of segments that it needs to know exactly (`told_below`). That is up to
-//! every fifth death, in no order, so nothing here branches on it: a processor would guess wrong.
+//! A death is a bit and a count of the segment that the block lay in. It is reported to the index
+//! before the next choice, and only for segments whose count the index needs exactly
+//! (`told_below`). That is up to every fifth death, in no order, so nothing here branches on it: a
+//! processor would predict it wrongly.
 //!
 //! A segment that loses its last live block is free at once.
 //!
@@ -67,8 +68,8 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// The counts, for so many `deaths`; how many segments have changed is to be put back. And the
-    /// list of those that lose their last block.
+    /// The counts, with room for `deaths` deaths, and the list of segments that lose their last
+    /// block. The caller stores the number of changed segments afterwards.
     #[inline]
     fn counted(&mut self, deaths: usize) -> (Counted<'_>, &mut Vec<u32>) {
         let Self { table, changed, told_below, emptied, .. } = self;

@@ -1,4 +1,4 @@
-//! What can be wrong with a log.
+//! Errors of a log.
 
 /// Why a log of this shape cannot be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

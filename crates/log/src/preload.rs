@@ -1,4 +1,4 @@
-//! Laying out what was there before the first request.
+//! Prefilling a log before the first request.
 
 use std::ops::Range;
 
@@ -65,7 +65,7 @@ impl<P: Placement> Log<P> {
     /// If one of the blocks exists already.
     pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
         if !self.is_indifferent {
-            // A placement may go by how many blocks there are so far.
+            // A placement may depend on how many blocks there are so far.
             return (first..first + blocks).try_for_each(|block| {
                 self.ensure_blocks(block + 1);
                 self.preload(block, &mut Unpriced)
@@ -75,7 +75,7 @@ impl<P: Placement> Log<P> {
         self.ensure_blocks(end);
         let mut next = first;
         while next < end {
-            // The first block of a segment is told of alone: it has a segment opened.
+            // The first block of a segment is placed alone, since it opens the segment.
             self.preload(next, &mut Unpriced)?;
             next += 1;
             let room = self.open[0].end - self.open[0].next;
@@ -146,7 +146,8 @@ impl<P: Placement> Log<P> {
                 let slot = first + (place - base) as u32;
                 assert_eq!(self.map[*block as usize], NONE, "block {block} is there already");
                 self.clock += 1;
-                // The placement hears of it as of any other block; where it would go is not asked.
+                // The placement is notified of it as of any other block, but not asked where it
+                // goes.
                 let _ = self.placement.place_new(*block, false, self.clock);
                 self.table.fill(segment, slot, *block);
                 self.placement.placed(*block, segment);

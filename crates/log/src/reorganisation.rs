@@ -38,10 +38,10 @@ impl<P: Placement> Log<P> {
         &mut self.placement
     }
 
-    /// Writes `blocks`, which are told apart, one behind the other into the reorganisation log, and
-    /// says how many there were: those that do not exist or wait in a write buffer stay as they are.
-    /// Blocks that are not cached are read first, in the order in which they lie. If segments must
-    /// be opened, the first will be one near the segment `aim`, or follow the last.
+    /// Writes `blocks`, which are distinct, one behind the other into the reorganisation log, and
+    /// returns how many were written: those that do not exist or wait in a write buffer stay as
+    /// they are. Blocks that are not cached are read first, in the order in which they lie. If
+    /// segments must be opened, the first will be one near the segment `aim`, or follow the last.
     ///
     /// Where the placement has no reorganisation log nothing is done.
     ///
@@ -100,8 +100,8 @@ impl<P: Placement> Log<P> {
         (self.table.is_live(slot) && self.slot_of(block) == Some(slot)).then_some(block)
     }
 
-    /// Pieces in which `blocks` blocks will lie if they are regrouped now, as far as that can be told
-    /// without doing it: if they run over the end of a segment, the next follows it if it is free.
+    /// Pieces in which `blocks` blocks will lie if they are regrouped now, as far as that can be
+    /// foreseen: if they run over the end of a segment, the next follows it if it is free.
     #[must_use]
     pub fn pieces_regrouped(&self, blocks: u32) -> u32 {
         let Some(log) = self.placement.regroups_to() else { return blocks };
@@ -224,8 +224,8 @@ impl<P: Placement> Log<P> {
         Ok(has_room(self))
     }
 
-    /// Writes what is staged for the reorganisation log, so that its sources are let go; false if
-    /// there is nothing, or `log` is that.
+    /// Writes what is staged for the reorganisation log, so that its sources are freed; false if
+    /// nothing is staged, or `log` is that log.
     pub(super) fn write_staged_kept(
         &mut self,
         log: usize,

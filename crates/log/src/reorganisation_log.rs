@@ -1,8 +1,8 @@
-//! What the reorganisation log keeps.
+//! State of the reorganisation log.
 
 use super::segment_table::NONE;
 
-/// What the reorganisation log needs beside its open segment.
+/// State of the reorganisation log beside its open segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Reorganisation {
     /// Places to be patched, with their blocks.

@@ -1,4 +1,4 @@
-//! What lies where: the owner and the live bit of every slot, and the state of every segment.
+//! The owner and the live bit of every slot, and the state of every segment.
 //!
 //! Invariants: a slot's live bit is set from when data is written to it until the map on disk names
 //! another place for that data; `live[s]` counts the bits of segment `s`,
@@ -9,7 +9,7 @@ use super::buffers::Waiting;
 
 pub(crate) use super::shape::NONE;
 
-/// What a segment is being used for.
+/// The use of a segment.
 ///
 /// A number rather than an enumeration, so that a death can go from [`State::SEALED`] to
 /// [`State::CHANGED`] by an addition, or stay, without a branch.
@@ -29,7 +29,7 @@ impl State {
     /// Full; its count has changed since the index looked, and is one that it needs to know.
     pub(crate) const CHANGED: Self = Self(4);
 
-    /// What becomes of a sealed segment if it `has_changed`.
+    /// The next state of a sealed segment, by `has_changed`.
     #[inline]
     pub(crate) fn or_changed(self, has_changed: bool) -> Self {
         debug_assert!(self == Self::SEALED || !has_changed, "only a sealed segment changes");
@@ -155,8 +155,8 @@ impl SegmentTable {
         self.live_bits[word as usize] &= !mask;
     }
 
-    /// The blocks in `slots`, all of `segment` and told apart, are dead; the live blocks that are
-    /// left. Slots that follow one another in a word of bits are cleared at once.
+    /// The blocks in `slots`, which are distinct and all in `segment`, are dead; returns the live
+    /// blocks that are left. Slots that follow one another in a word of bits are cleared at once.
     #[inline]
     pub(crate) fn clear_all(
         &mut self,

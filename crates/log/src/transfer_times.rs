@@ -1,26 +1,25 @@
-//! What transfers really take: the price of each kind of transfer, learnt from a device.
+//! Measured transfer times: the price of each kind of transfer, learnt from a device.
 //!
-//! The cost model knows an average access and a transfer rate. A drive knows more: a hole just
-//! passed costs a turn and one a little ahead next to nothing; a drive that reports a write before
-//! it is on the medium charges it to the request that comes next. So transfers are told apart by
-//! what they do (read or write, and what the one before did), by how far they begin from where the
-//! one before ended, and by their length; and of each kind is learnt what it takes beyond
-//! streaming its bytes.
+//! The cost model has only an average access and a transfer rate. On a drive a hole just passed
+//! costs a turn and one a little ahead next to nothing; a drive that reports a write before it is
+//! on the medium charges it to the request that comes next. So the kind of a transfer is what it
+//! does (read or write, and what the one before did), how far it begins from where the one before
+//! ended, and its length. For each kind the time beyond streaming its bytes is learnt.
 //!
-//! What a transfer takes is taken for the sum of two parts: one of its own kind, and one of the
-//! kind before it, which is what that left to be waited for. Both are fitted together to the mean
-//! times of all pairs of kinds that were seen. Kinds that were seen rarely are drawn towards the
-//! same step at other lengths, and those towards all steps in that direction.
+//! The time of a transfer is modelled as the sum of two parts: one of its own kind, and one of the
+//! kind before it, for the wait that the transfer before leaves. Both are fitted together to the
+//! mean times of all pairs of kinds that were seen. Kinds that were seen rarely are drawn towards
+//! the same step at other lengths, and those towards all steps in that direction.
 //!
-//! A drive that holds several commands takes those that are issued together at once, so that what
-//! comes behind the first of them is another kind.
+//! A drive that holds several commands accepts a whole batch at once, so that the transfers of a
+//! batch behind the first are another kind.
 //!
-//! Who rehearses writes does not know when the device rests and when users read. So it is counted
-//! how many of the calls that write come after either, what transfers take then is learnt apart, and
-//! the first transfer of a call is priced at the mean.
+//! A look-ahead cannot see when the device rests and when users read. So the calls that write are
+//! counted by what comes before them (a rest, reads, neither), transfer times after each are learnt
+//! separately, and the first transfer of a call is priced at the mean.
 //!
 //! Sums are halved when they are large, so that prices follow the device. Deterministic: pairs are
-//! kept in their order, times are those that the device says.
+//! kept in their order, times are those that the device reports.
 //!
 //! Memory: 24 bytes for each pair of kinds that was seen, some hundreds; a table of prices 130 KB.
 //! Cost: a search among the pairs for each transfer noted, a few operations for each one priced.
@@ -33,8 +32,8 @@ use std::sync::Arc;
 use super::policy::cost::CostModel;
 use super::{Purpose, Transfer};
 
-/// Distances that are told apart: none; each one up to [`EXACT_BLOCKS`] ahead; two in each octave
-/// beyond; each octave back.
+/// Classes of distances: none; each one up to [`EXACT_BLOCKS`] ahead; two in each octave beyond;
+/// each octave back.
 const STEPS: usize = ELSEWHERE + 1;
 
 /// Steps ahead up to which each distance counts by itself, and beyond which octaves are halved;
@@ -44,13 +43,13 @@ const EXACT_BLOCKS: i64 = 8;
 /// The first step of those back.
 const FIRST_BACK: usize = EXACT_BLOCKS as usize + 1 + 2 * (u32::BITS as usize - 3);
 
-/// The step from where nobody knows: slots number 31 bits, so that no step back is as long.
+/// The step from an unknown position: slots number 31 bits, so that no step back is as long.
 const ELSEWHERE: usize = FIRST_BACK + u32::BITS as usize - 1;
 
-/// Lengths that are told apart: none, and octaves up to 512 blocks.
+/// Classes of lengths: none, and octaves up to 512 blocks.
 const LENGTHS: usize = 11;
 
-/// What a transfer and the one before do, and whether they are issued together.
+/// What a transfer and the one before do, and whether they are of one batch.
 const OPERATIONS: usize = 8;
 
 /// Kinds of transfers.
@@ -88,11 +87,11 @@ pub enum Comes {
     AfterRest,
 }
 
-/// What a device did between two transfers that follow each other as far as writes go.
+/// Activity of a device between two transfers that follow each other as far as writes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
     Nothing,
-    /// Both were issued together.
+    /// Both were issued in one batch.
     Together,
     Rest,
     Reads,
@@ -196,7 +195,7 @@ impl Mean {
     }
 }
 
-/// What the transfers of a device took.
+/// Times of the transfers of a device.
 #[derive(Debug, Clone)]
 pub struct TransferTimes {
     disk: CostModel,
@@ -210,7 +209,7 @@ pub struct TransferTimes {
     /// A call has begun since.
     has_called: bool,
     calls: Calls,
-    /// Whether transfers were ever issued together.
+    /// Whether transfers were ever issued as a batch.
     issues_together: bool,
 }
 
@@ -251,7 +250,7 @@ impl TransferTimes {
         }
     }
 
-    /// What follows was asked for by another call of a user.
+    /// What follows belongs to another call of a user.
     #[inline]
     pub fn begin_call(&mut self) {
         self.has_called = true;
@@ -297,7 +296,7 @@ impl TransferTimes {
         }
     }
 
-    /// What was seen in a trial and here together; users call as they do here.
+    /// The observations of a trial and of this run together; shares of calls are those of this run.
     #[must_use]
     pub fn after_trial(&self, trial: &Self) -> Self {
         let mut both = self.clone();
@@ -317,7 +316,7 @@ impl TransferTimes {
     }
 }
 
-/// What each kind of transfer is expected to take beyond streaming its bytes.
+/// Expected time of each kind of transfer beyond streaming its bytes.
 #[derive(Debug, Clone)]
 pub struct TransferPrices {
     disk: CostModel,
@@ -413,9 +412,9 @@ pub(crate) struct Pricing {
     after: After,
     /// A call has begun since.
     has_called: bool,
-    /// Brackets that are open.
+    /// Batches that are open.
     brackets: u32,
-    /// Whether what was issued last writes, if more may be issued together with it.
+    /// Whether the last transfer writes, if more may be issued in its batch.
     issued_writes: Option<bool>,
 }
 
@@ -432,12 +431,12 @@ impl Pricing {
         }
     }
 
-    /// Transfers from here on are issued together.
+    /// Begins a batch: transfers from here on are issued together.
     pub(crate) fn begin_batch(&mut self) {
         self.brackets += 1;
     }
 
-    /// Those from here on are not, unless this closes a bracket within another.
+    /// Ends a batch, unless it is within another.
     pub(crate) fn end_batch(&mut self) {
         self.brackets = self.brackets.saturating_sub(1);
         if self.brackets == 0 {
@@ -445,18 +444,18 @@ impl Pricing {
         }
     }
 
-    /// What follows is not issued before all is done.
+    /// Waits: what follows is not issued before all is done.
     pub(crate) fn wait(&mut self) {
         self.issued_writes = None;
     }
 
-    /// What follows was asked for by another call of a user.
+    /// What follows belongs to another call of a user.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.has_called = true;
     }
 
-    /// What `transfer` takes after those priced before, ns.
+    /// Time of `transfer` after those priced before, ns.
     #[inline]
     pub(crate) fn next_ns(&mut self, transfer: &Transfer) -> u64 {
         let prices = &*self.prices;
@@ -470,7 +469,7 @@ impl Pricing {
         let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
         let mut moving_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {
-            // What a device did between two calls is drawn; here it is its mean.
+            // The activity between two calls is random; here its mean is used.
             let after = |between| sum_ns(self.after.kinds_at(transfer, between, self.spread));
             moving_ns += (after(Between::Rest) - moving_ns) * prices.after_rest
                 + (after(Between::Reads) - moving_ns) * prices.after_reads;

@@ -4,10 +4,11 @@
 //! blocks or more, so that one block more or less moves a segment to the edge of its run and moves
 //! the edge: two swaps, no search. Choosing the emptiest or the fullest is one look.
 //!
-//! Who only ever asks for the emptiest need not tell of deaths in fuller segments: all those with
-//! `exact_below` live blocks or more may stand in one run, whose order means nothing. When nothing
-//! is left below, the order is [rebuilt](UtilizationOrder::rebuild) with a higher limit, which a
-//! share of all segments is below: the rebuilding is paid for by the choices that it allows.
+//! A policy that only ever chooses the emptiest segment need not report deaths in fuller ones: all
+//! segments with `exact_below` live blocks or more may stand in one run, whose order means nothing.
+//! When no segment is left below the limit, the order is [rebuilt](UtilizationOrder::rebuild) with
+//! a higher one, which a share of all segments is below: the rebuilding is paid for by the choices
+//! that it allows.
 //!
 //! Invariants: `starts` does not fall; `order[starts[c]..starts[c + 1]]` are the segments with `c`
 //! live; `place[order[i]] == i`; no count is above `exact_below`.
@@ -31,8 +32,9 @@ pub(crate) struct UtilizationOrder {
     only_emptiest: bool,
 }
 
-/// Of so many segments one is below the limit of exact counts after a rebuilding; chosen by us:
-/// of few segments, few deaths need be told of, and a choice pays for 16 looks.
+/// One in this number of segments is below the limit of exact counts after a rebuilding. Chosen by
+/// us: with few segments below the limit few deaths need be reported, and a choice pays for 16
+/// looks.
 const SEGMENTS_FOR_ONE_BELOW: usize = 16;
 
 impl UtilizationOrder {
@@ -51,8 +53,8 @@ impl UtilizationOrder {
         }
     }
 
-    /// Counts below this are exact if every death is told of that leaves a segment below it; fuller
-    /// segments are not told apart.
+    /// Counts below this are exact if every death that leaves a segment below it is reported;
+    /// fuller segments are not distinguished.
     pub(crate) fn exact_below(&self) -> u32 {
         self.exact_below
     }
@@ -178,7 +180,7 @@ impl UtilizationOrder {
         self.place[index] = ABSENT;
     }
 
-    /// Tells that `segment` has `live` blocks now.
+    /// Sets the live blocks of `segment` to `live`.
     #[inline]
     pub(crate) fn update(&mut self, segment: u32, live: u32) {
         let live = live.min(self.exact_below);
@@ -194,8 +196,8 @@ impl UtilizationOrder {
         self.exact_below.min(self.segment_blocks)
     }
 
-    /// `segment` goes down to the run of `live`. It is put down where it ends up: on the way each
-    /// run's first segment takes its place, and the run begins one later.
+    /// `segment` goes down to the run of `live`. It is written only where it ends up: on the way
+    /// each run's first segment takes its place, and the run begins one later.
     #[inline]
     fn fall(&mut self, segment: u32, live: u32) {
         let index = self.index(segment);
@@ -292,7 +294,7 @@ mod tests {
                         *known = None;
                     }
                     (Some(_), _) => {
-                        // Deaths that leave it above the limit are not told of.
+                        // Deaths that leave it above the limit are not reported.
                         if live < order.exact_below() || order.live(segment + 3) < live {
                             order.update(segment + 3, live);
                         }

@@ -15,8 +15,8 @@ pub use super::policy::victim::Victim;
 use super::segment_table::NONE;
 use super::utilization_order::UtilizationOrder;
 
-/// Of so many equally empty segments the one opened first is taken, because its blocks are the
-/// least likely to die soon; chosen by us. To look at all of them could take long.
+/// Of up to this many equally empty segments the one opened first is taken, because its blocks are
+/// the least likely to die soon. Chosen by us: a look at all of them could take long.
 const EQUALS_MAX: usize = 16;
 
 /// The index.
@@ -99,7 +99,7 @@ impl VictimIndex {
         }
     }
 
-    /// What the policy takes for the time of a segment's data.
+    /// The time of a segment's data, as the policy counts it.
     pub(crate) fn time_of(&self, opened: u64, sealed: u64, youngest: u64) -> u64 {
         match self.victim {
             Victim::Renewal => Renewal::written_at(opened, sealed),
@@ -266,8 +266,8 @@ impl VictimIndex {
 
 /// The segments of each zone, longest sealed first.
 ///
-/// Each zone has a ring of its own, so that nobody looks at segments of zones that were not asked
-/// for; sealings are numbered, so that rings can be merged.
+/// Each zone has a ring of its own, so that a choice looks only at segments of the zones asked for;
+/// sealings are numbered, so that rings can be merged.
 #[derive(Debug, Clone)]
 struct SealOrder {
     /// Neighbours of each segment, before and after; behind the segments the ends of the rings.

@@ -11,7 +11,7 @@ const BLOCKS: u32 = 1 << 21;
 const SEGMENT_BLOCKS: u32 = 512;
 const LOGS: usize = 12;
 
-/// Bytes of this process that are in memory, where the system tells.
+/// Bytes of this process that are in memory, where the system reports them.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -237,7 +237,7 @@ fn known_loads(half: &str) -> Vec<(String, Value, Value)> {
     loads.into_iter().flatten().collect()
 }
 
-/// Devices: what is chosen on and what is kept aside share none.
+/// Devices: the sets that rules are chosen on and the held-out sets share none.
 fn devices(half: &str) -> Vec<(String, &'static str, Value)> {
     let mut stream = RandomStreams::new(7).stream(&format!("devices.{half}"));
     let stream = &mut stream;

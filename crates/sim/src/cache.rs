@@ -8,10 +8,10 @@
 //! | SIEVE | the first unvisited one a hand meets on its way from old to new | Zhang et al. 2024 |
 //! | S3-FIFO | seen once: soon; seen again: by a clock | Yang et al. 2023 |
 //!
-//! A block is a dense `u32` below a bound that may grow. A cache knows block numbers only: what a
-//! block holds, whether it is dirty and what its eviction costs is its owner's business, so every
+//! A block is a dense `u32` below a bound that may grow. A cache knows block numbers only: its
+//! owner knows what a block holds, whether it is dirty and what its eviction costs, so every
 //! eviction is reported, and none happens but inside [`Cache::reference`] and [`Cache::insert`].
-//! Reads and writes count alike, because none of the sources tells them apart. A removed block
+//! Reads and writes count alike, because none of the sources distinguishes them. A removed block
 //! takes its history with it: the number may come back for other data.
 //!
 //! Invariants, which [`Cache::verify`] checks: never more resident blocks than the capacity; every
@@ -75,14 +75,14 @@ impl Eviction {
     }
 }
 
-/// What a reference found, and what it drove out.
+/// The outcome of a reference: a hit, or a miss and its eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The block was resident; nothing left.
     Hit,
     /// The block was not resident. It is now, unless the capacity is zero.
     Miss {
-        /// The block that made room.
+        /// The block that was evicted.
         evicted: Option<u32>,
     },
 }
@@ -102,14 +102,14 @@ impl Access {
     }
 }
 
-/// What every policy does; the doors are those of [`Cache`]. The capacity is at least one block.
+/// The interface of every policy; its public form is [`Cache`]. The capacity is at least one block.
 trait Policy {
     fn contains(&self, key: u32) -> bool;
     /// Looks where `reference` to `keys` will and notes for each in `found` whether it is known, 0 if
     /// not; keys above the bound are not. What it gives means nothing.
     fn look_up(&self, keys: &[u32], found: &mut [u32]) -> u32;
     fn reference(&mut self, key: u32) -> Access;
-    /// [`Self::reference`] to one key after another, of the same policy, which is told once.
+    /// [`Self::reference`] to one key after another, where the policy is dispatched once.
     fn reference_all(&mut self, keys: &[u32], accesses: &mut [Access]) {
         for (key, access) in keys.iter().zip(accesses) {
             *access = self.reference(*key);
@@ -266,7 +266,7 @@ impl Cache {
         dispatch!(&mut self.contents, policy => policy.ensure_keys(keys), nothing => ());
     }
 
-    /// Whether `key` is resident. Nobody's standing changes.
+    /// Whether `key` is resident. No block's standing changes.
     #[inline]
     pub fn contains(&self, key: u32) -> bool {
         self.check_key(key);

@@ -1,5 +1,5 @@
-//! What a drive is found to take before the first request: for policies, and for a log that looks
-//! ahead.
+//! Transfer times of a drive, measured before the first request: for policies, and for a log that
+//! looks ahead.
 
 mod calibration;
 mod measure;

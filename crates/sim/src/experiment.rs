@@ -29,8 +29,8 @@ use crate::places::Places;
 pub use outcome::Outcome;
 use outcome::Tables;
 
-/// Runs `experiment`, whichever layers it has. `progress` is told the number of requests read so far, now and then; if it
-/// answers false the run stops with [`RunError::Interrupted`].
+/// Runs `experiment`, whichever layers it has. `progress` receives the number of requests read so
+/// far, now and then; if it returns false the run stops with [`RunError::Interrupted`].
 ///
 /// # Errors
 /// If a file is missing, damaged or inconsistent, a request does not fit the device, or a number

@@ -28,7 +28,7 @@ pub use accounts::{Accounts, Spent};
 use buffers::Buffers;
 pub use setup::HostSetup;
 
-/// What a host costs and holds.
+/// Costs and sizes of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostParameters {
     /// How the driver orders waiting requests.
@@ -70,7 +70,7 @@ pub struct FileHost {
     device_free_ns: u64,
     /// Numbers given out to requests.
     started: u64,
-    /// Synchronous requests that nobody has waited for yet, and when each was done: one or two.
+    /// Synchronous requests that were not waited for yet, and when each was done: one or two.
     awaited: Vec<(u64, Option<u64>)>,
     /// Sectors of asynchronous writes that wait.
     queued_sectors: u64,
@@ -106,12 +106,12 @@ impl FileHost {
         SimTime(self.now_ns)
     }
 
-    /// What the device has done, by direction.
+    /// Work of the device so far, by direction.
     pub fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 
-    /// The processor is busy for so long.
+    /// The processor is busy for `time`.
     pub fn compute(&mut self, time: SimDuration) {
         self.now_ns += time.0;
     }
@@ -217,7 +217,7 @@ impl FileHost {
         due
     }
 
-    /// Waits until the device has done everything it was asked.
+    /// Waits until the device has done all its requests.
     pub fn drain(&mut self) {
         self.finish_reading();
         while self.serve_one() {}
@@ -242,7 +242,7 @@ impl FileHost {
         }
     }
 
-    /// What is asked, in requests that the device takes.
+    /// A transfer, split into requests that the device takes.
     fn pieces(&self, sector: u64, sectors: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let (end, most) = (sector + sectors, self.parameters.transfer_sectors_max.max(1));
         (sector..end).step_by(most as usize).map(move |first| (first, most.min(end - first)))
@@ -297,7 +297,7 @@ impl FileHost {
         while self.device_free_ns <= self.now_ns && self.serve_one() {}
     }
 
-    /// Has the device serve one of the waiting requests; whether there was one.
+    /// Has the device serve one of the waiting requests; returns whether there was one.
     fn serve_one(&mut self) -> bool {
         let Some(entry) = self.queue.pop(SimTime(self.device_free_ns), &self.device) else {
             return false;

@@ -1,4 +1,4 @@
-//! What a replay counts: totals, distributions, and a series by hour.
+//! Metrics of a replay: totals, distributions, and a series by hour.
 //!
 //! Sums are integers (nanoseconds, cylinders, counts), so the order in which requests are accounted
 //! never shows in a result; floats appear only when a finished sum is divided.

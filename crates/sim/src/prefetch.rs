@@ -1,4 +1,4 @@
-//! Prefetching: what the host reads before anybody has asked for it (Matthews 1999, §3.7, §7.2.1).
+//! Prefetching: what the host reads before it is requested (Matthews 1999, §3.7, §7.2.1).
 //!
 //! A policy only says which blocks of which files; the host reads those that no cache has, after the
 //! request that set it off has been answered. What it costs when it is wrong is counted: disk time
@@ -8,7 +8,7 @@ mod file_graph;
 
 pub use file_graph::FileGraph;
 
-/// What is read ahead.
+/// The blocks that are read ahead.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Prefetch {
     /// Nothing.
@@ -31,7 +31,7 @@ pub enum Prefetch {
     },
 }
 
-/// Who reads what from where: what sequential prefetching goes by.
+/// The read position of each file, for sequential prefetching.
 ///
 /// A file that is read on where it was left, or from its beginning, has a window of blocks ahead;
 /// when the reader has come to its second half the next window is due, so that whole windows are

@@ -1,4 +1,4 @@
-//! Layouts on a flash drive that they fill, with and without being told what is dead.
+//! Layouts on a flash drive that they fill, with and without discards.
 
 #[path = "../../disk/tests/documented/mod.rs"]
 mod documented;
@@ -10,7 +10,7 @@ use documented::documented;
 use serde_json::{Value, json};
 use simulated::simulate;
 
-/// The metrics of an example with another layout, told or not.
+/// The metrics of an example with another layout, with discards or without.
 fn metrics(example: &str, layout: &Value, discards: bool) -> Value {
     let base = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/discards"));
     let text = std::fs::read_to_string(base.join(example)).expect("an example");
@@ -37,7 +37,7 @@ fn log(segment: &str, reserve: u32) -> Value {
         "reserve_segments": reserve })
 }
 
-/// What is asked for, in words, and the layout.
+/// The load, in words, and the layout.
 fn cases() -> Vec<(&'static str, &'static str, Value)> {
     let plain = |kind: &str| json!({ "kind": kind });
     vec![
@@ -68,8 +68,8 @@ fn telling_what_is_dead_saves_the_drive_copying_it() {
         let [untold, told] = [false, true].map(|discards| metrics(example, &layout, discards));
         let (without, with) = (amplification(&untold), amplification(&told));
         assert!(with <= without * 1.005, "{what}: {without} untold, {with} told");
-        // When a die collects changes with everything it hears, and time with it by a few per cent
-        // either way; that is all that telling may cost.
+        // Each discard changes when a die collects, and with it the time by a few per cent either
+        // way; discards may cost no more.
         assert!(disk_s(&told) < 1.08 * disk_s(&untold), "{what}");
         assert!(untold["discard_seconds"].is_null(), "{what}");
         let is_all_live = what == "in place" && example == "update.toml";

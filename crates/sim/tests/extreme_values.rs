@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 mod layout_tables;
 
-/// What may stand in place of a number.
+/// Values tried in place of a number.
 const NUMBERS: [&str; 9] = [
     "0",
     "1",
@@ -28,9 +28,9 @@ const NUMBERS: [&str; 9] = [
     "9223372036854775807",
     "18446744073709551615",
 ];
-/// What may stand in place of a time: up to the 292 years that are read.
+/// Values tried in place of a time: up to the 292 years that are read.
 const TIMES: [&str; 4] = ["0 s", "1 ns", "50000 d", "9220000000 s"];
-/// What may stand in place of a size or a rate.
+/// Values tried in place of a size or a rate.
 const SIZES: [&str; 6] = ["0 B", "1 B", "512 B", "3 KiB", "1 TiB", "9220000 TB"];
 /// Keys that say how much work there is, or name something.
 const WORK: [&str; 14] = [
@@ -114,7 +114,7 @@ fn leaves(value: &Value, place: &str, into: &mut Vec<String>) {
     }
 }
 
-/// What may stand at a place in place of `value`.
+/// Values tried in place of `value`.
 fn extremes(place: &str, value: &Value) -> Vec<Value> {
     let key = place.rsplit('/').find(|part| part.parse::<usize>().is_err()).unwrap_or_default();
     let work = WORK.contains(&key);
@@ -138,10 +138,10 @@ fn extremes(place: &str, value: &Value) -> Vec<Value> {
 const CONFIG: &str = "AGEWELL_EXTREME_CONFIG";
 const FOLDER: &str = "AGEWELL_EXTREME_FOLDER";
 
-/// What a child says whose run ended with a result.
+/// Output of a child whose run ended with a result.
 const RAN: &str = "it ran";
 
-/// What a child process does: reads one configuration and runs it for as long as a test may.
+/// The child process: it reads one configuration and runs it for as long as a test may.
 #[test]
 #[expect(clippy::print_stdout, reason = "it tells its parent")]
 fn child() {
@@ -169,7 +169,7 @@ enum Outcome {
     Wrong(String),
 }
 
-/// What comes of `config` in a process of its own.
+/// The outcome of `config` in a process of its own.
 fn outcome(config: &Value, folder: &Path) -> Outcome {
     let own = std::env::current_exe().expect("a test runs from a file");
     let child = Command::new("sh")

@@ -1,4 +1,4 @@
-//! Drives that report writes early are told to finish them, or are not.
+//! Drives that report writes early, with and without flushes.
 
 mod simulated;
 

@@ -89,7 +89,7 @@ fn busy_ns(requests: &BlockBatch) -> u64 {
     busy_ns
 }
 
-/// Whether each device begins what is issued together only when all that was issued before is done.
+/// Whether each device begins a batch only when all that was issued before is done.
 fn begins_when_done(requests: &BlockBatch) -> bool {
     let (mut device, mut began_ns, mut before_ns, mut done_ns) = (u32::MAX, 0, 0, 0);
     spans(requests).into_iter().all(|(on, start_ns, finish_ns)| {
@@ -124,7 +124,7 @@ fn the_disk_was_busy_for_as_long_as_its_requests_took() {
                 assert!(requests.enqueue_ns.windows(2).all(|pair| pair[0] <= pair[1]), "{case}");
                 let asked = requests.enqueue_ns.iter().zip(&requests.start_ns);
                 assert!(asked.clone().all(|(asked, start)| asked <= start), "{case}");
-                // Only a journal's own disk goes on while another is waited for.
+                // Only a journal's own disk works while another is waited for.
                 let is_waited_for = asked.clone().all(|(asked, start)| asked == start);
                 assert!(is_waited_for || layout["journal_place"] == "own-disk", "{case}");
             }

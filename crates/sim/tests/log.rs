@@ -325,7 +325,7 @@ fn assert_near_the_best_mechanism(drive: &str, config: impl Fn(&str) -> Value) {
 }
 
 /// A drive that reports writes early takes less for holes than its mean access time says, one that
-/// does not takes what its platter takes: prices are tried in advance and learnt.
+/// does not takes what its platter takes: prices are calibrated in advance and learnt.
 #[test]
 fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism() {
     for (drive, utilization) in [("hp-97560", 0.7), ("hp-c3323a", 0.7), ("hp-c2249a", 0.9)] {
@@ -350,8 +350,9 @@ fn on_a_drive_the_choice_costs_at_most_two_percent_more_than_the_best_mechanism(
     }
 }
 
-/// What a hole takes on a drive depends on what else is written there. Priced by one table for all
-/// mechanisms, of a trial whose drive rested in between, these cost 23 and 53 % more than the best.
+/// The time to fill a hole on a drive depends on the other writes there. Priced by one table for
+/// all mechanisms, of a trial whose drive rested in between, these cost 23 and 53 % more than the
+/// best.
 #[test]
 fn each_mechanism_is_priced_by_a_trial_of_it_alone() {
     for (trace, drive, utilization) in

@@ -1,4 +1,4 @@
-//! Reading ahead: what it brings where it is right, and costs where it is wrong.
+//! Reading ahead: what it saves where it is right, and costs where it is wrong.
 
 mod simulated;
 

@@ -1,4 +1,4 @@
-//! A host that asks for several transfers at once, of drives that hold several commands and of drives
+//! A host that issues several transfers at once, to drives that hold several commands and to drives
 //! that do not.
 
 #[path = "../../disk/tests/documented/mod.rs"]

@@ -2,8 +2,8 @@
 //!
 //! A small event simulation: a page is sensed when its die is free, crosses its channel when it has
 //! been sensed, and the link a unit behind. The host sends one request after another, each taking
-//! `request_overhead`; the drive takes the next one when fewer than `queue_depth` are in it. Events at
-//! one instant happen in the order in which they were foreseen, so that nothing is left to chance.
+//! `request_overhead`; the drive takes the next one when fewer than `queue_depth` are in it. Events
+//! at one instant happen in the order in which they were queued, so that runs are deterministic.
 //!
 //! Invariants: dies take requests in the order in which they were sent; a request is done when its
 //! last page has arrived; the parts of its time add up to the whole.
@@ -19,7 +19,7 @@ use super::Flash;
 use crate::Service;
 use crate::parameters::Placement;
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// An access has been sensed, or its unit found in memory without a channel to cross.

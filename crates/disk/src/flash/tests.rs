@@ -1,4 +1,4 @@
-//! Flash against closed forms and against what it is told: timing here, space in `translation`.
+//! Flash against closed forms and a slow model: timing here, space in `translation`.
 
 use std::collections::BTreeSet;
 
@@ -307,8 +307,8 @@ fn discarded_addresses_cost_no_die_and_no_collection() {
     assert_eq!(driven.serve(Operation::Read, PAGE_SECTORS, PAGE_SECTORS), 0);
 }
 
-/// Write amplification of uniform single-unit writes to a drive whose addresses are all written,
-/// once it has settled, and its live share of the space that holds data in between collections.
+/// Write amplification of uniform single-unit writes to a drive whose addresses are all written, in
+/// its steady state, and its live share of the space that holds data in between collections.
 fn uniform_write_amplification(over_provisioning: f64, dies: u32) -> (f64, f64) {
     let parameters = FlashParameters {
         capacity_sectors: 1 << 19,

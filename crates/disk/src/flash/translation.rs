@@ -46,7 +46,7 @@ pub(super) enum Place {
     Page { die: u32, page: u64 },
 }
 
-/// What collecting one block took.
+/// Work of collecting one block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Collected {
     pub(super) pages_read: u32,
@@ -100,7 +100,7 @@ pub(super) struct Translation {
     live_max: u32,
     map: Map,
     dies: Vec<Die>,
-    /// Who is in each place of each block, up to what was written; blocks of a die side by side.
+    /// The owner of each place of each block, up to what was written; blocks of a die side by side.
     owners: Vec<Vec<u32>>,
     live: Vec<u32>,
     /// Live units of a closed block, else `NOT_CLOSED`: what a collection scans.

@@ -1,4 +1,4 @@
-//! What the times of an extracted parameter file stand for, where they do not mean what their names say.
+//! The meaning of times in an extracted parameter file, where it differs from their names.
 //!
 //! Extraction measures sums (the least time between two completions) and splits them into overheads, a seek curve and
 //! a head switch. Where requests never come in the order that a part was split by, the split is a guess; where a part

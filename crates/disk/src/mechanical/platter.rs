@@ -129,7 +129,8 @@ impl Platter {
         if time != 0 && write { time.saturating_add_signed(self.write_settle_ns) } else { time }
     }
 
-    /// What a read by heads at rest at `from` costs beyond [`Self::move_ns`] if `to` is on their cylinder, ns.
+    /// Time of a read by heads at rest at `from` beyond [`Self::move_ns`] if `to` is on their
+    /// cylinder, ns.
     #[inline]
     pub(super) fn settle_ns(&self, from: &Position, to: &Location) -> u64 {
         if from.cylinder == to.cylinder {
@@ -147,8 +148,9 @@ impl Platter {
         times.get(distance as usize).map_or(u64::MAX >> 1, |ns| u64::from(*ns))
     }
 
-    /// The part of `block..end` that lies on the track of `block`, and how the heads get to it: they leave `position`
-    /// when it is free, and `ready` gives the earliest start of a stretch of so many blocks with sectors of so many ns.
+    /// The part of `block..end` that lies on the track of `block`, and how the heads get to it.
+    /// They leave `position` when it is free. `ready` gives the earliest start of a stretch, by its
+    /// number of blocks and the time of a sector, ns.
     ///
     /// Every transfer and every estimate of one goes through here.
     #[inline]
@@ -181,8 +183,9 @@ impl Platter {
 
     /// Passes blocks `first..end` under the heads in order, starting the arm when `position` is free.
     ///
-    /// `ready` gives the earliest start of a stretch of so many blocks with sectors of so many ns; `each` sees every
-    /// stretch and says whether to go on. Returns where it ended and what the first positioning cost.
+    /// `ready` gives the earliest start of a stretch, by its number of blocks and the time of a
+    /// sector, ns; `each` sees every stretch and says whether to go on. Returns where it ended and
+    /// what the first positioning cost.
     #[inline]
     pub(super) fn sweep(
         &self,

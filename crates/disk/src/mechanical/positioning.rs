@@ -1,9 +1,10 @@
 //! How a request begins: what it finds in the buffer, when its command is decoded, where the heads are then, and when
 //! the medium comes to its data.
 //!
-//! Service goes on from here, and the estimate that disciplines and command queues order by ends here: both are the
-//! same functions, which change nothing. What depends on the moment alone and not on the request (where read-ahead has
-//! got to, where it leaves the heads) is worked out once for all requests that are compared ([`Mechanics`]).
+//! Service goes on from here, and the estimate that disciplines and command queues order by ends
+//! here: both are the same functions, which change nothing. The part that depends on the time alone
+//! and not on the request (where read-ahead has got to, where it leaves the heads) is worked out
+//! once for all requests that are compared ([`Mechanics`]).
 //!
 //! Invariants, held by property tests over the catalogue: an estimate is what service takes then, to the nanosecond;
 //! no request is positioned for sooner than the bound of its cylinder says, unless its data are in the buffer.
@@ -65,7 +66,7 @@ pub(super) struct WriteStart {
     reading: Option<Positioning>,
 }
 
-/// What the estimates of one moment share.
+/// The state that is common to the estimates of one time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mechanics {
     /// Read-ahead when a command has arrived.
@@ -276,7 +277,7 @@ impl Mechanical {
         WriteStart { appends, command, bus_start, position, reading }
     }
 
-    /// What the estimates of requests issued at `issue` share.
+    /// The state that is common to the estimates of requests issued at `issue`.
     pub(super) fn mechanics(&self, issue: u64) -> Mechanics {
         let overhead = &self.parameters.overhead;
         let arrived = self.arrival(issue);

@@ -1,4 +1,4 @@
-//! What a request costs: the time line of reads and writes.
+//! Cost of a request: the time line of reads and writes.
 
 use agewell_core::{SimDuration, SimTime};
 
@@ -65,7 +65,8 @@ impl Mechanical {
         buffer_hit: bool,
     ) -> Service {
         self.after = usize::from(write);
-        // What the heads do while the command is being taken holds nothing up; the parts follow one another.
+        // Work of the heads while the command is being taken delays nothing; the parts follow one
+        // another.
         let decoded = command.min(finish);
         let arm_free = positioning.departs.clamp(decoded, finish);
         let there = positioning.there.clamp(arm_free, finish);
@@ -127,7 +128,7 @@ impl Mechanical {
         if self.parameters.buffer.requested_data != KeepRequested::Keep
             && self.parameters.buffer.read_ahead == ReadAhead::Segment
         {
-            // What the host has taken is the first to make room for more read-ahead.
+            // Data that the host has taken are the first to be replaced by more read-ahead.
             let held = &mut self.buffer.segments[segment];
             held.start = held.start.max(blocks.end);
         }

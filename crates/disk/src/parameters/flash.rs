@@ -71,7 +71,7 @@ pub struct FlashParameters {
     pub link_bytes_per_s: u64,
     /// Host, kernel and command handling, one request after another, ns.
     pub request_overhead_ns: u64,
-    /// From a command's arrival to its first page access; requests issued together overlap it, ns.
+    /// From a command's arrival to its first page access; requests of a batch overlap it, ns.
     pub command_ns: u64,
     /// The same for a command that reads nothing, ns.
     pub write_command_ns: u64,

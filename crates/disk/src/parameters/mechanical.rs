@@ -136,7 +136,7 @@ pub struct BusParameters {
     pub hold_read: bool,
     /// Whether a write does.
     pub hold_write: bool,
-    /// Data gathered in the buffer before a read's bus transfer starts; at most the request.
+    /// Data that must be in the buffer before a read's bus transfer starts; at most the request.
     pub read_fence_bytes: Option<u64>,
     /// Whether a read that goes on to another track starts its bus transfer at the end of the first, however little
     /// that holds ("read on crossing" in HP's trace headers).

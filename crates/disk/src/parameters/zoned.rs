@@ -10,7 +10,7 @@ use super::mechanical::MechanicalParameters;
 use super::medium::Medium;
 use super::simple::SimpleParameters;
 
-/// Who sees to it that shingled tracks are written in order.
+/// The side that ensures that shingled tracks are written in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// The host: the drive refuses what is out of order.
@@ -41,7 +41,7 @@ pub struct ZonedParameters {
     pub drive: ZonedDrive,
     /// Size of a zone, or of a band that the drive manages, in sectors of 512 bytes.
     pub zone_sectors: u64,
-    /// Who keeps the order.
+    /// The side that keeps the order.
     pub management: Management,
 }
 

@@ -35,14 +35,15 @@ impl NearestCylinder {
     }
 }
 
-/// SPTF: the device is asked about what lies near, outwards until nothing further out can be sooner.
+/// SPTF: the device estimates requests outwards from the nearest, until nothing further out can be
+/// sooner.
 ///
 /// A choice asks about as many requests as lie within the seek that the best one allows, and about those on cylinders
 /// that are in the device's buffer; a device that knows no bound is asked about every one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NearestPosition {
     waiting: CylinderIndex,
-    /// What moves no data (discard, flush) and needs no positioning.
+    /// Requests that move no data (discard, flush) need no positioning.
     at_once: ArrivalOrder,
 }
 

@@ -125,7 +125,7 @@ pub fn rotation(
             }
         }
         let (turns_per_ns, coherence, turns) = search(&samples, range_ppm * 1e-6 / nominal_ns);
-        // Lateness that grows by so many turns per ns: the platter turns that much slower.
+        // Lateness grows by `turns_per_ns`: the platter turns that much slower.
         let rate = 1.0 / period_ns - turns_per_ns;
         let period_ps = (1000.0 / rate).round();
         let phase = (-turns - (-turns).floor()) * 18_446_744_073_709_551_616.0;

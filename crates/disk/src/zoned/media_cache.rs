@@ -104,7 +104,7 @@ impl MediaCache {
         Sector(self.log_sectors + sector.0)
     }
 
-    /// What the drive below would be asked for first to transfer what `request` does.
+    /// The first request that the drive below would get for `request`.
     pub(super) fn first_access(&self, request: &BlockRequest) -> BlockRequest {
         let (first, end) = (request.sector.0, (request.sector + request.sectors).0);
         if request.operation != Operation::Write {
@@ -185,7 +185,7 @@ impl MediaCache {
     /// How far from `first` on a write of `first..end` goes in place, harming nothing that stays.
     fn in_place_to(&self, first: u64, end: u64) -> u64 {
         let mut sector = first;
-        // What the pieces before this one have written of its band.
+        // Sectors of its band that the pieces before this one have written.
         let (mut band, mut written) = (u64::MAX, 0);
         while sector < end {
             let start = sector / self.band_sectors * self.band_sectors;
@@ -275,7 +275,7 @@ impl MediaCache {
         let written = u64::from(self.written[band as usize]);
         access.serve(Operation::Read, self.log_sectors + start, written);
         self.counts.rewrite_read_sectors += written;
-        // What began before the end of the written part may have gone on behind it.
+        // An extent that begins before the end of the written part may reach beyond it.
         let mut written = written;
         for (first, extent) in self.extents.range(start..start + self.band_sectors) {
             access.serve(Operation::Read, extent.place, extent.sectors);
@@ -314,8 +314,8 @@ impl MediaCache {
         }
     }
 
-    /// So many sectors of `entry` are no longer the newest; entries at the log's tail of which nothing is give up
-    /// their room.
+    /// `sectors` sectors of `entry` are no longer the newest; entries at the log's tail without a
+    /// newest sector free their room.
     fn retire(&mut self, entry: u64, sectors: u64) {
         let entry = &mut self.entries[(entry - self.oldest) as usize];
         entry.live -= sectors;

@@ -139,7 +139,7 @@ fn overwriting_costs_a_drive_that_manages_itself_a_rewritten_band() {
     assert_eq!(counts.rewrite_read_sectors, ZONE + 3 * 8);
 }
 
-/// Notes what the drive below is asked for.
+/// Records the requests to the drive below.
 #[derive(Default)]
 struct Recorder(Vec<(Operation, usize, usize)>);
 
@@ -171,9 +171,9 @@ impl Device for Recorder {
 struct Contents {
     cache: MediaCache,
     log_sectors: usize,
-    /// What is on the disk below, by its own sectors.
+    /// The contents of the disk below, by its own sectors.
     disk: Vec<u64>,
-    /// What was written last, by sectors from above.
+    /// The latest version written, by sectors from above.
     newest: Vec<u64>,
     written: u64,
 }
@@ -191,7 +191,7 @@ impl Contents {
         let asked = request(operation, sector, sectors);
         let first = self.cache.first_access(&asked);
         self.cache.serve(&mut below, SimTime::ZERO, &asked);
-        // What an estimate of positioning is made of is what the drive below is asked for first.
+        // An estimate of positioning is that of the first request to the drive below.
         let first = (first.operation, first.sector.0 as usize, first.sectors.0 as usize);
         assert_eq!(below.0[0], first, "of {asked:?}");
         let mut read = Vec::new();

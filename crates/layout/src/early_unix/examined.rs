@@ -1,4 +1,4 @@
-//! What a layout of blocks asks of the file system of early UNIX.
+//! The queries that a layout of blocks makes on the file system of early UNIX.
 
 use super::{EarlyUnix, EarlyUnixError, EarlyUnixSetting, INODE_BYTES, Kind, SUPERBLOCK};
 use crate::file_system_blocks::{ExaminedFileSystem, SectorRun, in_disk_order};

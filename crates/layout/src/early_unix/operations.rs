@@ -1,4 +1,4 @@
-//! What is done to files: each operation with its requests.
+//! File operations, each with its requests.
 //!
 //! Matthews 1999, §3.2: the free list, the inode, the data and the directory's entry are updated in
 //! this order, each on the disk before the next. Data that fills a block goes out at once, the rest
@@ -107,7 +107,7 @@ impl EarlyUnix {
         self.discard(inode, device);
     }
 
-    /// Writes from `at` to the end of its block, or to `end`; says how many bytes.
+    /// Writes from `at` to the end of its block, or to `end`; returns the bytes written.
     fn write_some(
         &mut self,
         file: u32,

@@ -31,7 +31,7 @@ fn the_first_files_lie_in_order_and_later_ones_do_not() {
     };
     let files: Vec<u32> = (0..50).map(|_| make(&mut system)).collect();
     assert_eq!(system.layout_counts(), (50 * 7, 50 * 7));
-    // What was freed last comes first, block for block in order.
+    // Blocks freed last are allocated first, block for block in order.
     let extents = system.extents(files[3]);
     system.remove(files[10], &mut ()).unwrap();
     system.remove(files[3], &mut ()).unwrap();

@@ -28,7 +28,7 @@ pub(crate) struct Growth {
 
 impl FastFileSystem {
     /// Tries `group`, then groups at distances of 1, 2, 4, ... from one another, then every group.
-    /// The closure is told whether it is the first.
+    /// The closure's argument says whether the group is the first.
     pub(crate) fn in_groups(
         &mut self,
         group: u32,

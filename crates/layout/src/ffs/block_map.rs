@@ -174,7 +174,7 @@ impl FastFileSystem {
         }
     }
 
-    /// What the fragments at the end of the file `inode` add to the tally.
+    /// The tally of the fragments at the end of the file `inode`.
     pub(crate) fn tail(&self, inode: u32) -> LayoutTally {
         let size = self.inodes.records[inode as usize].size_bytes;
         let whole = self.geometry.fragments_per_block;

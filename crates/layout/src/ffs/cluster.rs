@@ -2,9 +2,9 @@
 //!
 //! A block that a program fills waits for the next one. If that lies right behind it both wait on,
 //! until the cluster is as large as a transfer may be. If it lies elsewhere the cluster goes out;
-//! or, with reallocation, at the end of a file, all of it is moved to a free cluster of its size and
-//! goes on waiting. A file's last block is not full and comes here only when it is: that is why
-//! files of one block and a part of another are not gathered (Smith & Seltzer 1996, §4).
+//! or, with reallocation, at the end of a file, all of it is moved to a free cluster of its size
+//! and goes on waiting. A file's last block is not full and comes here only when it is: that is why
+//! files of one block and a part of another are not reallocated (Smith & Seltzer 1996, §4).
 //!
 //! A cluster of `n` blocks is moved when block `n` turns out not to follow, so that the largest
 //! that is moved is one block smaller than the largest that is written: 56 KB and 64 KB in the

@@ -1,4 +1,4 @@
-//! What directories hold: how many entries each 512 bytes of one has.
+//! Contents of directories: the number of entries in each 512 bytes.
 //!
 //! An entry goes into the first chunk with room; one that is removed leaves room in its chunk;
 //! empty chunks at the end go with the next entry that is made (4.4BSD's `ufs_direnter`).
@@ -16,7 +16,7 @@ pub(crate) struct Contents {
     pub(crate) entries: u32,
 }
 
-/// What an entry does to its directory.
+/// The effect of an entry on its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The chunk it goes into.

@@ -1,4 +1,4 @@
-//! What can be wrong with the parameters of a file system.
+//! Errors in the parameters of a file system.
 
 /// Why a file system cannot be made like this.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -8,9 +8,9 @@ pub enum ParameterError {
     Range {
         /// Its name.
         name: &'static str,
-        /// What it is.
+        /// Its value.
         value: u64,
-        /// What it has to be.
+        /// The values that are allowed.
         needs: &'static str,
     },
     /// A cylinder group is no whole number of blocks.
@@ -23,7 +23,7 @@ pub enum ParameterError {
         cylinders: u32,
         /// Sectors of a cylinder.
         sectors: u32,
-        /// What would do.
+        /// A number of cylinders, of which every multiple is allowed.
         multiple: u32,
     },
     /// The maps of a group do not fit into a block.
@@ -32,9 +32,9 @@ pub enum ParameterError {
          {block_bytes}; lower cylinders_per_group"
     )]
     GroupTooLarge {
-        /// What they take.
+        /// Bytes that they take.
         bytes: u64,
-        /// What there is.
+        /// Bytes of a block.
         block_bytes: u32,
     },
     /// Superblock and inodes leave no data.

@@ -1,4 +1,4 @@
-//! What a layout of blocks asks of the Fast File System.
+//! The queries that a layout of blocks makes on the Fast File System.
 
 use super::geometry::Geometry;
 use super::inodes::Kind;

@@ -1,4 +1,4 @@
-//! The file system as a whole, and what is done to names: create, remove, rename.
+//! The file system as a whole, and its operations on names: create, remove, rename.
 //!
 //! What these write: creating a file writes its inode and the directory's block at once, one after
 //! the other, so that no name ever stands for an inode that is not there; the maps and the
@@ -17,7 +17,7 @@ use super::unsent::Unsent;
 use super::{LayoutTally, Optimization, ParameterError, Parameters, Policies};
 use crate::file_system::{Content, FileDevice, FileSystemError, FileTransfer, Urgency};
 
-/// What an inode in use stands for.
+/// The kind of an inode in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InodeKind {
     /// A regular file.
@@ -34,7 +34,7 @@ pub enum InodeKind {
 pub struct FastFileSystem {
     pub(crate) geometry: Geometry,
     pub(crate) policies: Policies,
-    /// What the file system optimizes for at present.
+    /// The present aim of optimization.
     pub(crate) optimization: Optimization,
     pub(crate) space: FreeSpace,
     pub(crate) inodes: Inodes,
@@ -379,7 +379,7 @@ impl FastFileSystem {
     }
 
     /// Everything written so far is to be on the device: data that waits goes out (the host, which
-    /// holds all delayed writes, has to let go of them), and the superblock.
+    /// holds all delayed writes, has to write them), and the superblock.
     pub(crate) fn flush(&mut self, device: &mut impl FileDevice) {
         let blocks = self.geometry.transfer_blocks_max * self.geometry.fragments_per_block;
         self.unsent.send_all(blocks, self.sectors_per_fragment(), device);

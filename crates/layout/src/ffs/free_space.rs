@@ -1,4 +1,4 @@
-//! What is free: the maps of all cylinder groups and the counts kept beside them.
+//! Free space: the maps of all cylinder groups and the counts kept beside them.
 //!
 //! Every block has a byte, a bit for each of its fragments that is free. Beside it, and always in
 //! step with it, stand for each group: how many blocks are free and how many fragments of broken

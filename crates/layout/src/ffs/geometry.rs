@@ -72,7 +72,7 @@ pub(crate) struct Geometry {
     data_at: u32,
     offset_step: u32,
     offset_mask: u32,
-    /// Rotational positions told apart; 1 where there are no tables.
+    /// Rotational positions that the tables distinguish; 1 where there are no tables.
     pub(crate) positions: u32,
     /// Cylinder times `positions` plus position, for each block of a group.
     pub(crate) slot_of_block: Vec<u32>,

@@ -7,7 +7,7 @@ use super::free_space::FreeSpace;
 use super::geometry::{DIRECT_BLOCKS, Geometry};
 use crate::file_system::FileSystemError;
 
-/// What an inode stands for.
+/// The kind of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Kind {
     /// Nothing.
@@ -37,7 +37,7 @@ pub(crate) struct DoubleIndirect {
     pub(crate) children: Vec<Option<Indirect>>,
 }
 
-/// The blocks that are being gathered into one write (4.4BSD's `v_cstart`, `v_clen`, `v_lastw` and
+/// The open cluster: blocks that will go in one write (4.4BSD's `v_cstart`, `v_clen`, `v_lastw` and
 /// `v_lasta`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Window {

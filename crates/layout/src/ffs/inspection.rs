@@ -1,4 +1,4 @@
-//! What a file system can be asked.
+//! Queries on a file system.
 
 use super::inodes::Kind;
 use super::{FastFileSystem, InodeKind};
@@ -15,7 +15,7 @@ pub struct FfsRun {
     pub fragments: u32,
 }
 
-/// What the layout score of all regular files is made of (Smith & Seltzer 1996, §3.3).
+/// The counts behind the layout score of all regular files (Smith & Seltzer 1996, §3.3).
 ///
 /// A block is counted if there is one before it in the file; fragments at a file's end count as a
 /// block. It is optimal if it lies right behind that block, holes between them left out.
@@ -92,7 +92,7 @@ impl FastFileSystem {
         }
     }
 
-    /// What the layout score of all regular files is made of; kept up to date, costs nothing.
+    /// The counts behind the layout score of all regular files; kept up to date, costs nothing.
     #[must_use]
     pub fn layout_tally(&self) -> LayoutTally {
         self.tally

@@ -1,9 +1,9 @@
-//! What a file system is made with, and the file systems of the papers.
+//! Parameters of a file system, and the file systems of the papers.
 
 use super::ParameterError;
 use super::geometry::Geometry;
 
-/// What a file that outgrows its fragments is given.
+/// The space given to a file that outgrows its fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Optimization {
     /// A whole block, of which the rest is given back: it can go on growing in place.
@@ -48,15 +48,15 @@ pub enum FragmentPlacement {
 /// Choices in which file systems of the same shape differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policies {
-    /// Whether blocks are gathered into free clusters before they are written
-    /// (Smith & Seltzer 1996, §2).
+    /// Whether blocks are reallocated to free clusters before they are written (Smith & Seltzer
+    /// 1996, §2).
     pub realloc: bool,
     /// Indirect blocks.
     pub indirect: IndirectPlacement,
     /// Fragments.
     pub fragments: FragmentPlacement,
-    /// Time or space, to begin with; the file system changes its mind as its fragments waste more
-    /// or less of it.
+    /// What is optimized for at first, time or space; the file system changes it as its fragments
+    /// waste more or less space.
     pub optimization: Optimization,
 }
 
@@ -73,7 +73,7 @@ impl Policies {
     pub const REALLOC: Self = Self { realloc: true, ..Self::PLAIN };
 }
 
-/// What a file system is made with: `newfs` and `tunefs` in one.
+/// Parameters of a file system: `newfs` and `tunefs` in one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameters {
     /// Bytes of a block.
@@ -93,7 +93,7 @@ pub struct Parameters {
     /// Share of the space that ordinary users do not get, percent.
     pub minfree_pct: u32,
     /// Blocks that are laid side by side before a rotational gap, and the largest cluster that
-    /// blocks are gathered into.
+    /// blocks are reallocated to.
     pub maxcontig: u32,
     /// Blocks of a file in one group, counted within each indirect block, before it has to go on
     /// in another.
@@ -102,7 +102,7 @@ pub struct Parameters {
     pub rotdelay_ms: u32,
     /// Turns a minute, for the gap.
     pub rpm: u32,
-    /// Rotational positions that the free-block tables tell apart.
+    /// Rotational positions that the free-block tables distinguish.
     pub rotational_positions: u32,
     /// Bytes of space for each inode.
     pub bytes_per_inode: u32,

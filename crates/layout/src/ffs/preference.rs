@@ -1,14 +1,14 @@
 //! The policies: which cylinder group, and which block next.
 //!
-//! Plain functions over a view of the free space. They decide where something *should* go; whether
-//! there is room, and where it goes if not, is the mechanism's business (`allocation`).
+//! Plain functions over a view of the free space. They decide where something *should* go; the
+//! mechanism (`allocation`) decides whether there is room, and where it goes if not.
 //!
 //! Source: 4.4BSD's `ffs_dirpref` and `ffs_blkpref`; McKusick et al. 1984, §3.3.
 
 use super::free_space::FreeSpace;
 use super::geometry::{DIRECT_BLOCKS, Geometry};
 
-/// What a policy sees.
+/// The view of a policy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) geometry: &'a Geometry,

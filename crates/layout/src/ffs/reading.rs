@@ -74,7 +74,7 @@ impl FastFileSystem {
         *map = Some(number);
     }
 
-    /// Reads the blocks from `block` on, before `end`, that lie side by side; says how many.
+    /// Reads the blocks from `block` on, before `end`, that lie side by side; returns their number.
     fn read_run(&self, inode: u32, block: u32, end: u32, device: &mut impl FileDevice) -> u32 {
         let whole = self.geometry.fragments_per_block;
         let size = self.inodes.records[inode as usize].size_bytes;

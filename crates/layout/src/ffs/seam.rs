@@ -78,7 +78,7 @@ impl FileSystem for FastFileSystem {
         self.move_to(file, to_directory, device)
     }
 
-    /// What the host's cache holds back goes out with it: it has to let go of all delayed writes.
+    /// Delayed writes in the host's cache go out with it: the host has to write all of them.
     fn sync(&mut self, device: &mut impl FileDevice) -> Result<(), FileSystemError> {
         self.flush(device);
         Ok(())
@@ -111,7 +111,7 @@ impl FileSystem for FastFileSystem {
         .collect()
     }
 
-    /// What ordinary users may have: the reserve of `minfree_pct` is no part of it.
+    /// Space for ordinary users: the reserve of `minfree_pct` is no part of it.
     fn usage_bytes(&self) -> (u64, u64) {
         let usage = self.usage();
         let bytes = u64::from(self.geometry.fragment_bytes);

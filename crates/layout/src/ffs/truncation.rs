@@ -144,7 +144,7 @@ impl FastFileSystem {
     }
 
     /// Frees the blocks from the `kept`-th on that `indirect`, whose first one is the file's
-    /// `start`, names; and it itself if nothing is kept: says whether.
+    /// `start`, names, and it itself if nothing is kept; returns whether it was freed.
     fn cut_addresses(
         &mut self,
         inode: u32,

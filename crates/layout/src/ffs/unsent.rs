@@ -1,7 +1,8 @@
 //! Data that the file system holds back: written by a program, not yet handed to the device.
 //!
 //! 4.4BSD lets a block wait in the buffer cache until it is part of a full cluster, so that the
-//! blocks can still be moved together. One bit a fragment, kept only where a device listens.
+//! blocks can still be moved together. One bit a fragment, kept only where a device uses the
+//! transfers.
 
 use crate::file_system::{Content, FileDevice, FileTransfer, Urgency};
 
@@ -42,7 +43,7 @@ impl Unsent {
         word & Self::bits(address, count) != 0
     }
 
-    /// What waited at `from` waits at `to`.
+    /// Data that waited at `from` waits at `to`.
     #[inline]
     pub(crate) fn transfer(&mut self, from: u32, to: u32, count: u32) {
         if self.waits(from, count) {

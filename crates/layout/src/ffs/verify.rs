@@ -1,12 +1,13 @@
-//! Whether everything agrees with everything: for tests, and for long runs now and then.
+//! Checks of the whole state, for tests, and for long runs now and then.
 
 use super::geometry::DIRECT_BLOCKS;
 use super::inodes::Kind;
 use super::{FastFileSystem, InodeKind, LayoutTally};
 
 impl FastFileSystem {
-    /// Checks every invariant, from the inodes up: no fragment is used twice or by nobody, none is
-    /// both used and free, fragments do not cross blocks, and every count is what it counts.
+    /// Checks every invariant, from the inodes up: no fragment is used twice or without an owner,
+    /// none is both used and free, fragments do not cross blocks, and every count is what it
+    /// counts.
     ///
     /// Cost: linear in the file system.
     ///

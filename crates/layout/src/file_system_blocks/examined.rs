@@ -1,5 +1,5 @@
-//! What a layout of blocks must know of a file system beyond its operations: where a block lies, and
-//! what a check after a crash reads.
+//! The queries of a layout of blocks on a file system, beyond its operations: where a block lies,
+//! and what a check after a crash reads.
 
 use crate::file_system::FileSystem;
 
@@ -12,7 +12,7 @@ pub struct SectorRun {
     pub sectors: u64,
 }
 
-/// A file system whose places can be asked for.
+/// A file system that reports its places.
 pub trait ExaminedFileSystem: FileSystem {
     /// Sectors of the smallest piece of the disk that it allocates.
     fn unit_sectors(&self) -> u32;

@@ -93,7 +93,7 @@ impl Files {
         self.names[block as usize] = name;
     }
 
-    /// What `block` is, unless it is nobody's.
+    /// The name of `block`, unless it belongs to no file.
     pub(super) fn name(&self, block: u32) -> Option<FileBlock> {
         let name = self.names[block as usize];
         (name != NOBODYS).then_some(name)

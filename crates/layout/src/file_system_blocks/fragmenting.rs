@@ -1,4 +1,4 @@
-//! Fragmenting the free space of a file system that decides itself what lies where.
+//! Fragmenting the free space of a file system that places its own blocks.
 
 use super::{ExaminedFileSystem, FileSystemBlocks};
 use crate::block_layout::LayoutError;
@@ -8,8 +8,8 @@ use crate::file_system::FileSystemError;
 /// data lies in between.
 const FILLER_PIECES: u64 = 10;
 
-/// One block in so many is left for the directory; chosen by us: an entry takes 24 bytes at most, a
-/// file that is removed 10 blocks of 512 bytes at least.
+/// One block in this number is left for the directory; chosen by us: an entry takes 24 bytes at
+/// most, a file that is removed 10 blocks of 512 bytes at least.
 const ENTRIES_SHARE: u64 = 100;
 
 impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
@@ -56,7 +56,7 @@ impl<F: ExaminedFileSystem> FileSystemBlocks<F> {
         (gaps_bytes - entries_bytes) / self.system.block_bytes()
     }
 
-    /// Makes a file of blocks `first..first + blocks` that nobody will ask for.
+    /// Makes a file of blocks `first..first + blocks` that is never used.
     fn stay(&mut self, directory: u32, first: u32, blocks: u32) -> Result<(), LayoutError> {
         let file = self.system.create(directory, &mut ())?;
         let bytes = u64::from(blocks) * self.setting.block_bytes;

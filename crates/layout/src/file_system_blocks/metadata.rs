@@ -21,7 +21,7 @@ pub(super) struct Metadata {
     /// Units of data that nothing is in any longer.
     pub(super) dead: PendingDiscards,
     cached: Recent,
-    /// What is being asked for.
+    /// Metadata that is being read.
     wanted: Vec<FileTransfer>,
 }
 
@@ -97,7 +97,7 @@ impl Metadata {
         u64::from(self.dirty.free())
     }
 
-    /// Tells the device of dead units, once what described them is no longer on the disk.
+    /// Issues discards for dead units, once what described them is no longer on the disk.
     pub(super) fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         assert!(self.dirty.free() == 0, "metadata that names the dead waits");
         self.dead.issue(device);
@@ -162,7 +162,7 @@ impl FileDevice for WantedReads {
     fn write(&mut self, _transfer: FileTransfer) {}
 }
 
-/// Hears what a file system does and passes its metadata on; data is the business of the layout.
+/// A device that passes the metadata of a file system on; the layout itself sends the data.
 pub(super) struct Listener<'a, D> {
     metadata: &'a mut Metadata,
     device: &'a mut D,
@@ -202,7 +202,7 @@ impl Recent {
         Self { capacity, uses: 0, used_at: BTreeMap::new(), by_use: BTreeMap::new() }
     }
 
-    /// Uses `place`; whether it was there.
+    /// Uses `place`; returns whether it was there.
     fn use_now(&mut self, place: u32) -> bool {
         if self.capacity == 0 {
             return false;

@@ -90,7 +90,7 @@ fn what_is_preallocated_lies_evenly_and_the_rest_is_left() {
     }
     let chunks = homes.chunk_by(|one, next| one + 8 == *next).count();
     assert!((190..=260).contains(&chunks), "{chunks} chunks");
-    // What is live besides fits.
+    // Other live data fits.
     let mut device = Taken::default();
     layout.ensure_blocks(3600);
     for block in 1600..3600 {

@@ -40,14 +40,14 @@ pub struct Edge {
     pub weight: u16,
 }
 
-/// What one read changed.
+/// The changes of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// The weight of the edge now.
     pub weight: u16,
     /// By how much it rose: one, or zero where it can rise no further.
     pub raised: u16,
-    /// The edge that made way for a new one.
+    /// The edge that a new one replaced.
     pub dropped: Option<Edge>,
 }
 
@@ -82,7 +82,7 @@ impl AccessGraph {
             weights[0] = weight;
             return Recorded { weight, raised, dropped: None };
         }
-        // The place of the edge, or the last, whose edge makes way.
+        // The place of the edge, or the last, whose edge is replaced.
         let place = (1..EDGES).find(|place| targets[*place] == to);
         let last = place.unwrap_or(EDGES - 1);
         let earlier = Edge { target: targets[last], weight: weights[last] };
@@ -111,7 +111,7 @@ impl AccessGraph {
         (0..EDGES).find(|place| targets[*place] == to).map_or(0, |place| weights[place])
     }
 
-    /// Lowers the edge from `from` to `to` by one; whether there was one.
+    /// Lowers the edge from `from` to `to` by one; returns whether there was one.
     pub fn weaken(&mut self, from: u32, to: u32) -> bool {
         let Node { targets, weights } = &mut self.nodes[from as usize];
         let Some(place) = (0..EDGES).find(|place| targets[*place] == to) else { return false };

@@ -6,11 +6,11 @@
 //! "the number of times the data has already been read since it was last written". That is what is
 //! here:
 //!
-//! * *gain*: what the reads on record would have taken less if the group had lain in one piece
+//! * *gain*: the time that the reads on record would have saved if the group had lain in one piece
 //!   ([`savings_ns`](super::savings)). What was read k times since it was written is expected to be
-//!   read k times more, as often as not (what is known of nothing but its age lives as long
-//!   again), so that what would have been saved is what will be; scaled by how such expectations
-//!   were met before ([`Trust`](super::trust::Trust));
+//!   read k times more, as often as not (what is known of nothing but its age lives as long again),
+//!   so that what would have been saved is what will be; scaled by how such expectations were met
+//!   before ([`Trust`](super::trust::Trust));
 //! * *cost*: reading what is not in memory as it lies, writing the group, going back, and making
 //!   room for it at what room costs now.
 //!
@@ -18,7 +18,7 @@
 
 use agewell_log::policy::cost::CostModel;
 
-/// What is known of a group when it is considered.
+/// State of a group when it is considered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Proposal {
     /// Blocks in it that would be moved.
@@ -31,10 +31,10 @@ pub struct Proposal {
     pub uncached_blocks: u32,
     /// Pieces in which those lie.
     pub uncached_pieces: u32,
-    /// Disk time that the reads on record would have taken less if it lay in one piece, ns; less
-    /// than nothing if they would have taken more.
+    /// Disk time that the reads on record would have saved if it lay in one piece, ns; negative if
+    /// they would have taken more.
     pub saved_ns: f64,
-    /// What making room for a block costs now, ns.
+    /// Cost of making room for a block now, ns.
     pub room_ns: f64,
 }
 
@@ -77,7 +77,7 @@ pub fn patch_pays(reads: u16, disk: &CostModel) -> bool {
     u64::from(reads) * disk.access_ns > patch_ns
 }
 
-/// What a log did to make room for blocks that it wrote.
+/// Work of a log to make room for blocks that it wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RoomMade {
     /// Blocks of segments that were read to be collected.
@@ -94,15 +94,15 @@ pub struct RoomMade {
     pub written_blocks: u64,
 }
 
-/// What making room for a block of a group will cost, ns, from what it cost lately.
+/// Expected cost of making room for a block of a group, ns, from its latest cost.
 ///
 /// A block that is moved leaves a hole where it lay, so that the more is moved the emptier are the
 /// segments that are collected for it. While all of the scattered data is moved the utilization u of
 /// a victim falls from what it was lately to nothing. A block freed by cleaning costs
 /// (1 + u) / (1 - u) of the time it takes to write one; its mean over that is
 /// (-u - 2 ln(1 - u)) / u. A block freed by plugging costs a copy for each live block of the
-/// victim, half as many on average. That much is to be hoped for where all will be moved; of a load
-/// of which only the share `moved` is worth it the rest stays where it is.
+/// victim, half as many on average. This holds where all will be moved; where only the share
+/// `moved` of a load is worth it, the rest stays where it is.
 #[must_use]
 pub fn room_ns(disk: &CostModel, segment_blocks: u32, made: &RoomMade, moved: f64) -> f64 {
     if made.written_blocks == 0 || made.victim_blocks == 0 {

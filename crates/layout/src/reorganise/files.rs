@@ -127,7 +127,7 @@ impl Files {
         }
     }
 
-    /// What `block` is called.
+    /// The name of `block`.
     #[inline]
     pub(crate) fn name(&self, block: u32) -> Option<FileBlock> {
         self.names.get(block as usize).copied().filter(|name| *name != NOBODY)

@@ -70,7 +70,7 @@ impl Groups {
         }
     }
 
-    /// In a graph of files, `file` has so many blocks.
+    /// In a graph of files, `file` has `blocks` blocks.
     fn size(&mut self, file: u32, blocks: u32) {
         if self.related == Related::Files
             && let Some(graph) = &mut self.graph
@@ -277,7 +277,7 @@ impl Groups {
         matches!(self.related, Related::Blocks | Related::NonSequential | Related::Frequency)
     }
 
-    /// `block` was written; whether it is still tied to others.
+    /// `block` was written; returns whether it is still tied to others.
     #[inline]
     pub(crate) fn write(&mut self, block: u32) -> bool {
         match self.related {

@@ -1,5 +1,4 @@
-//! What is known of single blocks: reads since they were last written, moves, and which are in
-//! memory.
+//! State of single blocks: reads since they were last written, moves, and which are in memory.
 //!
 //! Memory holds the blocks that were read or written last, each once: a ring, from which a block
 //! falls when as many others were touched after it as memory holds. It stands for the host's cache,
@@ -21,7 +20,7 @@ struct Known {
     trial: u8,
 }
 
-/// What is known of all blocks.
+/// State of all blocks.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     known: Vec<Known>,

@@ -7,8 +7,8 @@
 //! * the partitions become one, if that is no larger than the limit;
 //! * the block moves over to the partition of the one before it, or that one to its partition,
 //!   if it is tied more strongly there than where it is;
-//! * where there is no room for it, the most weakly tied block there makes way, if the edges that
-//!   this cuts weigh less than those it joins.
+//! * where there is no room for it, the most weakly tied block there is moved out, if the edges
+//!   that this cuts weigh less than those it joins.
 //!
 //! A block's *ties* are the weights of the edges, to it and from it, that join it to other members.
 //! The *value* of a partition is the mean of its members' ties. The source defines it as "the sum
@@ -107,8 +107,8 @@ impl Partitions {
         self.members.len() as u32
     }
 
-    /// `node` stands for so many blocks from now on (a file in a graph of files). If its partition
-    /// is too large with that, it stands alone.
+    /// `node` stands for `blocks` blocks from now on (a file in a graph of files). If that makes
+    /// its partition too large, it stands alone.
     pub fn set_size(&mut self, graph: &AccessGraph, node: u32, blocks: u32) {
         if self.sizes.is_empty() {
             self.sizes = vec![1; self.members.len()];
@@ -219,7 +219,7 @@ impl Partitions {
         }
     }
 
-    /// The edge between two members weighs so much more.
+    /// The weight of the edge between two members rises.
     #[inline]
     fn tie(&mut self, one: u32, other: u32, weight: u32) {
         self.members[one as usize].ties += weight;
@@ -228,7 +228,7 @@ impl Partitions {
         self.records[partition as usize].ties += u64::from(2 * weight);
     }
 
-    /// An edge weighs so much less; members whose last tie that was stand alone from then on.
+    /// The weight of an edge falls; members whose last tie that was stand alone from then on.
     #[inline]
     fn loosen(&mut self, from: u32, to: u32, weight: u32) {
         let partition = self.members[from as usize].partition;
@@ -379,8 +379,8 @@ impl Partitions {
 
     /// Tries to bring `from` and `to` together by moving one of them.
     fn shift(&mut self, graph: &AccessGraph, from: u32, to: u32) {
-        // What is surely won: the edges that begin at the block, and the one just recorded. Others
-        // may lead to it, but to find them takes a look at every member.
+        // A lower bound of the gain: the edges that begin at the block, and the one just recorded.
+        // Others may lead to it, but to find them takes a look at every member.
         let known = |mover: u32, stays: u32| {
             let partition = self.members[stays as usize].partition;
             let within = |edge: &Edge| self.members[edge.target as usize].partition == partition;

@@ -1,6 +1,6 @@
-//! What a policy of reorganisation sees of a layout.
+//! The view that a policy of reorganisation has of a layout.
 
-/// Where blocks lie, as far as a reorganisation must know.
+/// Where blocks lie, as far as a reorganisation needs it.
 pub trait PlaceView {
     /// The slot of `block`, if it is on disk.
     fn slot_of(&self, block: u32) -> Option<u32>;
@@ -23,13 +23,13 @@ pub trait PlaceView {
     /// Whether `slot` lies in the half of the disk that is farther from its middle.
     fn is_outer(&self, slot: u32) -> bool;
 
-    /// What making room for a block costs now, ns, if the share `moved` of all will be moved.
+    /// Cost of making room for a block now, ns, if the share `moved` of all will be moved.
     fn room_ns(&self, moved: f64) -> f64;
 
     /// Where `block`, which lies in `slot`, would lie if nothing had been moved.
     fn home_of(&self, block: u32, slot: u32) -> u32;
 
-    /// What moving has cost so far, ns: all disk time but that of reads, less what it would have been
-    /// if nothing had been moved.
+    /// Cost of moving so far, ns: all disk time but that of reads, less the same of a log without
+    /// moves.
     fn moving_ns(&self) -> f64;
 }

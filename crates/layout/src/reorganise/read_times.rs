@@ -1,20 +1,20 @@
-//! What reads really take: the price of reading a block elsewhere than right behind the last.
+//! Measured read times: the price of reading a block elsewhere than right behind the last.
 //!
-//! The cost model knows an average seek and half a rotation. Data that is used lies closer together
-//! than that, and a drive reads ahead, so that a jump costs less, or, where reads in sequence miss
-//! a turn, gains less. Where the device says what its transfers took, the mean of what reads that
-//! jumped took beyond streaming, less that of reads that did not, replaces the model's access time;
-//! and what a step takes is learnt for each distance by itself, in powers of two. Reads before which
-//! the arm was elsewhere say nothing of distances. Within one call a drive that holds several commands
-//! goes from place to place in its own order, so that steps within calls are learnt apart, all of a
-//! call alike.
+//! The cost model has only an average seek and half a rotation. Data that is used lies closer
+//! together than that, and a drive reads ahead, so that a jump costs less, or, where reads in
+//! sequence miss a turn, gains less. Where the device reports the times of its transfers, the
+//! model's access time is replaced: by the mean time of reads that jumped beyond streaming, less
+//! that of reads that did not. The time of a step is learnt for each distance by itself, in powers
+//! of two. Reads before which the arm was elsewhere give no information on distances. Within one
+//! call a drive that holds several commands goes from place to place in its own order, so that
+//! steps within calls are learnt separately, all of a call alike.
 //!
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
 
 use agewell_log::policy::cost::CostModel;
 
-/// Jumps before which the model is believed; chosen by us.
+/// Jumps observed before the model's access time is replaced; chosen by us.
 const JUMPS_MIN: f64 = 64.0;
 
 /// Jumps at which the sums are halved; chosen by us.
@@ -41,10 +41,10 @@ impl Mean {
     }
 }
 
-/// Reads over a distance before which the mean of all distances is believed; chosen by us.
+/// Reads over a distance before which the mean of all distances is used; chosen by us.
 const OVER_MIN: f64 = 16.0;
 
-/// Distances that are told apart: powers of two of blocks, forward and back.
+/// Classes of distances: powers of two of blocks, forward and back.
 const DISTANCES: usize = 2 * (u32::BITS as usize + 1);
 
 /// Observed reads.
@@ -118,9 +118,8 @@ impl ReadTimes {
         (time_ns - self.streaming.value().unwrap_or(0.0)).max(0.0)
     }
 
-    /// What it takes, beyond streaming it, to read a block with so many blocks between it and the
-    /// last, which are counted from -1 if it lies before that; `within` a call or from one to the
-    /// next; ns.
+    /// Time to read a block beyond streaming it, ns. `step_blocks` lie between it and the last,
+    /// counted from -1 down if it lies before that; `within` a call or from one to the next.
     #[inline]
     pub(crate) fn step_ns(&self, step_blocks: i64, within: bool) -> f64 {
         if step_blocks == 0 {
@@ -128,7 +127,7 @@ impl ReadTimes {
         }
         let over = self.within[distance(step_blocks)];
         if within && over.count >= OVER_MIN {
-            // What calls take that do not jump was taken off with the step to where they begin.
+            // The time of calls that do not jump was subtracted with the step to where they begin.
             return over.sum_ns / over.count;
         }
         let over = self.between[distance(step_blocks)];
@@ -138,8 +137,8 @@ impl ReadTimes {
         self.mean_step_ns(step_blocks)
     }
 
-    /// What it takes to go where the drive has read nothing ahead, ns: what the model says, if that is
-    /// more than what was observed.
+    /// Time to go where the drive has read nothing ahead, ns: the model's, if that is more than the
+    /// observed one.
     pub(crate) fn elsewhere_ns(&self) -> f64 {
         self.observed().access_ns.max(self.disk.access_ns) as f64
     }

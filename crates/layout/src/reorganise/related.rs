@@ -1,6 +1,6 @@
 //! Which blocks belong together: the access graph and its partitions, fed with what happens.
 //!
-//! Invariants: those of [`AccessGraph`] and [`Partitions`], and that the partitions know of every
+//! Invariants: those of [`AccessGraph`] and [`Partitions`], and that the partitions follow every
 //! change of the graph.
 //!
 //! Source: Matthews 1999, §6.4.1 and §6.4.3. Cost: see the benchmark `reorganise`.
@@ -46,7 +46,7 @@ impl RelatedBlocks {
         &self.partitions
     }
 
-    /// `node` stands for so many blocks from now on: see [`Partitions::set_size`].
+    /// `node` stands for `blocks` blocks from now on: see [`Partitions::set_size`].
     pub fn set_size(&mut self, node: u32, blocks: u32) {
         self.partitions.set_size(&self.graph, node, blocks);
     }
@@ -80,7 +80,7 @@ impl RelatedBlocks {
         }
     }
 
-    /// `block` was read from disk, and that it followed the one before says nothing.
+    /// `block` was read from disk; that it followed the one before is not recorded.
     pub fn read_apart(&mut self, block: u32) {
         self.partitions.admit(block);
         self.previous = Some(block);

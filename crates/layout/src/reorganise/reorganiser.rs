@@ -1,9 +1,9 @@
-//! Which group is moved, and when: what joins graph, history, decision and trust.
+//! Which group is moved, and when: the joint policy over graph, history, decision and trust.
 //!
-//! It is told of every read from disk, write and deletion, and chooses groups; whoever moves them
-//! reports back. A read that follows its predecessor on the disk shows that the two lie well, so
-//! that only reads that do not make a group be looked at; and one that was looked at in vain is
-//! looked at again only when its weight has grown by what may change the answer, or fallen.
+//! It receives every read from disk, write and deletion, and chooses groups; its caller moves them
+//! and reports back. A read that follows its predecessor on the disk shows that the two lie well,
+//! so that only other reads trigger a look at a group. A group that was rejected is looked at again
+//! only when its weight has grown by what may change the answer, or fallen.
 //!
 //! Cost: a read costs the graph, the history and a comparison of places; a look at a group of n
 //! blocks costs in the order of n log n, and comes at most every few reads of a group whose value
@@ -28,14 +28,14 @@ const VALUE_MIN: u64 = 2;
 /// Groups that wait for an idle moment or for memory to be short; more are forgotten.
 const WAITING_MAX: usize = 1 << 16;
 
-/// What a reorganisation has done so far.
+/// Counters of a reorganisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReorganisationCounts {
     /// Looks at groups whose value exceeds 2.
     pub considered: u64,
     /// Of those, groups that lay well.
     pub clustered: u64,
-    /// Groups that were not all in memory, or were put off until an idle moment.
+    /// Groups that were not all in memory, or were deferred until an idle moment.
     pub put_off: u64,
     /// Groups whose gain would not have exceeded their cost.
     pub declined: u64,
@@ -109,13 +109,13 @@ impl Reorganiser {
         }
     }
 
-    /// What it was told to do.
+    /// Its setting.
     #[must_use]
     pub fn setting(&self) -> &ReorganiseSetting {
         &self.setting
     }
 
-    /// What it has done so far.
+    /// Its counters so far.
     #[must_use]
     pub fn counts(&self) -> &ReorganisationCounts {
         &self.counts
@@ -156,7 +156,7 @@ impl Reorganiser {
         self.times.note(jumps, blocks, time_ns, step_blocks, within);
     }
 
-    /// What reading `blocks` blocks with so many jumps is expected to take, ns.
+    /// Expected time to read `blocks` blocks with `jumps` jumps, ns.
     #[must_use]
     pub fn expected_ns(&self, jumps: u32, blocks: u32) -> u64 {
         let disk = self.times.observed();
@@ -222,7 +222,7 @@ impl Reorganiser {
         had_jumped && left.is_some_and(|left| self.is_worth(left, view))
     }
 
-    /// `block` was written; whether it stays in its place among others if it has one.
+    /// `block` was written; returns whether it stays in its place among others if it has one.
     #[inline]
     pub fn write(&mut self, block: u32) -> bool {
         let reads = self.history.reads(block);
@@ -240,7 +240,7 @@ impl Reorganiser {
         self.history.delete(block);
     }
 
-    /// Nobody asks for anything: whether a group is to be moved, which [`Self::chosen`] names.
+    /// The disk is idle: whether a group is to be moved, which [`Self::chosen`] names.
     pub fn rest(&mut self, view: &impl PlaceView) -> bool {
         while let Some(group) = self.waiting.pop_front() {
             // It may have changed, or be another by now.
@@ -266,7 +266,7 @@ impl Reorganiser {
         self.history.is_in_memory(block)
     }
 
-    /// What was chosen has been moved; `complete` unless there was no room for all, and `blocks`
+    /// The chosen group has been moved; `complete` unless there was no room for all, and `blocks`
     /// before it ran out.
     pub fn settle(&mut self, complete: bool, blocks: u64) {
         let Some(group) = self.chosen.take() else { return };
@@ -341,7 +341,7 @@ impl Reorganiser {
                 .first()
                 .and_then(|block| view.slot_of(*block))
                 .is_some_and(|slot| view.is_outer(slot));
-        // With a price on everything it need not be guessed how near is near enough.
+        // Priced by time, no limit is needed for how near is near enough.
         let lies_well = match self.setting.decide {
             Decide::Value => proposal.is_clustered(),
             Decide::Gain => proposal.saved_ns <= 0.0,
@@ -366,7 +366,7 @@ impl Reorganiser {
         false
     }
 
-    /// Whether a move pays, as far as expectations come true, or may be made to see whether they do.
+    /// Whether a move pays at the present confidence, or may be made as exploration.
     fn pays(&mut self, group: Group, proposal: &Proposal, view: &impl PlaceView) -> bool {
         let disk = self.times.observed();
         let share = if self.groups.records_blocks() {
@@ -398,7 +398,7 @@ impl Reorganiser {
         self.order.iter().filter(is_torn).count() as u64
     }
 
-    /// What the reads on record would have taken less if `order` had lain in one piece, ns.
+    /// Time that the reads on record would have saved if `order` had lain in one piece, ns.
     fn saved_ns(&self, order: &[u32], view: &impl PlaceView) -> f64 {
         if self.groups.records_blocks() {
             return savings_ns(&self.groups, order, &self.times, view);
@@ -415,7 +415,7 @@ impl Reorganiser {
         pass_ns * reads as f64 / order.len().max(1) as f64
     }
 
-    /// Whether the chosen blocks may not be moved for a bound that was set.
+    /// Whether a bound of the setting forbids moving the chosen blocks.
     fn is_bounded(&self) -> bool {
         let moves = self.order.iter().map(|block| self.history.moves(*block));
         let moved = self.counts.moved_blocks + self.order.len() as u64;

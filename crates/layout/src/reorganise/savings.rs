@@ -1,4 +1,4 @@
-//! What a new order of a group's blocks would have saved the reads that are on record.
+//! Time that a new order of a group's blocks would have saved the reads on record.
 //!
 //! Every edge of the graph is a step of the arm that was made as often as the edge weighs. Laid out
 //! again, a step to the next block of the order costs nothing, and a step that leaves the group an
@@ -16,8 +16,8 @@ use super::groups::Groups;
 use super::place_view::PlaceView;
 use super::read_times::ReadTimes;
 
-/// Disk time that the steps on record would take less if `order` were laid out in one row, ns; less
-/// than nothing if they would take more.
+/// Disk time that the steps on record would save if `order` were laid out in one row, ns; negative
+/// if they would take more.
 pub(super) fn savings_ns(
     groups: &Groups,
     order: &[u32],

@@ -1,6 +1,6 @@
-//! What a reorganisation may be told: the variants of Matthews 1999, §6.4, §6.6 and §7.2.1, and ours.
+//! Settings of a reorganisation: the variants of Matthews 1999, §6.4, §6.6 and §7.2.1, and ours.
 
-/// What is taken to belong together.
+/// Relations by which blocks belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Related {
     /// Blocks that are read one after another (Matthews 1999, §6.4.1).
@@ -79,7 +79,7 @@ pub enum When {
     /// At once; members that are not in memory are read. A decision by gain looks at a group when
     /// reads leave it, for then all that they bring into memory is there.
     AtOnce,
-    /// When nobody asks for anything.
+    /// When the disk is idle.
     Idle,
     /// When all of its members have been brought into memory.
     Load,
@@ -88,7 +88,7 @@ pub enum When {
 }
 
 impl When {
-    /// Every moment.
+    /// Every variant.
     pub const ALL: [When; 4] = [When::AtOnce, When::Idle, When::Load, When::Eviction];
 
     /// The name in configurations.
@@ -106,7 +106,7 @@ impl When {
 /// Everything about a reorganisation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReorganiseSetting {
-    /// What belongs together.
+    /// The relation by which blocks belong together.
     pub related: Related,
     /// Whether it is worth being moved.
     pub decide: Decide,

@@ -1,50 +1,51 @@
-//! How far what was expected of groups that were moved came true.
+//! Confidence: how far the reads expected of moved groups came true.
 //!
 //! A group that is moved is expected to be read as often again as it was read before, its blocks
-//! one right behind the other. Groups are counted in trials: all that are moved between two moments,
-//! which are spaced geometrically by reads, for what is known doubles with the past. A trial is
-//! judged when as many reads have gone by again: blocks of it that were read since right behind
-//! another, over what was expected. All trials that have been judged are believed together, each no
-//! more than fully, and go on counting: what was given up may still come back.
+//! one right behind the other. Groups are counted in trials: all that are moved between two
+//! decision points, which are spaced geometrically by reads, since the observations double with
+//! them. A trial is judged when as many reads have passed again: by the number of its blocks read
+//! right behind another since, over the expected number. The confidence is taken over all judged
+//! trials together, each counted as 1 at most. They go on counting: groups that were given up may
+//! still be read.
 //!
-//! What is expected before anything was judged rests on how the load repeats itself: of the steps of
-//! the arm lately, those that were on record already. Where all steps are taken a second time, a
-//! third may be hoped for; where one in ten is, what was seen twice was seen by chance.
+//! Before anything was judged, expectation follows the repetition of the load: the share of the
+//! latest steps of the arm that were on record already. Where all steps are taken a second time, a
+//! third is likely; where one in ten is, a repetition is due to chance.
 //!
-//! Who believes nothing any more learns nothing. So groups that would be moved if expectations were
-//! met are moved on probation, as long as that takes no more than a small share of the disk time.
+//! At zero confidence nothing would be moved, and so nothing learnt. So groups that would be moved
+//! if expectations were met are moved on probation (exploration), as long as that takes no more
+//! than a small share of the disk time.
 //!
-//! And there is a balance: what moving has really cost so far, the collections that it made dearer
-//! included, less what reads have really taken less, both against what would have been without.
-//! While it is worse than that small share of the disk time nothing is moved, unless nearly all
-//! steps are on record: a load that repeats itself pays back later, if reads have not become slower.
-//! Before the first trial was judged it is not known whether blocks that are taken out of rows, in
-//! which they came into being, are read there as well, so that an access more for some
-//! of them is at stake, too.
+//! And there is a balance: the measured cost of moving so far, with the collections that it made
+//! dearer, less the measured savings of reads. Both are against the log without moves. While it is
+//! worse than that small share of the disk time nothing is moved, unless nearly all steps are on
+//! record: a load that repeats itself pays back later, if reads have not become slower. Blocks may
+//! be taken out of the rows in which they came into being. Before the first trial was judged it is
+//! unknown whether they are read there as well, so that an access more for some of them is at
+//! stake, too.
 //!
 //! Source: ours.
 
-/// Reads of the first trial; chosen by us. Until it is judged all is believed, so that it is short:
-/// twice as many reads are the most that a load without repetition is reorganised for.
+/// Reads of the first trial; chosen by us. Until it is judged confidence is full, so that it is
+/// short: a load without repetition is reorganised for at most twice as many reads.
 const FIRST_READS: u64 = 512;
 
 /// Share of the disk time that may be spent on probation; chosen by us as a fifth of what may be
-/// lost to a log that does not reorganise: what a move takes is known badly where room is scarce.
+/// lost to a log that does not reorganise: the time of a move is known badly where room is scarce.
 const PROBATION_SHARE: f64 = 0.002;
 
-/// Share of what reads seem to have taken less that is counted against what moving has cost; chosen
-/// by us: both are known badly, and what was moved goes on costing room.
+/// Share of the estimated savings of reads that is counted against the cost of moving; chosen by
+/// us: both are known badly, and what was moved goes on costing room.
 const SAVED_SHARE: f64 = 0.5;
 
-/// Share of the blocks taken out of rows that are feared to be missed there, until that is known;
-/// chosen by us: who fears for all of them tries out nothing.
+/// Share of the blocks taken out of rows that is assumed to be missed there, until that is known;
+/// chosen by us: with all of them nothing would ever be tried.
 const MISSED_SHARE: f64 = 0.2;
 
 /// Steps of the arm over which repetition is averaged; chosen by us.
 const STEPS: f64 = 512.0;
 
-/// How often a step was made, from which on it counts as one of this level; the last goes on
-/// doubling no further.
+/// Repetitions from which on a step counts as one of each level; the last level has no upper end.
 const LEVELS: [u16; 8] = [1, 2, 3, 4, 8, 16, 32, 64];
 
 /// Steps of a level that make it known; chosen by us.
@@ -63,7 +64,7 @@ struct Trial {
     met: u64,
 }
 
-/// What was expected and what came.
+/// Reads expected, and reads that came.
 #[derive(Debug, Clone)]
 pub(crate) struct Trust {
     reads: u64,
@@ -79,7 +80,7 @@ pub(crate) struct Trust {
     /// Disk time of reads, and of moves on probation, ns.
     read_ns: f64,
     probation_ns: f64,
-    /// What reads took less because of what was moved, ns.
+    /// Time saved by reads because of moves, ns.
     saved_ns: f64,
 }
 
@@ -156,15 +157,16 @@ impl Trust {
         self.saved_ns += saved_ns;
     }
 
-    /// Whether a move that takes `cost_ns` keeps the balance where it must be, if all moving so far
-    /// has cost `moving_ns`; with a block moved wrongly `at_stake_ns` may be lost.
+    /// Whether the balance stays within its limit after a move that takes `cost_ns`, if all moving
+    /// so far has cost `moving_ns`; with a block moved wrongly `at_stake_ns` may be lost.
     pub(crate) fn may_invest(&self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
         let repays = self.repeated >= REPEATED_MIN && self.allows(-self.saved_ns);
         repays || self.allows(self.balance_ns(moving_ns, at_stake_ns) + cost_ns)
     }
 
-    /// What moving has cost beyond what counts of its savings, ns. Until anything was judged each
-    /// block that was taken out of a row may turn out to be missed there, and cost `at_stake_ns`.
+    /// The cost of moving beyond the counted share of its savings, ns. Until anything was judged
+    /// each block that was taken out of a row may turn out to be missed there, and cost
+    /// `at_stake_ns`.
     fn balance_ns(&self, moving_ns: f64, at_stake_ns: f64) -> f64 {
         let is_judged = self.judged().any(|trial| trial.expected > 0.0);
         let torn: u64 = self.trials.iter().map(|trial| trial.torn).sum();
@@ -172,7 +174,7 @@ impl Trust {
         moving_ns + at_stake - SAVED_SHARE * self.saved_ns
     }
 
-    /// Whether so much may be lost.
+    /// Whether a loss of `loss_ns` is within the limit.
     fn allows(&self, loss_ns: f64) -> bool {
         loss_ns <= PROBATION_SHARE * self.read_ns
     }

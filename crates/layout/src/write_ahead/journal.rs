@@ -1,4 +1,4 @@
-//! The ring of transactions, what is gathered for the next one, and what waits to be propagated.
+//! The ring of transactions, what is queued for the next one, and what waits to be propagated.
 //!
 //! The first place of the ring says where it begins; transactions follow one another, each in
 //! neighbouring places. One that would reach beyond the end begins at the front again. A transaction
@@ -59,7 +59,7 @@ pub(super) struct Journal {
     contents: Vec<u32>,
 }
 
-/// What a checkpoint propagates.
+/// The places that a checkpoint propagates.
 #[derive(Debug, Clone)]
 struct UnderWay {
     /// Where the transaction behind it begins.
@@ -186,7 +186,8 @@ impl Journal {
         }
     }
 
-    /// What waits of `block` need not be propagated: the transaction being written says where it is.
+    /// Waiting versions of `block` need not be propagated: the transaction being written says where
+    /// it is.
     fn forget_block(&mut self, block: u32) {
         self.disown_block(block);
         self.drop_disowned();
@@ -215,14 +216,14 @@ impl Journal {
         }
     }
 
-    /// Whether what is gathered has to be committed.
+    /// Whether what is queued has to be committed.
     pub(super) fn is_due(&self, is_sync: bool) -> bool {
         self.has_sent_data
             || is_sync && !self.gathered.is_empty()
             || self.gathered.len() >= self.setting.group_places as usize
     }
 
-    /// Whether what is gathered and `unsettled` places beside it fill half of the largest
+    /// Whether what is queued and `unsettled` places beside it fill half of the largest
     /// transaction, so that with what one more operation adds they still go in one.
     pub(super) fn is_crowded(&self, unsettled: u64) -> bool {
         (self.gathered.len() as u64 + unsettled) * 2 > u64::from(self.records_max())
@@ -238,7 +239,7 @@ impl Journal {
         records + header as u32
     }
 
-    /// Commits what is gathered, in as many transactions as it takes.
+    /// Commits what is queued, in as many transactions as it takes.
     pub(super) fn commit(&mut self, device: &mut impl BlockDevice) {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.retain(|(place, _)| *place != NONE);
@@ -276,7 +277,7 @@ impl Journal {
         self.dead.begin(self.setting.inner_places);
     }
 
-    /// Tells the device of dead places; the ring may lie between two of them.
+    /// Issues discards for dead places; the ring may lie between two of them.
     fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         let (first, journal_places) = (self.first, self.setting.journal_places);
         self.dead.issue_as(device, |device, slot, places| {
@@ -369,8 +370,8 @@ impl Journal {
         }
     }
 
-    /// Writes what waits to its places; whether anything did. A journal on a disk of its own goes on
-    /// meanwhile.
+    /// Propagates all waiting places; returns whether there were any. A journal on a disk of its
+    /// own goes on meanwhile.
     pub(super) fn checkpoint(&mut self, device: &mut impl BlockDevice) -> bool {
         if self.used_since() == 0 {
             return false;

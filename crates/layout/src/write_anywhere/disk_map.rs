@@ -114,7 +114,7 @@ impl DiskMap {
         self.region * self.map_blocks
     }
 
-    /// Writes the whole map to the region that is older; says how many blocks.
+    /// Writes the whole map to the region that is older; returns its blocks.
     pub(super) fn checkpoint(&mut self, device: &mut impl BlockDevice) -> u32 {
         self.region = 1 - self.region;
         let map = Transfer::of_blocks(Purpose::MetadataWrite, self.last_region(), self.map_blocks);

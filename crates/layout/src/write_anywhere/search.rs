@@ -29,7 +29,7 @@ pub enum Search {
     },
 }
 
-/// What a search looks at.
+/// The input of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     /// Which places are free.

@@ -11,7 +11,7 @@ pub struct Stripes {
     stripe_blocks: u32,
     places: u32,
     free: Vec<u32>,
-    /// Stripes that have so many free places.
+    /// Stripes by their number of free places.
     by_free: Vec<FreePlaces>,
     /// The most free places that a stripe has.
     most: u32,

@@ -23,7 +23,7 @@ pub(crate) struct Case {
     pub(crate) buffer_blocks: u32,
     /// Live blocks that are aimed at, of a hundred that fit.
     pub(crate) fill_pct: u32,
-    /// Blocks that are nobody's, of a hundred that fit.
+    /// Blocks that belong to no file, of a hundred that fit.
     pub(crate) preallocated_pct: u32,
     /// Whether a file lies there from the beginning.
     pub(crate) preloaded: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Case {
     pub(crate) files: u32,
     pub(crate) steps: u32,
     pub(crate) seed: u64,
-    /// Whether the device is told what dies.
+    /// Whether discards are enabled.
     pub(crate) tells: bool,
 }
 
@@ -90,20 +90,20 @@ impl Names {
     }
 }
 
-/// What a run has come to.
+/// The outcome of a run.
 pub(crate) struct Ran {
     pub(crate) taken: Vec<Taken>,
     /// Writes that were refused.
     pub(crate) refused: u32,
     /// Writes that were done after one had been refused.
     pub(crate) done_after_refusal: u32,
-    /// Transfers that were issued together with others.
+    /// Transfers that were issued in a batch with others.
     pub(crate) together: u64,
     /// Places with dead data that the layout has said are dead.
     pub(crate) discarded: u64,
 }
 
-/// What a layout promises beyond what all do.
+/// Guarantees of a layout beyond those of all.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promises {
     /// A crash finds every committed version.
@@ -162,7 +162,7 @@ impl<'a, L: BlockLayout> Run<'a, L> {
         if self.case.tells {
             self.layout.enable_discard();
         }
-        // What a layout counts while it lays out is its own business.
+        // What a layout counts while it prefills is not checked.
         let laid_out = self.layout.counts();
         for step in 0..self.case.steps {
             self.shadow.allow(20_000);

@@ -17,7 +17,7 @@ use agewell_log::{AdaptiveLog, LogSetting, LogShape};
 
 use crate::case::{BLOCK_BYTES, CAPACITY, Case, Promises, Ran, Run};
 
-/// What each kind is, by number.
+/// The kinds by number.
 const NAMES: [&str; 24] = [
     "sequential",
     "sequential as written",

@@ -1,4 +1,4 @@
-//! What every layout promises.
+//! Guarantees of every layout.
 
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn every_layout_goes_on_after_it_was_full() {
     }
 }
 
-/// What is asked for in one call and lies in pieces is issued together, by every layout.
+/// Every layout issues the pieces of one call as a batch.
 #[test]
 fn every_layout_issues_what_lies_in_pieces_together() {
     for kind in 0..KINDS {
@@ -70,7 +70,7 @@ fn every_layout_issues_what_lies_in_pieces_together() {
     }
 }
 
-/// Every layout says what has died, and only where somebody asks.
+/// Every layout issues discards, and only where they are enabled.
 #[test]
 fn every_layout_tells_what_dies() {
     for kind in 0..KINDS {

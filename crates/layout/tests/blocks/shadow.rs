@@ -7,8 +7,8 @@
 //! version that has been sent before the last commit. A layout that is atomic never writes over the
 //! last copy of a committed version, not even with a newer one: the write may be interrupted.
 //!
-//! What is issued together may be done in any order, so that within a bracket, and between two waits,
-//! no place is touched twice unless both only read it, and a copy made there is no copy to rely on.
+//! A batch may be done in any order, so that within it, and between two waits, no place is touched
+//! twice unless both only read it, and a copy made there is no copy to rely on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,9 +34,9 @@ pub(crate) struct Shadow {
     uncommitted: Vec<u32>,
     versions: u64,
     is_atomic: bool,
-    /// What has been transferred, to be compared.
+    /// All transfers, to be compared.
     pub(crate) taken: Vec<Taken>,
-    /// What reads for users have found.
+    /// Versions that reads for users have found.
     pub(crate) found: Vec<Version>,
     transfers_left: u64,
     /// Places with dead data that the layout has said are dead.
@@ -44,7 +44,7 @@ pub(crate) struct Shadow {
     together: Together,
 }
 
-/// What is under way at once.
+/// Transfers that are under way at once.
 #[derive(Debug, Default)]
 struct Together {
     brackets: u32,
@@ -52,7 +52,7 @@ struct Together {
     written: BTreeSet<u32>,
     /// Copies that lie in places of `written`.
     copies: BTreeMap<Version, u32>,
-    /// Transfers issued together with others so far.
+    /// Transfers issued in a batch with others so far.
     transfers: u64,
 }
 
@@ -108,7 +108,7 @@ impl Shadow {
         assert_eq!(self.together.brackets, 0, "a bracket was left open");
     }
 
-    /// Transfers that were issued together with others.
+    /// Transfers that were issued in a batch with others.
     pub(crate) fn transfers_together(&self) -> u64 {
         self.together.transfers
     }
@@ -118,13 +118,13 @@ impl Shadow {
         self.transfers_left = transfers;
     }
 
-    /// The user is about to write `block`; the version before.
+    /// The user is about to write `block`; returns the version before.
     pub(crate) fn writes(&mut self, block: u32) -> u64 {
         self.versions += 1;
         std::mem::replace(&mut self.newest[block as usize], self.versions)
     }
 
-    /// What the user was about to write was refused.
+    /// The write of the user was refused.
     pub(crate) fn withdraw(&mut self, block: u32, before: u64) {
         self.newest[block as usize] = before;
     }
@@ -259,7 +259,7 @@ impl BlockDevice for Shadow {
         self.transfers_left -= 1;
         assert!(transfer.blocks > 0, "a transfer of nothing: {transfer:?}");
         self.taken.push((*transfer, contents.to_vec()));
-        // What would be done after a crash is not done.
+        // Transfers of a recovery are not carried out.
         if !matches!(transfer.purpose, Purpose::RecoveryRead | Purpose::RecoveryWrite) {
             self.together.add(transfer);
         }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::model::Model;
 use crate::recorder::Recorder;
 
-/// What is done, with numbers that are taken modulo what there is.
+/// Operations, with numbers that are taken modulo the number of candidates.
 #[derive(Debug, Clone)]
 enum Step {
     Create(usize),

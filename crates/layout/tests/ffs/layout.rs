@@ -173,7 +173,7 @@ fn fragments_grow_in_place_while_they_can_and_move_when_they_cannot() {
     let start = blocks(&system, growing)[0];
     system.write(growing, 1024, 1024, &mut ()).unwrap();
     assert_eq!(blocks(&system, growing), [start]);
-    // Somebody else takes the fragments behind it.
+    // Another file takes the fragments behind it.
     let other = file(&mut system, directory, 5 * 1024);
     assert_eq!(blocks(&system, other), [start + 2]);
     system.write(growing, 2048, 1024, &mut ()).unwrap();

@@ -1,4 +1,4 @@
-//! A device that remembers what it was asked.
+//! A device that records its transfers.
 
 use agewell_layout::file_system::{Content, FileDevice, FileTransfer, Urgency};
 

@@ -87,7 +87,7 @@ fn full_clusters_go_at_once_and_the_rest_waits() {
 #[test]
 fn every_block_that_was_written_goes_out_once_wherever_it_moved() {
     let (mut system, directory, mut device) = new();
-    // Holes of one block, so that files are gathered.
+    // Holes of one block, so that files are reallocated.
     let small: Vec<u32> = (0..40)
         .map(|_| {
             let file = system.create(directory, &mut ()).unwrap();

@@ -1,7 +1,7 @@
 //! The decision by gain against the value alone, over loads that reward reorganising and loads that
 //! punish it: it loses no more than 1 % of the disk time of a log that does not reorganise, and
-//! keeps at least four fifths of what the value alone gains; two loads for which both cannot be had
-//! are held to what can.
+//! keeps at least four fifths of what the value alone gains; two loads for which both is impossible
+//! are held to what is possible.
 
 use agewell_core::mix;
 use agewell_layout::block_layout::BlockLayout;
@@ -15,7 +15,7 @@ const BLOCKS: u32 = 16_000;
 /// A load by its name; it begins on a log whose blocks were written in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Load {
-    /// Written in any order, read in sequence so many times.
+    /// Written in any order, read in sequence this number of times.
     RandomThenPasses(u32),
     /// Written and read in one order of its own.
     OwnPattern,
@@ -192,7 +192,7 @@ fn total(
     }
 }
 
-/// What was tried: logs half full and nearly full, and every way to make room.
+/// The cases: logs half full and nearly full, and every way to make room.
 const CASES: [(f64, Collect); 4] = [
     (0.5, Collect::Always(Mechanism::Clean)),
     (0.9, Collect::Always(Mechanism::Clean)),
@@ -221,8 +221,9 @@ fn the_decision_by_gain_loses_little_and_keeps_most() {
             let (value, gain) = ratios(load, utilization, collect);
             let case = format!("{load:?} at {utilization}, {collect:?}: {value:.3}, {gain:.3}");
             assert!(gain <= 1.0 + LOSS_MAX, "{case}");
-            // What is read twice and, much later, again looks like what is passing until then; a
-            // rule that loses nothing to the one cannot keep all of the other.
+            // Data read twice and, much later, again cannot be distinguished before then from data
+            // that is never read again; a rule that loses nothing to the one cannot keep all of the
+            // other.
             if load != Load::ReadTwice && value < 1.0 - LOSS_MAX {
                 assert!(1.0 - gain >= KEPT_MIN * (1.0 - value), "{case}");
             }
@@ -230,8 +231,9 @@ fn the_decision_by_gain_loses_little_and_keeps_most() {
     }
 }
 
-/// Two readings are the first two of five: who gains by five must lose by two, for nothing tells
-/// them apart when the second ends. The decision by gain loses no more than the value alone.
+/// Two readings are the first two of five: a rule that gains by five must lose by two, for the two
+/// loads are alike until the second reading ends. The decision by gain loses no more than the value
+/// alone.
 #[test]
 fn what_ends_after_two_readings_loses_no_more_than_by_value() {
     for (utilization, collect) in CASES {
@@ -241,7 +243,7 @@ fn what_ends_after_two_readings_loses_no_more_than_by_value() {
     }
 }
 
-/// The moments at which a group may be moved all pay where there is something to gain.
+/// Every setting of when a group is moved pays where there is something to gain.
 #[test]
 fn every_moment_pays() {
     for decide in Decide::ALL {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use agewell_testkit::CrashDisk;
 
-/// What the disk was asked, and blocks moved and patched.
+/// Transfers of the disk, and blocks moved and patched.
 type Ran = (Vec<(Transfer, Vec<u32>)>, (u64, u64));
 
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ struct Case {
     seed: u64,
 }
 
-/// Takes down transfers beside what the recorder checks.
+/// Records transfers beside what the recorder checks.
 struct Both {
     recorder: CrashDisk,
     transfers: Vec<(Transfer, Vec<u32>)>,
@@ -169,7 +169,7 @@ impl<P: Placement + Clone> Run<P> {
     }
 }
 
-/// Runs a case; what the disk was asked, and blocks moved and patched.
+/// Runs a case; returns the transfers of the disk, and blocks moved and patched.
 fn run<P: Placement + Clone>(log: ReorganisingLog<P>, case: &Case, thorough: bool) -> Ran {
     let blocks = log.log().blocks();
     let shape = log.log().shape().clone();

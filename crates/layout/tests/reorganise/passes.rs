@@ -60,7 +60,7 @@ fn random_writes_are_reorganised_in_the_second_pass() {
     }
 }
 
-/// What lies as it is read is not touched (§6.5.1.1).
+/// Data that lies in the order of reads is not touched (§6.5.1.1).
 #[test]
 fn what_lies_as_it_is_read_is_left_alone() {
     for setting in [matthews(), by_gain()] {

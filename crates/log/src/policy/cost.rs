@@ -1,4 +1,4 @@
-//! What transfers cost, as policies estimate it.
+//! Costs of transfers, as policies estimate them.
 
 /// Times of a disk without mechanics (Matthews 1999, §5.2.2, §5.4.1), in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -30,7 +30,7 @@ impl Mechanism {
     }
 }
 
-/// Who decides on the mechanism, at each opportunity.
+/// The rule that decides on the mechanism, at each opportunity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collect {
     /// Always the same.

@@ -78,8 +78,8 @@ pub trait Placement {
     /// Open logs in use, numbered from zero; at least one, at most 256.
     fn logs(&self) -> usize;
 
-    /// There are at least so many blocks, numbered from zero; called before any above what the
-    /// placement was made for is placed.
+    /// Raises the number of blocks, numbered from zero, to at least `blocks`; called before a block
+    /// above the number that the placement was made for is placed.
     fn ensure_blocks(&mut self, blocks: usize) {
         let _ = blocks;
     }
@@ -118,8 +118,8 @@ pub trait Placement {
         let _ = segment;
     }
 
-    /// Whether every block goes to log 0 and nothing else that the placement is told is of use to
-    /// it: then the log does not ask, nor tell. Stays what it is.
+    /// Whether every block goes to log 0 and the placement ignores every other call. The log then
+    /// neither asks nor notifies it. The answer never changes.
     fn is_indifferent(&self) -> bool {
         false
     }

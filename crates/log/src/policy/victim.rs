@@ -1,4 +1,4 @@
-//! Victim selection: what makes a segment worth collecting.
+//! Victim selection: scores of how much a segment is worth collecting.
 //!
 //! The scores are functions of how full a segment is and how old its data is. Every one of them
 //! prefers, of two segments that are equally full, the older, which is what lets the index of
@@ -79,7 +79,7 @@ impl Victim {
                 age * (1.0 - utilization) / (read + utilization)
             }
             Victim::BenefitRootAge => (1.0 - utilization) / utilization * age.sqrt(),
-            // What renewal has learned is not here: it scores by itself.
+            // The state of renewal is not here: it scores by itself.
             Victim::Renewal
             | Victim::Greedy
             | Victim::Fifo

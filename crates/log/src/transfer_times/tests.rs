@@ -55,7 +55,7 @@ fn next(stream: &mut Stream, end: u32) -> Transfer {
     }
 }
 
-/// What so many transfers take and what they are priced at, ns.
+/// Time and price of `transfers` transfers, ns.
 fn priced(
     times: &TransferTimes,
     mut serve: impl FnMut(&Transfer) -> u64,
@@ -206,7 +206,7 @@ fn a_device_that_changes_is_followed() {
     assert!((0.96..1.01).contains(&ratio), "{ratio}");
 }
 
-/// What was seen in a trial and in a run counts as if it had been seen in one of them.
+/// Observations of a trial and of a run count as if all were made in one of them.
 #[test]
 fn a_trial_and_a_run_together_price_at_their_mean() {
     let seen = |time_ns: u64| {
@@ -242,8 +242,8 @@ fn flushes_belong_to_the_transfer_before_them() {
     assert!(last_ns.abs_diff(7_000_000) < 100_000, "{last_ns}");
 }
 
-/// What is issued together with another costs next to nothing here; the same transfers one after
-/// another cost as much as each alone.
+/// The second transfer of a batch costs next to nothing here; the same transfers one after another
+/// cost as much as each alone.
 #[test]
 fn transfers_issued_together_are_priced_apart() {
     let mut times = TransferTimes::new(DISK);

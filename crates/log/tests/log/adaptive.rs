@@ -65,7 +65,7 @@ fn preloaded(mut log: AdaptiveLog<NoSeparation>) -> AdaptiveLog<NoSeparation> {
     log
 }
 
-/// Disk time of so many passes of `load`, ns.
+/// Disk time of `passes` passes of `load`, ns.
 fn spent_ns(
     log: &mut AdaptiveLog<NoSeparation>,
     load: Load,
@@ -111,14 +111,14 @@ fn the_choice_costs_at_most_two_percent_more_than_the_best_mechanism() {
     check(&[("uniform", uniform), ("hot", hot), ("skewed", skewed)], 1.02);
 }
 
-/// Where the order of the writes tells something the forecast knows less.
+/// Where the order of the writes carries information the forecast is less exact.
 #[test]
 fn with_an_order_the_choice_costs_at_most_four_percent_more() {
     check(&[("runs", runs), ("moving", moving)], 1.04);
 }
 
-/// Disk time of a log that is filled by writes and then written once more all over, each block once
-/// in an order drawn by chance, ns; all that `mechanism` says, or the choice among all.
+/// Disk time of a log that is filled by writes and then overwritten once, each block once in random
+/// order, ns; with `mechanism` alone, or the choice among all.
 fn written_once_ns(disk: CostModel, utilization: f64, mechanism: Option<Mechanism>) -> u64 {
     let setting = setting(utilization, mechanism.unwrap_or(Mechanism::Clean));
     let setting = LogSetting { disk, ..setting };
@@ -140,7 +140,7 @@ fn written_once_ns(disk: CostModel, utilization: f64, mechanism: Option<Mechanis
     meter.total_ns()
 }
 
-/// A fill tells nothing about the writes after it, and a load that writes each block once is no
+/// A fill predicts nothing about the writes after it, and a load that writes each block once is no
 /// load of ten passes. On a log as small as this the round is seen only after a twentieth of it.
 #[test]
 fn writing_everything_once_costs_at_most_three_percent_more() {
@@ -154,7 +154,7 @@ fn writing_everything_once_costs_at_most_three_percent_more() {
     }
 }
 
-/// After the load has changed the log soon does what a log does that never saw another.
+/// Soon after a change of load the log does what a log does that never saw another load.
 #[test]
 fn a_change_of_the_load_is_noticed() {
     let utilization = 0.9;

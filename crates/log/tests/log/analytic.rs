@@ -24,7 +24,7 @@ fn setting(victim: Victim, utilization: f64, segment_blocks: u32, reserve: u32) 
     }
 }
 
-/// What the log does in its steady state, for updates drawn by `draw`.
+/// Counts of the log in its steady state, for updates drawn by `draw`.
 fn steady<P: Placement>(setting: LogSetting, placement: P, draw: Draw) -> Counts {
     steady_state(&mut Log::new(setting, placement).unwrap(), 10, draw)
 }
@@ -48,7 +48,7 @@ fn victim_share(counts: &Counts) -> f64 {
     counts.victim_live_blocks as f64 / counts.victim_blocks as f64
 }
 
-/// The closed form's write amplification for a log with so many of its segments unwritten.
+/// The closed form's write amplification for a log with `unwritten` of its segments unwritten.
 fn closed_amplification(setting: &LogSetting, unwritten: u32) -> f64 {
     let written =
         f64::from((setting.shape.segments() - unwritten) * setting.shape.segment_blocks_max());

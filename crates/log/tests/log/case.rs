@@ -114,7 +114,7 @@ pub(crate) fn reorganising(kind: u32, blocks: u32, segment_blocks: u32) -> AnyPl
     AnyPlacement(Box::new(placement))
 }
 
-/// What makes room.
+/// The mechanism that makes room.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Means {
     Fixed(Collect),
@@ -149,9 +149,9 @@ pub(crate) struct Case {
     pub(crate) fill: f64,
     /// Share of the blocks that are there from the beginning.
     pub(crate) preloaded: f64,
-    /// One in so many operations is a deletion; 0 for none.
+    /// One in this number of operations is a deletion; 0 for none.
     pub(crate) deletions: u32,
-    /// Most writes go to one in so many blocks.
+    /// Most writes go to one in this number of blocks.
     pub(crate) hot: u32,
     pub(crate) steps: u32,
     pub(crate) seed: u64,
@@ -373,7 +373,7 @@ impl Run {
             let segments = slots.map(|slot| slot.map(|slot| log.shape().segment_of(slot)));
             segments[0] == segments[1] && slots[0].map(|slot| slot + 1) != slots[1]
         });
-        // What room was made of may have been the beginning of the group.
+        // The victims may have held the beginning of the group.
         let collected = counts.cleaned_blocks + counts.plugged_blocks > 0;
         assert!(collected || breaks.count() == 0, "blocks of a group lie apart in a segment");
         Ok(())

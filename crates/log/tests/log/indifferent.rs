@@ -34,8 +34,8 @@ impl BlockDevice for Taken {
     }
 }
 
-/// What a log does under uniform writes of 300 blocks, deletions and syncs among them; writes are
-/// handed over `at_once` at most, where they only have to wait.
+/// Transfers of a log under uniform writes of 300 blocks, deletions and syncs among them; writes
+/// are handed over `at_once` at most, where they only have to wait.
 fn transfers(
     setting: &LogSetting,
     placement: impl Placement,

@@ -1,10 +1,10 @@
-//! What no rule can do that does not know how long a load goes on.
+//! A lower bound for every rule that does not know how long a load goes on.
 //!
 //! A log that changes between mechanisms is held against the best single one, which is known only
-//! afterwards. Where what is best for a short run is not best for a long one, and a change costs,
-//! a run that may end at any time cannot be close to the best at every end. Here every sequence of
-//! choices at given moments is tried, the writes being known: what the best of them comes to at
-//! its worst end, no rule that makes its choices at those moments can better without knowing the
+//! afterwards. Where what is best for a short run is not best for a long one, and a change costs, a
+//! run that may end at any time cannot be close to the best at every end. Here every sequence of
+//! choices at given decision points is tried, with the writes known. The best of them has a ratio
+//! at its worst end; no rule that chooses at those decision points does better without knowing the
 //! end.
 
 use agewell_core::{RandomStreams, uniform_below};
@@ -20,7 +20,7 @@ const SEGMENT_BLOCKS: u32 = 32;
 const UTILIZATION: f64 = 0.72;
 /// The updates of Matthews 1999, §5.2.1.1, are ten for each block.
 const PASSES: u32 = 10;
-/// Moments while the writes double.
+/// Decision points while the writes double.
 const MOMENTS_PER_DOUBLING: u32 = 3;
 
 fn setting() -> LogSetting {
@@ -63,15 +63,15 @@ struct Schedules<'a> {
     writes: &'a [u32],
     /// Writes at which a choice begins, and the last end.
     moments: Vec<usize>,
-    /// What the best single mechanism has spent at each moment, ns.
+    /// Time spent by the best single mechanism up to each decision point, ns.
     best_ns: Vec<f64>,
-    /// The first moment at which the load may end.
+    /// The first decision point at which the load may end.
     first_end: usize,
 }
 
 impl Schedules<'_> {
-    /// Whether some sequence of choices from moment `now` on spends less than `bound` times what
-    /// the best single mechanism does, at every end.
+    /// Whether some sequence of choices from decision point `now` on spends less than `bound` times
+    /// what the best single mechanism does, at every end.
     fn any_within(
         &self,
         bound: f64,
@@ -82,7 +82,7 @@ impl Schedules<'_> {
     ) -> bool {
         let Some(until) = self.moments.get(now + 1) else { return true };
         let mut choices = Mechanism::ALL;
-        // What goes on as it is comes first: most often that is it.
+        // The unchanged mechanism comes first: it is the answer most often.
         choices.sort_by_key(|mechanism| Some(*mechanism) != last);
         choices.into_iter().any(|mechanism| {
             let (mut log, mut meter) = (log.clone(), meter.clone());
@@ -96,7 +96,7 @@ impl Schedules<'_> {
 }
 
 /// Of Zipf updates that may end anywhere from one pass to ten. The bounds of the measured figure
-/// (1.06 at these moments) stand on both sides, so that the search is seen to find what there is.
+/// (1.06 at these decision points) stand on both sides, which shows that the search finds it.
 #[test]
 fn nothing_within_three_per_cent_of_the_best_at_every_end() {
     let writes = zipf_updates();

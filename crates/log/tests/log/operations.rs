@@ -70,7 +70,7 @@ fn plain() -> Case {
     }
 }
 
-/// An adaptive log rehearsed on beyond the writes whose deaths its placement knew.
+/// The look-ahead of an adaptive log went on beyond the writes whose deaths its placement knew.
 #[test]
 fn regression_a_rehearsal_goes_on_beyond_the_writes_to_come() {
     let case = Case {

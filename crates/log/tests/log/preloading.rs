@@ -20,7 +20,7 @@ impl BlockDevice for Taken {
 
 const BLOCKS: u32 = 700;
 
-/// What a log does under uniform writes after two files have been laid out; it is made for fewer
+/// Transfers of a log under uniform writes after two files have been laid out; it is made for fewer
 /// blocks than they have.
 fn transfers<P: Placement + Clone>(
     ages: Ages,

@@ -106,7 +106,7 @@ fn the_log_writes_as_much_as_the_plainest_log() {
         (ReferenceVictim::Greedy, Victim::Greedy),
         (ReferenceVictim::CostBenefit, Victim::BenefitRootAge),
     ];
-    // The last placement is an oracle that is told random deaths: not worth comparing.
+    // The last placement is an oracle with random deaths: not worth comparing.
     for kind in 0..PLACEMENTS - 1 {
         for (reference, victim) in victims {
             let (slow, fast) =

@@ -35,7 +35,7 @@ const COST_BENEFIT: Cleaner = Cleaner { victim: Victim::CostAge, age: SegmentAge
 const BY_YOUNGEST_BLOCK: Cleaner = Cleaner { victim: Victim::CostAge, age: SegmentAge::Block };
 
 fn segments(utilization: f64) -> u32 {
-    // What is kept free for the cleaner to write to is not part of the disk.
+    // Segments kept free for the cleaner are not part of the disk.
     (f64::from(BLOCKS) / utilization / f64::from(SEGMENT_BLOCKS)).round() as u32 + BATCH
 }
 

@@ -10,7 +10,7 @@ pub(crate) const BLOCKS: u32 = 1 << 17;
 /// The next block to update.
 pub(crate) type Draw = fn(&mut Stream) -> u32;
 
-/// What `log` does for `passes` of updates, after as many that are not counted.
+/// Counts of `log` over `passes` passes of updates, after as many that are not counted.
 pub(crate) fn steady_state<P: Placement>(log: &mut Log<P>, passes: u32, draw: Draw) -> Counts {
     let mut stream = RandomStreams::new(1).stream("updates");
     for block in 0..BLOCKS {

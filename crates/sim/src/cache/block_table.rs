@@ -82,10 +82,10 @@ impl BlockTable {
         self.index.get(key)
     }
 
-    /// Notes in `slots` where `keys` are, the first sentinel for one that is not known, and looks at
-    /// all that moving them to another place on their list will look at. Step by step for all of
-    /// them, so that no more than three times somebody waits, and without a branch that would wait
-    /// for what it sees. What it gives means nothing.
+    /// Notes in `slots` where `keys` are, the first sentinel for one that is not known, and looks
+    /// at all that moving them to another place on their list will look at. Step by step for all of
+    /// them, so that the processor waits for memory no more than three times, and without a branch
+    /// that would depend on a load. The value returned means nothing.
     pub(super) fn look_up(&self, keys: &[u32], slots: &mut [u32]) -> u32 {
         self.index.slots_or_first(keys, slots);
         let mut seen = 0;

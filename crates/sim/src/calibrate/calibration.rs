@@ -1,15 +1,16 @@
-//! What each mechanism's transfers take on a drive, tried before the first request.
+//! Transfer times of each mechanism on a drive, calibrated before the first request.
 //!
-//! A log that has never filled holes cannot know what that takes. So before a run whose log chooses
-//! its mechanism, small logs of the same segments and utilization, spread over as much of the drive,
-//! are written on fresh copies of it, one for each mechanism, at random and in pieces of every
-//! length, and what their transfers take is noted, mechanism by mechanism ([`TransferTimes`]): a drive
-//! that is written in whole segments only, and one that holes are filled on, take different times
-//! for the same transfer (what lies in a shingled drive's cache, in its buffer, in half-written units
-//! of flash). For that reason every write of a trial reaches the drive: times taken in between writes
-//! it does not see are those of a drive at rest.
+//! A log that has never filled holes cannot know the time that takes. So before a run whose log
+//! chooses its mechanism, small logs are written on fresh copies of the drive, one for each
+//! mechanism. They have the same segments and utilization, are spread over as much of the drive,
+//! and are written at random and in pieces of every length. Their transfer times are recorded,
+//! mechanism by mechanism ([`TransferTimes`]): a drive that is written in whole segments only, and
+//! one whose holes are filled, take different times for the same transfer (because of data in a
+//! shingled drive's cache, in its buffer, in half-written units of flash). For that reason every
+//! write of a trial reaches the drive: times between writes that it does not see are those of a
+//! drive at rest.
 //!
-//! Nothing is tried on a disk without mechanics, whose cost model is exact.
+//! A disk without mechanics is not calibrated: its cost model is exact.
 //!
 //! Cost: one or two tenths of a second, however large the log.
 
@@ -21,7 +22,7 @@ use agewell_log::{Log, LogError, LogSetting, LogShape, TransferTimes};
 
 use crate::drive::TimedDisk;
 
-/// Blocks of a log that is tried, at least if the log itself has as many; chosen by us.
+/// Least blocks of a trial log, if the log itself has as many; chosen by us.
 const TRIAL_BLOCKS: u64 = 1 << 16;
 
 /// Segments of it likewise; chosen by us: as many as leave a few spare ones at 0.99.
@@ -34,8 +35,8 @@ const PASSES: u64 = 1;
 /// Neighbouring blocks that are written together at most; chosen by us: of the order of a small file.
 const RUN_BLOCKS_MAX: u64 = 16;
 
-/// What transfers of logs with `setting` and so many `live` blocks take on `disk`, which is fresh,
-/// with each of `mechanisms` by itself.
+/// Transfer times of logs with `setting` and `live` live blocks on `disk`, which is fresh, with
+/// each of `mechanisms` by itself.
 pub(crate) fn calibrate(
     disk: &TimedDisk,
     setting: &LogSetting,
@@ -54,7 +55,7 @@ pub(crate) fn calibrate(
         let stream = RandomStreams::new(seed).stream("disk.trial");
         let mut disk = disk.clone();
         disk.begin_learning(times);
-        // A mechanism that finds no room has shown what it could until then.
+        // A mechanism that finds no room keeps the times recorded until then.
         let _ = Trial { log, live, buffer_blocks, stream }.run(scale, &mut disk);
         disk.end_learning().expect("it was told to learn")
     });
@@ -108,7 +109,7 @@ impl Trial {
         Ok(())
     }
 
-    /// Writes so many blocks or a few more, in pieces of every length, each of runs of one length.
+    /// Writes `blocks` blocks or a few more, in pieces of every length, each of runs of one length.
     fn write(&mut self, blocks: u64, device: &mut impl BlockDevice) -> Result<(), LogError> {
         let buffer_blocks = u64::from(self.buffer_blocks.min(self.live));
         let mut written = 0;

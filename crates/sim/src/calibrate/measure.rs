@@ -1,4 +1,4 @@
-//! What a drive is to a policy, measured before the first request.
+//! Access time and bandwidth of a drive for policies, measured before the first request.
 
 use agewell_core::Operation;
 use agewell_core::{SECTOR_BYTES, Stream, uniform_below};
@@ -15,11 +15,11 @@ const MEASURED_REQUESTS: u32 = 2000;
 /// of any disk in the catalogue.
 const MEASURED_BYTES: u64 = 8 << 20;
 
-/// Near is within so many bytes: a segment; chosen by us.
+/// Distance up to which a block is near, bytes: a segment; chosen by us.
 const NEAR_BYTES: u64 = 256 << 10;
 
-/// What `device` is to a policy, measured on its first `span_sectors`: the mean time for one block
-/// anywhere, for one near the one before, and the rate of long writes.
+/// The cost model of `device` for policies, measured on its first `span_sectors`: the mean time for
+/// one block anywhere, for one near the one before, and the rate of long writes.
 pub(crate) fn measure(
     device: &DeviceModel,
     span_sectors: u64,

@@ -141,7 +141,7 @@ impl DeviceChoice {
     }
 }
 
-/// The table, for the documentation and for editors: whoever reads device files checks the tables
+/// The table, for the documentation and for editors: the reader of device files checks the tables
 /// that are said in place.
 #[must_use]
 pub fn table() -> TableOfKeys {

@@ -1,4 +1,4 @@
-//! The `[host]` table: write buffers, syncs, caches, and what is done when nobody asks.
+//! The `[host]` table: write buffers, syncs, caches, and idle-time work.
 
 use agewell_config::{Form, Key, Keyed, choice, count, flag, keys, natural, number, size, time};
 use agewell_core::SimDuration;
@@ -16,7 +16,7 @@ pub struct Host {
     pub keys: HostTable,
     /// Collection in idle periods, if any.
     pub idle_cleaning: Option<IdleCleaning>,
-    /// What is read before anybody asks.
+    /// What is prefetched.
     pub prefetch: Prefetch,
 }
 
@@ -27,7 +27,7 @@ pub enum BufferSize {
     Segment,
     /// No buffer: every block is sent to the disk at once.
     Block,
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
 }
 
@@ -47,7 +47,7 @@ pub enum PrefetchName {
     None,
     /// Files in order.
     Sequential,
-    /// What was put together.
+    /// Blocks that were regrouped together.
     Cluster,
     /// Files that follow.
     FileGraph,

@@ -43,7 +43,7 @@ impl ExperimentKind {
     pub fn of(value: &Value) -> Result<Self, ConfigError> {
         let has_layout = value.get("layout").is_some();
         match value.pointer("/workload/kind").and_then(Value::as_str) {
-            // What is missing or of the wrong kind is said by whoever reads the table.
+            // The reader of the table reports what is missing or of the wrong kind.
             None if has_layout => Ok(Self::Layout),
             None => Ok(Self::Requests),
             Some(kind) if AGING_WORKLOADS.contains(&kind) => Ok(Self::FileSystem),

@@ -13,7 +13,7 @@ use super::workload::WorkloadTable;
 /// File requests through a host into a layout of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayoutExperiment {
-    /// What is asked, and how full the disk is.
+    /// The requests, and how full the disk is.
     pub workload: WorkloadTable,
     /// Caches and buffers.
     pub host: Host,

@@ -30,11 +30,11 @@ pub struct WorkloadTable {
     /// Live data at its peak over the capacity of the disk (Matthews 1999, §5.2.1.2), with what was
     /// preallocated.
     pub utilization: f64,
-    /// Data that is never asked for and that fragments what is free, if any.
+    /// Data that is never read and that fragments the free space, if any.
     pub preallocated: Option<Preallocated>,
 }
 
-/// Data that lies on the disk in even chunks and is never asked for (Matthews 1999, §6.3).
+/// Data that lies on the disk in even chunks and is never read (Matthews 1999, §6.3).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Preallocated {
     /// Its share of the disk.

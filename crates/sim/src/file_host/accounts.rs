@@ -1,4 +1,4 @@
-//! What a device has done for a host.
+//! Accounts of a device's work for a host.
 
 use agewell_core::{BlockRequest, Operation, SimDuration};
 
@@ -7,13 +7,13 @@ use agewell_core::{BlockRequest, Operation, SimDuration};
 pub struct Spent {
     /// How many.
     pub requests: u64,
-    /// Of so many sectors.
+    /// Their sectors.
     pub sectors: u64,
     /// Time from issue to completion, together, ns.
     pub busy_ns: u64,
 }
 
-/// What a device has done, by direction.
+/// Work of a device, by direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Accounts {
     /// Reads.
@@ -33,7 +33,7 @@ impl Accounts {
         spent.busy_ns += busy.0;
     }
 
-    /// What was done since `before`, which is of the same device.
+    /// Work since `before`, which is of the same device.
     #[must_use]
     pub fn since(&self, before: &Accounts) -> Accounts {
         let since = |now: Spent, before: Spent| Spent {

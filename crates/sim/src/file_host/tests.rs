@@ -1,4 +1,4 @@
-//! The host against a device whose times can be told by hand.
+//! The host against a device whose times can be computed by hand.
 
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_disk::{DeviceModel, DeviceParameters};
@@ -56,7 +56,7 @@ fn a_synchronous_write_holds_up_and_an_asynchronous_one_does_not() {
     host.write_asynchronously(100, 10);
     host.write_asynchronously(150, 10);
     assert_eq!(host.now().0, ACCESS + 2 * SECTOR);
-    // Behind both, as the driver does not know who waits.
+    // Behind both, as the driver does not know which request is waited for.
     host.write_synchronously(200, 1);
     assert_eq!(host.now().0, 4 * ACCESS + 23 * SECTOR);
     assert_eq!(host.accounts().writes, Spent { requests: 4, sectors: 23, busy_ns: host.now().0 });

@@ -56,7 +56,7 @@ impl Distribution {
         self.total += 1;
     }
 
-    /// Counts `value` so many `times`.
+    /// Counts `value` `times` times.
     pub fn record_many(&mut self, value: u64, times: u64) {
         self.counts[bucket_of(value)] += times;
         self.total += times;

@@ -18,7 +18,7 @@ pub(super) struct Record {
 /// Checks records and numbers their disks.
 pub(super) struct Intake {
     capacity: SectorCount,
-    /// Whether discards go to the device, because it works less for hearing of them.
+    /// Whether discards go to the device, because they save it work.
     serves_discards: bool,
     beyond: BeyondCapacity,
     pub(super) disks: Vec<u32>,
@@ -40,7 +40,7 @@ impl Intake {
         };
         Self {
             capacity: device.capacity(),
-            // Where sectors are moved about, what an address holds is not the trace's to say.
+            // Where sectors are remapped, the trace does not say what an address holds.
             serves_discards: device.layout_advice().wants_discards
                 && experiment.remap.is_identity(),
             beyond,

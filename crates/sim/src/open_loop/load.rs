@@ -1,22 +1,22 @@
-//! How much of a disk's time is asked for, and what to say when that is more than there is.
+//! The offered load of a disk, and the warning when it exceeds 1.
 //!
-//! The offered load is the time that requests keep the disk busy over the time in which they arrive (utilization, in
-//! queueing theory). An open replay issues requests at the times of the trace whatever the disk makes of them: where they
-//! ask for more than there is, they wait behind one another, and response times measure how long that goes on and not
-//! the disk.
+//! The offered load is the time that requests keep the disk busy over the time in which they arrive
+//! (utilization, in queueing theory). An open replay issues requests at the times of the trace,
+//! however fast the disk serves them. Under overload they wait behind one another, and response
+//! times measure the length of the overload and not the disk.
 
 use agewell_core::{SimDuration, SimTime};
 
 use crate::metrics::Metrics;
 
-/// From this share of the requests on, arriving in overloaded intervals is worth a word. Chosen by us: the mean and the
-/// 99th percentile of response times can be theirs.
+/// From this share of the requests on, arriving in overloaded intervals is reported. Chosen by us:
+/// the mean and the 99th percentile of response times can be theirs.
 const WORTH_A_WORD: f64 = 0.01;
 
 /// The load that a slower trace is advised to have. Chosen by us: below it a queue stays short.
 const LOAD_ADVISED: f64 = 0.8;
 
-/// What was asked of one disk.
+/// The load of one disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OfferedLoad {
     /// From the first request to the last, ns, without times of the day that are left out.
@@ -48,7 +48,7 @@ impl OfferedLoad {
     }
 }
 
-/// What a user can do about it.
+/// Advice to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
     /// A lower rate of what is generated.
@@ -57,8 +57,7 @@ pub(crate) enum Remedy {
     SlowerTrace { has_completions: bool },
 }
 
-/// The warning that an open replay of `disks` disks deserves, if it asked for more time than there is; `load` is that of
-/// the busiest.
+/// The warning for an open replay of `disks` disks under overload; `load` is that of the busiest.
 pub(crate) fn overload(
     load: Option<f64>,
     metrics: &Metrics,

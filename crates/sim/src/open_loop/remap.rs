@@ -3,7 +3,7 @@
 use agewell_core::{BlockRequest, Sector, SectorCount, SimDuration, SimTime};
 use agewell_shuffle::Shuffler;
 
-/// What remapping did, over all disks.
+/// Counters of remapping, over all disks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RemapSummary {
     /// Rearrangements carried out.
@@ -52,7 +52,7 @@ pub enum Remapper {
         shuffler: Box<Shuffler>,
         /// Quiet time before a move begins.
         idle_wait: SimDuration,
-        /// What has been done.
+        /// The counters so far.
         summary: RemapSummary,
     },
 }
@@ -152,7 +152,7 @@ impl Remapper {
         now
     }
 
-    /// What was done so far, or `None` for the identity.
+    /// The counters so far, or `None` for the identity.
     #[must_use]
     pub fn summary(&self) -> Option<RemapSummary> {
         match self {

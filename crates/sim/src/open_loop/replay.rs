@@ -73,7 +73,7 @@ impl<D: Device> Disk<D> {
         }
     }
 
-    /// How much of its time was asked for.
+    /// The offered load.
     pub fn offered_load(&self) -> &OfferedLoad {
         &self.load
     }
@@ -88,7 +88,7 @@ impl<D: Device> Disk<D> {
         self.device.capacity()
     }
 
-    /// What remapping did so far.
+    /// The counters of remapping so far.
     pub fn remapper(&self) -> &Remapper {
         &self.remapper
     }
@@ -112,8 +112,8 @@ impl<D: Device> Disk<D> {
         }
     }
 
-    /// Tells the device that the sectors of `request` hold nothing any more, after everything that
-    /// arrived before it. It takes the device's time, and is in no metric.
+    /// Discards the sectors of `request` on the device, after everything that arrived before it. It
+    /// takes the device's time, and is in no metric.
     ///
     /// # Panics
     /// As [`Disk::arrive`].

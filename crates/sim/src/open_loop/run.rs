@@ -25,9 +25,9 @@ use crate::result::{SCHEMA_VERSION, inputs};
 pub(crate) struct Run {
     /// The result document.
     pub(crate) document: Value,
-    /// What the requests cost.
+    /// Metrics of the requests.
     pub(crate) metrics: Box<Metrics>,
-    /// What they would have cost without remapping, if asked for.
+    /// Metrics of the baseline without remapping, if asked for.
     pub(crate) baseline: Option<Box<Metrics>>,
 }
 
@@ -117,7 +117,7 @@ fn accounting(experiment: &RequestExperiment, midnight_offset_ns: u64) -> Accoun
     Accounting { exclude_daily: experiment.run.exclude_daily.clone(), midnight_offset_ns, from }
 }
 
-/// What every lane is built from.
+/// The parts that every lane is built from.
 struct LanePlan<'a> {
     experiment: &'a RequestExperiment,
     model: &'a DeviceModel,
@@ -233,7 +233,7 @@ impl<'a> Lane<'a> {
         Ok(())
     }
 
-    /// How much of the busiest disk's time was asked for.
+    /// The offered load of the busiest disk.
     fn offered_load(&self) -> Option<f64> {
         let shares = self.disks.iter().filter_map(|disk| disk.offered_load().share());
         shares.reduce(f64::max)
@@ -290,7 +290,7 @@ fn finish(
     Ok(Run { document, metrics: Box::new(run), baseline: baseline.map(Box::new) })
 }
 
-/// What can be done about an overload; nothing where the host waits for the disk.
+/// Advice on an overload; none where the host waits for the disk.
 fn remedy(workload: &Workload, intake: &Intake) -> Option<Remedy> {
     match workload {
         Workload::Poisson(_) => Some(Remedy::LowerRate),

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use agewell_sim::cache::Eviction;
 
-/// What a cache does, told without any thought for speed.
+/// The interface of a cache, written without regard to speed.
 pub(crate) trait SlowCache {
     /// References `key`: whether it was resident, and everything that left.
     fn reference(&mut self, key: u32) -> (bool, Vec<u32>);
@@ -30,7 +30,7 @@ pub(crate) fn slow_cache(eviction: Eviction, capacity: usize) -> Box<dyn SlowCac
     }
 }
 
-/// Takes `key` out of `queue` and says whether it was there.
+/// Takes `key` out of `queue` and returns whether it was there.
 fn take(queue: &mut VecDeque<u32>, key: u32) -> bool {
     match queue.iter().position(|held| *held == key) {
         Some(place) => queue.remove(place).is_some(),

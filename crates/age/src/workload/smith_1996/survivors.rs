@@ -56,7 +56,7 @@ pub(super) fn plan(
     (survivors, factor)
 }
 
-/// Puts off to the second day what does not fit into the first evening's allocation: a few large
+/// Defers to the second day what does not fit into the first evening's allocation: a few large
 /// files may be more than the 9 % that are published.
 fn fit_first_day(survivors: &mut [Survivor], first_bytes: u64) {
     let mut sum = 0;

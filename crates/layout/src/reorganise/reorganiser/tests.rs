@@ -1,4 +1,4 @@
-//! Policies alone, over places that a test says.
+//! Policies alone, over places that a test sets.
 
 use super::*;
 
@@ -298,7 +298,7 @@ fn bounds_hold() {
     let mut subject = Subject::new(16, once);
     subject.read((0..8).chain(0..8));
     assert_eq!(subject.chosen.len(), 1);
-    // Someone scatters them again; they have been moved as often as they may.
+    // They are scattered again; they have been moved as often as they may.
     subject.places = Places::scattered(16);
     for _ in 0..4 {
         subject.read(0..8);

@@ -56,20 +56,21 @@ struct CrashDisk {
     completed: usize,
     /// What the journal has had last for each place.
     committed: BTreeMap<u32, Content>,
-    /// Brackets that are open, and what has been issued in them.
+    /// Batches that are open, and what has been issued in them.
     brackets: u32,
     together: Vec<Vec<(u32, Content)>>,
-    /// Whether what is issued goes on behind, what is still to be done of that, and the transactions
-    /// that there were when it began.
+    /// Whether what is issued goes on in the background, what is still to be done of that, and the
+    /// transactions that there were when it began.
     is_behind: bool,
     behind: VecDeque<Vec<(u32, Content)>>,
     behind_from: usize,
     crashes: u32,
     checkpoints: u32,
-    /// Transactions written while something went on behind, and how often that was waited for.
+    /// Transactions written while something went on in the background, and how often it was
+    /// drained.
     overtaking: u32,
     waited: u32,
-    /// Nothing is done behind until it is waited for.
+    /// Nothing is done in the background until it is waited for.
     is_slow: bool,
 }
 
@@ -243,7 +244,7 @@ impl CrashDisk {
         self.crash();
     }
 
-    /// Does some of what goes on behind, from either end: it was issued together.
+    /// Does some of what goes on in the background, from either end: it was issued as a batch.
     fn go_on(&mut self, transfers: usize) {
         for number in 0..transfers {
             let is_last = (self.transactions.len() + number).is_multiple_of(2);
@@ -318,7 +319,7 @@ impl BlockDevice for CrashDisk {
         self.brackets += 1;
     }
 
-    /// What was issued together is done in another order than it was issued.
+    /// A batch is done in another order than it was issued.
     fn end_batch(&mut self) {
         self.brackets -= 1;
         if self.brackets == 0 {
@@ -328,7 +329,7 @@ impl BlockDevice for CrashDisk {
         }
     }
 
-    /// The ring has a disk of its own, or nothing goes on behind.
+    /// The ring has a disk of its own, or nothing goes on in the background.
     fn begin_background(&mut self) {
         assert!(self.behind.is_empty(), "one checkpoint at a time");
         self.is_behind = self.setting.place == JournalPlace::OwnDisk;
@@ -367,7 +368,7 @@ struct Case {
     /// Deletions of a hundred operations.
     deletions: u32,
     steps: u32,
-    /// What goes on behind does only when it is waited for.
+    /// What is in the background is done only when it is waited for.
     is_slow: bool,
     seed: u64,
 }
@@ -497,7 +498,7 @@ impl Run {
         }
     }
 
-    /// What waits for nobody is committed.
+    /// What no client waits for is committed.
     fn check_synced(&self) {
         let versions = self.disk.versions();
         for (name, version) in self.disk.heard.borrow().versions_sent() {

@@ -1,5 +1,4 @@
-//! A file system behind the seam whose transfers are listened to: what they hold, and what users
-//! have.
+//! A file system behind the seam whose transfers are recorded: what they hold, and what users have.
 //!
 //! What metadata holds is what the file system says when the call ends in which it was sent.
 
@@ -27,7 +26,7 @@ const DIRECT_BLOCKS: u32 = 12;
 /// The owner of what waits, if it is not known.
 const NO_CLIENT: u32 = u32::MAX;
 
-/// What an inode says.
+/// Contents of an inode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inode {
     pub(super) file: FileName,
@@ -37,7 +36,7 @@ pub(super) struct Inode {
     pub(super) indirect: Option<u32>,
 }
 
-/// What all metadata says at one time.
+/// Contents of all metadata at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Description {
     /// By number.
@@ -81,7 +80,7 @@ impl Description {
     }
 }
 
-/// What a place holds.
+/// Contents of a place.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     /// A version of a block.
@@ -221,7 +220,7 @@ pub(super) fn inode_place(system: &FastFileSystem, number: u32) -> u32 {
     system.geometry.inode_address(number) + within / system.geometry.fragment_bytes
 }
 
-/// Listens, and passes everything on.
+/// Records everything and passes it on.
 struct Ear<'a, D> {
     heard: &'a mut Heard,
     device: &'a mut D,
@@ -242,7 +241,7 @@ impl<D: BlockDevice> BlockDevice for Ear<'_, D> {
     pass_batches_on!();
 }
 
-/// The layout that is listened to.
+/// The layout whose transfers are recorded.
 pub(super) struct Spied {
     pub(super) inner: FileSystemBlocks<FastFileSystem>,
     pub(super) heard: Rc<RefCell<Heard>>,
@@ -304,7 +303,7 @@ impl BlockLayout for Spied {
             heard.written += 1;
             let before = heard.state.versions.insert(named, heard.written);
             let waited = heard.waiting.contains_key(&named);
-            // What waits already, perhaps because it was moved, waits where it does.
+            // A block that waits already, perhaps because it was moved, stays in its buffer.
             let is_waiting = self.inner.place_of(block) == Place::Memory;
             heard.waiting.entry(named).or_insert(if is_waiting { NO_CLIENT } else { client });
             (named, before, waited)

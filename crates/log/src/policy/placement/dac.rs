@@ -2,8 +2,8 @@
 //!
 //! Source: Chiang, Lee and Chang, "Using data clustering to improve cleaning performance for flash
 //! memory", Software: Practice and Experience 29(3), 1999. A block has a level: one up whenever the
-//! user rewrites it, one down whenever it is collected. Log = level, so the hottest blocks gather
-//! in the last one.
+//! user rewrites it, one down whenever it is collected. Log = level, so the hottest blocks
+//! accumulate in the last one.
 //!
 //! Differences from the source: the paper promotes only a block that is rewritten while its region
 //! is young, demotes only one whose segment is old; like the simulator of Wang et al. (FAST 2022)

@@ -13,7 +13,7 @@
 
 use super::{CollectedSegment, Placement};
 
-/// As many logs as counts of 16 bits tell apart; more are not opened.
+/// As many logs as counts of 16 bits distinguish; more are not opened.
 const USEFUL_LOGS: usize = 6;
 
 /// Writes less moves, in powers of ten.

@@ -4,16 +4,16 @@
 //! makes its state. The death rate of each state is measured while the log runs
 //! (`life_table/mortality.rs`), and states are divided among the logs so that the predicted cost of
 //! collection is least (`life_table/division.rs`). No rate, boundary or threshold is built in:
-//! where counts tell more than ages (a fixed skew) counts decide; where ages do (a hot set that
-//! moves, blocks that live equally long) ages decide; where nothing tells anything all states have
+//! where counts predict deaths better than ages (a fixed skew) counts decide; where ages do (a hot
+//! set that moves, blocks that live equally long) ages decide; where neither does all states have
 //! the same rate and one log takes all.
 //!
 //! The price of space, which the division needs, is what victims show: one of age T with a share u
 //! live was worth collecting at a price of (-ln u / T) / ((1 - u) / u + ln u), the rate of its
 //! deaths over the gain (see [`Renewal`], which suits this placement best).
 //!
-//! Forgetting: a hand goes round all blocks, two a user write. It takes the live_set and lets counts
-//! decay, to 1/e in sixteen rounds of live blocks.
+//! Forgetting: a sweep goes round all blocks, two a user write. It counts live blocks by state and
+//! decays their counts, to 1/e in sixteen rounds of live blocks.
 //!
 //! Differences from what is known: DAC, FADaC, SFS and multi-log rank blocks by counts with
 //! built-in steps; SepBIT by the last lifetime or the age with steps of a measured threshold. Here
@@ -48,7 +48,7 @@ use mortality::{COUNT_UNIT, Mortality};
 
 use super::{CollectedSegment, Placement, Renewal};
 
-/// Blocks that the hand visits each user write; chosen by us: one to four change results by less
+/// Blocks that the sweep visits each user write; chosen by us: one to four change results by less
 /// than 1 %.
 const VISITS: usize = 2;
 /// Rounds in which counts decay to 1/e; chosen by us. From four to a thousand, results change by
@@ -58,7 +58,7 @@ const FORGET_ROUNDS: f64 = 16.0;
 const DIVISIONS_PER_ROUND: u64 = 16;
 /// Fewest user writes between divisions, so that a small log does not spend its time dividing.
 const LEAST_PERIOD: u64 = 2_048;
-/// Share of a round that must have been seen, in deaths and in the live_set, before the first
+/// Share of a round that must have been seen, in deaths and in the sweep, before the first
 /// division; chosen by us.
 const FIRST_SHARE: f64 = 0.05;
 /// Price of all live blocks' space for a round, in block writes, until victims show it. At 85 %
@@ -125,8 +125,8 @@ impl LifeTable {
         }
     }
 
-    /// The same, where each log in use costs the space of so many blocks: half a segment where open
-    /// segments come out of the spare space. A log is then used only if it saves more.
+    /// The same, where each log in use costs the space of `blocks` blocks: half a segment where
+    /// open segments come out of the spare space. A log is then used only if it saves more.
     #[must_use]
     pub fn with_open_log_cost(mut self, blocks: f64) -> Self {
         self.open_log_blocks = blocks;
@@ -148,7 +148,7 @@ impl LifeTable {
         self.mortality.state(self.count[block] - 1, age)
     }
 
-    /// Counts the next block in the live_set, and lets its count decay.
+    /// Counts the next block of the sweep as live, and decays its count.
     #[inline]
     fn visit(&mut self, clock: u64) {
         let block = self.hand;
@@ -175,7 +175,7 @@ impl LifeTable {
             self.divide();
         }
         self.mortality.set_round(round);
-        // The hand comes by once in blocks / VISITS writes.
+        // The sweep visits a block once in blocks / VISITS writes.
         let rounds = self.count.len() as f64 / VISITS as f64 / round as f64;
         let lost = -libm::expm1(-rounds / FORGET_ROUNDS);
         self.decay = (lost * 65_536.0) as u32;

@@ -2,8 +2,9 @@
 //! against.
 //!
 //! Log = segments' worth of user writes until the block's death, capped at the last log ("FK",
-//! future knowledge, in the simulator of Wang et al., FAST 2022). With few logs it only tells the
-//! near future apart and is worse than a good estimate; with 256 it is far better than any.
+//! future knowledge, in the simulator of Wang et al., FAST 2022). With few logs it distinguishes
+//! only deaths in the near future and is worse than a good estimate; with 256 it is far better than
+//! any.
 //!
 //! Four bytes a block, and four a user write for the deaths.
 
@@ -77,7 +78,7 @@ impl Placement for Oracle {
 
     #[inline]
     fn place_new(&mut self, block: u32, _overwrites: bool, clock: u64) -> u8 {
-        // A rehearsal may go on beyond the writes to come.
+        // A look-ahead may go on beyond the writes to come.
         let death = self.deaths.get(clock as usize - 1);
         self.death[block as usize] = death.copied().unwrap_or(NEVER);
         self.log(block, clock)

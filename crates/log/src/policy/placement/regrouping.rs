@@ -5,8 +5,7 @@
 //! reorganisation log: it is patched where it lies when it is written again, and what a collection
 //! takes from there goes back there, in the order in which it lay, so that what was together stays
 //! together at no cost. A block that is no longer kept leaves it with the next write or collection;
-//! the placement within is then told that it comes from its last log, as data that nobody had
-//! written for long.
+//! the placement within then sees it come from its last log, as data that was not written for long.
 //!
 //! Memory: a bit a block beside the placement within.
 
@@ -92,7 +91,7 @@ impl<P: Placement> Placement for Regrouping<P> {
     }
 
     fn collected(&mut self, segment: &CollectedSegment, clock: u64) {
-        // What lies in the reorganisation log says nothing of how long data of a log lives.
+        // Blocks in the reorganisation log give no information on how long data of a log lives.
         if segment.log != self.log() {
             self.within.collected(segment, clock);
         }

@@ -10,7 +10,7 @@
 //! rate of all victims by a gamma prior of k deaths. k is fitted to the victims of late: it is
 //! their mean deaths over the dispersion of deaths about what one common rate would give (variance
 //! over mean), less that of chance alone. Where all blocks are alike, k is large, rates are equal
-//! and the choice is greedy, which is best then; where they differ k vanishes and age tells.
+//! and the choice is greedy, which is best then; where they differ k vanishes and age decides.
 //!
 //! Source: derived here. Menon and Stockmeyer ("An age-threshold algorithm for garbage collection
 //! in log-structured arrays and file systems", 1998) argue for age in the same way. Rosenblum and
@@ -34,7 +34,7 @@ const ALIKE: f64 = 1.5;
 /// Least excess of the dispersion, so that the prior stays finite.
 const LEAST_EXCESS: f64 = 1e-3;
 
-/// What victims have taught about how unlike segments die.
+/// Sums over victims, from which the spread of death rates between segments follows.
 #[derive(Debug, Clone, Default)]
 pub struct Renewal {
     deaths: f64,

@@ -1,5 +1,5 @@
 //! Placements against the figures of the SepBIT simulator (fallfish/sepbit 1e4b664), against each
-//! other, and against what they must not do.
+//! other, and against invariants.
 //!
 //! The load of the figures: 262,144 blocks written once in order, then ten times as many updates
 //! with Zipf frequencies; segments of 512 blocks; collection while more than 15 % of what is
@@ -234,9 +234,9 @@ const FIGURES: [(&str, [(f64, f64); 3]); 7] = [
     ("fadac", [(3.242, 3.245), (3.242, 3.041), (2.334, 1.842)]),
 ];
 const ORACLE_FIGURES: [f64; 3] = [f64::NAN, 1.479, 1.308];
-/// What ours has to stay within: the best of all placements above, or better. With six logs the
-/// last is out of reach: even known frequencies, once the first writes have mixed all blocks, leave
-/// 1.66, and counts alone 1.73.
+/// The limits of ours: the best of all placements above, or better. With six logs the last is out
+/// of reach: even known frequencies, once the first writes have mixed all blocks, leave 1.66, and
+/// counts alone 1.73.
 const OWN_LIMITS: [f64; 3] = [3.242, 2.95, 1.70];
 const OWN_LIMITS_OF_SIX: [f64; 3] = [3.242, 2.95, 1.76];
 

@@ -1,4 +1,4 @@
-//! What the user writes and what is collected, apart.
+//! Separates user writes from collected blocks.
 //!
 //! A block that survived until its segment was collected is colder than one just written. The
 //! oldest separation of all (Van Houdt 2014 studies it as separate write frontiers; "SepGC" in the

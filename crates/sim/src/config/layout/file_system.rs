@@ -143,7 +143,7 @@ impl FastTable {
         Ok(Self { choices, numbers })
     }
 
-    /// What the table says; blocks are gathered into clusters if `realloc`.
+    /// The parameters of the table; blocks are reallocated to clusters if `realloc`.
     #[must_use]
     pub fn parameters(&self, realloc: bool) -> Parameters {
         let FastChoices { block_bytes, fragment_bytes, .. } = self.choices;
@@ -185,7 +185,7 @@ impl FastTable {
 pub struct FastLayout {
     /// Its keys.
     pub table: FastTable,
-    /// Whether blocks are gathered into clusters before they are written.
+    /// Whether blocks are reallocated to clusters before they are written.
     pub realloc: bool,
     /// Metadata.
     pub metadata: MetadataTable,

@@ -19,7 +19,7 @@ pub struct LogLayout {
     pub collect: Collecting,
     /// When.
     pub trigger: LogTrigger,
-    /// What it goes by when it goes by ages.
+    /// Which ages it uses.
     pub ages: Ages,
     /// Segments of another size for collected data, if any.
     pub two_sizes: Option<TwoSizes>,
@@ -27,12 +27,12 @@ pub struct LogLayout {
     pub reorganise: Option<Reorganise>,
 }
 
-/// Who decides on the mechanism.
+/// The rule that decides on the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collecting {
     /// One mechanism, or the rule of Matthews 1999.
     Fixed(Collect),
-    /// Whichever of these costs least, as rehearsals on copies of the log show.
+    /// Whichever of these costs least, by look-ahead simulations on copies of the log.
     Adaptive(Vec<Mechanism>),
 }
 
@@ -57,7 +57,7 @@ pub struct TwoSizes {
 }
 
 impl LogLayout {
-    /// Reads the keys; others in `table` are left for somebody else.
+    /// Reads the keys; others in `table` are left to other readers.
     ///
     /// # Errors
     /// If a value does not do, or some do not go together.

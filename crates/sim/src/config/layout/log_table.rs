@@ -108,10 +108,10 @@ pub enum VictimName {
     WindowedGreedy,
 }
 
-/// Who decides on the mechanism, by name.
+/// The rule that decides on the mechanism, by name.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CollectName {
-    /// Nobody: it is always the same.
+    /// No decision: it is always the same.
     Always(Mechanism),
     /// The estimate of Matthews 1999.
     Matthews1999,

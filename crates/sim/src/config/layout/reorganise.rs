@@ -5,7 +5,7 @@ use agewell_layout::reorganise::{Decide, Related, ReorganiseSetting, When};
 
 use super::log_table::LogTable;
 
-/// What is put together, why and when.
+/// Which blocks are put together, why and when.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reorganise {
     /// What belongs together.
@@ -23,8 +23,8 @@ pub struct Reorganise {
 }
 
 impl Reorganise {
-    /// What `keys` of `table` say; none where nothing is reorganised. What they leave open is filled
-    /// in.
+    /// The reorganisation of `keys` of `table`, defaults filled in; none where nothing is
+    /// reorganised.
     pub(super) fn of(keys: &mut LogTable, table: &Table) -> Result<Option<Self>, ConfigError> {
         let default = match keys.decide {
             Decide::Value => ReorganiseSetting::matthews_1999(1),

@@ -18,7 +18,7 @@ pub struct WriteAheadLayout {
     pub place: JournalPlace,
     /// How large it is.
     pub journal_bytes: u64,
-    /// Bytes that are gathered at most before they are committed.
+    /// Bytes that are queued at most before they are committed.
     pub group_bytes: u64,
     /// Commits between checkpoints; 0 for when the journal is half full.
     pub checkpoint_commits: u32,

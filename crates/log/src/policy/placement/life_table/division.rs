@@ -10,8 +10,8 @@
 //!
 //! For one rate this is the closed form of FIFO collection (v = e^(-r T) live in a victim, write
 //! amplification 1 / (1 - v), utilization (v - 1) / ln v), and it holds for mixtures too. Rates are
-//! put into bands of a quarter octave; the cheapest division of the bands into at most so many
-//! runs is found by dynamic programming over a fixed ladder of ages.
+//! put into bands of a quarter octave; the cheapest division of the bands into at most as many runs
+//! as there are logs is found by dynamic programming over a fixed ladder of ages.
 //!
 //! Source: derived here; the closed form is Menon 1995's and Desnoyers 2012's. Stoica and Ailamaki
 //! (VLDB 2013) divide the spare space by the same closed form without mixtures.
@@ -46,7 +46,7 @@ pub(super) struct Division {
     before: Vec<[f64; BANDS + 1]>,
     /// Cost of a run, by its first band and the one after its last.
     run: Vec<[f64; BANDS + 1]>,
-    /// Least cost of the first bands in so many logs, and where the last log begins.
+    /// Least cost of the first bands by number of logs, and where the last log begins.
     best: Vec<[f64; BANDS + 1]>,
     start: Vec<[u8; BANDS + 1]>,
 }

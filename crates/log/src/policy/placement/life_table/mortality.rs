@@ -1,7 +1,7 @@
 //! Death rates of blocks by what is known of them: a life table.
 //!
 //! A block is in a state: the group of its count of writes of late, and the group of its age since
-//! the last write. Deaths are counted by state as they happen, the living by a live_set that visits
+//! the last write. Deaths are counted by state as they happen, the living by a sweep that visits
 //! every block in turn. Deaths over living is the death rate of a state, measured and not assumed:
 //! a count that says little, or an age that says much, shows in the table whatever the load is.
 //!
@@ -95,7 +95,8 @@ impl Mortality {
         });
     }
 
-    /// The state of a block with so many sixteenths of a write, `age` writes after the last one.
+    /// The state of a block with a count of `sixteenths` of a write, `age` writes after the last
+    /// one.
     #[inline]
     pub(super) fn state(&self, sixteenths: u16, age: u32) -> usize {
         let group = self.age_from.iter().map(|from| usize::from(age >= *from)).sum::<usize>();
@@ -108,14 +109,14 @@ impl Mortality {
         self.new_deaths[state] += 1;
     }
 
-    /// The live_set met a block in `state`.
+    /// The sweep met a block in `state`.
     #[inline]
     pub(super) fn met(&mut self, state: usize) {
         self.new_living[state] += 1;
     }
 
-    /// Takes in what was counted during `writes` user writes, and says how much is known by now:
-    /// deaths remembered, and living remembered.
+    /// Adds the counts of `writes` user writes to the sums, and returns the deaths and the living
+    /// remembered by now.
     pub(super) fn take_in(&mut self, writes: u64) -> (f64, f64) {
         for (sum, new) in self.deaths.iter_mut().zip(&mut self.new_deaths) {
             *sum = *sum * REMEMBERED + f64::from(std::mem::take(new));
@@ -133,8 +134,8 @@ impl Mortality {
         let living: f64 = self.living.iter().sum();
         assert!(deaths > 0.0 && living > 0.0, "rates follow from observations");
         let mean = deaths / self.writes;
-        // Of a state that the live_set met once in so many meetings, that share of all blocks lived
-        // through the writes.
+        // The share of the sweep's meetings that found a state is the share of blocks that were in
+        // it during the writes.
         let rounds = self.writes / living;
         for group in 0..COUNT_GROUPS {
             let states = group * AGE_GROUPS..(group + 1) * AGE_GROUPS;
