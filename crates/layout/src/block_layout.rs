@@ -56,7 +56,7 @@ pub enum LayoutError {
     },
 }
 
-/// What a layout has done so far, in blocks, as far as the layout can tell.
+/// What a layout has done so far, in blocks, as far as the layout knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockCounts {
     /// Blocks written by users.
@@ -227,8 +227,8 @@ pub trait BlockLayout {
     /// The host has `block` in its cache, or has dropped it.
     fn set_resident(&mut self, _block: u32, _resident: bool) {}
 
-    /// From here on the device is told what dies ([`BlockDevice::discard`]), if the layout can; a
-    /// layout that cannot ignores it.
+    /// From here on what dies is discarded on the device ([`BlockDevice::discard`]), if the layout
+    /// can; a layout that cannot ignores it.
     fn enable_discard(&mut self) {}
 
     /// Nobody asks for anything: one piece of work of the layout's own, if it has any. `free_wanted`

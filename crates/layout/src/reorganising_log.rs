@@ -207,7 +207,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         reorganiser.settle(moved.is_ok(), blocks);
     }
 
-    /// Takes notice of what the device has done since users read last, now that it is done.
+    /// Notes what the device has done since users read last, now that it is done.
     fn note_times(&mut self) {
         let writing_ns = self.control.writing_ns();
         let mut latest = std::mem::take(&mut self.latest);
@@ -232,7 +232,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         self.latest = Latest { spent_ns, writing_ns, within, ..Latest::default() };
     }
 
-    /// Takes down what is being read, until it is known how long that takes. What is read ahead
+    /// Records what is being read, until it is known how long that takes. What is read ahead
     /// belongs to the read before it.
     fn note_read(&mut self, purpose: Purpose) {
         let view = View { log: self.log.log(), control: &self.control, made: RoomMade::default() };
@@ -248,7 +248,7 @@ impl<P: Placement + Clone> ReorganisingLog<P> {
         self.latest.blocks += self.slots.len() as u32;
     }
 
-    /// Takes notice of blocks that were read for users, and moves what that makes worth it.
+    /// Learns from blocks that were read for users, and moves what that makes worth it.
     fn learn(&mut self, device: &mut impl BlockDevice) {
         self.room.note(self.log.log());
         let slots = std::mem::take(&mut self.slots);

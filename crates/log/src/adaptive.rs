@@ -2,7 +2,7 @@
 //!
 //! The estimate of Matthews 1999 (eqs. 7 and 8) prices the next collection alone. But a collection
 //! changes what the later ones will find: plugging leaves the log full of full segments, threading
-//! leaves holes where they are, cleaning gathers them. So the cheapest step is not the cheapest way
+//! leaves holes where they are, cleaning joins them. So the cheapest step is not the cheapest way
 //! to go on, and the estimate picks the dearer mechanism where their costs are close.
 //!
 //! This log looks ahead instead. Now and then a copy of it, metadata only, goes on with each
@@ -11,7 +11,7 @@
 //! the log as it is, and sees where each mechanism leads to. It is wrong as far as the forecast is.
 //!
 //! What is learnt from is what replaces something: writes over blocks that there are, and blocks
-//! created where others were deleted. A fill that makes the live data larger than it ever was tells
+//! created where others were deleted. A fill that makes the live data larger than it ever was says
 //! nothing about what comes after it.
 //!
 //! The moments are spaced geometrically, by writes, because what is known doubles with the past,
@@ -56,7 +56,7 @@ const LIFE_PASSES: u64 = 10;
 /// one, and the next moment comes no later than [`MOMENT_PASSES_MAX`].
 const AHEAD_PASSES_MAX: u64 = 8;
 
-/// Writes at the second moment at least, chosen by us: fewer tell nothing.
+/// Writes at the second moment at least, chosen by us: fewer show nothing.
 const MOMENT_WRITES_MIN: u64 = 128;
 
 /// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
@@ -111,7 +111,8 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         Ok(Self { log: Log::new(setting, placement)?, adviser: None })
     }
 
-    /// A log that chooses among `mechanisms`; `placement` makes one for so many blocks.
+    /// A log that chooses among `mechanisms`; `placement` makes one for a number of
+    /// blocks.
     ///
     /// # Errors
     /// If the setting leaves the log nothing to work with.
@@ -267,7 +268,7 @@ impl<P: Placement + Clone> Adviser<P> {
         self.history.writes() >= self.next_writes && !self.lost
     }
 
-    /// `log` is about to be asked for `call`: takes notice, and lets the follower do the same with
+    /// `log` is about to be asked for `call`: notes it, and lets the follower do the same with
     /// what the sample has of it.
     #[inline]
     fn observe(&mut self, call: Call<'_>, log: &Log<P>) {

@@ -50,9 +50,9 @@ pub enum Purpose {
     RecoveryRead = 16,
     /// What a crash left is put right.
     RecoveryWrite = 17,
-    /// The device is told that data is dead; nothing is transferred.
+    /// Dead data is discarded; nothing is transferred.
     Discard = 18,
-    /// The device is told to put on the medium what it has reported as written.
+    /// The device puts on the medium what it has reported as written.
     Flush = 19,
 }
 

@@ -107,12 +107,12 @@ impl<P: Placement> Log<P> {
             }
         }
         self.changed.forget();
-        self.limit_what_is_told();
+        self.limit_reports();
     }
 
     /// Cleaning the emptiest segments, and threading into them, need no exact counts of the others:
     /// then most deaths are not reported to the index.
-    fn limit_what_is_told(&mut self) {
+    fn limit_reports(&mut self) {
         let order = &mut self.index.utilization[0];
         let only_emptiest = self.setting.victim == Victim::Greedy
             && self.table.shape.zones() == 1
@@ -122,7 +122,7 @@ impl<P: Placement> Log<P> {
             );
         if only_emptiest != order.only_emptiest() || order.is_exhausted() {
             order.rebuild(only_emptiest, |segment| self.table.live[segment as usize]);
-            self.told_below = if only_emptiest { order.exact_below() } else { u32::MAX };
+            self.reported_below = if only_emptiest { order.exact_below() } else { u32::MAX };
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A death is a bit and a count of the segment that the block lay in. It is reported to the index
 //! before the next choice, and only for segments whose count the index needs exactly
-//! (`told_below`). That is up to every fifth death, in no order, so nothing here branches on it: a
+//! (`reported_below`). That is up to every fifth death, in no order, so nothing here branches on it: a
 //! processor would predict it wrongly.
 //!
 //! A segment that loses its last live block is free at once.
@@ -21,7 +21,7 @@ struct Counted<'a> {
     state: &'a mut [State],
     changed: &'a mut [u32],
     changed_count: usize,
-    told_below: u32,
+    reported_below: u32,
 }
 
 impl Counted<'_> {
@@ -34,8 +34,8 @@ impl Counted<'_> {
         let left = *live;
         let state = &mut self.state[segment as usize];
         // From 1 to below the limit.
-        let is_told = left.wrapping_sub(1) < self.told_below.wrapping_sub(1);
-        let has_changed = (*state == State::SEALED) & is_told;
+        let is_reported = left.wrapping_sub(1) < self.reported_below.wrapping_sub(1);
+        let has_changed = (*state == State::SEALED) & is_reported;
         *state = state.or_changed(has_changed);
         self.changed[self.changed_count] = segment;
         self.changed_count += usize::from(has_changed);
@@ -72,12 +72,12 @@ impl<P: Placement> Log<P> {
     /// block. The caller stores the number of changed segments afterwards.
     #[inline]
     fn counted(&mut self, deaths: usize) -> (Counted<'_>, &mut Vec<u32>) {
-        let Self { table, changed, told_below, emptied, .. } = self;
+        let Self { table, changed, reported_below, emptied, .. } = self;
         changed.reserve(deaths);
         let SegmentTable { live, state, .. } = table;
         let changed_count = changed.count;
         let changed = &mut changed.segments;
-        (Counted { live, state, changed, changed_count, told_below: *told_below }, emptied)
+        (Counted { live, state, changed, changed_count, reported_below: *reported_below }, emptied)
     }
 
     /// Blocks that waited as `entries`, which are all there, lie in the slots from `first` on now,

@@ -193,14 +193,14 @@ pub struct Log<P> {
     pub(crate) index: VictimIndex,
     /// What the index does not know yet and must know to choose.
     pub(crate) changed: ChangedSegments,
-    /// Deaths that leave a segment this full or fuller are not told to the index; at least 1.
-    pub(crate) told_below: u32,
+    /// Deaths that leave a segment this full or fuller are not reported to the index; at least 1.
+    pub(crate) reported_below: u32,
     /// Segments that lost their last live block, while many blocks die.
     pub(super) emptied: Vec<u32>,
     /// Segments of places that many blocks have left.
     pub(super) left_segments: Vec<u32>,
     pub(crate) placement: P,
-    /// Whether the placement need not be asked or told: [`Placement::is_indifferent`].
+    /// Whether the placement need not be asked or notified: [`Placement::is_indifferent`].
     pub(crate) is_indifferent: bool,
     pub(crate) counts: Counts,
     /// When blocks were written, if that is asked for.
@@ -219,11 +219,11 @@ pub struct Log<P> {
     pub(crate) threading: Vec<u32>,
     /// Buffer entries to write, log by log.
     pub(super) outgoing: Vec<Vec<u32>>,
-    /// Buffer entries being written: the placement has been told that their old copies are dead.
+    /// Buffer entries being written: the placement has heard that their old copies are dead.
     pub(crate) sending: std::ops::Range<u32>,
     /// What the reorganisation log needs beside its open segment.
     pub(crate) reorganisation: Reorganisation,
-    /// Free segments that the device has not been told of.
+    /// Free segments that have not been discarded on the device.
     pub(super) pending_discards: PendingDiscards,
 }
 
@@ -247,7 +247,7 @@ impl<P: Placement> Log<P> {
             index: VictimIndex::new(setting.victim, setting.ages.segment, &shape),
             table: SegmentTable::new(shape),
             changed: ChangedSegments::default(),
-            told_below: u32::MAX,
+            reported_below: u32::MAX,
             emptied: Vec::new(),
             left_segments: Vec::new(),
             is_indifferent: placement.is_indifferent(),
@@ -460,7 +460,7 @@ impl<P: Placement> Log<P> {
                 Ok(true) => {}
                 Ok(false) => threaded = self.thread_one(block, device),
                 Err(full) => {
-                    // The placement has been told that the old copy is dead, and it is not.
+                    // The placement has heard that the old copy is dead, and it is not.
                     let place = self.map[block as usize];
                     if place == old && old != NONE {
                         self.placement.placed(block, self.table.shape.segment_of(old));
@@ -569,12 +569,12 @@ impl<P: Placement> Log<P> {
         self.index.time_of(table.opened[segment], table.sealed[segment], table.youngest[segment])
     }
 
-    /// From here on the device is told of segments that are free, after each call.
+    /// From here on free segments are discarded on the device, after each call.
     pub fn enable_discard(&mut self) {
         self.pending_discards.begin(self.table.shape.segments());
     }
 
-    /// Tells the device of segments that came free and are so still.
+    /// Discards segments that came free and are so still.
     #[inline]
     pub fn issue_discards(&mut self, device: &mut impl BlockDevice) {
         if self.pending_discards.is_wanted() {

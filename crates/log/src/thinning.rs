@@ -27,7 +27,7 @@ const SCALE_MIN: usize = 2;
 const MORE_SHARE: usize = 4;
 const PHASES: usize = 16;
 
-/// So many of the full segments, from a part of each stratum, and so many of the free ones.
+/// A number of the full segments, from a part of each stratum, and a number of the free ones.
 #[derive(Clone, Copy)]
 struct Kept {
     full: usize,
@@ -135,7 +135,7 @@ mod tests {
         block_bytes: 8192,
     };
 
-    /// A log of `segments` segments, so many hundredths live, after `passes` passes of updates half
+    /// A log of `segments` segments, `hundredths` live, after `passes` passes of updates half
     /// of which go to a tenth of the blocks.
     fn aged<P: Placement + Clone>(
         (segments, hundredths, passes): (u32, u32, u32),

@@ -83,7 +83,7 @@ impl<P: Placement + Clone> ControlLog<P> {
         }
     }
 
-    /// Lets the log do `work` on `device`, and takes notice of what it spends.
+    /// Lets the log do `work` on `device`, and meters what it spends.
     #[inline]
     pub(super) fn watch<D: BlockDevice, T>(
         &mut self,

@@ -1,8 +1,8 @@
 //! What is expected to be written next.
 //!
-//! Where the order of the recent writes tells nothing, blocks are drawn by their rates ([`rates`]),
-//! and syncs come where they came. Where it does tell something the past is repeated
-//! ([`repetition`]); if what it tells is that blocks come round in turn, to the end of a round.
+//! Where the order of the recent writes means nothing, blocks are drawn by their rates ([`rates`]),
+//! and syncs come where they came. Where it means something the past is repeated
+//! ([`repetition`]); if blocks come round in turn, to the end of a round.
 //!
 //! All know overwrites of live blocks only: what is created or deleted is taken to leave the live
 //! data as large as it is.
@@ -23,9 +23,10 @@ use crate::policy::placement::Placement;
 /// threading, does not show sooner, and further on a short past is repeated too often.
 const REPEATED_PASSES: f64 = 0.5;
 
-/// What is expected after `history`, whose `order` is known: so many writes with their syncs if they are drawn, as many as
-/// are remembered or [`REPEATED_PASSES`] if they are repeated, what is left of the rounds if blocks
-/// come round in turn; nothing if there is nothing to go by. `log` says which blocks there are.
+/// What is expected after `history`, whose `order` is known: `writes` writes with their syncs if they
+/// are drawn, as many as are remembered or [`REPEATED_PASSES`] if they are repeated, what is left of
+/// the rounds if blocks come round in turn; nothing if there is nothing to go by. `log` says which
+/// blocks there are.
 pub(super) fn forecast<P: Placement>(
     history: &History,
     order: Order,
@@ -52,7 +53,7 @@ pub(super) fn forecast<P: Placement>(
     }
 }
 
-/// Writes to come of a load that goes round so many blocks and has made `writes`: one that is in
+/// Writes to come of a load that goes round `blocks` blocks and has made `writes`: one that is in
 /// its first round is taken to end with it, another to go round as often again as it has.
 fn round_writes_left(writes: u64, blocks: u64) -> u64 {
     let blocks = blocks.max(1);
@@ -116,7 +117,7 @@ impl Draws {
         (weight > 0.0).then_some(Self { members, bounds, shares, guide })
     }
 
-    /// So many writes, and syncs where `history` has them.
+    /// `writes` writes, and syncs where `history` has them.
     fn entries(&self, history: &History, writes: u64) -> Vec<Entry> {
         let rhythm = history.to_vec();
         let mut entries =

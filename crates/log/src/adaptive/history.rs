@@ -1,6 +1,6 @@
-//! The recent writes and syncs, and whether their order tells anything.
+//! The recent writes and syncs, and whether their order means anything.
 //!
-//! Order tells nothing where the writes are exchangeable: where any other order of the same writes
+//! Order means nothing where the writes are exchangeable: where any other order of the same writes
 //! would be as likely. Two properties that order gives are held against what chance gives with the
 //! same counts of writes a block: how often a write follows the block before it, and how many
 //! different blocks each part of the history holds (fewer where writes come in bursts or a hot set
@@ -11,7 +11,7 @@
 
 use crate::segment_table::NONE;
 
-/// Entries for each block of the log, chosen by us: counts over two passes tell the blocks of
+/// Entries for each block of the log, chosen by us: counts over two passes distinguish the blocks of
 /// usual loads apart, and a load that has changed is seen for what it is two passes later.
 const ENTRIES_PER_BLOCK: usize = 2;
 
@@ -22,10 +22,10 @@ const ENTRIES_MIN: usize = 1024;
 /// history and longer are seen as such.
 const PARTS: u8 = 16;
 
-/// Writes too few to tell; chosen by us: of fewer the tolerance below would let anything pass.
+/// Writes too few to decide on; chosen by us: of fewer the tolerance below would let anything pass.
 const WRITES_MIN: usize = 128;
 
-/// Share by which both properties may differ from chance, beside twice the error of so many draws.
+/// Share by which both properties may differ from chance, beside twice the error of as many draws.
 /// Chosen by us: uniform, hot-and-cold and Zipf updates stay within a quarter of it, recorded loads
 /// are beyond it by factors.
 const TOLERANCE: f64 = 0.02;
@@ -48,7 +48,7 @@ impl Entry {
     }
 }
 
-/// What the order of writes tells.
+/// What the order of writes means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// Nothing: any other order of the same writes would be as likely.
@@ -72,7 +72,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Of a log of so many blocks.
+    /// Of a log of this many blocks.
     pub(super) fn new(blocks: u32, clients: u32) -> Self {
         let entries_max = (blocks as usize * ENTRIES_PER_BLOCK).max(ENTRIES_MIN);
         let entries = Vec::with_capacity(entries_max);
@@ -147,7 +147,7 @@ impl History {
         thinned
     }
 
-    /// How often each of so many blocks was written.
+    /// How often each block below `blocks` was written.
     pub(super) fn counts(&self, blocks: u32) -> Vec<u32> {
         let mut counts = vec![0; blocks as usize];
         for entry in self.entries.iter().filter(|entry| entry.is_write()) {
@@ -162,7 +162,7 @@ impl History {
         if writes == 0 { 1.0 } else { self.entries.len() as f64 / writes as f64 }
     }
 
-    /// What the order of the writes to so many blocks tells; `holds` says which there are.
+    /// What the order of the writes to blocks below `blocks` means; `holds` says which there are.
     pub(super) fn order(&self, blocks: u32, holds: impl Fn(u32) -> bool) -> Order {
         let writes = self.entries().filter(|entry| entry.is_write());
         let written: Vec<u32> = writes.map(|entry| entry.block).collect();

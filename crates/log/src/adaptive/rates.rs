@@ -1,6 +1,6 @@
 //! How often blocks will be written, from how often they have been.
 //!
-//! Under writes whose order tells nothing, the count of a block is a Poisson draw around its rate.
+//! Under writes whose order means nothing, the count of a block is a Poisson draw around its rate.
 //! The rates differ from block to block in a way that is not known, but that the counts of all
 //! blocks show together: their distribution is fitted to the counts, and each block's rate is drawn
 //! from what its own count then leaves likely. So of many blocks that were never written some are
@@ -19,7 +19,7 @@ pub(super) const COUNTS: usize = 32;
 /// Rates of the grid; chosen by us: neighbours are 30 to 50 % apart.
 const RATES: usize = 32;
 
-/// The least rate of the grid, in writes over the whole history. Counts cannot tell a block that is
+/// The least rate of the grid, in writes over the whole history. Counts cannot distinguish a block that is
 /// never written from one that is not written yet, and the likeliest is that many never are; chosen
 /// by us, and low: the longer a history, the colder a block may prove to be.
 const LEAST_RATE: f64 = 0.03;

@@ -1,4 +1,4 @@
-//! Writes whose order tells something, repeated.
+//! Writes whose order means something, repeated.
 //!
 //! What comes next is taken to be to the past what the later half of the past was to the earlier
 //! half. Blocks that were written in both are written again, in the order of the later half. Blocks

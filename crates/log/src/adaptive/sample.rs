@@ -27,7 +27,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The sample of a log of so many blocks.
+    /// The sample of a log of this many blocks.
     pub(super) fn of_log(blocks: u32) -> Self {
         Self { scale: blocks.div_ceil(SAMPLE_BLOCKS_MAX).max(1) }
     }
@@ -52,7 +52,7 @@ impl Sample {
         blocks.div_ceil(GROUP_BLOCKS).div_ceil(self.scale) * GROUP_BLOCKS
     }
 
-    /// Whether the last of so many syncs is for the sample too.
+    /// Whether the last of this many syncs is for the sample too.
     pub(super) fn passes_sync(self, syncs: u32) -> bool {
         syncs >= self.scale
     }

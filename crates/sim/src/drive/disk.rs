@@ -37,7 +37,7 @@ pub(crate) struct TimedDisk {
     idle_since_ns: u64,
     /// When the last transfer for a user had come in and been looked at.
     answered_ns: u64,
-    /// Whether the drive is told what dies.
+    /// Whether what dies is discarded on the drive.
     takes_discards: bool,
     timing: Timing,
     together: Together,
@@ -134,7 +134,7 @@ impl TimedDisk {
         }
     }
 
-    /// Has the drive told what dies, if that is of use to it; whether it is. A drive whose zones are
+    /// Enables discards, if they are of use to the drive; whether they are. A drive whose zones are
     /// emptied before they are written again needs no other word.
     pub(crate) fn take_discards(&mut self) -> bool {
         self.takes_discards = match &self.timing {
@@ -190,7 +190,7 @@ impl TimedDisk {
         if is_long { Comes::AfterRest } else { Comes::Next }
     }
 
-    /// Takes down every request from here on.
+    /// Records every request from here on.
     pub(crate) fn record(&mut self) {
         self.recorded = Some(Box::default());
     }
@@ -525,12 +525,12 @@ impl TimedDisk {
         true
     }
 
-    /// Whether transfers have been gathered that are yet to be carried out.
+    /// Whether transfers are queued that are yet to be carried out.
     pub(crate) fn has_gathered(&self) -> bool {
         self.together.operation().is_some()
     }
 
-    /// Carries out what has been gathered.
+    /// Carries out what is queued.
     fn settle(&mut self) {
         if let Some(operation) = self.together.operation() {
             self.settle_gathered(operation);

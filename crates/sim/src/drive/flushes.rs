@@ -1,4 +1,4 @@
-//! Flushes: a drive that reports writes before they are on the medium is told to finish them whenever
+//! Flushes: a drive that reports writes before they are on the medium has to finish them whenever
 //! the layout relies on it.
 //!
 //! That is at every commit (`BlockDevice::commit`): from there on the layout writes over what the map

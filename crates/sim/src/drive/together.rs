@@ -1,8 +1,8 @@
 //! Transfers that a layout issues together to a drive that holds several commands.
 //!
-//! They are gathered until the layout waits, or turns from reading to writing, and are then issued at
+//! They are queued until the layout waits, or turns from reading to writing, and are then issued at
 //! one instant; what the drive makes of that is its own business (`Device::serve_together`). Each
-//! transfer's share of the drive's time is that by which it put off the end: from the completion
+//! transfer's share of the drive's time is that by which it delayed the end: from the completion
 //! before it to its own. The shares add up to the time for which the drive was busy, however much of
 //! it overlapped; on a drive that does one thing after another they are what each took.
 //!
@@ -12,7 +12,7 @@ use agewell_core::{BlockRequest, Operation, SimTime};
 use agewell_disk::{Device, DeviceModel, Service};
 use agewell_log::Transfer;
 
-/// What has been gathered.
+/// What is queued.
 #[derive(Clone)]
 pub(super) struct Together {
     /// Commands that the drive holds.
@@ -63,12 +63,12 @@ impl Together {
         self.requests.push(request);
     }
 
-    /// What all gathered requests do, if there are any.
+    /// What all queued requests do, if there are any.
     pub(super) fn operation(&self) -> Option<Operation> {
         self.requests.first().map(|request| request.operation)
     }
 
-    /// Has `device` serve what has been gathered, issued at `issue_ns`.
+    /// Has `device` serve what is queued, issued at `issue_ns`.
     pub(super) fn serve(&mut self, device: &mut DeviceModel, issue_ns: u64) {
         self.services.clear();
         device.serve_together(SimTime(issue_ns), &self.requests, &mut self.services);
@@ -78,7 +78,7 @@ impl Together {
         self.order.sort_unstable();
     }
 
-    /// What was gathered, in the order of the layout.
+    /// What was queued, in the order of the layout.
     pub(super) fn transfers(&self) -> &[Transfer] {
         &self.transfers
     }
@@ -94,7 +94,7 @@ impl Together {
         self.requests.iter().zip(finishes)
     }
 
-    /// Forgets what was gathered and served.
+    /// Forgets what was queued and served.
     pub(super) fn clear(&mut self) {
         self.transfers.clear();
         self.requests.clear();

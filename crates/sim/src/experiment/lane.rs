@@ -15,7 +15,7 @@ use crate::host::throughput::ThroughputSeries;
 use crate::prefetch::Prefetch;
 use crate::result::SCHEMA_VERSION;
 
-/// What a run is told of its progress and may answer with a stop.
+/// What a run reports its progress to, and what may answer with a stop.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
 
 impl Prepared<'_> {

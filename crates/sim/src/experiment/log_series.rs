@@ -1,4 +1,4 @@
-//! How a run of a log went on: its costs over every so many new blocks.
+//! How a run of a log went on: its costs over each interval of new blocks.
 
 use std::io;
 use std::path::Path;

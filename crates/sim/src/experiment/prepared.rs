@@ -133,7 +133,7 @@ impl<'a> Prepared<'a> {
         disk
     }
 
-    /// Blocks of a write buffer, if a segment has so many.
+    /// Blocks of a write buffer, if a segment has as many.
     pub(crate) fn buffer_blocks(&self, segment_blocks: u32) -> u32 {
         match self.experiment.host.keys.buffer_size {
             BufferSize::Segment => segment_blocks,

@@ -15,7 +15,7 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct FileBlocks {
     files: Vec<Numbers>,
-    /// Which files the layout has been told of.
+    /// Which files the layout knows.
     created: Vec<bool>,
     free: Vec<u32>,
     numbered: u32,
@@ -96,7 +96,7 @@ impl FileBlocks {
         }
     }
 
-    /// Whether the layout has been told of `file`.
+    /// Whether the layout knows `file`.
     pub(crate) fn is_created(&self, file: u32) -> bool {
         self.created.get(file as usize).is_some_and(|created| *created)
     }
@@ -125,7 +125,7 @@ impl FileBlocks {
         number
     }
 
-    /// Whether the layout has to be told that `file` comes into being; it has been, from now on.
+    /// Whether the layout has yet to hear that `file` comes into being; it has, from now on.
     #[inline]
     pub(crate) fn is_created_by(&mut self, file: u32) -> bool {
         let file = file as usize;
@@ -135,7 +135,7 @@ impl FileBlocks {
         !std::mem::replace(&mut self.created[file], true)
     }
 
-    /// Whether the layout has to be told that `file` is gone; it has been, from now on.
+    /// Whether the layout has yet to hear that `file` is gone; it has, from now on.
     pub(crate) fn is_removed_by(&mut self, file: u32) -> bool {
         self.created.get_mut(file as usize).is_some_and(std::mem::take)
     }

@@ -24,7 +24,7 @@ enum Column<T> {
 impl<T: Copy + PartialEq> Column<T> {
     fn of(requests: &[FileRequest], value_of: impl Fn(&FileRequest) -> T) -> Self {
         let Some(first) = requests.first().map(&value_of) else { return Column::Each(Vec::new()) };
-        // The most common case, and the quickest to tell.
+        // The most common case, and the quickest to see.
         if requests.iter().all(|request| value_of(request) == first) {
             return Column::Runs(vec![(first, requests.len() as u32)]);
         }
@@ -129,7 +129,7 @@ pub(crate) struct KeptRequests {
 }
 
 impl KeptRequests {
-    /// `batches`, at their beginning, of a trace in which so many requests moved no data.
+    /// `batches`, at their beginning, of a trace in which this many requests moved no data.
     pub(super) fn new(batches: Vec<PackedRequests>, without_transfer: u64) -> Self {
         Self { batches: Rc::new(batches), next: 0, without_transfer }
     }
