@@ -258,13 +258,18 @@ def test_workers_die_with_their_parent(
 ) -> None:
     experiment.write_text(SMALL_EXPERIMENT.replace("requests = 2000", "requests = 4000000000"))
     (tmp_path / "load.toml").write_text(LONG_LOAD)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "agewell", *COMMANDS_WITH_WORKERS[name], "--quiet", "--jobs", "2"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # Whoever runs the tests may ignore hang-ups (nohup), which a child would inherit.
+    inherited = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agewell", *COMMANDS_WITH_WORKERS[name], "--quiet", "--jobs=2"],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGHUP, inherited)
     try:
         # A folder of a run is there just before its simulation begins.
         wait_until(lambda: len(list(tmp_path.rglob("runs/*"))) >= 2)
