@@ -67,7 +67,9 @@ impl<P: Placement + Clone> Log<P> {
         // They are written one after another, and are not to lie as if one had been.
         left_out.sort_unstable_by_key(|segment| mix(u64::from(*segment)));
         let mut thinned = self.clone();
-        left_out.into_iter().for_each(|segment| thinned.leave_out(segment));
+        for segment in left_out {
+            thinned.leave_out(segment);
+        }
         thinned.setting.reserve_segments += thinned.free[0].len() as u32 - kept.free;
         Some(thinned)
     }
