@@ -334,8 +334,8 @@ impl<P: Placement + Clone> Adviser<P> {
         grows
     }
 
-    /// Of `blocks`, which are written next, how many need only be noted: whoever stands for the log
-    /// does, and no moment comes, and what is there does not grow.
+    /// Of `blocks`, which are written next, how many need only be noted: none where a follower has to
+    /// do the same, none from the next moment on, none from one that is new.
     fn notes_at_once(&mut self, blocks: &[u32], log: &Log<P>) -> usize {
         if self.follower.is_some() {
             return 0;
