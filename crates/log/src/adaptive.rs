@@ -272,16 +272,15 @@ impl<P: Placement + Clone> Adviser<P> {
     /// what the sample has of it.
     #[inline]
     fn observe(&mut self, call: Call<'_>, log: &Log<P>) {
-        let sampled = match call {
+        let Some(call) = self.sample.call_of(call) else { return };
+        match call {
             Call::Write { block, client } => {
-                let Some(block) = self.sample.number_of(block) else { return };
                 if !self.grows_with(block, log) {
                     self.history.write(block, client);
                 }
                 if let Some(follower) = &mut self.follower {
                     self.sample.keep_utilization(follower, log);
                 }
-                Call::Write { block, client }
             }
             Call::Sync { client } => {
                 let held = &mut self.held_syncs[client as usize];
@@ -291,29 +290,15 @@ impl<P: Placement + Clone> Adviser<P> {
                 }
                 *held = 0;
                 self.history.sync(client);
-                call
             }
-            _ if self.follower.is_none() => return,
             Call::Fragment { blocks, chunk_blocks } => {
                 let sampled = blocks.iter().filter_map(|block| self.sample.number_of(*block));
                 let blocks: Vec<u32> = sampled.collect();
                 return self.follow(Call::Fragment { blocks: &blocks, chunk_blocks });
             }
-            Call::EnsureBlocks(blocks) => Call::EnsureBlocks(self.sample.blocks(blocks)),
-            Call::Preload(block) => {
-                let Some(block) = self.sample.number_of(block) else { return };
-                Call::Preload(block)
-            }
-            Call::Delete(block) => {
-                let Some(block) = self.sample.number_of(block) else { return };
-                Call::Delete(block)
-            }
-            Call::SetResident { block, resident } => {
-                let Some(block) = self.sample.number_of(block) else { return };
-                Call::SetResident { block, resident }
-            }
-        };
-        self.follow(sampled);
+            _ => {}
+        }
+        self.follow(call);
     }
 
     /// The follower does the same, if there is one.

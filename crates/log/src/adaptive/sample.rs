@@ -8,7 +8,7 @@ use agewell_core::mix;
 
 use crate::policy::placement::Placement;
 use crate::transfer_times::Spread;
-use crate::{Log, LogSetting, LogShape, ShapeError, Trigger, Zone};
+use crate::{Call, Log, LogSetting, LogShape, ShapeError, Trigger, Zone};
 
 /// Blocks in a sample at most; chosen by us: 16 GiB of 8 KiB blocks are still looked at whole, and
 /// their history takes 32 MB. Samples of half a log, of up to 16,384 blocks, misjudge mechanisms by
@@ -42,6 +42,22 @@ impl Sample {
         let (window, place) = (group / self.scale, group % self.scale);
         let picked = (mix(u64::from(window)) % u64::from(self.scale)) as u32;
         (picked == place).then_some(window * GROUP_BLOCKS + block % GROUP_BLOCKS)
+    }
+
+    /// `call` in the sample's numbers, if it concerns the sample. Of syncs and of many blocks at once
+    /// the sample has a part: those are left as they are.
+    #[inline]
+    pub(super) fn call_of(self, call: Call<'_>) -> Option<Call<'_>> {
+        Some(match call {
+            Call::EnsureBlocks(blocks) => Call::EnsureBlocks(self.blocks(blocks)),
+            Call::Preload(block) => Call::Preload(self.number_of(block)?),
+            Call::Write { block, client } => Call::Write { block: self.number_of(block)?, client },
+            Call::Delete(block) => Call::Delete(self.number_of(block)?),
+            Call::SetResident { block, resident } => {
+                Call::SetResident { block: self.number_of(block)?, resident }
+            }
+            Call::Sync { .. } | Call::Fragment { .. } => call,
+        })
     }
 
     /// Numbers the sample needs for `blocks`.
