@@ -18,8 +18,8 @@
 //! and what a wrong choice costs grows with it. So all rehearsals together are a small multiple of
 //! the log's own work.
 //!
-//! The copies are of a part of the log ([`Log::thinned`]), so that looking ahead costs as much
-//! however large the log is. A very large log is followed at a smaller scale ([`sample`]) beforehand:
+//! Where blocks are written each by itself the copies are of a part of the log ([`Log::thinned`]), so
+//! that looking ahead costs as much however large the log is. A very large log is followed at a smaller scale ([`sample`]) beforehand:
 //! a follower of a sample of its blocks does what the log does and stands for it, so that what is
 //! remembered does not grow with the disk either.
 //!
@@ -34,7 +34,7 @@ mod repetition;
 mod sample;
 
 use forecast::forecast;
-use history::{History, Order, thinned_entries};
+use history::{History, Order};
 use rehearsal::rehearse;
 use sample::Sample;
 
@@ -348,20 +348,16 @@ impl<P: Placement + Clone> Adviser<P> {
         let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
         let order = self.history.order(subject.blocks(), |block| subject.holds(block));
         let segment_blocks = subject.shape().segment_blocks_max();
-        let thinned = subject.thinned(AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks));
+        let segments = AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks);
+        // Only where each block is written by itself: what is written together lies together, and a
+        // part of the log would mix in one segment what the log has in several.
+        let thinned = if order == Order::None { subject.thinned(segments) } else { None };
         let forecast = match &thinned {
             None => forecast(&self.history, order, subject, ahead),
             Some(part) => {
                 let share = part.live_blocks() as f64 / subject.live_blocks() as f64;
-                let holds = |block| part.holds(block);
-                if order == Order::None {
-                    let ahead = (ahead as f64 * share) as u64;
-                    forecast(&self.history.thinned(share, holds), order, part, ahead)
-                } else {
-                    // What lies together is written together, in the whole.
-                    let whole = forecast(&self.history, order, subject, ahead);
-                    thinned_entries(&whole, share, self.held_syncs.len(), holds).collect()
-                }
+                let history = self.history.thinned(share, |block| part.holds(block));
+                forecast(&history, order, part, (ahead as f64 * share) as u64)
             }
         };
         let subject = thinned.as_ref().unwrap_or(subject);

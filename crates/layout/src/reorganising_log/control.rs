@@ -17,7 +17,8 @@
 
 use agewell_log::policy::placement::{Placement, Regrouping};
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, CostMeter, LogError, Transfer, TransferTimes, pass_batches_on,
+    AdaptiveLog, BlockDevice, Call, CostMeter, LogError, Transfer, TransferTimes, Unpriced,
+    pass_batches_on,
 };
 
 /// A log that moves nothing, and the prices of what both did.
@@ -106,7 +107,11 @@ impl<P: Placement + Clone> ControlLog<P> {
     /// Does with the control log what the log is asked for.
     #[inline]
     pub(super) fn follow(&mut self, call: Call<'_>) {
-        self.work(|log, meter| log.carry_out(call, meter));
+        match call {
+            // What lies there before the first request has taken no time of the device.
+            Call::Preload(_) => self.work(|log, _| log.carry_out(call, &mut Unpriced)),
+            _ => self.work(|log, meter| log.carry_out(call, meter)),
+        }
     }
 
     /// Lets the control log do `work` of its own.
@@ -162,5 +167,37 @@ impl<P: Placement + Clone> ControlLog<P> {
 
     pub(super) fn verify(&self) {
         self.log.iter().for_each(AdaptiveLog::verify);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agewell_log::policy::cost::CostModel;
+    use agewell_log::policy::placement::NoSeparation;
+    use agewell_log::{LogSetting, LogShape};
+
+    use super::*;
+
+    const DISK: CostModel = CostModel {
+        access_ns: 15_000_000,
+        further_ns: 15_000_000,
+        bandwidth_bytes_per_s: 5_000_000,
+        block_bytes: 8192,
+    };
+
+    #[test]
+    fn what_lay_there_before_the_first_request_is_no_time_that_moving_saves() {
+        let setting = LogSetting::plain(LogShape::uniform(20, 16).unwrap(), 256, DISK);
+        let placement = Regrouping::new(NoSeparation, 256).unwrap();
+        let mut log = AdaptiveLog::fixed(setting, placement).unwrap();
+        let mut control = ControlLog::of(&log, true);
+        for block in 0..256 {
+            log.carry_out(Call::Preload(block), &mut Unpriced).unwrap();
+            control.follow(Call::Preload(block));
+        }
+        assert!(control.moving_ns().abs() < 1.0);
+        control.follow(Call::Write { block: 3, client: 0 });
+        control.follow(Call::Sync { client: 0 });
+        assert!(control.moving_ns() < 0.0, "the control has written, the log has not");
     }
 }

@@ -126,7 +126,8 @@ impl History {
         self.entries().copied().collect()
     }
 
-    /// What a log of `share` of the blocks, those that it `holds`, would remember.
+    /// What a log of `share` of the blocks, those that it `holds`, would remember: their writes, and
+    /// as many of the syncs of each client as leave as many writes between two.
     pub(super) fn thinned(&self, share: f64, holds: impl Fn(u32) -> bool) -> Self {
         let mut thinned = Self {
             entries: Vec::new(),
@@ -135,11 +136,17 @@ impl History {
             writes: 0,
             unsent: vec![false; self.unsent.len()],
         };
-        for entry in thinned_entries(self.entries(), share, self.unsent.len(), holds) {
-            if entry.is_write() {
+        let mut held_syncs = vec![0.0; self.unsent.len()];
+        for entry in self.entries() {
+            if !entry.is_write() {
+                let held = &mut held_syncs[entry.client as usize];
+                *held += share;
+                if *held >= 1.0 {
+                    *held -= 1.0;
+                    thinned.sync(entry.client);
+                }
+            } else if holds(entry.block) {
                 thinned.write(entry.block, entry.client);
-            } else {
-                thinned.sync(entry.client);
             }
         }
         // Those that are forgotten count, too.
@@ -201,28 +208,6 @@ fn distinct(written: &[u32], blocks: usize) -> usize {
         blocks.iter().filter(is_new).count()
     });
     distinct.sum()
-}
-
-/// What a log of `share` of the blocks, those that it `holds`, is asked for of `entries`: their
-/// writes, and as many of the syncs of each client as leave as many writes between two.
-pub(super) fn thinned_entries<'a>(
-    entries: impl IntoIterator<Item = &'a Entry>,
-    share: f64,
-    clients: usize,
-    holds: impl Fn(u32) -> bool,
-) -> impl Iterator<Item = Entry> {
-    let mut held_syncs = vec![0.0; clients];
-    let is_passed = move |entry: &&Entry| {
-        if entry.is_write() {
-            return holds(entry.block);
-        }
-        let held = &mut held_syncs[entry.client as usize];
-        *held += share;
-        let is_passed = *held >= 1.0;
-        *held -= f64::from(u8::from(is_passed));
-        is_passed
-    };
-    entries.into_iter().filter(is_passed).copied()
 }
 
 /// How often a write follows the block before it if the order is chance, times the writes.
