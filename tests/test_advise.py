@@ -71,7 +71,15 @@ def test_every_word_rests_on_runs_that_can_be_made_again(
             "device",
             "utilization",
         ),
-        *("recommended", "steps", "against", "quicker_to_recover", "advice", "shuffling"),
+        *(
+            "recommended",
+            "steps",
+            "against",
+            "quicker_to_recover",
+            "advice",
+            "shuffling",
+            "installable",
+        ),
     }
     folder = tmp_path / "out"
     assert json.loads((folder / "advice.json").read_text()) == document
@@ -279,7 +287,7 @@ def advice_of(
         choice=choice,
         against=against,
         file="experiments/recommended.toml",
-        configuration={},
+        configuration={"layout": {"kind": "lfs", "collect": "adaptive"}},
         shuffling=ShufflingAdvice(shuffling),
     )
 
@@ -402,3 +410,35 @@ def test_bad_usage_is_one_line(agewell: Agewell, name: str) -> None:
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert reason in done.stderr
+
+
+# --- a directory ----------------------------------------------------------------------------------
+
+
+def test_a_directory_is_judged_by_how_its_files_lie(tmp_path: Path, agewell: Agewell) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(3):
+        (tmp_path / "files" / f"{number}").write_bytes(bytes(20_000))
+    words = agewell("advise", "files", *ON_TWO_NUMBERS, "--quiet").stdout.splitlines()
+    assert "agewell record files -o week.parquet" in words[0]
+    assert "agewell reorganise" in words[-1] or "Leave the files" in words[-1]
+    found = json.loads(agewell("advise", "files", *ON_TWO_NUMBERS, "--quiet", "--json").stdout)
+    assert found["advice"] == words[-1]
+
+
+def test_what_is_advised_on_stands_by_itself_or_behind_its_option(
+    small_load: Path, agewell: Agewell
+) -> None:
+    del small_load
+    failed = agewell("advise", "load.toml", "--workload", "mail", *ON_TWO_NUMBERS, check=False)
+    assert failed.returncode == 2
+    assert "load.toml: --workload is given already" in failed.stderr
+    missing = agewell("advise", "load.toml", check=False)
+    assert "--device is missing" in missing.stderr
+
+
+def test_a_directory_has_no_utilization_of_its_own(tmp_path: Path, agewell: Agewell) -> None:
+    (tmp_path / "files").mkdir()
+    failed = agewell("advise", "files", *ON_TWO_NUMBERS, "-u", "0.9", check=False)
+    assert failed.returncode == 2
+    assert "--utilization is for a workload; 'files' is a directory" in failed.stderr

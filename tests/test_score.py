@@ -300,6 +300,32 @@ def test_the_verdict_comes_first_and_the_rest_when_asked_for(
     assert out.splitlines()[1].endswith("depends on the disk: name it by --device.")
 
 
+def _scored(path: Path, kind: str, *verdicts: str) -> scoring.Score:
+    defragmenting, rewriting = verdicts
+    estimate = {"defragmenting_verdict": defragmenting, "rewriting_verdict": rewriting}
+    return scoring.Score(str(path), {}, {"contents": {"kind": kind}}, estimate)
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdicts", "words"),
+    [
+        ("ext4", ("not-worth-it", "likely-to-pay"), "agewell reorganise {path} --device d.toml"),
+        ("btrfs", ("likely-to-pay", "likely-to-pay"), "agewell reorganise {path} --device d.toml"),
+        ("xfs", ("little", "not-worth-it"), "Leave the files as they lie."),
+        ("f2fs", ("not-worth-it", "likely-to-pay"), "nothing moves them on f2fs"),
+    ],
+)
+def test_the_remedy_is_the_command_that_does_it(
+    tmp_path: Path, kind: str, verdicts: tuple[str, str], words: str
+) -> None:
+    todo = scoring.remedy(_scored(tmp_path, kind, *verdicts), "d.toml")
+    assert todo is not None
+    assert words.format(path=tmp_path) in todo
+    unmounted = scoring.remedy(_scored(tmp_path / "image", kind, *verdicts), "d.toml")
+    assert unmounted is not None
+    assert "agewell reorganise /" not in unmounted
+
+
 def test_several_are_compared_a_row_each(taken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "score", str(taken), str(taken))
     assert code == 0

@@ -230,7 +230,7 @@ impl Flash {
     /// Senses `unit` for a write that covers it in part; when it is in the buffer.
     fn sense_for_write(&mut self, unit: u32, start_ns: u64) -> u64 {
         match self.find(unit, start_ns) {
-            Some((die, _)) => self.sense(die, start_ns),
+            Some((die, page)) => self.sense(die, page, start_ns),
             None => start_ns,
         }
     }
@@ -310,7 +310,7 @@ impl Flash {
         let free_ns = self.die_free_ns[die as usize].max(now_ns);
         let parameters = &self.parameters;
         self.die_free_ns[die as usize] = free_ns
-            + u64::from(collected.pages_read) * parameters.read_ns
+            + u64::from(collected.pages_read) * parameters.read.mean_ns()
             + u64::from(collected.pages_programmed) * parameters.program_ns
             + parameters.erase_ns;
         self.counts.moved_units += u64::from(collected.units_moved);
@@ -487,9 +487,9 @@ impl Device for Flash {
         SimDuration(match found {
             // Writes that the buffer accepts, and units that it holds.
             None => overhead_ns,
-            Some((die, _)) => {
+            Some((die, page)) => {
                 let free_ns = self.die_free_ns[self.sensing_die(die) as usize];
-                overhead_ns + free_ns.saturating_sub(start_ns) + parameters.read_ns
+                overhead_ns + free_ns.saturating_sub(start_ns) + self.read_ns(page)
             }
         })
     }

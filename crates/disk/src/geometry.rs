@@ -53,6 +53,7 @@ struct Zone {
     first_block: u64,
     blocks: u64,
     first_cylinder: u32,
+    cylinders: u64,
     sectors_per_track: u64,
     places: u64,
     reserved: u64,
@@ -75,11 +76,23 @@ struct Zone {
     width: Angle,
 }
 
+/// Where the tracks of a zone lie, numbered in the order of their blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Track {
+    /// Counted from the zone's first.
+    cylinder: u64,
+    head: u64,
+    /// Changes of the head, and of the group in seek-first orders, from the zone's first track to it.
+    switches: u64,
+}
+
 /// The map of a disk.
 #[derive(Debug, Clone)]
 pub struct Geometry {
     surfaces: u32,
     track_order: TrackOrder,
+    /// Tracks of a surface before another follows, in seek-first orders.
+    group_cylinders: u64,
     zones: Vec<Zone>,
     /// First block of each zone, apart from the zones for a search that stays in cache.
     first_blocks: Vec<u64>,
@@ -173,6 +186,7 @@ impl Zone {
             first_block,
             blocks: places.saturating_sub(zone.reserved_sectors + spare_sectors + pushed),
             first_cylinder: zone.first_cylinder,
+            cylinders,
             sectors_per_track,
             places,
             reserved: zone.reserved_sectors,
@@ -264,15 +278,13 @@ impl Zone {
         }
     }
 
-    /// Angle of the start of sector 0 of the track that holds `place`.
+    /// Angle of the start of sector 0 of `track`, with `switches` changes of the head before it.
     #[inline]
-    fn track_angle(&self, track: u64, surfaces: u64) -> Angle {
-        let cylinder = track / surfaces;
-        let switches = track - cylinder;
+    fn track_angle(&self, track: u64, switches: u64) -> Angle {
         let mut angle = self
             .first_angle
             .wrapping_add(self.track_skew.wrapping_mul(switches))
-            .wrapping_add(self.cylinder_skew.wrapping_mul(cylinder));
+            .wrapping_add(self.cylinder_skew.wrapping_mul(track - switches));
         if let Some(step) = self.slips_skew
             && !self.slips.is_empty()
         {
@@ -313,6 +325,7 @@ impl Geometry {
         Self {
             surfaces: parameters.surfaces,
             track_order: parameters.track_order,
+            group_cylinders: u64::from(parameters.group_cylinders).max(1),
             first_blocks: zones.iter().map(|zone| zone.first_block).collect(),
             zones,
             blocks: first_block,
@@ -381,16 +394,62 @@ impl Geometry {
         &self.zones[after - 1]
     }
 
+    /// The head that cylinder `cylinder` of `zone` begins its `head`-th track with, in head-first
+    /// orders; its own inverse.
     #[inline]
     fn physical_head(&self, head: u64, cylinder: u64, zone: &Zone) -> u64 {
         let backwards = match self.track_order {
-            TrackOrder::Ascending => false,
             TrackOrder::Serpentine => !cylinder.is_multiple_of(2),
             TrackOrder::SerpentineByCylinder => {
                 !(cylinder + u64::from(zone.first_cylinder)).is_multiple_of(2)
             }
+            _ => false,
         };
         if backwards { u64::from(self.surfaces) - 1 - head } else { head }
+    }
+
+    /// Where the `track`-th track of `zone` lies.
+    #[inline]
+    fn track(&self, zone: &Zone, track: u64) -> Track {
+        let surfaces = u64::from(self.surfaces);
+        let Some(turns) = self.track_order.seek_first() else {
+            let cylinder = track / surfaces;
+            let head = self.physical_head(track - cylinder * surfaces, cylinder, zone);
+            return Track { cylinder, head, switches: track - cylinder };
+        };
+        let group = track / (surfaces * self.group_cylinders);
+        let within = track - group * surfaces * self.group_cylinders;
+        let tracks = self.group_tracks(zone, group);
+        let surface = within / tracks;
+        let (step, head) = turns.of(within - surface * tracks, surface, group, (tracks, surfaces));
+        Track {
+            cylinder: group * self.group_cylinders + step,
+            head,
+            switches: group * surfaces + surface,
+        }
+    }
+
+    /// The number of the track of `zone` that lies on `cylinder`, counted from the zone's first,
+    /// under `head`.
+    fn track_at(&self, zone: &Zone, cylinder: u64, head: u64) -> u64 {
+        let surfaces = u64::from(self.surfaces);
+        let Some(turns) = self.track_order.seek_first() else {
+            return cylinder * surfaces + self.physical_head(head, cylinder, zone);
+        };
+        let group = cylinder / self.group_cylinders;
+        let tracks = self.group_tracks(zone, group);
+        let (_, surface) = turns.of(0, 0, group, (tracks, surfaces));
+        // Turning an order round is its own inverse.
+        let surface = if surface == 0 { head } else { surfaces - 1 - head };
+        let step = cylinder - group * self.group_cylinders;
+        let (step, _) = turns.of(step, surface, group, (tracks, surfaces));
+        group * surfaces * self.group_cylinders + surface * tracks + step
+    }
+
+    /// Tracks of each surface in the `group`-th group of `zone`: the last may be shorter.
+    #[inline]
+    fn group_tracks(&self, zone: &Zone, group: u64) -> u64 {
+        self.group_cylinders.min(zone.cylinders - group * self.group_cylinders)
     }
 
     /// Where `block` lies.
@@ -400,17 +459,15 @@ impl Geometry {
     #[inline]
     pub fn locate(&self, block: u64) -> Location {
         let zone = self.zone_of(block);
-        let surfaces = u64::from(self.surfaces);
         let (place, run) = zone.place(block - zone.first_block);
         let track = place / zone.sectors_per_track;
         let sector = place - track * zone.sectors_per_track;
-        let cylinder = track / surfaces;
-        let head = self.physical_head(track - cylinder * surfaces, cylinder, zone);
+        let Track { cylinder, head, switches } = self.track(zone, track);
         Location {
             cylinder: zone.first_cylinder + cylinder as u32,
             head: head as u32,
             sector: sector as u32,
-            angle: zone.track_angle(track, surfaces).wrapping_add(zone.width.wrapping_mul(sector)),
+            angle: zone.track_angle(track, switches).wrapping_add(zone.width.wrapping_mul(sector)),
             width: zone.width,
             sectors_per_track: zone.sectors_per_track as u32,
             run: run as u32,
@@ -425,23 +482,26 @@ impl Geometry {
     pub fn cylinder_of(&self, block: u64) -> u32 {
         let zone = self.zone_of(block);
         let (place, _) = zone.place(block - zone.first_block);
-        zone.first_cylinder + (place / (zone.sectors_per_track * u64::from(self.surfaces))) as u32
+        let cylinder = if self.track_order.seek_first().is_none() {
+            place / (zone.sectors_per_track * u64::from(self.surfaces))
+        } else {
+            self.track(zone, place / zone.sectors_per_track).cylinder
+        };
+        zone.first_cylinder + cylinder as u32
     }
 
     /// The block at a physical sector, or `None` for a spare, slipped, reserved or unused one.
     pub fn block_at(&self, cylinder: u32, head: u32, sector: u32) -> Option<u64> {
         let zone = self.zones.iter().find(|zone| {
-            let cylinders = zone.places / zone.sectors_per_track / u64::from(self.surfaces);
-            cylinder >= zone.first_cylinder && u64::from(cylinder - zone.first_cylinder) < cylinders
+            cylinder >= zone.first_cylinder
+                && u64::from(cylinder - zone.first_cylinder) < zone.cylinders
         })?;
         if head >= self.surfaces || u64::from(sector) >= zone.sectors_per_track {
             return None;
         }
         let within = u64::from(cylinder - zone.first_cylinder);
-        // Turning the order of heads round is its own inverse.
-        let logical = self.physical_head(u64::from(head), within, zone);
-        let place = (within * u64::from(self.surfaces) + logical) * zone.sectors_per_track
-            + u64::from(sector);
+        let track = self.track_at(zone, within, u64::from(head));
+        let place = track * zone.sectors_per_track + u64::from(sector);
         // Remapped blocks are few: look among them first, then search the ascending rest.
         if let Some((from, _)) = zone.defects.iter().find(|(_, to)| *to == place / zone.grain) {
             return self.search(zone, from * zone.grain + place % zone.grain);

@@ -16,6 +16,7 @@ pub(crate) mod geometry;
 mod mechanical;
 mod medium;
 mod names;
+mod page_times;
 mod simple;
 mod sources;
 mod writer;
@@ -45,6 +46,7 @@ pub use mechanical::{
     BusParameters, ExtraDisconnect, MechanicalParameters, OverheadParameters, SeekCurve,
 };
 pub use medium::Medium;
+pub use page_times::PageTimes;
 pub use simple::SimpleParameters;
 pub use sources::missing_sources;
 pub use zoned::{Management, ZonedDrive, ZonedParameters};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::{BlockRequest, Operation, RandomStreams, Sector, SectorCount, SimTime};
 use agewell_disk::parameters::{
-    FlashParameters, MechanicalParameters, Placement, SimpleParameters, missing_sources,
+    FlashParameters, MechanicalParameters, PageTimes, Placement, SimpleParameters, missing_sources,
 };
 use agewell_disk::queue::{Discipline, Queue, QueueEntry};
 use agewell_disk::{
@@ -259,6 +259,20 @@ fn the_fast_drive_reads_as_its_manual_says() {
     let times = random_reads_ms(&mut Mechanical::new(&parameters), 20_000, 8);
     let mean = times.iter().sum::<f64>() / times.len() as f64;
     within("mean random read", mean, 3.4 + 2.0 + 0.2, 0.03);
+    // Measured by Wong (2019): 15,047.7 turns a minute, tracks of 1,800 to 1,028 sectors, 595,848 of them on 6 surfaces,
+    // a skew of 1/15 - 0.0006 of a turn, at most 7.3 ms to get to a track.
+    let turns_a_minute = 60e12 / parameters.rotation_period_ps as f64;
+    within("turns a minute", turns_a_minute, 15_047.7, 0.001);
+    let geometry = &parameters.geometry;
+    let [first, .., last] = &geometry.zones[..] else { panic!("several zones") };
+    within("outermost track", f64::from(first.sectors_per_track), 1800.0, 0.02);
+    within("innermost track", f64::from(last.sectors_per_track), 1028.0, 0.02);
+    within("tracks", f64::from(geometry.surfaces * geometry.cylinders), 595_848.0, 0.001);
+    for zone in &geometry.zones {
+        let skew = zone.cylinder_skew / f64::from(zone.sectors_per_track);
+        assert!((skew - (1.0 / 15.0 - 0.0006)).abs() < 0.01, "skew of {skew} of a turn");
+    }
+    within("full stroke", parameters.seek.ms(geometry.cylinders - 1) + 0.2, 7.3, 0.05);
     let capacity = load("seagate-st3450857ss").capacity_sectors;
     let outer = sequential_mb_per_s(&mut Mechanical::new(&parameters), 0, 2048);
     within("outer sustained rate", outer, 204.0, 0.1);
@@ -437,7 +451,7 @@ fn splitting_alone_foretells_a_published_curve() {
     let nvme = flash("samsung-970-pro");
     assert!((nvme.request_overhead_ns as f64 / 1e3 - overhead_us).abs() < 0.05, "{overhead_us}");
     let optane = FlashParameters {
-        read_ns: 0,
+        read: PageTimes::alike(0),
         command_ns: 0,
         channel_bytes_per_s: 1 << 40,
         link_bytes_per_s: (window / (large_us - overhead_us) * 1e6) as u64,
@@ -545,6 +559,7 @@ fn both_explanations_of_fragmentation_can_be_told_apart() {
     );
     for name in ["samsung-970-pro", "flash-sata-tlc"] {
         let all = flash(name);
+        let all_types = all.read.types().len();
         let no_splitting = FlashParameters { request_overhead_ns: 0, command_ns: 0, ..all };
         let no_collisions = FlashParameters { placement: Placement::CollisionFree, ..all };
         let neither = FlashParameters { placement: Placement::CollisionFree, ..no_splitting };
@@ -568,13 +583,15 @@ fn both_explanations_of_fragmentation_can_be_told_apart() {
             let rates = rates.map(|rate| format!("{rate:.0}")).join(" | ");
             writeln!(table, "| {name} | {what} | {rates} |").expect("a string takes everything");
         }
-        // Without either, a file in pieces reads like a whole one.
-        within(name, nothing[1], nothing[0], 0.005);
-        within(name, nothing[2], nothing[0], 0.005);
+        // Without either, a file in pieces reads like a whole one; where pages are of several types, a
+        // batch that has more of the slow ones by chance ends a little later.
+        let by_chance = if all_types == 1 { 0.005 } else { 0.02 };
+        within(name, nothing[1], nothing[0], by_chance);
+        within(name, nothing[2], nothing[0], by_chance);
         // Splitting alone does not care where the pieces lie; collisions alone do, and with them all
         // pieces on one die are read at about its rate, of half a page a sensing.
         within(name, splitting[2], splitting[1], 0.01);
-        let one_die = 16_384.0 / no_splitting.read_ns as f64 * 1e3;
+        let one_die = 16_384.0 / no_splitting.read.mean_ns() as f64 * 1e3;
         within(name, collisions[2], one_die, 0.06);
         assert!(collisions[2] < 0.5 * nothing[2], "{collisions:?}");
         // Requests of a batch hide their overheads behind the link; one by one each counts.
@@ -607,7 +624,7 @@ fn documented_table() -> String {
                 "flash: {} dies on {} channels, {} us a page of {} KiB, {} MB/s",
                 flash.dies(),
                 flash.channels,
-                flash.read_ns as f64 / 1e3,
+                flash.read.mean_ns() as f64 / 1e3,
                 flash.page_bytes / 1024,
                 flash.read_bytes_per_s() / 1_000_000
             );

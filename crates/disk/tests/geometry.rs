@@ -81,7 +81,7 @@ struct Recipe {
 fn recipe() -> impl Strategy<Value = Recipe> {
     let zone =
         (1_u32..9, 4_u32..24, 0_u64..3, 0_u64..40, prop::collection::vec(0_u64..100_000, 0..4));
-    (0_usize..11, 0_usize..3, 1_u32..5, 1_u32..4, prop::collection::vec(zone, 1..4)).prop_map(
+    (0_usize..11, 0_usize..7, 1_u32..5, 1_u32..4, prop::collection::vec(zone, 1..4)).prop_map(
         |(sparing, order, surfaces, range, zones)| Recipe {
             sparing,
             order,
@@ -123,14 +123,53 @@ fn build(recipe: &Recipe) -> GeometryParameters {
         cylinders: next_cylinder + 1,
         track_order: TrackOrder::ALL[recipe.order].0,
         sparing,
+        group_cylinders: recipe.range,
         spare_range_cylinders: recipe.range,
         zones,
     }
 }
 
+/// The tracks of `zone` as they follow one another: (cylinder from the zone's first, head).
+fn tracks_in_order(parameters: &GeometryParameters, zone: &ZoneParameters) -> Vec<(u64, u64)> {
+    let turned = |numbers: std::ops::Range<u64>, is_turned: bool| -> Vec<u64> {
+        if is_turned { numbers.rev().collect() } else { numbers.collect() }
+    };
+    let surfaces = u64::from(parameters.surfaces);
+    let cylinders = u64::from(zone.cylinders());
+    let mut tracks = Vec::new();
+    let (seeks_turn, surfaces_turn) = match parameters.track_order {
+        TrackOrder::SeekForwardSurfacesForward => (false, false),
+        TrackOrder::SeekForwardSurfacesAlternating => (false, true),
+        TrackOrder::SeekAlternatingSurfacesForward => (true, false),
+        TrackOrder::SeekAlternatingSurfacesAlternating => (true, true),
+        head_first => {
+            for cylinder in 0..cylinders {
+                let is_turned = match head_first {
+                    TrackOrder::Serpentine => cylinder % 2 == 1,
+                    TrackOrder::SerpentineByCylinder => {
+                        (cylinder + u64::from(zone.first_cylinder)) % 2 == 1
+                    }
+                    _ => false,
+                };
+                tracks.extend(turned(0..surfaces, is_turned).iter().map(|head| (cylinder, *head)));
+            }
+            return tracks;
+        }
+    };
+    let group_cylinders = u64::from(parameters.group_cylinders);
+    for (group, first) in (0..cylinders).step_by(group_cylinders as usize).enumerate() {
+        let end = (first + group_cylinders).min(cylinders);
+        let heads = turned(0..surfaces, surfaces_turn && group % 2 == 1);
+        for (place, head) in heads.into_iter().enumerate() {
+            let of_group = turned(first..end, seeks_turn && place % 2 == 1);
+            tracks.extend(of_group.into_iter().map(|cylinder| (cylinder, head)));
+        }
+    }
+    tracks
+}
+
 fn agree(parameters: &GeometryParameters) {
     let geometry = Geometry::new(parameters);
-    let surfaces = u64::from(parameters.surfaces);
     let mut block = 0;
     for zone in &parameters.zones {
         let mut expected = walk(parameters, zone);
@@ -139,17 +178,10 @@ fn agree(parameters: &GeometryParameters) {
         );
         assert!(expected.len() as u64 >= held, "{} places for {held} blocks", expected.len());
         expected.truncate(held as usize);
+        let tracks = tracks_in_order(parameters, zone);
         for (index, (track, sector)) in expected.iter().enumerate() {
             let location = geometry.locate(block);
-            let cylinder = track / surfaces;
-            let backwards = match parameters.track_order {
-                TrackOrder::Ascending => false,
-                TrackOrder::Serpentine => cylinder % 2 == 1,
-                TrackOrder::SerpentineByCylinder => {
-                    (cylinder + u64::from(zone.first_cylinder)) % 2 == 1
-                }
-            };
-            let head = if backwards { surfaces - 1 - track % surfaces } else { track % surfaces };
+            let (cylinder, head) = tracks[*track as usize];
             assert_eq!(
                 (
                     u64::from(location.cylinder),
@@ -196,6 +228,7 @@ fn one_zone(
         cylinders: 4,
         track_order: TrackOrder::Ascending,
         sparing,
+        group_cylinders: 2,
         spare_range_cylinders: 2,
         zones: vec![ZoneParameters {
             first_cylinder: 0,
@@ -257,4 +290,23 @@ fn slips_beyond_the_spares_of_their_unit_are_refused() {
     let (key, message) = error.expect_err("two slips and one spare");
     assert_eq!(key, "[[zone]] number 1: slips");
     assert!(message.contains("2 of them share a unit with 1 spares"), "{message}");
+}
+
+#[test]
+fn seek_first_orders_skew_a_little_where_the_arm_moves_and_more_where_the_head_changes() {
+    let mut parameters = one_zone(Sparing::None, 0, vec![], vec![]);
+    parameters.track_order = TrackOrder::SeekAlternatingSurfacesAlternating;
+    parameters.zones[0].track_skew = 4.0;
+    parameters.zones[0].cylinder_skew = 1.0;
+    let geometry = Geometry::new(&parameters);
+    let width = geometry.locate(0).width;
+    // Two tracks under each of two heads, then the next group, which begins under the second.
+    let places: Vec<(u32, u32, u64)> = (0..8)
+        .map(|track| geometry.locate(track * 10))
+        .map(|at| (at.cylinder, at.head, at.angle.wrapping_add(width / 2) / width % 10))
+        .collect();
+    let expected =
+        [(0, 0, 0), (1, 0, 1), (1, 1, 5), (0, 1, 6), (2, 1, 0), (3, 1, 1), (3, 0, 5), (2, 0, 6)];
+    assert_eq!(places, expected);
+    assert_eq!(geometry.cylinder_of(35), 0);
 }

@@ -238,6 +238,7 @@ fn disk(
             cylinders: 60,
             track_order: TrackOrder::Serpentine,
             sparing: Sparing::SectorsPerCylinder,
+            group_cylinders: 0,
             spare_range_cylinders: 1,
             zones: vec![zone(0, 29, 48), zone(30, 59, 37)],
         },

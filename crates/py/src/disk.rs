@@ -274,7 +274,7 @@ fn describe_flash(flash: &FlashParameters) -> Value {
         "block_bytes": flash.page_bytes * u64::from(flash.pages_per_block),
         "over_provisioning": flash.over_provisioning,
         "placement": flash.placement.name(),
-        "read_ms": flash.read_ns as f64 / 1e6,
+        "read_ms": flash.read.mean_ns() as f64 / 1e6,
         "program_ms": flash.program_ns as f64 / 1e6,
         "erase_ms": flash.erase_ns as f64 / 1e6,
         "request_overhead_ms": flash.request_overhead_ns as f64 / 1e6,

@@ -18,6 +18,7 @@ from typing import Any
 
 from agewell import files
 from agewell.advice import segment_search
+from agewell.advice.installable import Installable, installable
 from agewell.advice.measure import CLOSE_PCT, best_of, refusal, saved_pct, saves, simplest_of
 from agewell.advice.search import Choice, Progress, Search, Step, Tried
 from agewell.advice.shuffling import ShufflingAdvice, advise_on_shuffling
@@ -173,6 +174,11 @@ class Advice:
         return sentences
 
     @property
+    def installable(self) -> Installable:
+        """The real file system that is nearest to what is recommended."""
+        return installable(self.configuration["layout"])
+
+    @property
     def quicker_to_recover(self) -> Tried | None:
         """The best run that is hardly worse and recovers in a small part of the time, if any."""
         most_s = _recovery(self.choice) / RECOVERY_FACTOR
@@ -231,6 +237,7 @@ class Advice:
                 None if self.quicker_to_recover is None else self.quicker_to_recover.json_values()
             ),
             "advice": self.sentences(),
+            "installable": self.installable.document(),
             "shuffling": self.shuffling.document(),
         }
 

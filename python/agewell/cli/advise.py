@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from agewell.cli.options import CatalogueOption, JobsOption, JsonOption, QuietOption
 from agewell.cli.run import SetOption
@@ -21,7 +23,34 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-advise = typer.Typer(name="advise", no_args_is_help=True, invoke_without_command=True)
+
+class _WhatOrCommand(TyperGroup):
+    """Takes a directory, a recording or an experiment in the place of a command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As the base class does, with what is advised on as `--workload`."""
+        valued = {name for each in self.params if not _is_flag(each) for name in each.opts}
+        place = 0
+        while place < len(args) and args[place].startswith("-"):
+            place += 2 if args[place] in valued else 1
+        if place < len(args) and args[place] not in self.commands:
+            if "--workload" in args or "-w" in args:
+                raise InputError(f"{args[place]}: --workload is given already; say one of them")
+            args = [*args[:place], "--workload", *args[place:]]
+        return super().parse_args(ctx, args)
+
+
+def _is_flag(option: Any) -> bool:
+    return bool(getattr(option, "is_flag", False))
+
+
+advise = typer.Typer(
+    name="advise",
+    cls=_WhatOrCommand,
+    no_args_is_help=True,
+    invoke_without_command=True,
+    subcommand_metavar="[PATH|TRACE|EXPERIMENT | COMMAND [ARGS]...]",
+)
 app.add_typer(advise)
 
 
@@ -35,7 +64,8 @@ def layouts(
             "-w",
             metavar="W",
             help="A generator by name, an experiment file (all but its layout and device), a block "
-            "trace, taken as one large file, or a trace of file operations.",
+            "trace, taken as one large file, a trace of file operations, or a directory of a "
+            "mounted file system. What stands by itself is taken as this.",
         ),
     ] = None,
     device: Annotated[
@@ -78,7 +108,10 @@ def layouts(
     what it gains over layouts as they are by default, how steadily, and where it does not pay.
     Every run that the advice rests on is an experiment in DIR/experiments.
 
-    Example: agewell advise --workload examples/traces/mail.parquet --device hp-97560
+    For a directory: whether laying its files anew would pay on the disk, and the command to do it.
+
+    Examples: agewell advise examples/traces/mail.parquet --device hp-97560;
+    agewell advise /srv --device my-disk.toml
     """
     if context.invoked_subcommand is not None:
         given = [name for name, value in (("--workload", workload), ("--device", device)) if value]
@@ -91,9 +124,56 @@ def layouts(
     if workload is None or device is None:
         lacking = "--workload" if workload is None else "--device"
         raise InputError(f"{lacking} is missing; see 'agewell advise --help'")
+    if Path(workload).is_dir():
+        _advise_on_directory(
+            workload, device, catalogue, utilization, settings, as_json=as_json, quiet=quiet
+        )
+        return
     _advise_on_layouts(
         workload, device, utilization, settings, out, jobs, catalogue, as_json=as_json, quiet=quiet
     )
+
+
+def _advise_on_directory(
+    directory: str,
+    device: str,
+    catalogue: Path | None,
+    utilization: str | None,
+    settings: list[str] | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Whether laying the files anew would pay: what `agewell score` says, without its metrics."""
+    from agewell.cli.score import print_verdict
+    from agewell.experiments import choices
+    from agewell.filesystems import scoring
+
+    if utilization is not None or settings:
+        given = "--utilization" if utilization is not None else "--set"
+        raise InputError(f"{given} is for a workload; '{directory}' is a directory")
+    table = choices.device(device, catalogue).table
+    two_numbers = table.get("kind") == "simple"
+    with progress("reading where files lie", quiet=quiet) as report:
+        scored = scoring.score(
+            directory,
+            device=None if two_numbers else device,
+            access_time=table.get("access_time"),
+            bandwidth=table.get("bandwidth"),
+            catalogue_directory=catalogue,
+            progress=lambda files, in_all: report(
+                min(files / in_all, 1.0) if in_all else None, f"{files:,} files"
+            ),
+        )
+    if as_json:
+        print_json({**scoring.document([scored]), "advice": scoring.remedy(scored, device)})
+        return
+    typer.echo(
+        "Which layout would serve it best depends on its requests: record them by "
+        f"'agewell record {shlex.quote(directory)} -o week.parquet', then "
+        f"'agewell advise week.parquet --device {shlex.quote(device)}'."
+    )
+    print_verdict(scored, device)
 
 
 def _advise_on_layouts(
@@ -190,7 +270,8 @@ def print_layouts(advice: LayoutAdvice) -> None:
             ],
         )
     typer.echo("")
-    for sentence in [*advice.sentences(), advice.shuffling.sentence()]:
+    sentences = [*advice.sentences(), advice.shuffling.sentence(), advice.installable.sentence()]
+    for sentence in sentences:
         typer.echo(sentence)
 
 

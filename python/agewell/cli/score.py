@@ -148,7 +148,7 @@ def score(
     if as_json:
         print_json(scoring.document(scores))
     elif len(scores) == 1:
-        _print_one(scores[0], everything=everything)
+        _print_one(scores[0], device, everything=everything)
     else:
         _print_compared(scores)
     for scored in scores:
@@ -157,9 +157,8 @@ def score(
         note(f"picture in {plot}")
 
 
-def _print_one(scored: Score, *, everything: bool) -> None:
-    for sentence in scoring.verdict(scored):
-        typer.echo(sentence)
+def _print_one(scored: Score, device: str | None, *, everything: bool) -> None:
+    print_verdict(scored, device)
     typer.echo()
     typer.echo(_headline(scored))
     rows = list(_headline_rows(scored.report))
@@ -170,6 +169,15 @@ def _print_one(scored: Score, *, everything: bool) -> None:
         _print_details(scored.report)
     if scored.reorganising is not None:
         _print_reorganising(scored.reorganising)
+
+
+def print_verdict(scored: Score, device: str | None) -> None:
+    """Write how the files lie, whether that matters, and what to do about it."""
+    for sentence in scoring.verdict(scored):
+        typer.echo(sentence)
+    todo = scoring.remedy(scored, device)
+    if todo is not None:
+        typer.echo(todo)
 
 
 def _print_details(report: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ What each metric means, with its rules and denominators, stands in
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -277,13 +278,44 @@ def verdict(scored: Score) -> list[str]:
             "could be split are."
         )
     if scored.reorganising is None:
-        sentences.append("Whether reorganising would pay depends on the disk: name it by --device.")
+        sentence = "Whether reorganising would pay depends on the disk: name it by --device"
+        if Path(scored.path).is_dir():
+            measured = f"agewell probe {shlex.quote(scored.path)} -o my-disk.toml"
+            sentences.append(f"{sentence}, or measure it: {measured}")
+        else:
+            sentences.append(f"{sentence}.")
         return sentences
     sentences += [
         _reorganising_sentence("Making each file one piece", "defragmenting", scored.reorganising),
         _reorganising_sentence("Rewriting all in order", "rewriting", scored.reorganising),
     ]
     return sentences
+
+
+REORGANISABLE = ("ext4", "xfs", "btrfs")
+"""File systems whose files `agewell reorganise` moves while they are mounted."""
+
+
+def remedy(scored: Score, device: str | None) -> str | None:
+    """What to do about the verdict, its command last; None if nothing says whether it pays.
+
+    Args:
+        scored: The score, with an estimate for a device.
+        device: What the device is called on the command line; None for two numbers.
+    """
+    estimate = scored.reorganising
+    if estimate is None:
+        return None
+    verdicts = (estimate["defragmenting_verdict"], estimate["rewriting_verdict"])
+    if "likely-to-pay" not in verdicts:
+        return "Leave the files as they lie."
+    if not Path(scored.path).is_dir():
+        return "To do it, mount the file system and run agewell reorganise on it."
+    kind = scored.report["contents"]["kind"]
+    if kind not in REORGANISABLE:
+        return f"To do it, copy the files to a new file system: nothing moves them on {kind}."
+    on = "" if device is None else f" --device {shlex.quote(device)}"
+    return f"To see what it would do: agewell reorganise {shlex.quote(scored.path)}{on} --dry-run"
 
 
 def _reorganising_sentence(what: str, how: str, estimate: dict[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
+_BYTES = {**dict(_UNITS), "GB": 10**9, "MB": 10**6, "KB": 10**3, "kB": 10**3, "B": 1}
+
 
 def size_text(size_bytes: int) -> str:
     """A size in the largest binary unit that divides it, in bytes otherwise: `256 KiB`."""
@@ -14,8 +16,9 @@ def size_text(size_bytes: int) -> str:
 
 
 def bytes_of(text: str) -> int:
-    """The size that a resolved configuration writes as `262144 B`."""
-    return int(text.removesuffix(" B"))
+    """The size that a configuration writes as `256 KiB`, `4 MB` or, resolved, `262144 B`."""
+    number, _, unit = text.partition(" ")
+    return round(float(number) * _BYTES[unit.strip() or "B"])
 
 
 def percent(share: float) -> str:

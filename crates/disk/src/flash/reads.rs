@@ -174,19 +174,26 @@ impl Flash {
         reads.newest[die as usize] = number;
         let die = self.sensing_die(die);
         self.next_sense = self.sensed_next();
-        let ready_ns = self.sense(die, start_ns);
+        let ready_ns = self.sense(die, page, start_ns);
         access.page = page;
         access.channel = Some(self.channel_of(die));
-        access.wait_ns = ready_ns - self.parameters.read_ns - start_ns;
+        access.wait_ns = ready_ns - self.read_ns(page) - start_ns;
         reads.accesses.push(access);
         reads.missing[request as usize] += 1;
         reads.foresee(ready_ns, Event::Sensed(number));
     }
 
-    /// Has `die` sense a page as soon as it can from `start_ns` on; when it has.
-    pub(super) fn sense(&mut self, die: u32, start_ns: u64) -> u64 {
+    /// Time to sense `page`, ns.
+    #[inline]
+    pub(super) fn read_ns(&self, page: u64) -> u64 {
+        self.parameters.read.of(page % u64::from(self.parameters.pages_per_block))
+    }
+
+    /// Has `die` sense `page` as soon as it can from `start_ns` on; when it has.
+    pub(super) fn sense(&mut self, die: u32, page: u64, start_ns: u64) -> u64 {
+        let read_ns = self.read_ns(page);
         let free_ns = &mut self.die_free_ns[die as usize];
-        *free_ns = start_ns.max(*free_ns) + self.parameters.read_ns;
+        *free_ns = start_ns.max(*free_ns) + read_ns;
         self.counts.pages_sensed += 1;
         *free_ns
     }
@@ -225,7 +232,7 @@ impl Flash {
         if SimTime(arrived_ns) >= service.finish {
             service.finish = SimTime(arrived_ns);
             service.rotation = SimDuration(access.wait_ns);
-            let sensing_ns = if access.channel.is_some() { self.parameters.read_ns } else { 0 };
+            let sensing_ns = if access.channel.is_some() { self.read_ns(access.page) } else { 0 };
             service.seek = SimDuration(sensing_ns);
         }
         let missing = &mut reads.missing[access.request as usize];

@@ -8,7 +8,7 @@ use agewell_core::{
 use proptest::prelude::*;
 
 use super::Flash;
-use crate::parameters::{FlashParameters, Placement};
+use crate::parameters::{FlashParameters, PageTimes, Placement};
 use crate::{Device, Service};
 
 const PAGE: u64 = 16 << 10;
@@ -26,7 +26,7 @@ fn dies_only() -> FlashParameters {
         pages_per_block: 64,
         over_provisioning: 0.25,
         placement: Placement::WriteOrder,
-        read_ns: 50_000,
+        read: PageTimes::alike(50_000),
         program_ns: 400_000,
         erase_ns: 3_000_000,
         channel_bytes_per_s: 1 << 60,
@@ -159,10 +159,27 @@ fn with_one_die_the_order_of_writing_does_not_matter() {
 }
 
 #[test]
+fn the_pages_of_a_block_take_their_times_in_turn_and_the_same_page_always_the_same() {
+    let read = PageTimes::in_turn(&[50_000, 80_000, 140_000]).unwrap();
+    let mut driven = Driven::new(&FlashParameters { read, ..dies_only() });
+    driven.write_pages(0, 16 * 30);
+    driven.settle();
+    let mut taken: Vec<u64> = Vec::new();
+    for page in 0..16 * 30 {
+        // A die's k-th page holds what was written in the k-th round over all dies.
+        let expected = read.of(page / 16);
+        taken.push(driven.read_pages(page, 1));
+        assert_eq!(taken[page as usize], expected, "page {page}");
+        assert_eq!(driven.read_pages(page, 1), expected, "page {page} again");
+    }
+    assert_eq!(taken.iter().sum::<u64>(), 16 * 10 * (50_000 + 80_000 + 140_000));
+}
+
+#[test]
 fn split_requests_cost_their_overheads_and_nothing_else() {
     // Dies that take no time: what remains is n requests, each with its overhead, and one transfer.
     let parameters = FlashParameters {
-        read_ns: 0,
+        read: PageTimes::alike(0),
         request_overhead_ns: 9_000,
         command_ns: 1_000,
         link_bytes_per_s: 1_000_000_000,

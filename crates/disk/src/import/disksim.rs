@@ -196,6 +196,7 @@ fn read_geometry(
         cylinders,
         track_order,
         sparing,
+        group_cylinders: 0,
         spare_range_cylinders: range,
         zones,
     })

@@ -6,6 +6,7 @@ use agewell_config::{
 use agewell_core::SECTOR_BYTES;
 
 use super::names::{name_of, one_of};
+use super::page_times::{PageTimes, page_times};
 use super::simple::SimpleParameters;
 
 /// Which die a page goes to.
@@ -59,8 +60,8 @@ pub struct FlashParameters {
     pub over_provisioning: f64,
     /// Which die a page goes to.
     pub placement: Placement,
-    /// Time to sense a page, ns.
-    pub read_ns: u64,
+    /// Times to sense a page.
+    pub read: PageTimes,
     /// Time to program a page, ns.
     pub program_ns: u64,
     /// Time to erase a block, ns.
@@ -109,8 +110,8 @@ keys! {
         /// which die a page goes to: the next; the one that its address names; what is read together to
         /// different ones
         placement = "placement" one_of(&Placement::ALL).required();
-        /// to sense a page
-        read_ns = "read_ms" milliseconds().required();
+        /// to sense a page; of cells with several bits, each page of a block in turn
+        read = "read_ms" page_times().required();
         /// to program a page
         program_ns = "program_ms" milliseconds().required();
         /// to erase a block
@@ -231,7 +232,7 @@ impl FlashParameters {
     /// Rate of long reads without collisions: what link, channels and dies all keep up with.
     #[must_use]
     pub fn read_bytes_per_s(&self) -> u64 {
-        self.streaming_bytes_per_s(self.read_ns)
+        self.streaming_bytes_per_s(self.read.mean_ns())
     }
 
     /// Rate of long writes to a drive with nothing to collect.
@@ -252,7 +253,7 @@ impl FlashParameters {
     #[must_use]
     pub fn as_simple(&self) -> SimpleParameters {
         SimpleParameters {
-            access_time_ns: self.request_overhead_ns + self.command_ns + self.read_ns,
+            access_time_ns: self.request_overhead_ns + self.command_ns + self.read.mean_ns(),
             bandwidth_bytes_per_s: self.read_bytes_per_s().max(1),
         }
     }

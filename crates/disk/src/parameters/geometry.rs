@@ -6,7 +6,11 @@ use agewell_config::{
 
 use super::names::{name_of, one_of};
 
-/// How tracks follow each other from one cylinder to the next.
+/// How tracks follow each other. Head-first orders take every surface of a cylinder before the arm
+/// moves; seek-first orders take a group of neighbouring tracks of one surface before the next
+/// surface, as drives since about 2005 do, where switching heads takes longer than moving to the next
+/// track (Wong, Discovering hard disk physical geometry through microbenchmarking, 2019, whose terms
+/// these are).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrackOrder {
     /// Every cylinder from its first head to its last (DiskSim mapping scheme 0).
@@ -17,6 +21,43 @@ pub enum TrackOrder {
     Serpentine,
     /// As `Serpentine`, odd cylinder numbers backwards whatever the zone (scheme 2).
     SerpentineByCylinder,
+    /// Group by group: every surface from the outside to the inside, surfaces always in the same order
+    /// (hybrid serpentine).
+    SeekForwardSurfacesForward,
+    /// The same, surfaces of every other group in reverse.
+    SeekForwardSurfacesAlternating,
+    /// Group by group: every other surface from the inside to the outside, surfaces always in the same
+    /// order (surface serpentine).
+    SeekAlternatingSurfacesForward,
+    /// The same, surfaces of every other group in reverse.
+    SeekAlternatingSurfacesAlternating,
+}
+
+/// What turns round in a seek-first order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeekFirst {
+    /// The direction of seeks, on every other surface.
+    seeks: bool,
+    /// The order of surfaces, in every other group.
+    surfaces: bool,
+}
+
+impl SeekFirst {
+    /// Which track of its group, from the outside, and which head the `step`-th track of the
+    /// `surface`-th surface of a group is, where a group has `tracks` tracks on each of `surfaces`.
+    #[inline]
+    pub(crate) fn of(
+        self,
+        step: u64,
+        surface: u64,
+        group: u64,
+        (tracks, surfaces): (u64, u64),
+    ) -> (u64, u64) {
+        let turns_back = self.seeks && !surface.is_multiple_of(2);
+        let from_last = self.surfaces && !group.is_multiple_of(2);
+        let step = if turns_back { tracks - 1 - step } else { step };
+        (step, if from_last { surfaces - 1 - surface } else { surface })
+    }
 }
 
 /// Where spare space lies and how slipped defects use it (DiskSim `layout_g1.modspec`, schemes 0 to 10).
@@ -71,15 +112,32 @@ impl Sparing {
 
 impl TrackOrder {
     /// Every order with its name in device files, in the order of DiskSim's mapping schemes.
-    pub const ALL: [(TrackOrder, &'static str); 3] = [
+    pub const ALL: [(TrackOrder, &'static str); 7] = [
         (TrackOrder::Ascending, "ascending"),
         (TrackOrder::Serpentine, "serpentine"),
         (TrackOrder::SerpentineByCylinder, "serpentine-by-cylinder"),
+        (TrackOrder::SeekForwardSurfacesForward, "seek-first-forward-forward"),
+        (TrackOrder::SeekForwardSurfacesAlternating, "seek-first-forward-alternating"),
+        (TrackOrder::SeekAlternatingSurfacesForward, "seek-first-alternating-forward"),
+        (TrackOrder::SeekAlternatingSurfacesAlternating, "seek-first-alternating-alternating"),
     ];
 
     /// The order's name in device files.
     pub fn name(self) -> &'static str {
         name_of(&Self::ALL, self)
+    }
+
+    /// What turns round, if the order is seek-first.
+    #[inline]
+    pub(crate) fn seek_first(self) -> Option<SeekFirst> {
+        let (seeks, surfaces) = match self {
+            Self::Ascending | Self::Serpentine | Self::SerpentineByCylinder => return None,
+            Self::SeekForwardSurfacesForward => (false, false),
+            Self::SeekForwardSurfacesAlternating => (false, true),
+            Self::SeekAlternatingSurfacesForward => (true, false),
+            Self::SeekAlternatingSurfacesAlternating => (true, true),
+        };
+        Some(SeekFirst { seeks, surfaces })
     }
 }
 
@@ -92,6 +150,8 @@ pub struct GeometryParameters {
     pub cylinders: u32,
     /// Order of tracks.
     pub track_order: TrackOrder,
+    /// Tracks of a surface before another follows; only seek-first orders look at it.
+    pub group_cylinders: u32,
     /// Sparing scheme.
     pub sparing: Sparing,
     /// Cylinders per spare range; only [`Sparing::SectorsPerRange`] looks at it.
@@ -115,10 +175,11 @@ keys! {
         sectors_per_track: u32 = "sectors_per_track" count().to(1_000_000).required();
         /// rotational position of the first sector of the first track, in sectors of this zone
         first_sector_offset: f64 = "first_sector_offset" number(-1e6, 1e6).or(0.0);
-        /// rotation between the starts of consecutive tracks of a cylinder, in sectors
+        /// rotation between the starts of consecutive tracks where the head changes, in sectors; in
+        /// seek-first orders also where the group does
         track_skew: f64 = "track_skew" number(0.0, 1e6).or(0.0);
-        /// rotation between the starts of the last track of a cylinder and the first of the next, in
-        /// sectors
+        /// rotation between the starts of consecutive tracks where the arm moves to the next cylinder,
+        /// in sectors
         cylinder_skew: f64 = "cylinder_skew" number(0.0, 1e6).or(0.0);
         /// sectors at the zone's front that no address maps to
         reserved_sectors: u64 = "reserved_sectors" whole().to(1 << 40).or(0);
@@ -139,8 +200,13 @@ keys! {
         surfaces = "surfaces" count().to(1024).required();
         /// cylinders, those that no zone holds included
         cylinders = "cylinders" count().to(100_000_000).required();
-        /// how tracks follow each other from one cylinder to the next
+        /// how tracks follow each other: surface by surface on each cylinder (the first three), or
+        /// group by group of tracks of a surface (seek-first: the direction of seeks from one surface
+        /// to the next, then the order of surfaces from one group to the next)
         track_order = "track_order" one_of(&TrackOrder::ALL).or(TrackOrder::Ascending);
+        /// tracks of a surface before another surface follows, in a seek-first `track_order`; real
+        /// ones have hundreds to thousands (Wong 2019)
+        group_cylinders = "group_cylinders" count().to(100_000_000).or(500);
         /// where spare space lies and how slipped defects use it
         sparing = "sparing" one_of(&Sparing::ALL).or(Sparing::None);
         /// cylinders of a spare range, with `sparing = "sectors-per-range"`
@@ -163,6 +229,24 @@ impl GeometryParameters {
             check_zone(&table, &zone, geometry.cylinders, geometry.zones.last())?;
             geometry.zones.push(zone);
             table.finish()?;
+        }
+        let by_cylinder = !matches!(
+            geometry.sparing,
+            Sparing::None
+                | Sparing::Tracks
+                | Sparing::SectorsPerTrack
+                | Sparing::SectorsAtDiskEnd
+                | Sparing::SectorsPerZone
+                | Sparing::SectorsPerZoneSlipToEnd
+        );
+        if geometry.track_order.seek_first().is_some() && by_cylinder {
+            let why = format!(
+                "is '{}', by cylinders, which do not follow one another in track_order = '{}'; \
+                 sparing by track, zone or disk end goes with it",
+                geometry.sparing.name(),
+                geometry.track_order.name()
+            );
+            return Err(drive.invalid("geometry.sparing", why));
         }
         if geometry.zones.is_empty() {
             return Err(drive.invalid("zone", "is missing: a disk has at least one zone"));

@@ -149,7 +149,11 @@ fn write_flash(out: &mut Lines, flash: &FlashParameters) {
     out.number("pages_per_block", flash.pages_per_block);
     out.number("over_provisioning", float(flash.over_provisioning));
     out.text("placement", flash.placement.name());
-    out.number("read_ms", ms(flash.read_ns as i64, 6));
+    let read_ms: Vec<String> = flash.read.types().iter().map(|ns| ms(*ns as i64, 6)).collect();
+    match &read_ms[..] {
+        [one] => out.number("read_ms", one),
+        types => out.number("read_ms", format!("[{}]", types.join(", "))),
+    }
     out.number("program_ms", ms(flash.program_ns as i64, 6));
     out.number("erase_ms", ms(flash.erase_ns as i64, 6));
     out.text("channel_rate", &format!("{} B/s", flash.channel_bytes_per_s));
@@ -210,6 +214,9 @@ fn write_geometry(out: &mut Lines, geometry: &GeometryParameters) {
     out.number("surfaces", geometry.surfaces);
     out.number("cylinders", geometry.cylinders);
     out.text("track_order", geometry.track_order.name());
+    if geometry.track_order.seek_first().is_some() {
+        out.number("group_cylinders", geometry.group_cylinders);
+    }
     out.text("sparing", geometry.sparing.name());
     out.number("spare_range_cylinders", geometry.spare_range_cylinders);
 }
