@@ -18,6 +18,7 @@ mod medium;
 mod names;
 mod simple;
 mod sources;
+mod uncertainty;
 mod writer;
 mod zoned;
 
@@ -47,6 +48,7 @@ pub use mechanical::{
 pub use medium::Medium;
 pub use simple::SimpleParameters;
 pub use sources::missing_sources;
+pub use uncertainty::Uncertainty;
 pub use zoned::{Management, ZonedDrive, ZonedParameters};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -87,6 +89,8 @@ pub struct DeviceParameters {
     pub kind: DeviceKind,
     /// Where each number comes from, by key path (`rpm`, `overhead.read_miss_after_read_ms`, `zone`).
     pub sources: BTreeMap<String, String>,
+    /// How far it is from the disk that it was measured on, if it was.
+    pub uncertainty: Option<Uncertainty>,
 }
 
 /// Which model a device file describes.
@@ -172,6 +176,11 @@ impl DeviceParameters {
                 (capacity, DeviceKind::Flash(FlashParameters::read(&mut table, capacity)?))
             }
         };
+        let uncertainty = if table.has("uncertainty") {
+            Some(table.whole_table::<Uncertainty>("uncertainty")?)
+        } else {
+            None
+        };
         table.finish()?;
         Ok(Self {
             title: title.unwrap_or_else(|| name.clone()),
@@ -179,6 +188,7 @@ impl DeviceParameters {
             capacity_sectors,
             kind,
             sources,
+            uncertainty,
         })
     }
 
@@ -206,6 +216,7 @@ impl DeviceParameters {
             TableOfKeys::plain("buffer", BufferTable::keys()),
             TableOfKeys::plain("write_zones", WriteZonesTable::keys()),
             TableOfKeys::plain("flash", FlashTable::keys()),
+            TableOfKeys::plain("uncertainty", Uncertainty::keys()),
         ]
     }
 

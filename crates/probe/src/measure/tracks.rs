@@ -1,0 +1,297 @@
+//! Tracks: how many sectors they have where, and how they are turned against each other.
+
+use super::session::{SMALL, Session};
+use crate::disk::ProbeError;
+use crate::estimate::statistics::{fraction, median};
+use crate::estimate::surfaces::{Surfaces, surfaces};
+use crate::estimate::track::{End, TrackFit, angle_of_gap, fit};
+
+/// Reads of one series of the fine measurement, and the passes in which its places are taken. Three
+/// tracks in sixteenths: chosen by us, so that the places of a pass lie apart and each pass sees all tracks.
+const SERIES: u64 = 48;
+const PASSES: u64 = 3;
+
+/// Places at which tracks are measured first, spread over the disk.
+const PLACES: usize = 17;
+
+/// Further places at most, where neighbours differ.
+const FURTHER_PLACES: usize = 34;
+
+/// Tracks whose sectors differ by less belong to one zone, as a share. Chosen by us: a few times
+/// what the measurement scatters by.
+const SAME: f64 = 0.006;
+
+/// Tracks that are looked at for surfaces, at each of as many places.
+const ROW_TRACKS: u64 = 84;
+const ROW_PLACES: usize = 3;
+
+/// The tracks at one place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PlaceTracks {
+    /// First sector of the reads there, the highest.
+    pub(crate) sector: u64,
+    pub(crate) fit: TrackFit,
+}
+
+/// A part of the disk whose tracks are alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ZoneSeen {
+    pub(crate) first_sector: u64,
+    /// Sectors of 512 bytes of a track.
+    pub(crate) track_sectors: f64,
+}
+
+/// The whole of a disk's tracks.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tracks {
+    /// Ascending, the first at sector 0.
+    pub(crate) zones: Vec<ZoneSeen>,
+    pub(crate) places: Vec<PlaceTracks>,
+    pub(crate) skews: Vec<f64>,
+    pub(crate) surfaces: Surfaces,
+    /// Sectors of the disk.
+    pub(crate) sectors: u64,
+}
+
+impl Tracks {
+    /// The track that holds `sector`, counted from the disk's start, with its part before the sector.
+    pub(crate) fn track_of(&self, sector: u64) -> f64 {
+        let mut tracks = 0.0;
+        for (number, zone) in self.zones.iter().enumerate() {
+            let end = self.zones.get(number + 1).map_or(self.sectors, |next| next.first_sector);
+            if sector < end || number + 1 == self.zones.len() {
+                return tracks + (sector - zone.first_sector) as f64 / zone.track_sectors;
+            }
+            tracks += (end - zone.first_sector) as f64 / zone.track_sectors;
+        }
+        tracks
+    }
+
+    /// The sector at which `track` begins; the inverse of [`Tracks::track_of`].
+    pub(crate) fn sector_of(&self, track: f64) -> u64 {
+        let mut before = 0.0;
+        for (number, zone) in self.zones.iter().enumerate() {
+            let end = self.zones.get(number + 1).map_or(self.sectors, |next| next.first_sector);
+            let here = (end - zone.first_sector) as f64 / zone.track_sectors;
+            if track < before + here || number + 1 == self.zones.len() {
+                let into = (track - before).max(0.0) * zone.track_sectors;
+                return (zone.first_sector + into as u64).min(self.sectors);
+            }
+            before += here;
+        }
+        self.sectors
+    }
+
+    /// Tracks of the disk.
+    pub(crate) fn count(&self) -> f64 {
+        self.track_of(self.sectors)
+    }
+
+    /// Sectors of the track that holds `sector`.
+    pub(crate) fn sectors_at(&self, sector: u64) -> f64 {
+        let zone = self.zones.partition_point(|zone| zone.first_sector <= sector);
+        self.zones[zone.saturating_sub(1)].track_sectors
+    }
+}
+
+/// Measures the tracks of a disk whose platter turns in `period_ns`; `None` if no tracks are seen.
+pub(crate) fn measure(
+    session: &mut Session<'_>,
+    period_ns: f64,
+) -> Result<Option<Tracks>, ProbeError> {
+    session.step("tracks and zones")?;
+    let sectors = session.sectors();
+    let mut places: Vec<PlaceTracks> = Vec::new();
+    for number in 0..PLACES {
+        let top = (sectors as f64 * (number as f64 + 0.5) / PLACES as f64) as u64;
+        let top = if number == 0 { sectors / 200 } else { top };
+        let near = places.last().map(|place| place.fit.sectors);
+        if let Some(found) = at(session, top, period_ns, near)? {
+            places.push(found);
+        }
+    }
+    if places.len() < PLACES / 2 {
+        return Ok(None);
+    }
+    for _ in 0..FURTHER_PLACES {
+        let Some((middle, near)) = widest_doubt(&places, sectors) else { break };
+        match at(session, middle, period_ns, Some(near))? {
+            Some(found) => {
+                let index = places.partition_point(|place| place.sector < found.sector);
+                places.insert(index, found);
+            }
+            None => break,
+        }
+    }
+    let zones = zones_of(&places);
+    let skews: Vec<f64> =
+        places.iter().flat_map(|place| place.fit.skews.iter().copied()).collect();
+    let mut tracks = Tracks {
+        zones,
+        places,
+        surfaces: Surfaces { surfaces: 1, track_skew: 0.0, cylinder_skew: 0.0 },
+        skews,
+        sectors,
+    };
+    session.step("surfaces")?;
+    let mut rows = Vec::new();
+    for number in 0..ROW_PLACES {
+        let top = (sectors as f64 * (number as f64 + 0.6) / ROW_PLACES as f64) as u64;
+        rows.push(surfaces(&row(session, &tracks, top, period_ns)?));
+    }
+    rows.sort_by_key(|row| row.surfaces);
+    let middle = rows[ROW_PLACES / 2];
+    let agreeing = rows.iter().filter(|row| row.surfaces == middle.surfaces).count();
+    if agreeing * 2 > ROW_PLACES {
+        tracks.surfaces = middle;
+    }
+    Ok(Some(tracks))
+}
+
+/// The middle of the two neighbouring places that differ most for how far apart they are, with what is
+/// expected there.
+fn widest_doubt(places: &[PlaceTracks], sectors: u64) -> Option<(u64, f64)> {
+    places
+        .windows(2)
+        .filter_map(|pair| {
+            let (low, high) = (pair[0].fit.sectors, pair[1].fit.sectors);
+            let differ = (high / low - 1.0).abs();
+            let apart = (pair[1].sector - pair[0].sector) as f64 / sectors as f64;
+            let doubt = differ.min(0.1) * apart;
+            (differ > SAME && apart > 0.004).then_some((doubt, pair))
+        })
+        .max_by(|one, other| one.0.total_cmp(&other.0))
+        .map(|(_, pair)| {
+            let middle = u64::midpoint(pair[0].sector, pair[1].sector);
+            (middle, pair[0].fit.sectors)
+        })
+}
+
+/// Zones out of places: neighbours that agree are one, boundaries lie half way between others.
+fn zones_of(places: &[PlaceTracks]) -> Vec<ZoneSeen> {
+    let mut groups: Vec<Vec<&PlaceTracks>> = Vec::new();
+    for place in places {
+        let joins = groups.last().is_some_and(|group| {
+            let all: Vec<f64> = group.iter().map(|one| one.fit.sectors).collect();
+            (place.fit.sectors / median(&all) - 1.0).abs() < SAME
+        });
+        match groups.last_mut() {
+            Some(group) if joins => group.push(place),
+            _ => groups.push(vec![place]),
+        }
+    }
+    let mut zones = Vec::new();
+    for (number, group) in groups.iter().enumerate() {
+        let first_sector = if number == 0 {
+            0
+        } else {
+            let before = groups[number - 1].last().map_or(0, |place| place.sector);
+            u64::midpoint(before, group[0].sector) / SMALL * SMALL
+        };
+        let all: Vec<f64> = group.iter().map(|place| place.fit.sectors).collect();
+        zones.push(ZoneSeen { first_sector, track_sectors: median(&all) });
+    }
+    zones
+}
+
+/// The tracks just below `top`.
+fn at(
+    session: &mut Session<'_>,
+    top: u64,
+    period_ns: f64,
+    near: Option<f64>,
+) -> Result<Option<PlaceTracks>, ProbeError> {
+    let mut best: Option<PlaceTracks> = None;
+    for attempt in 0..2 {
+        let expected = if attempt == 0 { near } else { None };
+        let Some(sectors) = coarse(session, top, period_ns, expected)? else { continue };
+        let step = (sectors / 16.0 / SMALL as f64).round().max(1.0) as u64 * SMALL;
+        if top < SERIES * step {
+            return Ok(best);
+        }
+        let mut ends = Vec::with_capacity(SERIES as usize);
+        for pass in 0..PASSES {
+            for number in 0..SERIES / PASSES {
+                let first = top - (number * PASSES + pass) * step;
+                ends.push(end_of(session, first)?);
+            }
+        }
+        if std::env::var("DBG").is_ok() { eprintln!("top {top} coarse {sectors} fit {:?}", fit(&ends, period_ns, sectors)); }
+        if let Some(found) = fit(&ends, period_ns, sectors)
+            && found.agreeing > 0.4
+            && best.as_ref().is_none_or(|other| found.agreeing > other.fit.agreeing)
+        {
+            best = Some(PlaceTracks { sector: top, fit: found });
+        }
+        if best.as_ref().is_some_and(|found| found.fit.agreeing > 0.7) {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+fn end_of(session: &mut Session<'_>, first: u64) -> Result<End, ProbeError> {
+    let extent = session.within(first, SMALL);
+    let answer = session.read_small(extent.first)?;
+    Ok(End { sector: extent.first as f64, at_ns: answer.end.0 as f64 })
+}
+
+/// About how many sectors a track has below `top`: the angle between reads, their gap doubled until they
+/// are a good part of a turn apart.
+fn coarse(
+    session: &mut Session<'_>,
+    top: u64,
+    period_ns: f64,
+    near: Option<f64>,
+) -> Result<Option<f64>, ProbeError> {
+    const CHAIN: u64 = 6;
+    // What the track at another place has is within a factor of two of what it has here.
+    let mut gap = match near {
+        Some(sectors) => (sectors / 16.0 / SMALL as f64).floor().max(1.0) as u64 * SMALL,
+        None => SMALL,
+    };
+    let mut expected = 0.0;
+    let mut from = top;
+    loop {
+        if from < (CHAIN + 1) * gap {
+            return Ok(None);
+        }
+        let mut ends = Vec::new();
+        for number in 0..CHAIN {
+            ends.push(end_of(session, from - number * gap)?);
+        }
+        from -= (CHAIN + 1) * gap;
+        let Some(angle) = angle_of_gap(&ends, period_ns, expected) else { return Ok(None) };
+        if angle >= 0.22 {
+            return Ok(Some(gap as f64 / angle));
+        }
+        if gap > 1 << 24 {
+            return Ok(None);
+        }
+        expected = (2.0 * angle).max(0.0);
+        gap *= 2;
+    }
+}
+
+/// Skews of tracks that follow each other below `top`, in the order in which they are read.
+fn row(
+    session: &mut Session<'_>,
+    tracks: &Tracks,
+    top: u64,
+    period_ns: f64,
+) -> Result<Vec<f64>, ProbeError> {
+    let sectors = tracks.sectors_at(top);
+    let count = ROW_TRACKS.min((top as f64 / sectors) as u64);
+    let mut ends = Vec::new();
+    for number in 0..count {
+        let first = top - (number as f64 * sectors).round() as u64;
+        ends.push(end_of(session, first)?);
+    }
+    Ok(ends
+        .windows(2)
+        .map(|pair| {
+            let turns = (pair[0].at_ns - pair[1].at_ns) / period_ns;
+            fraction(turns - (pair[0].sector - pair[1].sector) / sectors)
+        })
+        .collect())
+}
