@@ -43,9 +43,9 @@ pub(crate) fn fit(seen: &ArmedSeen) -> DeviceParameters {
     let mut drive = draft(seen, &mut sources);
     let times = least_times(&seen.seeks, seen.period_ns);
     set_seeks(seen, &mut drive, &times);
-    choose_buffer(seen, &mut drive, &sources);
-    correct_seeks(seen, &mut drive, &times);
+    choose_buffer(seen, &mut drive);
     choose_bus(seen, &mut drive);
+    correct_seeks(seen, &mut drive, &times);
     choose_queue_depth(seen, &mut drive);
     name_sources(seen, &mut sources);
     build(seen, &drive, sources)
@@ -201,7 +201,7 @@ fn geometry(seen: &ArmedSeen, per: f64, sources: &mut Sources) -> (GeometryParam
         "zone".into(),
         format!(
             "measured: {} reads at {} places, spread {} of a turn",
-            tracks.places.len() * 54,
+            tracks.places.len() * 42,
             tracks.places.len(),
             short(median(
                 &tracks.places.iter().map(|place| place.fit.spread).collect::<Vec<f64>>()
@@ -312,7 +312,7 @@ fn misfit(seen: &ArmedSeen, drive: &MechanicalParameters, which: impl Fn(&Patter
 
 /// What the drive reads ahead, and what it keeps, by which of the model's policies reads that follow each
 /// other go as they went.
-fn choose_buffer(seen: &ArmedSeen, drive: &mut MechanicalParameters, _sources: &Sources) {
+fn choose_buffer(seen: &ArmedSeen, drive: &mut MechanicalParameters) {
     if !seen.buffer.is_there() {
         drive.buffer.segments = 0;
         drive.buffer.segment_sectors = 0;
@@ -321,39 +321,59 @@ fn choose_buffer(seen: &ArmedSeen, drive: &mut MechanicalParameters, _sources: &
     let per = f64::from(drive.sector_bytes) / 512.0;
     let ahead = ((seen.buffer.ahead_sectors as f64 / per) as u64).max(1);
     let track = drive.geometry.zones.first().map_or(1, |zone| u64::from(zone.sectors_per_track));
-    let mut best: Option<(f64, BufferParameters)> = None;
+    let drafted = BufferParameters { almost_read_hits: true, ..drive.buffer.clone() };
+    let mut kinds = Vec::new();
     for (read_ahead, sizes) in [
-        (ReadAhead::Segment, vec![ahead, 2 * ahead]),
-        (ReadAhead::Track, vec![2 * track, ahead.max(track)]),
-        (ReadAhead::TrackAhead, vec![2 * track, 4 * track]),
-        (ReadAhead::Cylinder, vec![ahead.max(track), 2 * ahead.max(track)]),
-        (ReadAhead::None, vec![ahead]),
+        (ReadAhead::Segment, [ahead, 2 * ahead]),
+        (ReadAhead::Track, [2 * track, ahead.max(track)]),
+        (ReadAhead::TrackAhead, [2 * track, 4 * track]),
+        (ReadAhead::Cylinder, [ahead.max(track), 2 * ahead.max(track)]),
+        (ReadAhead::None, [ahead, ahead]),
     ] {
         for segment_sectors in sizes {
-            for requested_data in [KeepRequested::Replace, KeepRequested::Keep] {
-                for almost_read_hits in [true, false] {
-                    for read_ahead_on_idle_hit in [true, false] {
-                        let candidate = BufferParameters {
-                            segment_sectors,
-                            read_ahead,
-                            requested_data,
-                            almost_read_hits,
-                            read_ahead_on_idle_hit,
-                            ..drive.buffer.clone()
-                        };
-                        drive.buffer = candidate.clone();
-                        let off = misfit(seen, drive, |_| true);
-                        if best.as_ref().is_none_or(|(least, _)| off < least - 1e-3) {
-                            best = Some((off, candidate));
-                        }
-                    }
-                }
-            }
+            kinds.push(BufferParameters { segment_sectors, read_ahead, ..drafted.clone() });
         }
     }
-    if let Some((_, buffer)) = best {
-        drive.buffer = buffer;
+    let mut best = take_best(seen, drive, f64::MAX, kinds);
+    // One switch after another, as long as one of them helps.
+    for _ in 0..2 {
+        let before = best;
+        let now = drive.buffer.clone();
+        let other = match now.requested_data {
+            KeepRequested::Keep => KeepRequested::Replace,
+            _ => KeepRequested::Keep,
+        };
+        for candidate in [
+            BufferParameters { almost_read_hits: !now.almost_read_hits, ..now.clone() },
+            BufferParameters { requested_data: other, ..now.clone() },
+            BufferParameters { read_ahead_on_idle_hit: !now.read_ahead_on_idle_hit, ..now.clone() },
+        ] {
+            best = take_best(seen, drive, best, vec![candidate]);
+        }
+        if best >= before {
+            break;
+        }
     }
+}
+
+/// Gives `drive` the first of `candidates` that fits best, if it fits better than `least`; how well the
+/// drive's fits then.
+fn take_best(
+    seen: &ArmedSeen,
+    drive: &mut MechanicalParameters,
+    least: f64,
+    candidates: Vec<BufferParameters>,
+) -> f64 {
+    let mut best = (least, drive.buffer.clone());
+    for candidate in candidates {
+        drive.buffer = candidate.clone();
+        let off = misfit(seen, drive, |_| true);
+        if off < best.0 - 1e-3 {
+            best = (off, candidate);
+        }
+    }
+    drive.buffer = best.1;
+    best.0
 }
 
 /// The rate of a bus that no hit shows, by how long long reads take.

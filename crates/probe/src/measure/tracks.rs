@@ -6,10 +6,14 @@ use crate::estimate::statistics::{fraction, median};
 use crate::estimate::surfaces::{Surfaces, surfaces};
 use crate::estimate::track::{End, TrackFit, angle_of_gap, fit};
 
-/// Reads of one series of the fine measurement, and the passes in which its places are taken. Three
-/// tracks in sixteenths: chosen by us, so that the places of a pass lie apart and each pass sees all tracks.
-const SERIES: u64 = 48;
+/// Reads of one series of the fine measurement, the passes in which its places are taken, and places a
+/// track. A pass goes down by thirds of a track, and each starts one place below the one before it: what a
+/// drive reads ahead until the next command is decoded, less than a sixth of a turn, is then not read later.
+/// Chosen by us.
 const PASSES: u64 = 3;
+const PASS_READS: u64 = 12;
+const PLACES_A_TRACK: u64 = 12;
+const PASS_STRIDE: u64 = 4;
 
 /// Places at which tracks are measured first, spread over the disk.
 const PLACES: usize = 17;
@@ -20,6 +24,9 @@ const FURTHER_PLACES: usize = 34;
 /// Tracks whose sectors differ by less belong to one zone, as a share. Chosen by us: a few times
 /// what the measurement scatters by.
 const SAME: f64 = 0.006;
+
+/// Sectors above a place that earlier reads have left in the buffer, at least; chosen by us: 128 KiB.
+const BUFFERED: u64 = 256;
 
 /// Tracks that are looked at for surfaces, at each of as many places.
 const ROW_TRACKS: u64 = 84;
@@ -204,24 +211,26 @@ fn at(
     let mut best: Option<PlaceTracks> = None;
     for attempt in 0..2 {
         let expected = if attempt == 0 { near } else { None };
-        let Some(sectors) = coarse(session, top, period_ns, expected)? else { continue };
-        let step = (sectors / 16.0 / SMALL as f64).round().max(1.0) as u64 * SMALL;
-        if top < SERIES * step {
+        let Some((sectors, from)) = coarse(session, top, period_ns, expected)? else { continue };
+        let step = sectors / PLACES_A_TRACK as f64 / SMALL as f64;
+        let step = step.round().max(1.0) as u64 * SMALL;
+        // Below what was read already, which may still be in the buffer.
+        let from = from.saturating_sub(BUFFERED);
+        if from < PASS_READS * PASS_STRIDE * step {
             return Ok(best);
         }
-        let mut ends = Vec::with_capacity(SERIES as usize);
+        let mut ends = Vec::with_capacity((PASSES * PASS_READS) as usize);
         for pass in 0..PASSES {
-            for number in 0..SERIES / PASSES {
-                let first = top - (number * PASSES + pass) * step;
+            for number in 0..PASS_READS {
+                let first = from - (number * PASS_STRIDE + pass) * step;
                 ends.push(end_of(session, first)?);
             }
         }
-        if std::env::var("DBG").is_ok() { eprintln!("top {top} coarse {sectors} fit {:?}", fit(&ends, period_ns, sectors)); }
         if let Some(found) = fit(&ends, period_ns, sectors)
             && found.agreeing > 0.4
             && best.as_ref().is_none_or(|other| found.agreeing > other.fit.agreeing)
         {
-            best = Some(PlaceTracks { sector: top, fit: found });
+            best = Some(PlaceTracks { sector: from, fit: found });
         }
         if best.as_ref().is_some_and(|found| found.fit.agreeing > 0.7) {
             break;
@@ -237,13 +246,13 @@ fn end_of(session: &mut Session<'_>, first: u64) -> Result<End, ProbeError> {
 }
 
 /// About how many sectors a track has below `top`: the angle between reads, their gap doubled until they
-/// are a good part of a turn apart.
+/// are a good part of a turn apart. With the first sector below which nothing was read.
 fn coarse(
     session: &mut Session<'_>,
     top: u64,
     period_ns: f64,
     near: Option<f64>,
-) -> Result<Option<f64>, ProbeError> {
+) -> Result<Option<(f64, u64)>, ProbeError> {
     const CHAIN: u64 = 6;
     // What the track at another place has is within a factor of two of what it has here.
     let mut gap = match near {
@@ -263,7 +272,7 @@ fn coarse(
         from -= (CHAIN + 1) * gap;
         let Some(angle) = angle_of_gap(&ends, period_ns, expected) else { return Ok(None) };
         if angle >= 0.22 {
-            return Ok(Some(gap as f64 / angle));
+            return Ok(Some((gap as f64 / angle, from)));
         }
         if gap > 1 << 24 {
             return Ok(None);
