@@ -13,6 +13,7 @@ fn main() {
     let catalogue = root.join("devices");
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     let print_file = names.first().is_some_and(|name| name == "--print");
+    let print_distances = names.first().is_some_and(|name| name == "--distances");
     names.retain(|name| !name.starts_with("--"));
     if names.is_empty() {
         names = catalogue_names(&catalogue).expect("the catalogue");
@@ -65,6 +66,19 @@ fn main() {
             first: sectors / 3 / 128 * 128 + number * 128,
             sectors: 128,
         });
+        if print_distances {
+            for share in [1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.3, 0.6, 0.9] {
+                let off = compare(&parameters, &found.parameters, 4000, |number, sectors| {
+                    let width = (sectors as f64 * (1.0 - share)) as u64;
+                    let low = agewell_core::mix(number / 2) % width;
+                    let jitter = agewell_core::mix(number) % 2000;
+                    let far = (sectors as f64 * share) as u64 * (number % 2);
+                    Extent { first: (low + far + jitter) / 8 * 8, sectors: 8 }
+                });
+                print!("{share}: {off:.1} %  ");
+            }
+            println!();
+        }
         let replayed: Vec<f64> = traces
             .iter()
             .map(|(_, requests)| {

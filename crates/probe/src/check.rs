@@ -3,7 +3,7 @@
 use agewell_disk::DeviceParameters;
 
 use crate::disk::{Extent, ProbeError, ProbedDisk};
-use crate::estimate::statistics::{mean, median};
+use crate::estimate::statistics::mean;
 use crate::measure::session::Session;
 use crate::modelled::{Disturbance, ModelledDisk};
 
@@ -22,7 +22,7 @@ const LONG: u64 = 128;
 /// The times of the same reads on the disk and on its model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
-    /// Mean on the disk, ms. Answers that the host was late with by far are left out.
+    /// Mean on the disk, ms. The slowest fiftieth is left out.
     pub disk_ms: f64,
     /// Mean on the model, ms.
     pub model_ms: f64,
@@ -72,13 +72,13 @@ pub(crate) fn check(
     Ok([found[0], found[1]])
 }
 
-/// Answers later than this beyond eight times the middle are the host's doing, ns; chosen by us: no arm
-/// takes as long.
-const LATE_NS: f64 = 60e6;
+/// The share of reads that is left out, the slowest: on a busy machine they show the host, not the disk.
+const SLOWEST: f64 = 0.02;
 
-/// The mean of `times` without those that the host was late with by far.
+/// The mean of `times` without the slowest.
 fn robust_mean(times: &[f64]) -> f64 {
-    let limit = 8.0 * median(times) + LATE_NS;
-    let kept: Vec<f64> = times.iter().copied().filter(|time| *time <= limit).collect();
-    mean(&kept)
+    let mut sorted = times.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.truncate(times.len() - (SLOWEST * times.len() as f64).round() as usize);
+    mean(&sorted)
 }

@@ -100,7 +100,7 @@ pub fn probe(
     let mut fallback = None;
     let (mut class, mut parameters) = match seen {
         Seen::Flash => (Class::Flash, Some(flash_of(&mut session)?)),
-        Seen::Armed(rotation) => match armed_of(&mut session, rotation, &timing.between_ns)? {
+        Seen::Armed(rotation) => match armed_of(&mut session, rotation)? {
             Ok(parameters) => (Class::Armed, Some(parameters)),
             Err(why) => {
                 fallback = Some(why);
@@ -183,7 +183,6 @@ fn flash_of(session: &mut Session<'_>) -> Result<DeviceParameters, ProbeError> {
 fn armed_of(
     session: &mut Session<'_>,
     rotation: Rotation,
-    between_ns: &[f64],
 ) -> Result<Result<DeviceParameters, String>, ProbeError> {
     let period_ns = rotation.period_ns;
     let Some(tracks) = tracks::measure(session, period_ns)? else {
@@ -203,19 +202,17 @@ fn armed_of(
         let taken: Vec<f64> = bounds.iter().map(|bound| bound.taken_ns).collect();
         least_time_ns(&taken, period_ns)
     };
+    let mut periods = vec![period_ns];
+    periods.extend(class::period_now(session, period_ns)?);
     let seen_seeks = seeks::measure(session, &tracks, period_ns)?;
+    periods.extend(class::period_now(session, period_ns)?);
     let patterns = buffer::patterns(session, period_ns)?;
     let queue = buffer::queue(session)?;
-    let again = class::measure(session)?;
-    let last = again.rotation.filter(|last| (last.period_ns / period_ns - 1.0).abs() < 0.003);
-    let periods: Vec<f64> = [Some(period_ns), last.map(|last| last.period_ns)]
-        .into_iter()
-        .flatten()
-        .collect();
-    let pairs = between_ns.len() + again.between_ns.len();
+    periods.extend(class::period_now(session, period_ns)?);
     let period_source = format!(
-        "measured: {pairs} pairs of reads and {} series, spread {} ms",
+        "measured: {} series of reads and {} looks at the spindle, spread {} ms",
         tracks.places.len(),
+        periods.len(),
         short(spread(&drifts) * period_ns / 1e6)
     );
     let seen = armed::ArmedSeen {

@@ -29,6 +29,10 @@ pub(crate) struct TrackFit {
 /// Spindles wander; in the time of one series by at most this much, as a share. Chosen by us.
 const DRIFT_MAX: f64 = 0.002;
 
+/// How far the number of sectors may be from what is known of it, as a share: the doubling of gaps is that
+/// far off where late answers and skews meet. Chosen by us.
+const REACH: f64 = 0.09;
+
 /// Angles this near to each other agree, turns; chosen by us: a few times what a busy machine is late by.
 const NEAR_TURNS: f64 = 0.012;
 
@@ -73,8 +77,8 @@ pub(crate) fn fit(ends: &[End], period_ns: f64, near: f64) -> Option<TrackFit> {
             .sum()
     };
     let mut best = (f64::MIN, near, 0.0);
-    let (mut sectors_reach, mut drift_reach) = (0.03 * near, DRIFT_MAX);
-    for (sector_steps, drift_steps) in [(30_i32, 14_i32), (8, 8), (8, 8)] {
+    let (mut sectors_reach, mut drift_reach) = (REACH * near, DRIFT_MAX);
+    for (sector_steps, drift_steps) in [(45_i32, 14_i32), (8, 8), (8, 8)] {
         let (sectors_at, drift_at) = (best.1, best.2);
         for number in -sector_steps..=sector_steps {
             let sectors = sectors_at + sectors_reach * f64::from(number) / f64::from(sector_steps);

@@ -34,6 +34,10 @@ pub(crate) struct ArmedSeen {
 /// a turn more: it is taken to be at most this share of the skew. Chosen by us.
 const WITHIN_SKEW: f64 = 0.95;
 
+/// A policy is preferred to one that stands before it if it fits better by this much, as a logarithm: the
+/// runs that judge it scatter by as much. Chosen by us.
+const BETTER: f64 = 0.015;
+
 /// Rounds in which the seek curve is corrected by what the model shows of itself.
 const CORRECTIONS: usize = 3;
 
@@ -368,7 +372,7 @@ fn take_best(
     for candidate in candidates {
         drive.buffer = candidate.clone();
         let off = misfit(seen, drive, |_| true);
-        if off < best.0 - 1e-3 {
+        if off < best.0 - BETTER {
             best = (off, candidate);
         }
     }

@@ -13,6 +13,9 @@ const PLACES: usize = 64;
 /// Times each is read.
 const ROUNDS: usize = 5;
 
+/// The same when the spindle is known and looked at again.
+const ROUNDS_AGAIN: usize = 3;
+
 /// Random reads that take less, in the middle, come from no arm, ns: the fastest spindle takes 2 ms for
 /// half a turn.
 const FLASH_BELOW_NS: f64 = 1e6;
@@ -72,10 +75,26 @@ impl Timing {
 /// Reads the same places again and again.
 pub(crate) fn measure(session: &mut Session<'_>) -> Result<Timing, ProbeError> {
     session.step("what kind of disk it is")?;
+    turns(session, ROUNDS)
+}
+
+/// The time of a turn as it is now, ns, where it was `period_ns` earlier: spindles wander.
+pub(crate) fn period_now(
+    session: &mut Session<'_>,
+    period_ns: f64,
+) -> Result<Option<f64>, ProbeError> {
+    session.step("rotation")?;
+    let found = turns(session, ROUNDS_AGAIN)?.rotation;
+    Ok(found
+        .filter(|found| (found.period_ns / period_ns - 1.0).abs() < 0.004)
+        .map(|found| found.period_ns))
+}
+
+fn turns(session: &mut Session<'_>, rounds: usize) -> Result<Timing, ProbeError> {
     let mut order: Vec<(u64, Option<f64>)> =
         (0..PLACES).map(|_| (session.place(), None)).collect();
     let mut timing = Timing { random_ns: Vec::new(), rotation: None, between_ns: Vec::new() };
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         session.shuffle(&mut order);
         for (place, last) in &mut order {
             let answer = session.read_small(*place)?;

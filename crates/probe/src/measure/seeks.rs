@@ -17,7 +17,11 @@ const GROWTH: f64 = 1.5;
 /// Places at which each distance is measured: more for short ones, which loads with locality
 /// consist of. Chosen by us.
 const PLACES_SHORT: usize = 7;
-const PLACES_LONG: usize = 4;
+const PLACES_LONG: usize = 5;
+
+/// Rounds that are made however little time is left, and the share of it after which there are no more.
+const ROUNDS_MIN: usize = 2;
+const SHARE_FOR_SEEKS: f64 = 0.7;
 
 /// Up to this distance the arm goes on in one direction; beyond it goes to and fro between two places.
 const CHAIN_TRACKS: f64 = 256.0;
@@ -56,7 +60,8 @@ struct Region {
     turns: f64,
 }
 
-/// Measures all distances.
+/// Measures all distances, one place each in turn, so that a probe that is short of time knows a little of
+/// all of them.
 pub(crate) fn measure(
     session: &mut Session<'_>,
     tracks: &Tracks,
@@ -64,13 +69,21 @@ pub(crate) fn measure(
 ) -> Result<Vec<DistanceSeen>, ProbeError> {
     session.step("seek times")?;
     let count = tracks.count();
-    let mut seen = Vec::new();
-    for distance in distances(count, tracks.surfaces.surfaces) {
-        let chained = distance <= CHAIN_TRACKS && distance * 3.0 * (STEPS as f64 + 2.0) < count;
-        let places = if chained { PLACES_SHORT } else { PLACES_LONG };
-        let mut all =
-            DistanceSeen { tracks: distance, bounds: Vec::new(), places_ns: Vec::new() };
-        for _ in 0..places {
+    let mut seen: Vec<DistanceSeen> = distances(count, tracks.surfaces.surfaces)
+        .into_iter()
+        .map(|tracks| DistanceSeen { tracks, bounds: Vec::new(), places_ns: Vec::new() })
+        .collect();
+    for round in 0..PLACES_SHORT {
+        if round >= ROUNDS_MIN && session.share_spent() > SHARE_FOR_SEEKS {
+            break;
+        }
+        for all in &mut seen {
+            let distance = all.tracks;
+            let chained =
+                distance <= CHAIN_TRACKS && distance * 3.0 * (STEPS as f64 + 2.0) < count;
+            if !chained && round >= PLACES_LONG {
+                continue;
+            }
             let interval = if chained {
                 chain(session, tracks, period_ns, distance, &mut all.bounds)?
             } else {
@@ -78,7 +91,6 @@ pub(crate) fn measure(
             };
             all.places_ns.extend(interval.map(|found| found.middle_ns()));
         }
-        seen.push(all);
     }
     Ok(seen)
 }
