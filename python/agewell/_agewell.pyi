@@ -129,6 +129,7 @@ def probe_disk(
     name: str | None = None,
     write_area: str | PathLike[str] | None = None,
     catalogue_dir: str | PathLike[str] | None = None,
+    despite_others: bool = False,
     progress: Callable[[float, str], object] | None = None,
 ) -> str:
     """Measure a disk by reading it: its device file and how far that is from the disk (JSON).

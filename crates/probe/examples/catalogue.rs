@@ -27,6 +27,31 @@ fn main() {
         "drive", "class", "time s", "turn ppm", "rand%", "near%", "seq%", "build%", "mail%", "pgb%", "cpu s"
     );
     for name in names {
+        if name.starts_with('/') {
+            let mut disk = agewell_probe::RealDisk::open(Path::new(&name)).expect("opens");
+            match probe(
+                &mut disk,
+                ProbeOptions { despite_others: true, ..ProbeOptions::default() },
+                &mut |_, _| true,
+            ) {
+                Ok(found) => {
+                    println!(
+                        "{} {:?} {:?} {:?} spent {:.1} others {:?}",
+                        found.class.name(),
+                        found.fallback,
+                        found.differences[0],
+                        found.differences[1],
+                        found.spent.as_seconds(),
+                        found.others
+                    );
+                    if print_file {
+                        println!("{}", found.parameters.to_toml());
+                    }
+                }
+                Err(problem) => println!("{problem}"),
+            }
+            continue;
+        }
         let parameters = DeviceParameters::find(&name, &catalogue).expect("a device");
         let mut disk = ModelledDisk::new(
             &parameters,

@@ -89,7 +89,7 @@ pub enum ProbeError {
     /// Others use the disk.
     #[error(
         "{name}: {others} of {all} requests while it was measured were not the probe's \
-         ({share_pct:.1} %, at most {limit_pct} % is allowed); stop what uses the disk and probe again"
+         ({share_pct:.1} %, at most {limit_pct} % is allowed); stop what uses the disk, or probe with --despite-others"
     )]
     Busy {
         /// The disk.
@@ -166,12 +166,6 @@ pub trait WritableArea {
     /// # Errors
     /// If it cannot be written.
     fn write(&mut self, extent: Extent) -> Result<Answer, ProbeError>;
-
-    /// Reads `extent` of the area.
-    ///
-    /// # Errors
-    /// If it cannot be read.
-    fn read(&mut self, extent: Extent) -> Result<Answer, ProbeError>;
 
     /// Asks for nothing for `time`.
     fn idle(&mut self, time: SimDuration);

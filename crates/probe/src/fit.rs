@@ -39,6 +39,12 @@ pub(crate) fn device(facts: &DiskFacts, kind: DeviceKind, sources: Sources) -> D
     }
 }
 
+/// What is wrong with `parameters` by the rules of every device file.
+pub(crate) fn contradiction(parameters: &DeviceParameters) -> Option<String> {
+    let read = DeviceParameters::from_toml("the device file", &parameters.to_toml());
+    read.err().map(|why| why.to_string())
+}
+
 /// What `measure` sees when it is put to the model of `parameters` instead of the disk.
 pub(crate) fn on_model<T>(
     parameters: &DeviceParameters,

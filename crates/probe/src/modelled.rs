@@ -213,11 +213,6 @@ impl WritableArea for ModelledDisk {
         self.serve(Operation::Write, Extent { first: from + extent.first, ..extent })
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Answer, ProbeError> {
-        let from = self.area.map_or(0, |area| area.first);
-        self.serve(Operation::Read, Extent { first: from + extent.first, ..extent })
-    }
-
     fn idle(&mut self, time: SimDuration) {
         ProbedDisk::idle(self, time);
     }

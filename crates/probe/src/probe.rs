@@ -1,18 +1,19 @@
 //! The probe as a whole: which measurements are made of which kind of disk, and what is fallen back to.
 
+use std::fmt::Write as _;
+
 use agewell_core::SimDuration;
 use agewell_disk::DeviceParameters;
-use agewell_disk::parameters::{FastWrite, Uncertainty};
+use agewell_disk::parameters::Uncertainty;
 
 use crate::check::{Difference, check};
 use crate::disk::{ProbeError, ProbedDisk};
 use crate::estimate::rotation::Rotation;
 use crate::estimate::seek::least_time_ns;
-use crate::estimate::statistics::{mean, quantile, spread};
-use crate::fit::{self, armed, flash, measured, plain, short};
+use crate::estimate::statistics::{mean, spread};
+use crate::fit::{self, armed, flash, plain, short};
 use crate::measure::class::{self, Seen};
 use crate::measure::session::Session;
-use crate::measure::writes::WritesSeen;
 use crate::measure::{buffer, seeks, tracks, writes};
 
 /// Most of the requests that a disk served while it was probed that may have been others', %.
@@ -21,6 +22,11 @@ const OTHERS_LIMIT_PCT: f64 = 2.0;
 /// Sectors below which there is too little to measure: 1 MiB.
 const SECTORS_MIN: u64 = 2048;
 
+/// Fewest and most tracks of a drive with an arm; chosen by us: the smallest drives of the catalogue have
+/// ten thousand, the largest ten million.
+const TRACKS_MIN: f64 = 64.0;
+const TRACKS_MAX: f64 = 5e7;
+
 /// What a probe is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeOptions {
@@ -28,11 +34,13 @@ pub struct ProbeOptions {
     pub time: SimDuration,
     /// Of the places that are read.
     pub seed: u64,
+    /// Whether requests of others are put up with: the file then says how many there were.
+    pub despite_others: bool,
 }
 
 impl Default for ProbeOptions {
     fn default() -> Self {
-        Self { time: SimDuration(300_000_000_000), seed: 1 }
+        Self { time: SimDuration(300_000_000_000), seed: 1, despite_others: false }
     }
 }
 
@@ -115,7 +123,7 @@ pub fn probe(
             (Class::Simple, None)
         }
     };
-    if let Some(why) = parameters.as_ref().and_then(contradiction) {
+    if let Some(why) = parameters.as_ref().and_then(fit::contradiction) {
         fallback = Some(format!("what was measured makes no device ({why})"));
         (class, parameters) = (Class::Simple, None);
     }
@@ -140,18 +148,20 @@ pub fn probe(
     );
     let (requests, spent) = (session.reads(), session.spent());
     let others = session.disk.requests_of_others();
-    refuse_if_busy(&name, others)?;
+    if options.despite_others {
+        if let Some((others, all)) = others {
+            let share_pct = 100.0 * others as f64 / all.max(1) as f64;
+            let text = parameters.sources.entry("uncertainty".into()).or_default();
+            let _ = write!(text, "; {share_pct:.1} % of the requests meanwhile were others'");
+        }
+    } else {
+        refuse_if_busy(&name, others)?;
+    }
     Ok(Probe { class, parameters, fallback, differences, requests, spent, others })
 }
 
 fn tenths(value: f64) -> f64 {
     ((value * 10.0).round() / 10.0).clamp(-100.0, 1e6)
-}
-
-/// What is wrong with `parameters` by the rules of every device file.
-fn contradiction(parameters: &DeviceParameters) -> Option<String> {
-    let read = DeviceParameters::from_toml("the device file", &parameters.to_toml());
-    read.err().map(|why| why.to_string())
 }
 
 fn refuse_if_busy(name: &str, others: Option<(u64, u64)>) -> Result<(), ProbeError> {
@@ -188,8 +198,8 @@ fn armed_of(
     let Some(tracks) = tracks::measure(session, period_ns)? else {
         return Ok(Err("a spindle is seen, but no tracks: its addresses lie in no order".into()));
     };
-    if tracks.count() < 64.0 {
-        return Ok(Err(format!("{:.0} tracks are too few for an arm", tracks.count())));
+    if !(TRACKS_MIN..TRACKS_MAX).contains(&tracks.count()) {
+        return Ok(Err(format!("{:.0} tracks are none of an arm", tracks.count())));
     }
     // Where the spindle wanders, the time of a turn is the mean over all of the probe so far.
     let drifts: Vec<f64> = tracks.places.iter().map(|place| place.fit.drift).collect();
@@ -235,33 +245,10 @@ fn write_policy(
     session: &mut Session<'_>,
     parameters: &mut DeviceParameters,
 ) -> Result<(), ProbeError> {
-    session.step("writes")?;
-    let mut numbers: Vec<u64> = (0..512).map(|_| session.below(1 << 40)).collect();
+    let numbers: Vec<u64> = (0..512).map(|_| session.below(1 << 40)).collect();
     let Some(area) = session.disk.writable() else { return Ok(()) };
-    let seen = writes::measure(area, |bound| numbers.pop().unwrap_or(0) % bound.max(1))?;
-    let agewell_disk::DeviceKind::Mechanical(drive) = &mut parameters.kind else { return Ok(()) };
-    let turn = drive.rotation_period_ps as f64 / 1000.0;
-    let (policy, why) = policy_of(&seen, turn);
-    drive.buffer.fast_write = policy;
-    if policy == FastWrite::Always {
-        let hit = quantile(&seen.alone_ns, 0.2) - 8.0 * drive.bus.write_sector_ps as f64 / 1000.0;
-        drive.overhead.write_miss_ns = [hit.max(0.0) as u64; 2];
-    }
-    let count = seen.alone_ns.len() + seen.random_ns.len() + seen.sequential_ns.len();
-    let text = format!("{}: {why}", measured(count, spread(&seen.alone_ns)));
-    parameters.sources.insert("buffer.fast_write".into(), text.replace("reads", "writes"));
+    let seen = writes::measure(area, &numbers)?;
+    session.step("writes")?;
+    armed::enter_writes(parameters, &seen, &numbers);
     Ok(())
-}
-
-/// When writes are reported, from their times and the time of a turn, ns.
-fn policy_of(seen: &WritesSeen, turn_ns: f64) -> (FastWrite, &'static str) {
-    let alone = quantile(&seen.alone_ns, 0.5);
-    let sequential = quantile(&seen.sequential_ns, 0.5);
-    if alone < 0.3 * turn_ns {
-        (FastWrite::Always, "single writes are reported before the medium could have them")
-    } else if sequential < 0.3 * turn_ns {
-        (FastWrite::SequentialRun, "only writes that follow each other are reported early")
-    } else {
-        (FastWrite::Never, "every write waits for the medium")
-    }
 }

@@ -314,21 +314,6 @@ impl WritableArea for RealDisk {
         Ok(Answer { begin, end })
     }
 
-    fn read(&mut self, extent: Extent) -> Result<Answer, ProbeError> {
-        self.count(extent);
-        let began = self.began;
-        let mut buffer = std::mem::replace(&mut self.buffer, AlignedBuffer::new());
-        let area = self.area();
-        let memory = buffer.of(extent.bytes() as usize);
-        let begin = SimTime(began.elapsed().as_nanos() as u64);
-        let read = area.file.read_exact_at(memory, extent.first * SECTOR_BYTES);
-        let end = SimTime(began.elapsed().as_nanos() as u64);
-        let name = area.path.display().to_string();
-        self.buffer = buffer;
-        read.map_err(|source| failed(&name, extent, "read", source))?;
-        Ok(Answer { begin, end })
-    }
-
     fn idle(&mut self, time: SimDuration) {
         ProbedDisk::idle(self, time);
     }

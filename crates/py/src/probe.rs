@@ -25,7 +25,7 @@ const SHOWN_EVERY: Duration = Duration::from_millis(50);
 /// device its last sixteenth is, if it is given at all. `progress` is called with the share of the time that
 /// is used and what is being done; an exception from it, or Ctrl-C, stops the work.
 #[pyfunction]
-#[pyo3(signature = (target, time, seed=1, name=None, write_area=None, catalogue_dir=None, progress=None))]
+#[pyo3(signature = (target, time, seed=1, name=None, write_area=None, catalogue_dir=None, despite_others=false, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "the parameters of one command")]
 pub(crate) fn probe_disk(
     py: Python<'_>,
@@ -35,11 +35,12 @@ pub(crate) fn probe_disk(
     name: Option<String>,
     write_area: Option<PathBuf>,
     catalogue_dir: Option<PathBuf>,
+    despite_others: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let time_ns = agewell_core::parse_duration_ns(time)
         .map_err(|why| error::input(format!("--time {time}: {why}")))?;
-    let options = ProbeOptions { time: SimDuration(time_ns), seed };
+    let options = ProbeOptions { time: SimDuration(time_ns), seed, despite_others };
     let work = |raised: &mut Option<PyErr>| {
         let mut disk: Box<dyn ProbedDisk> = match &catalogue_dir {
             None => {

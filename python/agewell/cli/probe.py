@@ -49,6 +49,13 @@ def probe(
             "virtual clock, as a virtual machine would see it.",
         ),
     ] = False,
+    despite_others: Annotated[
+        bool,
+        typer.Option(
+            "--despite-others",
+            help="Measure although others use the disk; the file says how many requests were theirs.",
+        ),
+    ] = False,
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Of the places that are read.")
     ] = 1,
@@ -64,7 +71,8 @@ def probe(
     parallel dies; anything else an access time and a bandwidth. Each number has its source in the
     file. Fresh reads at the end show how far the model is from the disk.
 
-    Nothing else may use the disk meanwhile: more than 2 % of foreign requests are refused.
+    Nothing else should use the disk meanwhile: with more than 2 % of foreign requests there is no
+    file, unless --despite-others.
 
     Examples: agewell probe /dev/sda -o my-disk.toml; agewell probe hp-97560 --modelled -o a.toml
     """
@@ -75,7 +83,14 @@ def probe(
     with progress("probe", quiet=quiet) as report:
         found: dict[str, Any] = json.loads(
             _agewell.probe_disk(
-                path, time, seed, _name(output), write_area, directory, report
+                path,
+                time,
+                seed,
+                _name(output),
+                write_area,
+                directory,
+                despite_others,
+                report,
             )
         )
     files.write_text(output, found["device_file"])

@@ -7,7 +7,7 @@ use agewell_disk::parameters::{FlashParameters, Placement};
 
 use super::{Sources, device, measured, short};
 use crate::disk::DiskFacts;
-use crate::estimate::statistics::{mean, median, quantile, spread};
+use crate::estimate::statistics::{mean, median, quantile, spread, undisturbed};
 use crate::measure::flash::{DEPTHS, FlashSeen, SIZES};
 use crate::measure::session::{SMALL, Session};
 use crate::modelled::{Disturbance, ModelledDisk};
@@ -64,14 +64,16 @@ pub(crate) fn stripe(pairs_ns: &[f64]) -> Option<Stripe> {
     let centre = usize::midpoint(first, last);
     let slow: Vec<f64> = (first..=last).map(|distance| pairs_ns[distance - 1]).collect();
     let width = (last - first + 1).max(page);
+    let page = (width - 1).next_power_of_two().max(1);
     Some(Stripe {
-        period: centre,
-        page: (width - 1).next_power_of_two().max(1),
+        // A stripe is whole pages.
+        period: ((centre + page / 2) / page).max(1) * page,
+        page,
         collision_ns: quantile(&slow, 0.7) - base,
     })
 }
 
-/// What is compared: the middles of what was seen.
+/// What is compared: what was seen while nobody was in the way.
 struct Wanted {
     by_size_ns: Vec<f64>,
     by_depth_ns: Vec<f64>,
@@ -80,7 +82,7 @@ struct Wanted {
 /// The drive's parameters.
 pub(crate) fn fit(facts: &DiskFacts, seen: &FlashSeen) -> (DeviceKind, Sources) {
     let wanted = Wanted {
-        by_size_ns: seen.by_size_ns.iter().map(|times| median(times)).collect(),
+        by_size_ns: seen.by_size_ns.iter().map(|times| undisturbed(times)).collect(),
         by_depth_ns: seen.by_depth_ns.clone(),
     };
     let stripe = stripe(&seen.pairs_ns);

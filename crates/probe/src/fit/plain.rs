@@ -45,7 +45,7 @@ pub(crate) fn fit(seen: &PlainSeen) -> (DeviceKind, Sources) {
     // Late answers are the host's; the middle of what is left is the disk.
     let limit = 4.0 * quantile(&seen.random_ns, 0.75);
     let kept: Vec<f64> = seen.random_ns.iter().copied().filter(|one| *one <= limit).collect();
-    let long = quantile(&seen.long_ns, 0.5).max(1.0);
+    let long = quantile(&seen.long_ns, 0.5).max(1000.0);
     let bandwidth = LONG as f64 * 512.0 * 1e9 / long;
     let transfer = SMALL as f64 * 512.0 * 1e9 / bandwidth;
     let access = (mean(&kept) - transfer).max(1.0);

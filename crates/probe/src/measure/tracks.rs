@@ -128,6 +128,8 @@ pub(crate) fn measure(
     if places.len() < PLACES / 2 {
         return Ok(None);
     }
+    // A series that is made again lies lower than the one before it.
+    places.sort_by_key(|place| place.sector);
     for _ in 0..FURTHER_PLACES {
         if session.share_spent() > SHARE_FOR_TRACKS {
             break;
@@ -142,6 +144,10 @@ pub(crate) fn measure(
         }
     }
     look_again(session, &mut places, period_ns)?;
+    places.sort_by_key(|place| place.sector);
+    if places.is_empty() {
+        return Ok(None);
+    }
     let zones = zones_of(&places);
     let skews: Vec<f64> =
         places.iter().flat_map(|place| place.fit.skews.iter().copied()).collect();

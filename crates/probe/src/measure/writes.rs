@@ -23,26 +23,28 @@ pub(crate) struct WritesSeen {
     pub(crate) sectors: u64,
 }
 
-/// Writes in `area`, which is overwritten; `places` gives random numbers.
+/// Writes in `area`, which is overwritten, at places that follow from `numbers`.
 pub(crate) fn measure(
     area: &mut dyn WritableArea,
-    mut place: impl FnMut(u64) -> u64,
+    numbers: &[u64],
 ) -> Result<WritesSeen, ProbeError> {
     let sectors = area.sectors() / SMALL * SMALL;
     let mut seen = WritesSeen { sectors, ..WritesSeen::default() };
+    let mut numbers = numbers.iter().copied().cycle();
+    let mut below = |bound: u64| numbers.next().unwrap_or(0) % bound.max(1);
     let small = |first: u64| Extent { first: first * SMALL, sectors: SMALL };
     let places = (sectors / SMALL).saturating_sub(2 * WRITES).max(1);
     for _ in 0..WRITES / 2 {
-        area.idle(SimDuration(QUIET_NS + place(20_000_000)));
-        seen.alone_ns.push(area.write(small(place(places)))?.taken_ns());
+        area.idle(SimDuration(QUIET_NS + below(20_000_000)));
+        seen.alone_ns.push(area.write(small(below(places)))?.taken_ns());
     }
     area.idle(SimDuration(QUIET_NS));
     for _ in 0..WRITES {
-        seen.random_ns.push(area.write(small(place(places)))?.taken_ns());
+        seen.random_ns.push(area.write(small(below(places)))?.taken_ns());
     }
     area.idle(SimDuration(QUIET_NS));
-    let first = place(places);
-    for number in 0..WRITES {
+    let first = below(places);
+    for number in 0..WRITES.min(sectors / SMALL) {
         seen.sequential_ns.push(area.write(small(first + number))?.taken_ns());
     }
     area.idle(SimDuration(QUIET_NS));
