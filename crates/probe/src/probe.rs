@@ -118,7 +118,8 @@ pub fn probe(
         Seen::Even => (Class::Simple, None),
         Seen::Unclear => {
             fallback = Some(
-                "its reads take as long as an arm's, but end at no particular angle of a platter".into(),
+                "its reads take as long as an arm's, but end at no particular angle of a platter"
+                    .into(),
             );
             (Class::Simple, None)
         }

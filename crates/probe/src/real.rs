@@ -92,12 +92,13 @@ impl RealDisk {
     pub fn open(path: &Path) -> Result<Self, ProbeError> {
         let failed =
             |source| ProbeError::Open { path: path.to_owned(), purpose: "reading", source };
-        let unsuitable =
-            |why: String| ProbeError::Unsuitable { path: path.to_owned(), why };
+        let unsuitable = |why: String| ProbeError::Unsuitable { path: path.to_owned(), why };
         let metadata = std::fs::metadata(path).map_err(failed)?;
         let kind = metadata.file_type();
         if !kind.is_file() && !kind.is_block_device() {
-            return Err(unsuitable("is neither a file nor a block device; give one of them".into()));
+            return Err(unsuitable(
+                "is neither a file nor a block device; give one of them".into(),
+            ));
         }
         let opened = OpenOptions::new().read(true).custom_flags(direct_flags()).open(path);
         let mut file = opened.map_err(|source| match source.kind() {
@@ -109,7 +110,6 @@ impl RealDisk {
             _ => failed(source),
         })?;
         let bytes = file.seek(SeekFrom::End(0)).map_err(failed)?;
-        let bytes = bytes / ALIGNMENT as u64 * ALIGNMENT as u64;
         if bytes < SMALLEST_BYTES {
             return Err(unsuitable(format!(
                 "{bytes} bytes are too few to measure a disk by; give a block device or a file of {} MiB \
@@ -117,9 +117,11 @@ impl RealDisk {
                 SMALLEST_BYTES >> 20
             )));
         }
+        let bytes = bytes / ALIGNMENT as u64 * ALIGNMENT as u64;
         if kind.is_file() && metadata.blocks() * 512 < bytes {
             return Err(unsuitable(
-                "has holes, which no disk is asked for; give a file that was written in full".into(),
+                "has holes, which no disk is asked for; give a file that was written in full"
+                    .into(),
             ));
         }
         let number = if kind.is_block_device() { metadata.rdev() } else { metadata.dev() };
@@ -128,14 +130,18 @@ impl RealDisk {
             .as_deref()
             .and_then(|folder| read_number(&folder.join("queue/physical_block_size")))
             .map_or(512, |bytes| if bytes >= 4096 { 4096 } else { 512 });
-        let cache = folder.as_deref().and_then(|folder| {
-            std::fs::read_to_string(folder.join("queue/write_cache")).ok()
-        });
+        let cache = folder
+            .as_deref()
+            .and_then(|folder| std::fs::read_to_string(folder.join("queue/write_cache")).ok());
         let counters = folder.and_then(|folder| {
             let stat = folder.join("stat");
-            let kib = read_number(&folder.join("queue/max_sectors_kb")).unwrap_or(512).max(4);
+            let limit = |name: &str| read_number(&folder.join("queue").join(name));
+            let kib = limit("max_sectors_kb").unwrap_or(512).max(4);
+            // The pages of a buffer need not lie side by side: each may be a segment of its own.
+            let segments = limit("max_segments").unwrap_or(128).max(1);
+            let request_bytes = (kib << 10).min(segments * ALIGNMENT as u64);
             let before = Counters::completed(&stat)?;
-            Some(Counters { stat, request_bytes: kib << 10, before })
+            Some(Counters { stat, request_bytes, before })
         });
         let facts = DiskFacts {
             name: path.display().to_string(),

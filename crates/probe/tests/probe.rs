@@ -55,10 +55,15 @@ fn drives_with_an_arm_are_recovered_on_a_busy_machine() {
         let ratio = mean_of_random_reads_ns(&found.parameters, sectors)
             / mean_of_random_reads_ns(&truth, sectors);
         assert!((ratio - 1.0).abs() < 0.07, "{name}: random reads take {ratio} of the true time");
-        let again = DeviceParameters::from_toml("x", &found.parameters.to_toml()).expect("reads back");
+        let again =
+            DeviceParameters::from_toml("x", &found.parameters.to_toml()).expect("reads back");
         assert_eq!(again, found.parameters);
         let table = toml::from_str(&found.parameters.to_toml()).expect("TOML");
-        assert_eq!(agewell_disk::parameters::missing_sources(&table), Vec::<String>::new(), "{name}");
+        assert_eq!(
+            agewell_disk::parameters::missing_sources(&table),
+            Vec::<String>::new(),
+            "{name}"
+        );
     }
 }
 
@@ -98,7 +103,8 @@ fn access_time_and_bandwidth_come_back() {
     let truth = catalogue("matthews-fast");
     let found = probed(&mut ModelledDisk::new(&truth, Disturbance::default()));
     assert_eq!(found.class, Class::Simple);
-    let (DeviceKind::Simple(made), DeviceKind::Simple(drive)) = (&found.parameters.kind, &truth.kind)
+    let (DeviceKind::Simple(made), DeviceKind::Simple(drive)) =
+        (&found.parameters.kind, &truth.kind)
     else {
         panic!("two numbers")
     };
@@ -118,8 +124,7 @@ fn a_write_area_shows_when_writes_are_reported() {
         let truth = catalogue(name);
         let part = truth.capacity_sectors / 16 / 8 * 8;
         let area = Extent { first: truth.capacity_sectors / 8 * 8 - part, sectors: part };
-        let mut disk =
-            ModelledDisk::new(&truth, as_in_a_virtual_machine(5)).with_write_area(area);
+        let mut disk = ModelledDisk::new(&truth, as_in_a_virtual_machine(5)).with_write_area(area);
         let DeviceKind::Mechanical(made) = probed(&mut disk).parameters.kind else {
             panic!("a drive with an arm")
         };

@@ -51,9 +51,8 @@ pub(crate) fn probe_disk(
                 })
             }
             Some(catalogue) => {
-                let parameters =
-                    DeviceParameters::find(&target.display().to_string(), catalogue)
-                        .map_err(error::input)?;
+                let parameters = DeviceParameters::find(&target.display().to_string(), catalogue)
+                    .map_err(error::input)?;
                 Box::new(modelled(&parameters, seed, write_area.is_some()))
             }
         };

@@ -95,10 +95,10 @@ def probe(
         )
     files.write_text(output, found["device_file"])
     if as_json:
-        print_json({**found, "output": str(output)})
+        print_json({**found, "modelled": modelled, "output": str(output)})
         return
     if not quiet:
-        _print(found, output)
+        _print({**found, "modelled": modelled}, output)
 
 
 def _name(output: Path) -> str:
@@ -130,5 +130,5 @@ def _print(found: dict[str, Any], output: Path) -> None:
     rows.append(("took", f"{found['seconds']:,.1f} s, {found['requests']:,} requests"))
     rows.append(("written", str(output)))
     print_table(("", ""), rows)
-    if found["requests_of_others"] is None:
+    if not found["modelled"] and found["requests_of_others"] is None:
         note("agewell: warning: nobody counts the requests of others on this disk")

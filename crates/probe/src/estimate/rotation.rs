@@ -31,8 +31,7 @@ pub(crate) fn rotation(between_ns: &[f64]) -> Option<Rotation> {
     let step = 0.12 / longest_s;
     let count = ((TURNS_PER_S.1 - TURNS_PER_S.0) / step) as usize;
     let at = |number: usize| TURNS_PER_S.0 + step * number as f64;
-    let scanned: Vec<f64> =
-        (0..=count).map(|number| coherence(&between, at(number))).collect();
+    let scanned: Vec<f64> = (0..=count).map(|number| coherence(&between, at(number))).collect();
     let best = scanned.iter().copied().fold(0.0, f64::max);
     let first = scanned.iter().position(|value| *value >= AS_GOOD * best)?;
     // The flank of a peak was found; its top is near.
@@ -41,7 +40,11 @@ pub(crate) fn rotation(between_ns: &[f64]) -> Option<Rotation> {
     let (mut low, mut high) = (at(top) - step, at(top) + step);
     for _ in 0..40 {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
-        if coherence(&between, left) < coherence(&between, right) { low = left } else { high = right }
+        if coherence(&between, left) < coherence(&between, right) {
+            low = left
+        } else {
+            high = right
+        }
     }
     let frequency = f64::midpoint(low, high);
     let coherence = coherence(&between, frequency);

@@ -62,7 +62,9 @@ pub(crate) fn least_time_ns(bounds: &[f64], period_ns: f64) -> Option<f64> {
     let contradiction = |value: f64| -> f64 {
         bounds
             .iter()
-            .map(|taken| (value - taken).max(0.0) + (taken - period_ns - value).clamp(0.0, period_ns))
+            .map(|taken| {
+                (value - taken).max(0.0) + (taken - period_ns - value).clamp(0.0, period_ns)
+            })
             .sum()
     };
     let mut corners: Vec<f64> =

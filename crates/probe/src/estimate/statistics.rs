@@ -23,12 +23,12 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
     (quantile(values, 0.75) - quantile(values, 0.25)) / 2.0
 }
 
-/// What `times`, in the order in which they were taken, are while nobody else is in the way: the lower
-/// fifth of the middles of short stretches.
+/// What `times`, in the order in which they were taken, are while nobody else is in the way: the lowest
+/// tenth of the middles of short stretches.
 pub(crate) fn undisturbed(times: &[f64]) -> f64 {
     const STRETCH: usize = 8;
     let middles: Vec<f64> = times.chunks(STRETCH).map(median).collect();
-    quantile(&middles, 0.2)
+    quantile(&middles, 0.1)
 }
 
 /// The arithmetic mean; 0 for none.

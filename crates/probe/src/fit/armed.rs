@@ -62,11 +62,7 @@ pub(crate) fn fit(seen: &ArmedSeen) -> DeviceParameters {
     build(seen, &drive, sources)
 }
 
-fn build(
-    seen: &ArmedSeen,
-    drive: &MechanicalParameters,
-    sources: Sources,
-) -> DeviceParameters {
+fn build(seen: &ArmedSeen, drive: &MechanicalParameters, sources: Sources) -> DeviceParameters {
     device(&seen.facts, DeviceKind::Mechanical(Box::new(drive.clone())), sources)
 }
 
@@ -290,9 +286,9 @@ fn correct_seeks(seen: &ArmedSeen, drive: &mut MechanicalParameters, times: &[(f
     let mut wanted = times.to_vec();
     for _ in 0..CORRECTIONS {
         let parameters = build(seen, drive, Sources::new());
-        let Some(own) = on_model(&parameters, |session| {
-            seeks::measure(session, &seen.tracks, seen.period_ns)
-        }) else {
+        let Some(own) =
+            on_model(&parameters, |session| seeks::measure(session, &seen.tracks, seen.period_ns))
+        else {
             return;
         };
         let own = least_times(&own, seen.period_ns);
@@ -305,7 +301,11 @@ fn correct_seeks(seen: &ArmedSeen, drive: &mut MechanicalParameters, times: &[(f
 }
 
 /// How badly the model's patterns fit the disk's: the mean of what they are off by, as a logarithm.
-fn misfit(seen: &ArmedSeen, drive: &MechanicalParameters, which: impl Fn(&PatternSeen) -> bool) -> f64 {
+fn misfit(
+    seen: &ArmedSeen,
+    drive: &MechanicalParameters,
+    which: impl Fn(&PatternSeen) -> bool,
+) -> f64 {
     let parameters = build(seen, drive, Sources::new());
     let off = on_model(&parameters, |session| {
         let mut off = Vec::new();
@@ -451,7 +451,10 @@ fn name_sources(seen: &ArmedSeen, sources: &mut Sources) {
     );
     let bounds: usize = seen.seeks.iter().map(|one| one.bounds.len()).sum();
     let spreads: Vec<f64> = seen.seeks.iter().map(|one| spread(&one.places_ns)).collect();
-    set("seek", format!("{}, at {} distances", measured(bounds, median(&spreads)), seen.seeks.len()));
+    set(
+        "seek",
+        format!("{}, at {} distances", measured(bounds, median(&spreads)), seen.seeks.len()),
+    );
     let hits = &seen.buffer.hits_ns;
     let of_hits = if seen.buffer.is_there() {
         measured(hits[0].len() + hits[1].len(), spread(&hits[0]))
@@ -480,7 +483,10 @@ fn name_sources(seen: &ArmedSeen, sources: &mut Sources) {
             None => "chosen by us: never, since nothing is known of a write cache".into(),
         },
     );
-    set("queue_depth", format!("measured: {} reads at the same time", 64 * seen.queue.batches.len()));
+    set(
+        "queue_depth",
+        format!("measured: {} reads at the same time", 64 * seen.queue.batches.len()),
+    );
 }
 
 /// Enters when writes are reported and what single ones take: of the model's policies the one under which
@@ -531,9 +537,12 @@ pub(crate) fn enter_writes(parameters: &mut DeviceParameters, seen: &WritesSeen,
         "{}: the policy under which alone, scattered and sequential writes take what they took",
         measured(count, spread(&seen.alone_ns)).replace("reads", "writes")
     );
-    for key in ["overhead.write_hit_after_read_ms", "overhead.write_hit_after_write_ms",
-        "overhead.write_miss_after_read_ms", "overhead.write_miss_after_write_ms"]
-    {
+    for key in [
+        "overhead.write_hit_after_read_ms",
+        "overhead.write_hit_after_write_ms",
+        "overhead.write_miss_after_read_ms",
+        "overhead.write_miss_after_write_ms",
+    ] {
         parameters.sources.insert(key.into(), "as buffer.fast_write".into());
     }
     parameters.sources.insert("buffer.fast_write".into(), text);

@@ -6,7 +6,7 @@ use agewell_disk::DeviceKind;
 use agewell_disk::parameters::{FlashParameters, Placement};
 
 use super::{Sources, device, measured, short};
-use crate::disk::DiskFacts;
+use crate::disk::{DiskFacts, Extent, ProbedDisk};
 use crate::estimate::statistics::{mean, median, quantile, spread, undisturbed};
 use crate::measure::flash::{DEPTHS, FlashSeen, SIZES};
 use crate::measure::session::{SMALL, Session};
@@ -132,6 +132,7 @@ pub(crate) fn fit(facts: &DiskFacts, seen: &FlashSeen) -> (DeviceKind, Sources) 
                             write_buffer_bytes: 2 * u64::from(*dies) * page_bytes,
                             pages_per_block: 2,
                         };
+                        let candidate = with_small_reads_of(candidate, small_ns);
                         let off = misfit(&candidate, &wanted);
                         if best.as_ref().is_none_or(|(least, _)| off < least - 1e-4) {
                             best = Some((off, candidate));
@@ -148,8 +149,8 @@ pub(crate) fn fit(facts: &DiskFacts, seen: &FlashSeen) -> (DeviceKind, Sources) 
 
 /// Erase blocks as large as usual, or smaller where the disk is so small that a die has none to spare.
 fn pages_per_block(flash: &FlashParameters) -> u32 {
-    let spare_pages = flash.over_provisioning * flash.units_per_die() as f64
-        / flash.units_per_page() as f64;
+    let spare_pages =
+        flash.over_provisioning * flash.units_per_die() as f64 / flash.units_per_page() as f64;
     let mut pages = 256;
     while pages > 2 && f64::from(pages) > spare_pages {
         pages /= 2;
@@ -157,9 +158,17 @@ fn pages_per_block(flash: &FlashParameters) -> u32 {
     pages
 }
 
-/// How badly `candidate` answers what was measured: the mean square of logarithms.
-fn misfit(candidate: &FlashParameters, wanted: &Wanted) -> f64 {
-    // Times do not depend on the capacity; a small one is made faster.
+/// `candidate` with so much time for a command that a single small read takes `small_ns`.
+fn with_small_reads_of(candidate: FlashParameters, small_ns: f64) -> FlashParameters {
+    let mut model = small_model(&candidate);
+    let Ok(answer) = model.read(Extent { first: 0, sectors: SMALL }) else { return candidate };
+    let command = candidate.command_ns as f64 + small_ns - answer.taken_ns();
+    let command_ns = command.clamp(0.0, 1e9) as u64;
+    FlashParameters { command_ns, write_command_ns: command_ns, ..candidate }
+}
+
+/// A model of `candidate` with a small capacity, which its times do not depend on.
+fn small_model(candidate: &FlashParameters) -> ModelledDisk {
     let small = FlashParameters { capacity_sectors: 1 << 21, ..*candidate };
     let facts = DiskFacts {
         name: String::new(),
@@ -169,7 +178,12 @@ fn misfit(candidate: &FlashParameters, wanted: &Wanted) -> f64 {
         is_modelled: true,
     };
     let parameters = device(&facts, DeviceKind::Flash(small), Sources::new());
-    let mut model = ModelledDisk::new(&parameters, Disturbance::default());
+    ModelledDisk::new(&parameters, Disturbance::default())
+}
+
+/// How badly `candidate` answers what was measured: the mean square of logarithms.
+fn misfit(candidate: &FlashParameters, wanted: &Wanted) -> f64 {
+    let mut model = small_model(candidate);
     let mut always = |_: f64, _: &str| true;
     let mut session = Session::new(&mut model, SimDuration(1 << 50), 1, &mut always);
     let mut squares = Vec::new();
@@ -200,7 +214,8 @@ fn sources(seen: &FlashSeen, stripe: Option<Stripe>) -> Sources {
     let small = &seen.by_size_ns[0];
     let reads: usize = seen.by_size_ns.iter().map(Vec::len).sum();
     let by_size = measured(reads, spread(small));
-    let typical = "typical of the kind (flash-sata-tlc of the catalogue): reads do not show it".to_owned();
+    let typical =
+        "typical of the kind (flash-sata-tlc of the catalogue): reads do not show it".to_owned();
     let effective = "measured: as many as explain the rate at depths of 1 to 32; addresses that lie in write \
                      order were not seen, so that it is an effective number";
     let (layout, page, reading) = match stripe {
@@ -210,10 +225,7 @@ fn sources(seen: &FlashSeen, stripe: Option<Stripe>) -> Sources {
                 stripe.period * 4
             ),
             format!("measured: the width of those distances, {} KiB", stripe.page * 4),
-            format!(
-                "measured: pairs on one die take {} ms more",
-                short(stripe.collision_ns / 1e6)
-            ),
+            format!("measured: pairs on one die take {} ms more", short(stripe.collision_ns / 1e6)),
         ),
         None => (effective.to_owned(), effective.to_owned(), by_size.clone()),
     };

@@ -4,9 +4,9 @@ use agewell_disk::DeviceKind;
 use agewell_disk::parameters::SimpleParameters;
 
 use super::{Sources, measured};
+use crate::disk::ProbeError;
 use crate::estimate::statistics::{mean, quantile, spread};
 use crate::measure::session::{SMALL, Session};
-use crate::disk::ProbeError;
 
 /// Runs of long reads, reads of a run and their sectors (1 MiB).
 const RUNS: u64 = 8;

@@ -123,11 +123,7 @@ fn ahead(
 }
 
 /// Places that can be read before the data behind the first of them are gone.
-fn segments(
-    session: &mut Session<'_>,
-    period_ns: f64,
-    hit_ns: f64,
-) -> Result<u32, ProbeError> {
+fn segments(session: &mut Session<'_>, period_ns: f64, hit_ns: f64) -> Result<u32, ProbeError> {
     let holds = |session: &mut Session<'_>, count: u32| {
         mostly(session, |session| {
             let first = session.place();
@@ -274,8 +270,7 @@ pub(crate) fn queue(session: &mut Session<'_>) -> Result<QueueSeen, ProbeError> 
 
 /// Reads `places` together; the time until the last answer, ns.
 pub(crate) fn together(session: &mut Session<'_>, places: &[u64]) -> Result<f64, ProbeError> {
-    let extents: Vec<Extent> =
-        places.iter().map(|place| session.within(*place, SMALL)).collect();
+    let extents: Vec<Extent> = places.iter().map(|place| session.within(*place, SMALL)).collect();
     let answers = session.read_together(&extents, DEPTH)?;
     let begin = answers.iter().map(|answer| answer.begin.0).min().unwrap_or(0);
     // The last few may have been held up by the host.

@@ -91,8 +91,7 @@ pub(crate) fn period_now(
 }
 
 fn turns(session: &mut Session<'_>, rounds: usize) -> Result<Timing, ProbeError> {
-    let mut order: Vec<(u64, Option<f64>)> =
-        (0..PLACES).map(|_| (session.place(), None)).collect();
+    let mut order: Vec<(u64, Option<f64>)> = (0..PLACES).map(|_| (session.place(), None)).collect();
     let mut timing = Timing { random_ns: Vec::new(), rotation: None, between_ns: Vec::new() };
     for _ in 0..rounds {
         session.shuffle(&mut order);

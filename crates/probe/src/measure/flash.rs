@@ -3,10 +3,24 @@
 
 use super::session::{SMALL, Session};
 use crate::disk::{Extent, ProbeError};
-use crate::estimate::statistics::quantile;
+use crate::estimate::statistics::{quantile, undisturbed};
 
-/// Random reads of each size, at each of three times.
-const READS: usize = 200;
+/// Random reads of each size, in each round.
+const READS: usize = 160;
+
+/// Rounds of all sizes and depths at least and at most, how many of them must agree, and by which factor; and the share of
+/// the probe's time after which there are no more. Chosen by us.
+const ROUNDS_MIN: usize = 8;
+const ROUNDS_MAX: usize = 40;
+const QUIET_ROUNDS: usize = 3;
+const QUIET: f64 = 1.05;
+const SHARE_FOR_ROUNDS: f64 = 0.25;
+
+/// Time between them, ns: others' work comes in bursts of about a second. Chosen by us.
+const PAUSE_NS: f64 = 5e8;
+
+/// Reads of one size that follow each other.
+const RUN: usize = 40;
 
 /// Sectors of the sizes: 4, 16, 64, 256 KiB and 1 MiB.
 pub(crate) const SIZES: [u64; 5] = [8, 32, 128, 512, 2048];
@@ -39,11 +53,20 @@ pub(crate) struct FlashSeen {
 pub(crate) fn measure(session: &mut Session<'_>) -> Result<FlashSeen, ProbeError> {
     let mut by_size_ns = vec![Vec::with_capacity(3 * READS); SIZES.len()];
     let mut by_depth: Vec<Vec<f64>> = vec![Vec::new(); DEPTHS.len()];
-    sizes(session, &mut by_size_ns)?;
-    depths(session, &mut by_depth)?;
+    let mut rounds_ns = Vec::new();
+    // A disk that others use now and then is looked at until it was quiet a few times.
+    for round in 0..ROUNDS_MAX {
+        let is_known = round >= ROUNDS_MIN && are_quiet(&rounds_ns);
+        if is_known || (round >= QUIET_ROUNDS && session.share_spent() > SHARE_FOR_ROUNDS) {
+            break;
+        }
+        session.idle_ns(PAUSE_NS);
+        let before = by_size_ns[0].len();
+        sizes(session, &mut by_size_ns)?;
+        depths(session, &mut by_depth)?;
+        rounds_ns.push(undisturbed(&by_size_ns[0][before..]));
+    }
     let pairs_ns = pairs(session)?;
-    sizes(session, &mut by_size_ns)?;
-    depths(session, &mut by_depth)?;
     session.step("reads that follow each other")?;
     let mut rates = Vec::new();
     for _ in 0..8 {
@@ -55,21 +78,30 @@ pub(crate) fn measure(session: &mut Session<'_>) -> Result<FlashSeen, ProbeError
         }
         rates.push(quantile(&times, 0.5) / 2048.0);
     }
-    sizes(session, &mut by_size_ns)?;
     let sequential_sector_ns = quantile(&rates, 0.3);
     // The rounds in which nobody else was in the way.
-    let by_depth_ns = by_depth.iter().map(|times| quantile(times, 0.2)).collect();
+    let by_depth_ns = by_depth.iter().map(|times| quantile(times, 0.1)).collect();
     Ok(FlashSeen { by_size_ns, by_depth_ns, pairs_ns, sequential_sector_ns })
 }
 
-/// Random reads of each size; the sizes take turns, so that none of them has a bad time for itself.
+/// Whether the quietest rounds agree, so that nobody was in their way.
+fn are_quiet(rounds_ns: &[f64]) -> bool {
+    let mut sorted = rounds_ns.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(QUIET_ROUNDS - 1).is_some_and(|third| *third <= QUIET * sorted[0])
+}
+
+/// Random reads of each size; the sizes take turns, run by run, so that none of them has a bad time for
+/// itself. (Read by read a host's work on long ones would show in short ones.)
 fn sizes(session: &mut Session<'_>, by_size_ns: &mut [Vec<f64>]) -> Result<(), ProbeError> {
     session.step("sizes of reads")?;
-    for _ in 0..READS {
+    for _ in 0..READS / RUN {
         for (number, sectors) in SIZES.into_iter().enumerate() {
-            let place = session.place();
-            let place = session.within(place, sectors).first;
-            by_size_ns[number].push(session.read(place, sectors)?.taken_ns());
+            for _ in 0..RUN {
+                let place = session.place();
+                let place = session.within(place, sectors).first;
+                by_size_ns[number].push(session.read(place, sectors)?.taken_ns());
+            }
         }
     }
     Ok(())

@@ -79,8 +79,7 @@ pub(crate) fn measure(
         }
         for all in &mut seen {
             let distance = all.tracks;
-            let chained =
-                distance <= CHAIN_TRACKS && distance * 3.0 * (STEPS as f64 + 2.0) < count;
+            let chained = distance <= CHAIN_TRACKS && distance * 3.0 * (STEPS as f64 + 2.0) < count;
             if !chained && round >= PLACES_LONG {
                 continue;
             }
@@ -152,10 +151,8 @@ fn to_and_fro(
     // Each region is left downwards by a track a visit at most.
     let room = 2.0 * STEPS as f64 + 4.0;
     let low = room + session.share() * (count - distance - room).max(0.0);
-    let mut regions = [low, (low + distance).min(count)].map(|track| Region {
-        sector: tracks.sector_of(track),
-        turns: f64::NAN,
-    });
+    let mut regions = [low, (low + distance).min(count)]
+        .map(|track| Region { sector: tracks.sector_of(track), turns: f64::NAN });
     let mut interval: Option<Interval> = None;
     let mut last_end = f64::NAN;
     for visit in 0..2 + 2 * STEPS {

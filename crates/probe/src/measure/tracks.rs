@@ -149,8 +149,7 @@ pub(crate) fn measure(
         return Ok(None);
     }
     let zones = zones_of(&places);
-    let skews: Vec<f64> =
-        places.iter().flat_map(|place| place.fit.skews.iter().copied()).collect();
+    let skews: Vec<f64> = places.iter().flat_map(|place| place.fit.skews.iter().copied()).collect();
     let mut tracks = Tracks {
         zones,
         places,
