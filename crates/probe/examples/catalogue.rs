@@ -2,7 +2,8 @@
 //! answers of a virtual machine and a spindle that wanders by 0.1 %, and the file that comes out is held against
 //! the drive. Ends with an error if a promise is broken.
 //!
-//! `cargo run --release -p agewell-probe --example catalogue -- [--seed N] [--only NAME,...] [FILE.toml ...]`
+//! `cargo run --release -p agewell-probe --example catalogue -- [--seed N] [--only NAME,...] [--write-area]
+//! [FILE.toml ...]`; with `--write-area` the last sixteenth of each drive may be written.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -37,12 +38,13 @@ struct Row {
 #[allow(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (mut seed, mut only, mut files) = (3, None, Vec::new());
+    let (mut seed, mut only, mut writes, mut files) = (3, None, false, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--seed" => seed = arguments.next().ok_or("--seed needs a number")?.parse()?,
             "--only" => only = arguments.next(),
+            "--write-area" => writes = true,
             _ => files.push(PathBuf::from(argument)),
         }
     }
@@ -78,6 +80,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Medium::Mechanical(_) = truth.kind.medium() else { continue };
         let disturbance = Disturbance { late_answers: true, wander: 0.001, seed };
         let mut disk = ModelledDisk::new(&truth, disturbance);
+        if writes {
+            let part = truth.capacity_sectors / 16 / 8 * 8;
+            let first = truth.capacity_sectors / 8 * 8 - part;
+            disk = disk.with_write_area(Extent { first, sectors: part });
+        }
         let found = probe(&mut disk, ProbeOptions::default(), &mut |_, _| true)?;
         if found.class != Class::Armed {
             return Err(format!("{}: not seen as an arm: {:?}", truth.name, found.fallback).into());
@@ -96,7 +103,11 @@ fn row(truth: &DeviceParameters, found: &Probe, traces: &[Vec<BlockRequest>]) ->
         first: sectors / 3 / 8 * 8 + mix(number) % (sectors / 20 / 8) * 8,
         sectors: 8,
     };
-    let long = |number: u64| Extent { first: sectors / 3 / 128 * 128 + number * 128, sectors: 128 };
+    // Sequential over half of the disk at most.
+    let long = |number: u64| Extent {
+        first: sectors / 3 / 128 * 128 + number % (sectors / 2 / 128) * 128,
+        sectors: 128,
+    };
     let random_pct = compare(truth, made, random);
     let (near_pct, long_pct) = (compare(truth, made, near), compare(truth, made, long));
     let traces_pct: Vec<Option<f64>> = traces
