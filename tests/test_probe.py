@@ -133,7 +133,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, loop_device: Path) -> None:
         [sys.executable, "-m", "agewell", "probe", loop_device, "-o", output],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=heed_interrupts,  # noqa: PLW1509 (one signal's default, nothing else)
+        preexec_fn=heed_interrupts,
     ) as process:
         while _reads(loop_device) < before + 200:
             assert process.poll() is None

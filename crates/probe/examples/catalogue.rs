@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime, mix};
 use agewell_disk::parameters::Management;
-use agewell_disk::{Device, DeviceKind, DeviceModel, DeviceParameters, Medium, catalogue_names};
+use agewell_disk::{
+    Device, DeviceKind, DeviceModel, DeviceParameters, Medium, WriteRule, catalogue_names,
+};
 use agewell_probe::{
     Class, Disturbance, Extent, ModelledDisk, Probe, ProbeOptions, ProbedDisk, probe,
 };
@@ -80,7 +82,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let Medium::Mechanical(_) = truth.kind.medium() else { continue };
         let disturbance = Disturbance { late_answers: true, wander: 0.001, seed };
         let mut disk = ModelledDisk::new(&truth, disturbance);
-        if writes {
+        let takes_writes =
+            DeviceModel::new(&truth).layout_advice().write_rule == WriteRule::Anywhere;
+        if writes && takes_writes {
             let part = truth.capacity_sectors / 16 / 8 * 8;
             let first = truth.capacity_sectors / 8 * 8 - part;
             disk = disk.with_write_area(Extent { first, sectors: part });

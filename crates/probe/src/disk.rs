@@ -14,6 +14,12 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// Where it begins, in bytes.
+    #[must_use]
+    pub fn bytes_before(self) -> u64 {
+        self.first.saturating_mul(SECTOR_BYTES)
+    }
+
     /// Its length in bytes.
     #[must_use]
     pub fn bytes(self) -> u64 {

@@ -134,6 +134,14 @@ impl ModelledDisk {
     fn serve(&mut self, operation: Operation, extent: Extent) -> Result<Answer, ProbeError> {
         self.in_range(extent)?;
         let request = self.request(operation, extent);
+        if let Err(refused) = self.device.check(&request) {
+            return Err(ProbeError::Request {
+                name: self.facts.name.clone(),
+                byte: extent.bytes_before(),
+                done: "written",
+                source: std::io::Error::other(refused),
+            });
+        }
         let begin = self.host_time(self.now);
         let service = self.device.serve(SimTime(self.now), &request);
         self.now = service.finish.0 + self.lateness_ns();
@@ -147,7 +155,7 @@ impl ModelledDisk {
         }
         Err(ProbeError::Request {
             name: self.facts.name.clone(),
-            byte: extent.first.saturating_mul(SECTOR_BYTES),
+            byte: extent.bytes_before(),
             done: "read",
             source: std::io::ErrorKind::UnexpectedEof.into(),
         })

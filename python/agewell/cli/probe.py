@@ -53,12 +53,10 @@ def probe(
         bool,
         typer.Option(
             "--despite-others",
-            help="Measure although others use the disk; the file says how many requests were theirs.",
+            help="Measure although others use the disk; the file says how much they did.",
         ),
     ] = False,
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of the places that are read.")
-    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the places that are read.")] = 1,
     catalogue_directory: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -39,6 +39,39 @@ impl BufferSeen {
     }
 }
 
+/// What is read before a hit is looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Way {
+    /// Small reads that follow each other.
+    reads: u64,
+    /// Whether the hit is the same read again, and not the one that follows.
+    again: bool,
+}
+
+/// The ways that are tried, in this order: most drives read ahead at once, some when a reader is seen to go
+/// on, some keep only what was read.
+const WAYS: [Way; 3] =
+    [Way { reads: 1, again: false }, Way { reads: 4, again: false }, Way { reads: 1, again: true }];
+
+impl Way {
+    /// Makes the reads from `place` on, `sectors` being the length of the hit; where that is.
+    fn prepare(
+        self,
+        session: &mut Session<'_>,
+        place: u64,
+        sectors: u64,
+    ) -> Result<u64, ProbeError> {
+        if self.again {
+            session.read(place, sectors)?;
+            return Ok(place);
+        }
+        for number in 0..self.reads {
+            session.read_small(place + number * SMALL)?;
+        }
+        Ok(place + self.reads * SMALL)
+    }
+}
+
 /// Measures it.
 pub(crate) fn measure(
     session: &mut Session<'_>,
@@ -47,24 +80,29 @@ pub(crate) fn measure(
 ) -> Result<BufferSeen, ProbeError> {
     session.step("buffer")?;
     let mut seen = BufferSeen::default();
-    for (number, sectors) in HIT_SECTORS.into_iter().enumerate() {
-        let mut times = Vec::new();
-        for _ in 0..HITS {
-            let place = session.place();
-            let place = session.within(place, 4096).first;
-            session.read_small(place)?;
-            wait(session, period_ns, 4.0);
-            times.push(session.read(place + SMALL, sectors)?.taken_ns());
+    for way in WAYS {
+        for (number, sectors) in HIT_SECTORS.into_iter().enumerate() {
+            let mut times = Vec::new();
+            for _ in 0..HITS {
+                let place = session.place();
+                let place = session.within(place, 4096).first;
+                let target = way.prepare(session, place, sectors)?;
+                wait(session, period_ns, 4.0);
+                times.push(session.read(target, sectors)?.taken_ns());
+            }
+            if quantile(&times, 0.75) - quantile(&times, 0.25) < EVEN * period_ns {
+                seen.hits_ns[number] = times;
+            }
         }
-        if quantile(&times, 0.75) - quantile(&times, 0.25) < EVEN * period_ns {
-            seen.hits_ns[number] = times;
+        if !seen.is_there() {
+            continue;
         }
+        if !way.again {
+            seen.ahead_sectors = ahead(session, tracks, period_ns, seen.hit_ns(), way)?;
+        }
+        seen.segments = segments(session, period_ns, seen.hit_ns(), way)?;
+        break;
     }
-    if !seen.is_there() {
-        return Ok(seen);
-    }
-    seen.ahead_sectors = ahead(session, tracks, period_ns, seen.hit_ns())?;
-    seen.segments = segments(session, period_ns, seen.hit_ns())?;
     Ok(seen)
 }
 
@@ -93,15 +131,16 @@ fn ahead(
     tracks: &Tracks,
     period_ns: f64,
     hit_ns: f64,
+    way: Way,
 ) -> Result<u64, ProbeError> {
     let far = |session: &mut Session<'_>, beyond: u64| {
         mostly(session, |session| {
             let place = session.place();
-            let place = session.within(place, beyond + 4 * SMALL).first;
-            session.read_small(place)?;
+            let place = session.within(place, beyond + 8 * SMALL).first;
+            let target = way.prepare(session, place, SMALL)?;
             let turns = 4.0 + 1.6 * beyond as f64 / tracks.sectors_at(place);
             wait(session, period_ns, turns);
-            let taken = session.read_small(place + beyond)?.taken_ns();
+            let taken = session.read_small(target + beyond - SMALL)?.taken_ns();
             Ok(is_hit(taken, hit_ns, period_ns))
         })
     };
@@ -123,19 +162,24 @@ fn ahead(
 }
 
 /// Places that can be read before the data behind the first of them are gone.
-fn segments(session: &mut Session<'_>, period_ns: f64, hit_ns: f64) -> Result<u32, ProbeError> {
+fn segments(
+    session: &mut Session<'_>,
+    period_ns: f64,
+    hit_ns: f64,
+    way: Way,
+) -> Result<u32, ProbeError> {
     let holds = |session: &mut Session<'_>, count: u32| {
         mostly(session, |session| {
             let first = session.place();
             let first = session.within(first, 4096).first;
-            session.read_small(first)?;
+            let target = way.prepare(session, first, SMALL)?;
             wait(session, period_ns, 1.0);
             for _ in 1..count {
                 let place = session.place();
                 session.read_small(place)?;
             }
             wait(session, period_ns, 1.0);
-            let taken = session.read_small(first + SMALL)?.taken_ns();
+            let taken = session.read_small(target)?.taken_ns();
             Ok(is_hit(taken, hit_ns, period_ns))
         })
     };
