@@ -3,7 +3,8 @@
 //! the drive. Ends with an error if a promise is broken.
 //!
 //! `cargo run --release -p agewell-probe --example catalogue -- [--seed N] [--only NAME,...] [--write-area]
-//! [FILE.toml ...]`; with `--write-area` the last sixteenth of each drive may be written.
+//! [--keep DIR] [FILE.toml ...]`; with `--write-area` the last sixteenth of each drive may be written, with `--keep DIR` the
+//! probed files stay in a folder.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -40,13 +41,15 @@ struct Row {
 #[allow(clippy::print_stdout, reason = "an example")]
 fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (mut seed, mut only, mut writes, mut files) = (3, None, false, Vec::new());
+    let (mut seed, mut only, mut writes, mut keep) = (3, None, false, None::<PathBuf>);
+    let mut files = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--seed" => seed = arguments.next().ok_or("--seed needs a number")?.parse()?,
             "--only" => only = arguments.next(),
             "--write-area" => writes = true,
+            "--keep" => keep = arguments.next().map(PathBuf::from),
             _ => files.push(PathBuf::from(argument)),
         }
     }
@@ -90,6 +93,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             disk = disk.with_write_area(Extent { first, sectors: part });
         }
         let found = probe(&mut disk, ProbeOptions::default(), &mut |_, _| true)?;
+        if let Some(folder) = &keep {
+            let file = folder.join(format!("{}.toml", truth.name));
+            std::fs::write(file, found.parameters.to_toml())?;
+        }
         if found.class != Class::Armed {
             return Err(format!("{}: not seen as an arm: {:?}", truth.name, found.fallback).into());
         }

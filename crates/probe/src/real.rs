@@ -3,6 +3,8 @@
 //! It is opened for reading only. What may be written is another file, opened apart from it, and only
 //! when asked for ([`RealDisk::with_write_area`]).
 
+#![allow(clippy::disallowed_methods, reason = "a disk is measured by the clock of the machine")]
+
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -241,7 +243,9 @@ impl ProbedDisk for RealDisk {
         depth: usize,
         answers: &mut Vec<Answer>,
     ) -> Result<(), ProbeError> {
-        extents.iter().for_each(|extent| self.count(*extent));
+        for extent in extents {
+            self.count(*extent);
+        }
         let depth = depth.clamp(1, extents.len().max(1));
         let (next, start) = (AtomicUsize::new(0), Barrier::new(depth));
         let done: Mutex<Vec<Option<Answer>>> = Mutex::new(vec![None; extents.len()]);

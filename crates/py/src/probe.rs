@@ -1,5 +1,7 @@
 //! Probes from Python.
 
+#![allow(clippy::disallowed_methods, reason = "how often progress is shown is of no result")]
+
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

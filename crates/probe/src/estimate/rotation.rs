@@ -41,9 +41,9 @@ pub(crate) fn rotation(between_ns: &[f64]) -> Option<Rotation> {
     for _ in 0..40 {
         let (left, right) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
         if coherence(&between, left) < coherence(&between, right) {
-            low = left
+            low = left;
         } else {
-            high = right
+            high = right;
         }
     }
     let frequency = f64::midpoint(low, high);

@@ -14,6 +14,7 @@ pub(crate) struct Bound {
 
 /// The interval in which the least time lies, narrowed read by read.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(clippy::struct_field_names, reason = "each is a time in nanoseconds")]
 pub(crate) struct Interval {
     period_ns: f64,
     pub(crate) low_ns: f64,

@@ -4,6 +4,7 @@ use super::statistics::{median, median_angle, spread, wrap};
 
 /// Skews between tracks, in the order of the tracks: which of them are changes of the cylinder.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(clippy::struct_field_names, reason = "what it is of is what it is called")]
 pub(crate) struct Surfaces {
     /// Tracks of a cylinder; 1 if no pattern is seen.
     pub(crate) surfaces: u32,

@@ -11,7 +11,7 @@ use super::{Sources, contradiction, device, measured, on_model, short};
 use crate::disk::{DiskFacts, Extent, ProbedDisk};
 use crate::estimate::seek::{least_time_ns, rising};
 use crate::estimate::statistics::{mean, median, median_angle, quantile, spread, wrap};
-use crate::measure::buffer::{BufferSeen, PatternSeen, QueueSeen, follow, together};
+use crate::measure::buffer::{BufferSeen, PatternSeen, QueueSeen, ahead_again, follow, together};
 use crate::measure::seeks::{self, DistanceSeen};
 use crate::measure::tracks::Tracks;
 use crate::measure::writes::{self, WritesSeen};
@@ -55,7 +55,7 @@ pub(crate) fn fit(seen: &ArmedSeen) -> DeviceParameters {
         return drafted;
     }
     choose_buffer(seen, &mut drive);
-    choose_bus(seen, &mut drive);
+    choose_bus(seen, &mut drive, &times);
     correct_seeks(seen, &mut drive, &times);
     choose_queue_depth(seen, &mut drive);
     name_sources(seen, &mut sources);
@@ -98,16 +98,7 @@ fn draft(seen: &ArmedSeen, sources: &mut Sources) -> MechanicalParameters {
         ..BusParameters::default()
     };
     let hit_ns = if hit.is_there() { (hit.hit_ns() - 8.0 * sector_ns).max(0.0) } else { 0.0 };
-    let miss_ns = match seen.same_track_ns {
-        Some(time) if !hit.is_there() => {
-            let sectors = median(
-                &seen.tracks.zones.iter().map(|zone| zone.track_sectors).collect::<Vec<f64>>(),
-            );
-            (time - 8.0 / sectors.max(8.0) * seen.period_ns).max(0.0)
-        }
-        _ => hit_ns,
-    };
-    let overhead = overhead(hit_ns, miss_ns);
+    let overhead = overhead(hit_ns, hit_ns);
     let fast_write = match seen.facts.write_cache {
         Some(true) => FastWrite::Always,
         _ => FastWrite::Never,
@@ -160,7 +151,7 @@ fn geometry(seen: &ArmedSeen, per: f64, sources: &mut Sources) -> (GeometryParam
         (tracks.surfaces.track_skew, tracks.surfaces.cylinder_skew)
     } else {
         let middle = median_angle(&tracks.skews, tracks.skews.first().copied().unwrap_or(0.0));
-        // Where changes of head and of cylinder cannot be told apart each track has their mean.
+        // Where changes of head and of cylinder cannot be kept apart each track has their mean.
         let off: Vec<f64> =
             tracks.skews.iter().map(|skew| wrap(skew - middle).clamp(-0.2, 0.2)).collect();
         let skew = middle + mean(&off);
@@ -232,9 +223,13 @@ fn set_seeks(seen: &ArmedSeen, drive: &mut MechanicalParameters, times: &[(f64, 
     let Some(zone) = drive.geometry.zones.first() else { return };
     let track = f64::from(zone.sectors_per_track);
     let per = f64::from(drive.sector_bytes) / 512.0;
-    let transfer = 8.0 / per / track * seen.period_ns
-        + drive.bus.read_sector_ps as f64 / 1000.0 / per.max(1.0);
-    let miss = drive.overhead.read_miss_ns[0] as f64;
+    // The slower of medium and bus carries a small read, the other its last sector.
+    let (medium, bus) = (seen.period_ns / track, drive.bus.read_sector_ps as f64 / 1000.0);
+    let transfer = (8.0 / per).max(1.0) * medium.max(bus) + medium.min(bus);
+    let miss = match seen.same_track_ns {
+        Some(time) if !seen.buffer.is_there() => (time - transfer).max(0.0),
+        _ => drive.overhead.read_hit_ns[0] as f64,
+    };
     let within = |skew: f64| WITHIN_SKEW * skew / track * seen.period_ns;
     let (track_skew, cylinder_skew) = (within(zone.track_skew), within(zone.cylinder_skew));
     let plain: Vec<(f64, f64)> =
@@ -301,23 +296,25 @@ fn correct_seeks(seen: &ArmedSeen, drive: &mut MechanicalParameters, times: &[(f
 }
 
 /// How badly the model's patterns fit the disk's: the mean of what they are off by, as a logarithm.
-fn misfit(
-    seen: &ArmedSeen,
-    drive: &MechanicalParameters,
-    which: impl Fn(&PatternSeen) -> bool,
-) -> f64 {
+fn misfit(seen: &ArmedSeen, drive: &MechanicalParameters) -> f64 {
     let parameters = build(seen, drive, Sources::new());
     let off = on_model(&parameters, |session| {
         let mut off = Vec::new();
         for group in seen.patterns.chunk_by(|one, next| one.pattern.name == next.pattern.name) {
             let (mut on_disk, mut on_model) = (Vec::new(), Vec::new());
-            for each in group.iter().filter(|each| which(each)) {
+            for each in group {
                 on_model.push(follow(session, &each.pattern, each.place, seen.period_ns)?);
                 on_disk.push(each.taken_ns);
             }
             if !on_disk.is_empty() {
                 off.push(libm::log(mean(&on_model).max(1.0) / median(&on_disk).max(1.0)).abs());
             }
+        }
+        // How far it reads ahead was seen by itself, and surely: it counts as much as two patterns.
+        let ahead = ahead_again(session, &seen.tracks, seen.period_ns, &seen.buffer)?;
+        if let Some(ahead) = ahead {
+            let apart = libm::log(ahead as f64 / seen.buffer.ahead_sectors.max(1) as f64).abs();
+            off.extend([apart; 2]);
         }
         Ok(off)
     });
@@ -381,7 +378,7 @@ fn take_best(
     let mut best = (least, drive.buffer.clone());
     for candidate in candidates {
         drive.buffer = candidate.clone();
-        let off = misfit(seen, drive, |_| true);
+        let off = misfit(seen, drive);
         if off < best.0 - BETTER {
             best = (off, candidate);
         }
@@ -391,24 +388,26 @@ fn take_best(
 }
 
 /// The rate of a bus that no hit shows, by how long long reads take.
-fn choose_bus(seen: &ArmedSeen, drive: &mut MechanicalParameters) {
+fn choose_bus(seen: &ArmedSeen, drive: &mut MechanicalParameters, times: &[(f64, f64)]) {
     if seen.buffer.is_there() {
         return;
     }
     let Some(zone) = drive.geometry.zones.first() else { return };
     let sector_ps = seen.period_ns / f64::from(zone.sectors_per_track) * 1000.0;
-    let mut best = (misfit(seen, drive, |_| true), 0);
+    let mut best = (misfit(seen, drive), drive.clone());
     let mut ratio = 0.2;
     while ratio < 6.0 {
-        drive.bus.read_sector_ps = (sector_ps * ratio) as u64;
-        let off = misfit(seen, drive, |_| true);
+        let mut candidate = drive.clone();
+        candidate.bus.read_sector_ps = (sector_ps * ratio) as u64;
+        candidate.bus.write_sector_ps = candidate.bus.read_sector_ps;
+        set_seeks(seen, &mut candidate, times);
+        let off = misfit(seen, &candidate);
         if off < best.0 - 1e-3 {
-            best = (off, drive.bus.read_sector_ps);
+            best = (off, candidate);
         }
         ratio *= 1.06;
     }
-    drive.bus.read_sector_ps = best.1;
-    drive.bus.write_sector_ps = best.1;
+    *drive = best.1;
 }
 
 /// Commands that the drive holds, by what it gains from having many.
@@ -520,7 +519,9 @@ pub(crate) fn enter_writes(parameters: &mut DeviceParameters, seen: &WritesSeen,
     let quick = (shortest - bus_ns).clamp(0.0, SEEK_MAX_NS) as u64;
     let mut best: Option<(f64, MechanicalParameters)> = None;
     for (policy, _) in FastWrite::ALL {
-        for command in [drive.overhead.write_miss_ns, [quick; 2]] {
+        // Part of what a read takes may come behind its data, and does not hold up a write.
+        let shares = [4, 3, 2, 1].map(|quarters| drive.overhead.write_miss_ns[0] / 4 * quarters);
+        for command in shares.into_iter().chain([quick]).map(|ns| [ns; 2]) {
             let mut candidate = drive.clone();
             candidate.buffer.fast_write = policy;
             candidate.overhead.write_miss_ns = command;

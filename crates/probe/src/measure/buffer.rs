@@ -25,6 +25,8 @@ pub(crate) struct BufferSeen {
     pub(crate) ahead_sectors: u64,
     /// Places that it keeps data of.
     pub(crate) segments: u32,
+    /// How its hits were found.
+    way: Option<Way>,
 }
 
 impl BufferSeen {
@@ -97,6 +99,7 @@ pub(crate) fn measure(
         if !seen.is_there() {
             continue;
         }
+        seen.way = Some(way);
         if !way.again {
             seen.ahead_sectors = ahead(session, tracks, period_ns, seen.hit_ns(), way)?;
         }
@@ -159,6 +162,19 @@ fn ahead(
         if far(session, middle)? { low = middle } else { high = middle }
     }
     Ok(low)
+}
+
+/// Looks again how far the drive reads ahead, as it was found in `seen`; `None` if it does not.
+pub(crate) fn ahead_again(
+    session: &mut Session<'_>,
+    tracks: &Tracks,
+    period_ns: f64,
+    seen: &BufferSeen,
+) -> Result<Option<u64>, ProbeError> {
+    match seen.way {
+        Some(way) if !way.again => Ok(Some(ahead(session, tracks, period_ns, seen.hit_ns(), way)?)),
+        _ => Ok(None),
+    }
 }
 
 /// Places that can be read before the data behind the first of them are gone.

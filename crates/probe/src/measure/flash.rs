@@ -38,6 +38,7 @@ const PAIR_REPEATS: usize = 24;
 
 /// What was seen.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::struct_field_names, reason = "each is a time in nanoseconds")]
 pub(crate) struct FlashSeen {
     /// Times of each of [`SIZES`], ns.
     pub(crate) by_size_ns: Vec<Vec<f64>>,

@@ -195,8 +195,7 @@ fn note(interval: &mut Option<Interval>, taken_ns: f64, period_ns: f64) {
     }
 }
 
-/// The least time from one sector to another on the same track, by reads that go up; only of use on a
-/// drive that reads nothing ahead.
+/// The least time from one sector to another on the same track; only of use on a drive that keeps no data.
 pub(crate) fn same_track(
     session: &mut Session<'_>,
     tracks: &Tracks,
@@ -213,7 +212,10 @@ pub(crate) fn same_track(
                 Some(interval) => fraction(interval.middle_ns() / period_ns),
                 None => 0.5 + 0.4 * session.share(),
             };
-            let target = sector + (up * tracks.sectors_at(sector)) as u64 + SMALL;
+            // The shorter way to the angle, up or down, crosses to another track less often.
+            let way = if up > 0.5 { up - 1.0 } else { up };
+            let target = sector as f64 + way * tracks.sectors_at(sector) + SMALL as f64;
+            let target = target.max(0.0) as u64;
             let target = session.within(target, SMALL).first;
             let end = session.read_small(target)?.end.0 as f64;
             let taken = end - last_end;
