@@ -518,7 +518,10 @@ pub(crate) fn enter_writes(parameters: &mut DeviceParameters, seen: &WritesSeen,
     let shortest = seen.kinds_ns.iter().map(|times| quantile(times, 0.1)).fold(f64::MAX, f64::min);
     let quick = (shortest - bus_ns).clamp(0.0, SEEK_MAX_NS) as u64;
     let mut best: Option<(f64, MechanicalParameters)> = None;
-    for (policy, _) in FastWrite::ALL {
+    // What the system says stands first, so that it stays unless another policy fits better.
+    let said = drive.buffer.fast_write;
+    let others = FastWrite::ALL.iter().map(|(policy, _)| *policy).filter(|other| *other != said);
+    for policy in std::iter::once(said).chain(others) {
         // Part of what a read takes may come behind its data, and does not hold up a write.
         let shares = [4, 3, 2, 1].map(|quarters| drive.overhead.write_miss_ns[0] / 4 * quarters);
         for command in shares.into_iter().chain([quick]).map(|ns| [ns; 2]) {
