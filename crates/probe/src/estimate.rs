@@ -6,3 +6,6 @@ pub(crate) mod seek;
 pub(crate) mod statistics;
 pub(crate) mod surfaces;
 pub(crate) mod track;
+
+#[cfg(test)]
+mod tests;

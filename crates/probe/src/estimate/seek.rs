@@ -56,7 +56,9 @@ impl Interval {
 /// The least time that `bounds` agree on best: where as much is said against more as against less.
 /// `None` without any.
 pub(crate) fn least_time_ns(bounds: &[f64], period_ns: f64) -> Option<f64> {
-    if bounds.is_empty() || period_ns <= 0.0 {
+    let bounds: Vec<f64> = bounds.iter().copied().filter(|taken| taken.is_finite()).collect();
+    let turns = period_ns.is_finite() && period_ns > 0.0;
+    if bounds.is_empty() || !turns {
         return None;
     }
     // The sum of what each read contradicts a value by is convex, with corners at `t` and `t - T`.
