@@ -72,6 +72,8 @@ demo: $(STAMPS)/extension
 
 reproduce: $(STAMPS)/extension
 	@$(BIN)/agewell reproduce --out runs/reproduce
+	@cargo build --locked --release --quiet --workspace --example catalogue
+	@target/release/examples/catalogue
 
 bench:
 	@cargo bench --locked --workspace

@@ -69,6 +69,7 @@ def test_every_word_rests_on_runs_that_can_be_made_again(
             "agewell_build",
             "workload",
             "device",
+            "device_uncertainty",
             "utilization",
         ),
         *(

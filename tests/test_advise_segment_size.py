@@ -1,11 +1,10 @@
-"""`agewell advise segment-size`: the sweep, what it says, and disks measured by reading them."""
+"""`agewell advise segment-size`: the sweep, and what it says."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell.advice import device_measurement
-from agewell.advice.device_measurement import measure
 from agewell.advice.segment_search import SizesTried
 from agewell.advice.segment_size import (
     DEFAULT_EXPERIMENT,
@@ -245,11 +242,8 @@ BAD = {
     "no-bandwidth": (["--access-time", "1 ms"], "--bandwidth is missing"),
     "no-access-time": (["--bandwidth", "1 MB/s"], "--access-time is missing"),
     "no-unit": (["--bandwidth", "5", "--access-time", "1 ms"], "no unit that fits"),
-    "two-disks": (["--device", "hp-97560", "--measure", "x"], "not several"),
+    "two-disks": (["--device", "hp-97560", "--access-time", "1 ms"], "not both"),
     "unknown-device": (["--device", "hp-97650"], "no device 'hp-97650'"),
-    "absent": (["--measure", "absent"], "absent: cannot be opened for reading: No such file"),
-    "folder": (["--measure", "."], ".: is neither a file nor a block device"),
-    "small": (["--measure", "log.toml"], "log.toml: 0 bytes are too few to measure a disk on"),
     "setting": (["--set", "layout.victm=greedy"], "did you mean 'victim'?"),
 }
 
@@ -271,98 +265,3 @@ def test_an_experiment_without_a_log_is_refused(agewell: Agewell, experiment: Pa
     done = agewell("advise", "segment-size", experiment, check=False)
     assert done.returncode == 2
     assert "needs a table [layout]" in done.stderr
-
-
-# --- measuring ------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of 2 MiB, and a measurement that is content with it."""
-    monkeypatch.setattr(device_measurement, "PIECE_BYTES", 64 << 10)
-    monkeypatch.setattr(device_measurement, "SMALLEST_BYTES", 1 << 20)
-    path = tmp_path / "disk"
-    path.write_bytes(os.urandom(2 << 20))
-    path.chmod(0o444)
-    return path
-
-
-def ticking(read_ns: Iterator[int]) -> Callable[[], int]:
-    """A clock that stands still but for the given time in each read."""
-    now_ns = 0
-    asked = 0
-
-    def clock() -> int:
-        nonlocal now_ns, asked
-        asked += 1
-        if asked % 2 == 0:
-            now_ns += next(read_ns)
-        return now_ns
-
-    return clock
-
-
-def test_a_measurement_is_arithmetic_on_its_clock(small_disk: Path) -> None:
-    def times() -> Iterator[int]:
-        # Each run is one untimed read and four pieces: 65,536 bytes in 1 ms are 65.536 MB/s.
-        for _ in range(4):
-            yield 10_000_000
-            yield from [1_000_000] * 4
-        # A block of 4 KiB takes 62.5 us of a random read.
-        for number in range(200):
-            yield 5_062_500 + (1000 if number % 2 else -1000)
-
-    found = measure(small_disk, clock=ticking(times()))
-    assert found.bandwidth_bytes_per_s == 65_536_000
-    assert found.access_ns == 5_000_000
-    assert (found.random_reads, found.sequential_bytes) == (200, 1 << 20)
-    assert found.size_bytes == 2 << 20
-
-
-def test_a_measurement_only_reads(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    open_really = os.open
-
-    def watch(path: Path, flags: int) -> int:
-        opened.append(flags)
-        return open_really(path, flags)
-
-    monkeypatch.setattr(os, "open", watch)
-    before = (small_disk.read_bytes(), small_disk.stat().st_mtime_ns)
-    found = measure(small_disk)
-    assert (small_disk.read_bytes(), small_disk.stat().st_mtime_ns) == before
-    assert opened
-    assert all(flags & os.O_ACCMODE == os.O_RDONLY for flags in opened)
-    assert not any(flags & (os.O_CREAT | os.O_TRUNC) for flags in opened)
-    assert found.access_ns >= 1
-    assert found.bandwidth_bytes_per_s > 1_000_000
-    assert "read-only" in found.sentence()
-
-
-def test_a_file_system_without_direct_reads_is_read_through_the_cache(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    open_really = os.open
-
-    def refuse(path: Path, flags: int) -> int:
-        if flags & os.O_DIRECT:
-            raise OSError(22, "Invalid argument")
-        return open_really(path, flags)
-
-    monkeypatch.setattr(os, "open", refuse)
-    found = measure(small_disk)
-    assert not found.direct
-    assert "through the page cache" in found.sentence()
-
-
-def test_holes_and_small_files_are_refused(small_disk: Path, tmp_path: Path) -> None:
-    hollow = tmp_path / "hollow"
-    with hollow.open("wb") as file:
-        file.truncate(4 << 20)
-    with pytest.raises(InputError, match="has holes"):
-        measure(hollow)
-    hollow.write_bytes(b"x" * 5000)
-    with pytest.raises(InputError, match="4096 bytes are too few"):
-        measure(hollow)
-    with pytest.raises(InputError, match="neither a file nor a block device"):
-        measure(Path(os.devnull))

@@ -41,6 +41,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-disk": {"agewell-config", "agewell-core"},
     "agewell-log": {"agewell-core"},
     "agewell-layout": {"agewell-core", "agewell-log"},
+    "agewell-probe": {"agewell-core", "agewell-disk"},
     "agewell-shuffle": {"agewell-config", "agewell-core"},
     "agewell-sim": {
         "agewell-config",
@@ -70,6 +71,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-disk",
         "agewell-layout",
         "agewell-log",
+        "agewell-probe",
         "agewell-shuffle",
         "agewell-sim",
         "agewell-snapshot",
@@ -79,7 +81,7 @@ ALLOWED_DEPENDENCIES = {
 """What each crate may use.
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
-{disk, trace} <- snapshot <- age.
+{disk, trace} <- snapshot <- age; disk <- probe <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(
@@ -105,7 +107,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim"),
+    *("log", "layout", "disk", "sim", "probe"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

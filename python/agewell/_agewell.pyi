@@ -122,6 +122,24 @@ def validate_device(
 ) -> str:
     """Hold a device against the measured times of a trace (JSON report)."""
 
+def probe_disk(
+    target: str | PathLike[str],
+    time: str,
+    seed: int = 1,
+    name: str | None = None,
+    write_area: str | PathLike[str] | None = None,
+    catalogue_dir: str | PathLike[str] | None = None,
+    despite_others: bool = False,
+    progress: Callable[[float, str], object] | None = None,
+) -> str:
+    """Measure a disk by reading it: its device file and how far that is from the disk (JSON).
+
+    `target` is a block device or a file; with `catalogue_dir` a modelled device, on a virtual
+    clock. `write_area` names a file that may be overwritten; of a modelled device its last
+    sixteenth is, if it is given. `progress` is called with the share of the time that is used and
+    what is being done. When it raises, or on Ctrl-C, the work stops.
+    """
+
 def snapshot_take(
     path: str | PathLike[str],
     output: str | PathLike[str],

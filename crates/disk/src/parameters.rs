@@ -19,6 +19,7 @@ mod names;
 mod page_times;
 mod simple;
 mod sources;
+mod uncertainty;
 mod writer;
 mod zoned;
 
@@ -49,6 +50,7 @@ pub use medium::Medium;
 pub use page_times::PageTimes;
 pub use simple::SimpleParameters;
 pub use sources::missing_sources;
+pub use uncertainty::Uncertainty;
 pub use zoned::{Management, ZonedDrive, ZonedParameters};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -89,6 +91,8 @@ pub struct DeviceParameters {
     pub kind: DeviceKind,
     /// Where each number comes from, by key path (`rpm`, `overhead.read_miss_after_read_ms`, `zone`).
     pub sources: BTreeMap<String, String>,
+    /// How far it is from the disk that it was measured on, if it was.
+    pub uncertainty: Option<Uncertainty>,
 }
 
 /// Which model a device file describes.
@@ -174,6 +178,11 @@ impl DeviceParameters {
                 (capacity, DeviceKind::Flash(FlashParameters::read(&mut table, capacity)?))
             }
         };
+        let uncertainty = if table.has("uncertainty") {
+            Some(table.whole_table::<Uncertainty>("uncertainty")?)
+        } else {
+            None
+        };
         table.finish()?;
         Ok(Self {
             title: title.unwrap_or_else(|| name.clone()),
@@ -181,6 +190,7 @@ impl DeviceParameters {
             capacity_sectors,
             kind,
             sources,
+            uncertainty,
         })
     }
 
@@ -208,6 +218,7 @@ impl DeviceParameters {
             TableOfKeys::plain("buffer", BufferTable::keys()),
             TableOfKeys::plain("write_zones", WriteZonesTable::keys()),
             TableOfKeys::plain("flash", FlashTable::keys()),
+            TableOfKeys::plain("uncertainty", Uncertainty::keys()),
         ]
     }
 

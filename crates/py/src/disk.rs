@@ -221,6 +221,10 @@ fn describe(parameters: &DeviceParameters) -> Value {
         "cylinders": model.cylinders(),
         "sources": parameters.sources,
         "toml": parameters.to_toml(),
+        "uncertainty": parameters.uncertainty.map(|found| json!({
+            "random_read_pct": found.random_read_pct,
+            "sequential_read_pct": found.sequential_read_pct,
+        })),
         "rpm": Value::Null,
         "mean_seek_ms": Value::Null,
     });

@@ -145,6 +145,7 @@ class Advice:
     file: str
     configuration: Configuration
     shuffling: ShufflingAdvice
+    uncertainty: Mapping[str, float] | None = None
 
     def sentences(self) -> list[str]:
         """The advice in words."""
@@ -157,7 +158,7 @@ class Advice:
             f"{self.choice.disk_seconds:,.2f} s of disk time at {percent(self.utilization)} full, "
             f"{_others(self.choice)} ({self.file})."
         ]
-        sentences += [_gain(each) for each in self.against]
+        sentences += [_gain(each, self.uncertainty) for each in self.against]
         sentences += [
             _reorganisation(step)
             for step in self.steps
@@ -225,6 +226,7 @@ class Advice:
             "agewell_build": build(),
             "workload": self.workload,
             "device": self.device,
+            "device_uncertainty": self.uncertainty,
             "utilization": self.utilization,
             "recommended": {
                 **self.choice.json_values(),
@@ -308,6 +310,7 @@ def advise(
         file=str(recommended.relative_to(search.out)),
         configuration=configuration,
         shuffling=advise_on_shuffling(search, configuration),
+        uncertainty=search.device_description().get("uncertainty"),
     )
     files.write_json(search.out / DOCUMENT_FILE, advice.document())
     return advice
@@ -477,7 +480,22 @@ def _against(
     ]
 
 
-def _gain(each: Against) -> str:
+def _uncertain(saved_pct: float, uncertainty: Mapping[str, float]) -> str:
+    """How far the model of a disk that was measured is from it, beside what is gained on it."""
+    random_pct, sequential_pct = (
+        uncertainty["random_read_pct"],
+        uncertainty["sequential_read_pct"],
+    )
+    words = (
+        f", on a model of the disk whose random reads take {random_pct:+.1f} % and sequential "
+        f"ones {sequential_pct:+.1f} %"
+    )
+    if abs(saved_pct) <= max(abs(random_pct), abs(sequential_pct)):
+        words += ", so that the gain is not certain"
+    return words
+
+
+def _gain(each: Against, uncertainty: Mapping[str, float] | None) -> str:
     gain = f"Against {each.baseline.label} it saves {each.saved_pct:.1f} % of the disk time"
     if each.spread is not None:
         gain += (
@@ -485,6 +503,8 @@ def _gain(each: Against) -> str:
             f"{each.spread.least:.1f} % at least, {each.spread.median:.1f} % in the middle, "
             f"{each.spread.most:.1f} % at most"
         )
+    if uncertainty is not None:
+        gain += _uncertain(each.saved_pct, uncertainty)
     return f"{gain} ({each.baseline.place})."
 
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "reproduce": "Compute published figures again, beside the paper's.",
     "schema": "What an experiment may say, as a JSON Schema.",
     "devices": "List, show and import devices.",
+    "probe": "Measure a disk by reading it, and write its device file.",
     "validate": "Hold a device model against measured traces.",
     "trace": "Look into block traces and make traces from traces.",
     "workload": "Make aging workloads from what is known of a system.",

@@ -317,12 +317,6 @@ def segment_size(
     bandwidth: Annotated[
         str | None, typer.Option(metavar="RATE", help='For example "5 MB/s"; needs --access-time.')
     ] = None,
-    measure: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH", help="Measure a block device or a large file; it is only read."
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -337,7 +331,8 @@ def segment_size(
     """Which segment size a log should have on a disk, and what a wrong one costs.
 
     Runs the experiment on every segment size from one block up. The disk is that of the experiment
-    unless --device, --access-time with --bandwidth, or --measure says two numbers for it.
+    unless --device, or --access-time with --bandwidth, says two numbers for it. `agewell probe`
+    measures a disk of this machine and writes a file for --device.
 
     Example: agewell advise segment-size --device hp-97560
     """
@@ -346,7 +341,7 @@ def segment_size(
     from agewell.report import drawing
 
     asked, source = _on_disk(
-        _experiment(experiment, settings), device, access_time, bandwidth, measure, catalogue, quiet
+        _experiment(experiment, settings), device, access_time, bandwidth, catalogue
     )
     with progress("trying segment sizes", quiet=quiet) as report:
         advice = find(
@@ -384,31 +379,19 @@ def _on_disk(
     device: str | None,
     access_time: str | None,
     bandwidth: str | None,
-    measure: Path | None,
     catalogue: Path | None,
-    quiet: bool,
 ) -> tuple[Experiment, str]:
     """The experiment on the disk that the options name, and where its numbers come from."""
     from agewell.advice.segment_size import numbers_of_model, with_disk
 
     by_hand = access_time is not None or bandwidth is not None
-    if sum((device is not None, by_hand, measure is not None)) > 1:
-        raise InputError(
-            "say one of --device, --access-time with --bandwidth, and --measure, not several"
-        )
+    if device is not None and by_hand:
+        raise InputError("say one of --device and --access-time with --bandwidth, not both")
     if device is not None:
         numbers = numbers_of_model(device, Path.cwd(), catalogue)
         access_ns = round(numbers.access_ms * 1e6)
         rate = max(round(numbers.bandwidth_mb_per_s * 1e6), 1)
         return with_disk(experiment, f"{access_ns} ns", f"{rate} B/s"), numbers.source
-    if measure is not None:
-        from agewell.advice.device_measurement import measure as read
-
-        found = read(measure)
-        if not quiet:
-            note(found.sentence())
-        disk = with_disk(experiment, f"{found.access_ns} ns", f"{found.bandwidth_bytes_per_s} B/s")
-        return disk, found.sentence()
     if access_time is not None and bandwidth is not None:
         return with_disk(experiment, access_time, bandwidth), "the command line"
     if by_hand:

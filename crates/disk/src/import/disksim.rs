@@ -92,6 +92,7 @@ pub(super) fn import(path: &Path, name: Option<&str>) -> Result<Imported, Device
         capacity_sectors: mechanical.capacity,
         kind: DeviceKind::Mechanical(Box::new(mechanical)),
         sources,
+        uncertainty: None,
     };
     // What was read must also pass the checks of a device file: the same rules for every way in.
     let text = parameters.to_toml();

@@ -90,6 +90,11 @@ pub(super) fn write(device: &DeviceParameters) -> String {
             write_flash(&mut out, flash);
         }
     }
+    if let Some(uncertainty) = device.uncertainty {
+        out.heading("[uncertainty]");
+        out.number("random_read_pct", float(uncertainty.random_read_pct));
+        out.number("sequential_read_pct", float(uncertainty.sequential_read_pct));
+    }
     out.0
 }
 

@@ -156,5 +156,6 @@ fn unbounded(title: String, simple: SimpleParameters) -> DeviceParameters {
         capacity_sectors: UNBOUNDED_SECTORS,
         kind: DeviceKind::Simple(simple),
         sources: std::collections::BTreeMap::new(),
+        uncertainty: None,
     }
 }

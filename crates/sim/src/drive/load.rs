@@ -48,6 +48,7 @@ pub fn load_device(choice: &DeviceChoice, places: Places) -> Result<DeviceParame
                 capacity_sectors: bytes / SECTOR_BYTES,
                 kind: DeviceKind::Simple(parameters),
                 sources: BTreeMap::new(),
+                uncertainty: None,
             })
         }
         DeviceChoice::Inline(value) => {
