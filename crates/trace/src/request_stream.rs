@@ -42,7 +42,9 @@ impl RequestStream {
 
     /// `count` events were lost, the last of them before `until_ns`.
     pub fn lost(&mut self, count: u64, until_ns: u64) {
-        self.window.metadata.warn_many(EVENTS_LOST, count);
+        if count > 0 {
+            self.window.metadata.warn_many(EVENTS_LOST, count);
+        }
         self.pairing.lost(until_ns);
     }
 

@@ -46,6 +46,7 @@ COMMANDS = {
     "schema": "What an experiment may say, as a JSON Schema.",
     "devices": "List, show and import devices.",
     "validate": "Hold a device model against measured traces.",
+    "record": "Record the block requests of a live system.",
     "trace": "Look into block traces and make traces from traces.",
     "workload": "Make aging workloads from what is known of a system.",
     "age": "Age a file system, real or simulated.",
@@ -133,8 +134,16 @@ def _complain(context: str, message: str) -> None:
     sys.stderr.flush()
 
 
+class _Interrupted(Exception):
+    """A signal has ended the command."""
+
+
 def _run(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit status; user errors are already reported."""
+    """Run one command line and give its exit status; user errors are already reported.
+
+    Raises:
+        _Interrupted: A signal has ended it.
+    """
     try:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
     except typer.TyperException as error:
@@ -148,8 +157,8 @@ def _run(arguments: Sequence[str]) -> int:
     except AgewellError as error:
         _complain("agewell", str(error))
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
-    except (KeyboardInterrupt, typer.Abort):
-        return EXIT_INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort) as error:
+        raise _Interrupted from error
     except SystemExit:
         # Without its standalone mode typer leaves by itself in one case only: the reader of
         # standard output (`| head`) has gone, and there is no one left to notify.
@@ -235,13 +244,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     if not _have_streams():
         sys.exit(EXIT_FAILED)
+    ended = None
     try:
         with _heeding_termination() as signals:
-            status = _run(sys.argv[1:] if arguments is None else arguments)
+            try:
+                status = _run(sys.argv[1:] if arguments is None else arguments)
+            except _Interrupted:
+                # An exception does not say which signal it was, and typer keeps none.
+                status = _SIGNAL_STATUS + signals[0] if signals else EXIT_INTERRUPTED
+                ended = "terminated" if signals else "interrupted"
             sys.stdout.flush()
-            # An exception does not say which signal it was, and typer keeps none.
-            if signals and status == EXIT_INTERRUPTED:
-                status = _SIGNAL_STATUS + signals[0]
     except BrokenPipeError:
         # The reader (`| head`) has gone; there is no one to notify. Python would complain again
         # when it closes stdout.
@@ -251,8 +263,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         where = f" {error.filename}" if error.filename else ""
         _complain("agewell", f"cannot access{where}: {error.strerror or error}")
         status = EXIT_FAILED
-    if status == EXIT_INTERRUPTED:
-        _complain("agewell", "interrupted")
-    elif status > _SIGNAL_STATUS:
-        _complain("agewell", "terminated")
+    if ended is not None:
+        _complain("agewell", ended)
     sys.exit(status)

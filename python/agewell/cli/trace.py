@@ -84,7 +84,7 @@ def info(
     if as_json:
         print_json(document)
     else:
-        _print_info(document)
+        print_info(document)
     _warn_of_skipped(document["metadata"])
 
 
@@ -324,7 +324,8 @@ def _span(seconds: float) -> str:
     return " ".join(parts)
 
 
-def _print_info(document: dict[str, Any]) -> None:
+def print_info(document: dict[str, Any]) -> None:
+    """What a trace is and holds, as `_agewell.trace_info` gives it."""
     metadata, summary = document["metadata"], document["summary"]
     origin = metadata["format"]
     kind = document["title"] + (f", from {origin}" if origin != document["format"] else "")
