@@ -83,14 +83,16 @@ impl Decoder {
             if place != TYPE || format.field("common_pid", Some(4))? != process {
                 return Err("the number of an event is not at the front of its record".to_owned());
             }
-            let (device, sector) = (format.field("dev", Some(4))?, format.field("sector", Some(8))?);
+            let (device, sector) =
+                (format.field("dev", Some(4))?, format.field("sector", Some(8))?);
             let sectors = format.field("nr_sector", Some(4))?;
             let letters = format.field("rwbs", None)?;
             if letters.bytes > LETTERS_BYTES_MAX {
                 return Err(format!("field 'rwbs' has {} bytes", letters.bytes));
             }
             let name = format.field("comm", Some(NAME_BYTES)).ok();
-            let all = [Some(device), Some(sector), Some(sectors), Some(letters), name, Some(process)];
+            let all =
+                [Some(device), Some(sector), Some(sectors), Some(letters), name, Some(process)];
             let bytes = all.iter().flatten().map(|field| field.offset + field.bytes).max();
             plans.push(Plan {
                 id: format.id,

@@ -173,10 +173,8 @@ impl Disk {
     /// How a trace describes it.
     pub(crate) fn description(&self) -> DeviceDescription {
         let model = text_of(&self.folder.join("device/model"));
-        let drive = model.map(|model| DriveDescription {
-            model: Some(model),
-            ..DriveDescription::default()
-        });
+        let drive = model
+            .map(|model| DriveDescription { model: Some(model), ..DriveDescription::default() });
         let partitions = self.partitions.iter().map(|partition| Partition {
             number: partition.number,
             name: partition.name.clone(),
@@ -184,7 +182,12 @@ impl Disk {
             bytes: partition.sectors * 512,
             records: 0,
         });
-        DeviceDescription { id: 0, name: self.name.clone(), drive, partitions: partitions.collect() }
+        DeviceDescription {
+            id: 0,
+            name: self.name.clone(),
+            drive,
+            partitions: partitions.collect(),
+        }
     }
 
     /// What a reader of the trace may want to know: size and queue.

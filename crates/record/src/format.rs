@@ -30,7 +30,8 @@ const RECORD_BYTES_MAX: usize = 1 << 16;
 
 /// `field:unsigned int nr_sector;	offset:24;	size:4;	signed:0;` as name and place.
 fn field(line: &str) -> Option<(String, Field)> {
-    let line = line.trim().strip_prefix("field:").or_else(|| line.trim().strip_prefix("field: "))?;
+    let line =
+        line.trim().strip_prefix("field:").or_else(|| line.trim().strip_prefix("field: "))?;
     let mut parts = line.split(';').map(str::trim);
     let declared = parts.next()?;
     let name = declared.split('[').next()?.split_whitespace().next_back()?;

@@ -143,15 +143,16 @@ pub fn read_page(
     };
     let data = bytes.get(layout.data.offset..).ok_or(short)?;
     let used_bytes = (commit & USED_MASK) as usize;
-    let used = data
-        .get(..used_bytes)
-        .ok_or(PageError::Used { used: used_bytes, bytes: data.len() })?;
+    let used =
+        data.get(..used_bytes).ok_or(PageError::Used { used: used_bytes, bytes: data.len() })?;
     let missed = match (commit & MISSED != 0, commit & MISSED_STORED != 0) {
         (false, _) => Missed::None,
         (true, false) => Missed::Unknown,
         (true, true) => match layout.commit.bytes {
             8 => long(data, used_bytes).map_or(Missed::Unknown, Missed::Count),
-            _ => word(data, used_bytes).map_or(Missed::Unknown, |count| Missed::Count(count.into())),
+            _ => {
+                word(data, used_bytes).map_or(Missed::Unknown, |count| Missed::Count(count.into()))
+            }
         },
     };
     let mut report = PageReport { first_ns, last_ns: first_ns, missed, records: 0, used_bytes };

@@ -50,7 +50,7 @@ pub struct RecordOptions {
     pub time_ns: Option<u64>,
     /// How large the trace may become, bytes.
     pub size_bytes: Option<u64>,
-    /// Buffer of each processor, bytes; by the load if `None`.
+    /// Buffer of each processor, bytes; by the memory if `None`.
     pub buffer_bytes: Option<u64>,
     /// Keep neither names nor numbers of processes, nor the name of the machine.
     pub anonymous: bool,
@@ -116,8 +116,10 @@ pub struct Recording {
     pub cut_requests: u64,
     /// Processor time of the thread that reads and pairs, s.
     pub reader_cpu_seconds: f64,
-    /// Largest buffer that a processor had, bytes.
+    /// Buffer of each processor, bytes.
     pub buffer_bytes: u64,
+    /// The buffer that would have held the busiest second, if all of it had come from one processor.
+    pub busiest_second_bytes: u64,
     /// Why it ended: `time`, `size` or `stopped`.
     pub ended_by: &'static str,
 }
@@ -134,7 +136,6 @@ fn now_ns() -> u64 {
 /// One buffer and what is known of it.
 struct Source {
     buffer: Buffer,
-    bytes: u64,
     last_ns: u64,
     /// Every event before this has been read.
     read_until_ns: u64,
@@ -147,6 +148,7 @@ struct Tally {
     requests: u64,
     incomplete: u64,
     bytes: u64,
+    most_per_second: f64,
     latencies: Latencies,
 }
 
@@ -185,10 +187,10 @@ impl Tally {
 
 /// The state of a recording under way.
 struct Recorder {
-    instance: Instance,
+    // Dropped before the instance, which cannot be removed while its buffers are open.
     sources: Vec<Source>,
-    /// Buffers are left as they are if the user said how large they should be.
-    most_bytes: Option<u64>,
+    instance: Instance,
+    buffer_bytes: u64,
     page: Vec<u8>,
     merge: Merge,
     stream: RequestStream,
@@ -223,13 +225,11 @@ pub fn record(
             _ => true,
         })
         .collect();
-    let first_bytes = options.buffer_bytes.unwrap_or(buffer_size::FIRST_BYTES);
-    let instance = Instance::new(&kinds, &disk.kernel_numbers(), first_bytes)?;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let usual_bytes = buffer_size::usual_bytes(memory_bytes(), processors);
+    let buffer_bytes = options.buffer_bytes.unwrap_or(usual_bytes);
+    let instance = Instance::new(&kinds, &disk.kernel_numbers(), buffer_bytes)?;
     let buffers = instance.buffers()?;
-    let most_bytes = options
-        .buffer_bytes
-        .is_none()
-        .then(|| buffer_size::most_bytes(memory_bytes(), buffers.len()));
     let encoder = Encoder::new(&options.output)?;
     let folder = options.output.parent().filter(|folder| !folder.as_os_str().is_empty());
     let records_itself = disk.holds(folder.unwrap_or(Path::new(".")));
@@ -250,13 +250,12 @@ pub fn record(
     metadata.header.extend(machine(options.anonymous));
     let sources = buffers.into_iter().map(|buffer| Source {
         buffer,
-        bytes: first_bytes,
         last_ns: start_ns,
         read_until_ns: start_ns,
     });
     let mut recorder = Recorder {
         sources: sources.collect(),
-        most_bytes,
+        buffer_bytes,
         page: vec![0; instance.layout.page_bytes()],
         instance,
         merge: Merge::default(),
@@ -331,6 +330,8 @@ impl Recorder {
                 shown.p50_ms = self.tally.latencies.quantile_ms(0.50);
                 shown.p99_ms = self.tally.latencies.quantile_ms(0.99);
                 self.tally.latencies.clear();
+                let most = &mut self.tally.most_per_second;
+                *most = most.max(shown.requests_per_second);
                 shown.lost_events = self.kernel_losses()?;
                 (second_ns, requests, bytes) = (now, self.tally.requests, self.tally.bytes);
             }
@@ -384,8 +385,8 @@ impl Recorder {
         let began_ns = now_ns();
         let source = &mut self.sources[index];
         let page_bytes = self.page.len() as u64;
-        let pages_most = source.bytes.div_ceil(page_bytes);
-        let (mut taken_bytes, mut pages) = (0, 0);
+        let pages_most = self.buffer_bytes.div_ceil(page_bytes);
+        let mut pages = 0;
         let is_empty = loop {
             if pages == pages_most {
                 break false;
@@ -411,7 +412,6 @@ impl Recorder {
             });
             let report = read.map_err(|why| RecordError::Run(why.to_string()))?;
             self.events += report.records;
-            taken_bytes += report.used_bytes as u64;
             self.losses.add(source.last_ns, report.first_ns, report.missed);
             if report.missed != crate::page::Missed::None {
                 self.stream.lost(0, report.first_ns);
@@ -419,16 +419,6 @@ impl Recorder {
             source.last_ns = report.last_ns;
         };
         source.read_until_ns = if is_empty { began_ns } else { source.last_ns };
-        if let Some(most_bytes) = self.most_bytes
-            && let Some(bytes) = buffer_size::next_bytes(source.bytes, taken_bytes, most_bytes)
-        {
-            if source.buffer.resize(bytes) {
-                source.bytes = bytes;
-            } else {
-                // No memory for more: it stays as it is.
-                self.most_bytes = Some(source.bytes);
-            }
-        }
         Ok(())
     }
 
@@ -495,7 +485,7 @@ impl Recorder {
             let text = serde_json::to_string(&kernel).expect("plain numbers");
             metadata.header.insert("kernel_counts".to_owned(), text);
         }
-        let buffer_bytes = self.sources.iter().map(|source| source.bytes).max().unwrap_or(0);
+        let buffer_bytes = self.buffer_bytes;
         metadata.header.insert("buffer_bytes".to_owned(), buffer_bytes.to_string());
         let cut_requests = self.tally.incomplete;
         let lost_when = self.losses.text(self.start_ns);
@@ -517,6 +507,7 @@ impl Recorder {
             cut_requests,
             reader_cpu_seconds: cpu_ns as f64 / 1e9,
             buffer_bytes,
+            busiest_second_bytes: buffer_size::bytes_for(self.tally.most_per_second),
             ended_by,
         })
     }

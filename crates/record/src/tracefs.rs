@@ -28,6 +28,8 @@ use crate::page::PageLayout;
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// What the names of our instances begin with.
 const PREFIX: &str = "agewell-record-";
+/// Bytes of the longest control file that is read; the kernel makes them in a page or two.
+const CONTROL_BYTES: usize = 1 << 16;
 /// Share of a processor's buffer that wakes the reader; chosen by us: three quarters are left for what
 /// comes while it is waking.
 const WAKE_PERCENT: u32 = 25;
@@ -99,6 +101,22 @@ impl BufferCounts {
     }
 }
 
+/// The text of a control file. Some of them (`header_page`) give what fits the first read and nothing
+/// after it, so that is one of a page and more.
+fn read_control(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut text = vec![0; CONTROL_BYTES];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut text[bytes..])? {
+            0 => break,
+            more => bytes += more,
+        }
+    }
+    text.truncate(bytes);
+    String::from_utf8(text).map_err(io::Error::other)
+}
+
 fn unlike(what: &str, why: &str) -> RecordError {
     RecordError::Run(format!(
         "the {what} of this kernel is not as agewell knows it: {why}; report the kernel's version"
@@ -132,9 +150,8 @@ impl Instance {
             let _ = fs::remove_dir(&path);
             RecordError::io("lock", &path)(why)
         })?;
-        let read = |path: PathBuf| {
-            fs::read_to_string(&path).map_err(|why| RecordError::io("read", &path)(why))
-        };
+        let read =
+            |path: PathBuf| read_control(&path).map_err(|why| RecordError::io("read", &path)(why));
         let mut instance = Self {
             layout: PageLayout {
                 commit: crate::format::Field { offset: 8, bytes: 8 },
@@ -154,8 +171,7 @@ impl Instance {
         instance.write("options/overwrite", "1")?;
         instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
         instance.write("buffer_size_kb", &buffer_bytes.div_ceil(1024).to_string())?;
-        let filter: Vec<String> =
-            devices.iter().map(|device| format!("dev == {device}")).collect();
+        let filter: Vec<String> = devices.iter().map(|device| format!("dev == {device}")).collect();
         let filter = filter.join(" || ");
         let mut formats = Vec::new();
         for &(name, kind) in kinds {
@@ -266,11 +282,6 @@ impl Buffer {
         let path = self.path.join("stats");
         let text = fs::read_to_string(&path).map_err(RecordError::io("read", &path))?;
         Ok(BufferCounts::parse(&text))
-    }
-
-    /// Makes the buffer `bytes` long; what is in it stays. `false` if there is no memory for it.
-    pub(crate) fn resize(&self, bytes: u64) -> bool {
-        fs::write(self.path.join("buffer_size_kb"), bytes.div_ceil(1024).to_string()).is_ok()
     }
 }
 

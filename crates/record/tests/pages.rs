@@ -5,10 +5,8 @@ use agewell_record::page::{Missed, PageLayout, read_page};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-const LAYOUT: PageLayout = PageLayout {
-    commit: Field { offset: 8, bytes: 8 },
-    data: Field { offset: 16, bytes: 4080 },
-};
+const LAYOUT: PageLayout =
+    PageLayout { commit: Field { offset: 8, bytes: 8 }, data: Field { offset: 16, bytes: 4080 } };
 
 /// What the kernel puts into a page.
 #[derive(Debug, Clone)]

@@ -241,7 +241,9 @@ pub fn recover(path: &Path) -> Result<Written, TraceError> {
     let file = OpenOptions::new().read(true).write(true).open(&recording).map_err(cannot)?;
     lock(&file, &recording)?;
     if !footer_of(path).exists() {
-        return usage("no row group was finished before it was killed; there is nothing to recover");
+        return usage(
+            "no row group was finished before it was killed; there is nothing to recover",
+        );
     }
     if path.exists() {
         let shown = path.display();
@@ -270,7 +272,8 @@ mod tests {
     fn batch(rows: std::ops::Range<u64>) -> BlockBatch {
         let mut batch = BlockBatch::default();
         for row in rows {
-            let row = BlockRow { enqueue_ns: row * 10, sector: row, sectors: 8, ..BlockRow::default() };
+            let row =
+                BlockRow { enqueue_ns: row * 10, sector: row, sectors: 8, ..BlockRow::default() };
             batch.push(row);
         }
         batch

@@ -59,8 +59,8 @@ def record(
             "--buffer",
             metavar="SIZE",
             help=(
-                "The kernel's buffer for each processor. Default: 1 MiB, doubled whenever a "
-                "quarter of it fills between two looks, up to 64 MiB."
+                "The kernel's buffer for each processor. Default: 16 MiB, which holds a second of "
+                "80,000 requests, but all together at most a sixteenth of the memory."
             ),
         ),
     ] = None,
@@ -275,12 +275,19 @@ def _compared(done: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
         yield words, f"{recorded:,}", f"{kernel[key]:,}", remark
 
 
+def _larger_buffer(done: dict[str, Any]) -> str:
+    """What would have held the busiest second, and is more than there was."""
+    wanted = max(2 * done["buffer_bytes"], done["busiest_second_bytes"])
+    return f"{-(-wanted // 2**20)} MiB"
+
+
 def _warn(done: dict[str, Any]) -> None:
     if done["lost_events"]:
         when = f": {done['lost_when']}" if done["lost_when"] else ""
         note(
             f"agewell: warning: the kernel lost {done['lost_events']:,} events{when}; requests are "
-            "missing there, so record again with a larger --buffer"
+            "missing there or half seen; record again with a larger --buffer, such as "
+            f"'{_larger_buffer(done)}'"
         )
     if done["late_events"]:
         note(f"agewell: warning: {done['late_events']:,} events came late, out of their order")
