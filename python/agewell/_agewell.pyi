@@ -132,6 +132,7 @@ def record(
     size: str | None = None,
     buffer: str | None = None,
     anonymous: bool = False,
+    files: bool = False,
     notes: str = "{}",
     group_seconds: float | None = None,
 ) -> str:

@@ -31,7 +31,7 @@ fn quantity<T, E: std::fmt::Display>(
 /// has begun, with JSON text; it returns whether to go on. An exception from it gives the recording
 /// up: what of it is in finished row groups can be recovered.
 #[pyfunction]
-#[pyo3(signature = (target, output, progress, time=None, size=None, buffer=None, anonymous=false, notes="{}", group_seconds=None))]
+#[pyo3(signature = (target, output, progress, time=None, size=None, buffer=None, anonymous=false, files=false, notes="{}", group_seconds=None))]
 #[expect(clippy::too_many_arguments, reason = "the parameters of one command")]
 pub(crate) fn record(
     py: Python<'_>,
@@ -42,6 +42,7 @@ pub(crate) fn record(
     size: Option<&str>,
     buffer: Option<&str>,
     anonymous: bool,
+    files: bool,
     notes: &str,
     group_seconds: Option<f64>,
 ) -> PyResult<String> {
@@ -54,6 +55,7 @@ pub(crate) fn record(
         size_bytes: quantity("--size", size, parse_bytes)?,
         buffer_bytes: quantity("--buffer", buffer, parse_bytes)?,
         anonymous,
+        files,
         group_ns: group_seconds.map(|seconds| (seconds * 1e9) as u64),
         notes,
     };

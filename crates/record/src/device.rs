@@ -79,7 +79,56 @@ fn mounted(path: &Path, table: &str) -> Option<(String, String)> {
     line.map(|(_, (_, source, kind))| (source, kind))
 }
 
+/// Where the whole of the file system on `device` is mounted.
+fn mount_point(device: (u32, u32), table: &str) -> Option<String> {
+    table.lines().find_map(|line| {
+        let (front, behind) = line.split_once(" - ")?;
+        let mut fields = front.split(' ').skip(2);
+        let number = device_number(fields.next()?)?;
+        let root = fields.next()?;
+        let point = fields.next()?.replace("\\040", " ");
+        let source = behind.split(' ').nth(1)?;
+        let of_source = || {
+            let found =
+                fs::metadata(source).ok().filter(|found| found.file_type().is_block_device());
+            found.map(|found| (major(found.rdev()), minor(found.rdev())))
+        };
+        // The numbers that btrfs shows are of no device.
+        let is_it = number == device || (number.0 == 0 && of_source() == Some(device));
+        (root == "/" && is_it).then_some(point)
+    })
+}
+
 impl Disk {
+    /// The folder whose files are meant by `target`: itself, or where the device that it is, or one
+    /// of its partitions, is mounted; with the first sector of that file system.
+    ///
+    /// # Errors
+    /// If the device is not mounted.
+    pub(crate) fn mounted_folder(&self, target: &Path) -> Result<(PathBuf, u64), RecordError> {
+        if fs::metadata(target).is_ok_and(|found| found.is_dir()) {
+            return Ok((target.to_owned(), self.first_sector));
+        }
+        let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let partitions = self.partitions.iter();
+        let mut candidates: Vec<((u32, u32), u64)> =
+            partitions.map(|partition| (partition.device, partition.first_sector)).collect();
+        candidates.push((self.number, 0));
+        // What was named comes first, then the others.
+        candidates.sort_by_key(|(_, first_sector)| *first_sector != self.first_sector);
+        let found = candidates.iter().find_map(|&(device, first_sector)| {
+            let point = mount_point(device, &table)?;
+            Some((PathBuf::from(point), first_sector))
+        });
+        found.ok_or_else(|| {
+            RecordError::Input(format!(
+                "{}: is not mounted, so that it has no files to name; give a directory on it, or leave \
+                 --files out",
+                target.display()
+            ))
+        })
+    }
+
     /// The disk that `target` is, is a partition of, or is stored on.
     ///
     /// # Errors

@@ -17,11 +17,13 @@ pub mod format;
 mod latencies;
 mod losses;
 pub mod merge;
+mod naming;
 pub mod page;
+pub mod places;
 mod processes;
 mod recorder;
 mod tracefs;
 
 pub use device::{Counters, Disk};
 pub use error::RecordError;
-pub use recorder::{Progress, RecordOptions, Recording, record};
+pub use recorder::{Phase, Progress, RecordOptions, Recording, record};

@@ -18,6 +18,7 @@ use crate::encoder::Encoder;
 use crate::latencies::Latencies;
 use crate::losses::Losses;
 use crate::merge::Merge;
+use crate::naming::Naming;
 use crate::page::read_page;
 use crate::processes::Processes;
 use crate::tracefs::{Buffer, Instance, wait};
@@ -52,6 +53,8 @@ pub struct RecordOptions {
     pub size_bytes: Option<u64>,
     /// Buffer of each processor, bytes; by the memory if `None`.
     pub buffer_bytes: Option<u64>,
+    /// Say of each request which file it is of, out of snapshots before and behind the recording.
+    pub files: bool,
     /// Keep neither names nor numbers of processes, nor the name of the machine.
     pub anonymous: bool,
     /// Time between two row groups, ns; by the length of the recording if `None`.
@@ -60,9 +63,28 @@ pub struct RecordOptions {
     pub notes: BTreeMap<String, String>,
 }
 
+/// What a recording is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Looking where the files lie, before.
+    Before,
+    /// Recording.
+    #[default]
+    Recording,
+    /// Looking again.
+    Behind,
+    /// Naming the files of the requests.
+    Naming,
+}
+
 /// How a recording goes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Progress {
+    /// What it is at.
+    pub phase: Phase,
+    /// Files seen, before and behind the recording.
+    pub files: u64,
     /// Since it began, s.
     pub seconds: f64,
     /// Requests so far.
@@ -120,8 +142,15 @@ pub struct Recording {
     pub buffer_bytes: u64,
     /// The buffer that would have held the busiest second, if all of it had come from one processor.
     pub busiest_second_bytes: u64,
+    /// Sectors read and written that are of known files, of all, where that was asked for.
+    pub named_sectors: Option<(u64, u64)>,
     /// Why it ended: `time`, `size` or `stopped`.
     pub ended_by: &'static str,
+}
+
+/// Now, ns since 1970.
+pub(crate) fn wall_ns() -> u64 {
+    clock_ns(ClockId::Realtime)
 }
 
 fn clock_ns(clock: ClockId) -> u64 {
@@ -217,6 +246,19 @@ pub fn record(
     progress: &mut dyn FnMut(&Progress) -> Result<bool, RecordError>,
 ) -> Result<Recording, RecordError> {
     let disk = Disk::of(&options.target)?;
+    if !options.files {
+        return record_disk(&disk, options, progress);
+    }
+    let mut naming = Naming::begin(&disk, options, progress)?;
+    let recording = record_disk(&disk, options, progress)?;
+    naming.finish(recording, &options.output, progress)
+}
+
+fn record_disk(
+    disk: &Disk,
+    options: &RecordOptions,
+    progress: &mut dyn FnMut(&Progress) -> Result<bool, RecordError>,
+) -> Result<Recording, RecordError> {
     let kinds: Vec<(&str, EventKind)> = KERNEL_EVENTS
         .into_iter()
         .filter(|(_, kind)| match kind {
@@ -235,7 +277,7 @@ pub fn record(
     let records_itself = disk.holds(folder.unwrap_or(Path::new(".")));
     let before = disk.counters();
     let start_ns = now_ns();
-    let wall_ns = clock_ns(ClockId::Realtime);
+    let wall_ns = wall_ns();
     let cpu_ns = clock_ns(ClockId::ThreadCPUTime);
     let mut metadata = TraceMetadata {
         schema_version: SCHEMA_VERSION,
@@ -278,7 +320,7 @@ pub fn record(
     let end_ns = now_ns();
     let after = disk.counters();
     let kernel = before.zip(after).map(|(before, after)| after.since(before));
-    recorder.end(&disk, ended_by, end_ns, cpu_ns, kernel)
+    recorder.end(disk, ended_by, end_ns, cpu_ns, kernel)
 }
 
 fn memory_bytes() -> u64 {
@@ -507,6 +549,7 @@ impl Recorder {
             cut_requests,
             reader_cpu_seconds: cpu_ns as f64 / 1e9,
             buffer_bytes,
+            named_sectors: None,
             busiest_second_bytes: buffer_size::bytes_for(self.tally.most_per_second),
             ended_by,
         })

@@ -70,6 +70,16 @@ def record(
             "--anonymous", help="Keep no names and numbers of processes, and no name of the host."
         ),
     ] = False,
+    files: Annotated[
+        bool,
+        typer.Option(
+            "--files",
+            help=(
+                "Name the file of each request: those below PATH, or of the file system on DEVICE, "
+                "looked up before and after the recording."
+            ),
+        ),
+    ] = False,
     notes: Annotated[
         list[str] | None,
         typer.Option("--note", metavar="NAME=TEXT", help="Keep this in the trace; repeatable."),
@@ -100,6 +110,10 @@ def record(
         raise _agewell.InputError(
             "agewell record: name what is to be recorded, a block device or a path on one"
         )
+    if files and anonymous:
+        raise _agewell.InputError(
+            "agewell record: --files names files, which --anonymous forbids; leave one of them out"
+        )
     if command and shutil.which(command[0]) is None:
         raise _agewell.InputError(f"{command[0]}: there is no such program; check its name")
     with _Session(command or []) as session:
@@ -107,6 +121,10 @@ def record(
 
             def look(text: str) -> bool:
                 going = json.loads(text)
+                if going["phase"] != "recording":
+                    report(None, f"{PHASES[going['phase']]}, {going['files']:,} files")
+                    session.require()
+                    return True
                 if not session.began and going["records_itself"]:
                     note(
                         f"agewell: warning: {output} is on the disk that is recorded, and its own "
@@ -124,6 +142,7 @@ def record(
                     size=size,
                     buffer=buffer,
                     anonymous=anonymous,
+                    files=files,
                     notes=json.dumps(_notes(notes or [])),
                 )
             )
@@ -214,6 +233,15 @@ class _Session:
             self._process.kill()
         return self._process.poll() is None
 
+    def require(self) -> None:
+        """Give up what precedes the recording if the user no longer wants it.
+
+        Raises:
+            KeyboardInterrupt: A signal came.
+        """
+        if not self.began and self._signal is not None:
+            raise KeyboardInterrupt
+
     def status(self) -> int:
         """The exit status: the command's, or of the signal that asked for an end but Ctrl-C."""
         if self._process is None:
@@ -235,6 +263,11 @@ def _going_text(going: dict[str, Any]) -> str:
     )
 
 
+PHASES = {
+    "before": "looking where files lie",
+    "behind": "looking where files lie now",
+    "naming": "naming the files of requests",
+}
 ENDINGS = {"time": "the time was over", "size": "it reached its size", "stopped": "stopped"}
 
 
@@ -249,6 +282,10 @@ def _print_done(done: dict[str, Any], output: Path) -> None:
             f"{done['buffer_bytes'] / 2**20:,.3g} MiB a processor",
         ),
     ]
+    if done["named_sectors"] is not None:
+        named, moved = done["named_sectors"]
+        share = 100 * named / max(moved, 1)
+        rows.append(("files", f"{share:.1f} % of the sectors are of known files"))
     print_table(("", ""), rows)
     print_table(("completed", ">recorded", ">kernel counted", ""), _compared(done))
 
