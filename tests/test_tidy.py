@@ -52,6 +52,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-shuffle",
     },
     "agewell-snapshot": {"agewell-core", "agewell-disk", "agewell-trace"},
+    "agewell-record": {"agewell-core", "agewell-snapshot", "agewell-trace"},
     "agewell-age": {
         "agewell-config",
         "agewell-core",
@@ -70,6 +71,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-disk",
         "agewell-layout",
         "agewell-log",
+        "agewell-record",
         "agewell-shuffle",
         "agewell-sim",
         "agewell-snapshot",
@@ -79,7 +81,7 @@ ALLOWED_DEPENDENCIES = {
 """What each crate may use.
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
-{disk, trace} <- snapshot <- age.
+{disk, trace} <- snapshot <- {age, record}, and record <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

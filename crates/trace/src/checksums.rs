@@ -98,7 +98,7 @@ impl<W: Write + Send> ParquetWriter<W> {
         self.writer.append_key_value_metadata(key);
     }
 
-    /// Bytes of the row groups written so far and, about, of the one that is being gathered.
+    /// Bytes of the row groups written so far and, about, of the one under way.
     pub(crate) fn bytes(&self) -> u64 {
         (self.writer.bytes_written() + self.writer.in_progress_size()) as u64
     }
@@ -107,7 +107,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// `keys` in its footer: the checksums and the footer. Nothing of that is written.
     pub(crate) fn closing(&mut self, keys: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
         self.writer.flush()?;
-        // The writer counts bytes and gathers them; both are done with before sums are taken.
+        // The writer holds bytes back; the sums are of what it has handed on.
         self.writer.sync()?;
         let groups = self.writer.flushed_row_groups().to_vec();
         let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();

@@ -134,7 +134,7 @@ def _complain(context: str, message: str) -> None:
     sys.stderr.flush()
 
 
-class _Interrupted(Exception):
+class _InterruptedError(Exception):
     """A signal has ended the command."""
 
 
@@ -142,7 +142,7 @@ def _run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit status; user errors are already reported.
 
     Raises:
-        _Interrupted: A signal has ended it.
+        _InterruptedError: A signal has ended it.
     """
     try:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
@@ -158,7 +158,7 @@ def _run(arguments: Sequence[str]) -> int:
         _complain("agewell", str(error))
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
     except (KeyboardInterrupt, typer.Abort) as error:
-        raise _Interrupted from error
+        raise _InterruptedError from error
     except SystemExit:
         # Without its standalone mode typer leaves by itself in one case only: the reader of
         # standard output (`| head`) has gone, and there is no one left to notify.
@@ -249,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _heeding_termination() as signals:
             try:
                 status = _run(sys.argv[1:] if arguments is None else arguments)
-            except _Interrupted:
+            except _InterruptedError:
                 # An exception does not say which signal it was, and typer keeps none.
                 status = _SIGNAL_STATUS + signals[0] if signals else EXIT_INTERRUPTED
                 ended = "terminated" if signals else "interrupted"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -22,7 +22,7 @@ from agewell.cli.trace import print_info
 app = typer.Typer()
 
 SIZE = "2 GB"
-"""What a recording becomes at most unless said otherwise; chosen by us: some 150 million requests."""
+"""What a recording becomes at most unless said otherwise; chosen by us: 150 million requests."""
 
 GRACE_SECONDS = 5.0
 """How long a command may take to end after Ctrl-C, which reaches it too; chosen by us."""
@@ -106,46 +106,41 @@ def record(
             raise _agewell.InputError("agewell record: --recover takes -o FILE and nothing else")
         _recover(output, as_json=as_json, quiet=quiet)
         return
-    if target is None:
-        raise _agewell.InputError(
-            "agewell record: name what is to be recorded, a block device or a path on one"
-        )
     if files and anonymous:
         raise _agewell.InputError(
             "agewell record: --files names files, which --anonymous forbids; leave one of them out"
         )
+    options: dict[str, Any] = {
+        "time": duration,
+        "size": size,
+        "buffer": buffer,
+        "anonymous": anonymous,
+        "files": files,
+        "notes": json.dumps(_notes(notes or [])),
+    }
+    status = _record(target, command or [], output, options, as_json=as_json, quiet=quiet)
+    if status:
+        raise typer.Exit(status)
+
+
+def _record(
+    target: Path | None,
+    command: Sequence[str],
+    output: Path,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Record and say what was recorded; the exit status."""
+    if target is None:
+        raise _agewell.InputError(
+            "agewell record: name what is to be recorded, a block device or a path on one"
+        )
     if command and shutil.which(command[0]) is None:
         raise _agewell.InputError(f"{command[0]}: there is no such program; check its name")
-    with _Session(command or []) as session:
-        with progress("recording", quiet=quiet) as report:
-
-            def look(text: str) -> bool:
-                going = json.loads(text)
-                if going["phase"] != "recording":
-                    report(None, f"{PHASES[going['phase']]}, {going['files']:,} files")
-                    session.require()
-                    return True
-                if not session.began and going["records_itself"]:
-                    note(
-                        f"agewell: warning: {output} is on the disk that is recorded, and its own "
-                        "writes will be in it; better name a file on another disk"
-                    )
-                report(None, _going_text(going))
-                return session.goes_on()
-
-            done = json.loads(
-                _agewell.record(
-                    target,
-                    output,
-                    look,
-                    time=duration,
-                    size=size,
-                    buffer=buffer,
-                    anonymous=anonymous,
-                    files=files,
-                    notes=json.dumps(_notes(notes or [])),
-                )
-            )
+    with _Session(command) as session:
+        done = _recorded(target, output, options, session, quiet=quiet)
         status = session.status()
     info = json.loads(_agewell.trace_info(output)) if done["requests"] else None
     if as_json:
@@ -155,8 +150,31 @@ def record(
         if info is not None:
             print_info(info)
     _warn(done)
-    if status:
-        raise typer.Exit(status)
+    return status
+
+
+def _recorded(
+    target: Path, output: Path, options: dict[str, Any], session: _Session, *, quiet: bool
+) -> dict[str, Any]:
+    """Record, showing how it goes."""
+    with progress("recording", quiet=quiet) as report:
+
+        def look(text: str) -> bool:
+            going = json.loads(text)
+            if going["phase"] != "recording":
+                report(None, f"{PHASES[going['phase']]}, {going['files']:,} files")
+                session.require()
+                return True
+            if not session.began and going["records_itself"]:
+                note(
+                    f"agewell: warning: {output} is on the disk that is recorded, and its own "
+                    "writes will be in it; better name a file on another disk"
+                )
+            report(None, _going_text(going))
+            return session.goes_on()
+
+        done: dict[str, Any] = json.loads(_agewell.record(target, output, look, **options))
+    return done
 
 
 def _notes(assignments: Sequence[str]) -> dict[str, str]:
@@ -193,7 +211,7 @@ class _Session:
         self._before: dict[int, Any] = {}
         self.began = False
 
-    def __enter__(self) -> _Session:
+    def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # What is ignored, as SIGHUP below `nohup`, stays so.
             if signal.getsignal(number) is not signal.SIG_IGN:
