@@ -233,6 +233,70 @@ def test_a_signal_ends_a_recording_in_good_order(
     assert pq.read_metadata(tmp_path / "x.parquet").num_rows == 500
 
 
+def test_a_full_disk_keeps_what_was_recorded(agewell: Agewell, device: str, tmp_path: Path) -> None:
+    """The error says how to have it."""
+    small = tmp_path / "small"
+    small.mkdir()
+    try:
+        _run("mount", "-t", "tmpfs", "-o", "size=200k", "none", str(small))
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no mounts here: {error}")
+    asker = subprocess.Popen(_asker(device, 10_000_000))
+    try:
+        with pytest.raises(_agewell.AgewellError, match="--recover"):
+            _agewell.record(device, small / "x.parquet", lambda _text: True, group_seconds=0.1)
+        rows = json.loads(
+            agewell("record", "--recover", "-o", small / "x.parquet", "--json").stdout
+        )
+        assert pq.read_metadata(small / "x.parquet").num_rows == rows["rows"] > 0
+    finally:
+        asker.kill()
+        asker.wait()
+        _run("umount", str(small))
+
+
+def test_a_partition_is_recorded_with_its_disk(device: str, tmp_path: Path) -> None:
+    """A piece names the partition, a request the disk: they are one, at its place there."""
+    first, sectors = 2048, 65_536
+    try:
+        subprocess.run(
+            ["sfdisk", "--quiet", device],
+            input=f"start={first}, size={sectors}\n",
+            text=True,
+            check=True,
+            capture_output=True,
+        )
+        _run("partx", "--update", device)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no partitions here: {error}")
+    partition = f"{device}p1"
+    asker: list[subprocess.Popen[bytes]] = []
+
+    def look(_text: str) -> bool:
+        if not asker:
+            asker.append(subprocess.Popen(_asker(partition, 1000)))
+        return asker[0].poll() is None
+
+    try:
+        if not Path(partition).is_block_device():
+            pytest.skip("no device files of partitions here")
+        recording = json.loads(_agewell.record(partition, tmp_path / "x.parquet", look))
+    finally:
+        subprocess.run(["partx", "--delete", device], check=False, capture_output=True)
+    table = pq.read_table(tmp_path / "x.parquet").to_pydict()
+    draw = _draws(1)
+    places = [draw.randrange(sectors // 8) * 8 + first for _ in range(1000)]
+    assert table["sector"] == places
+    assert recording["device"] == Path(device).name
+    waits = [
+        start - enqueue
+        for enqueue, start in zip(table["enqueue_ns"], table["start_ns"], strict=True)
+    ]
+    assert min(waits) > 0, "the time at which the partition's piece was queued"
+    described = json.loads(pq.read_metadata(tmp_path / "x.parquet").metadata[b"agewell.metadata"])
+    assert described["devices"][0]["partitions"][0]["first_byte"] == first * SECTOR_BYTES
+
+
 def test_the_status_of_the_command_is_passed_on(agewell: Agewell, device: str) -> None:
     """Also that of a signal which ended it, and nothing is called interrupted that was not."""
     for script, status in (("exit 7", 7), ("kill -KILL $$", 137), ("exit 130", 130)):

@@ -31,7 +31,10 @@ fn quantity<T, E: std::fmt::Display>(
 /// has begun, with JSON text; it returns whether to go on. An exception from it gives the recording
 /// up: what of it is in finished row groups can be recovered.
 #[pyfunction]
-#[pyo3(signature = (target, output, progress, time=None, size=None, buffer=None, anonymous=false, files=false, notes="{}", group_seconds=None))]
+#[pyo3(signature = (
+    target, output, progress, time=None, size=None, buffer=None, anonymous=false, files=false,
+    notes="{}", group_seconds=None
+))]
 #[expect(clippy::too_many_arguments, reason = "the parameters of one command")]
 pub(crate) fn record(
     py: Python<'_>,

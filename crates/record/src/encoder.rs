@@ -1,13 +1,13 @@
 //! The trace file, written by a thread of its own so that the reader of the buffers never waits for a
 //! disk.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use agewell_trace::{BlockBatch, GrowingTrace, TraceError, TraceMetadata, Written};
+use agewell_trace::{BlockBatch, GrowingTrace, TraceError, TraceMetadata, Written, unfinished};
 
 use crate::RecordError;
 
@@ -24,6 +24,7 @@ enum Message {
 
 /// Writes a trace.
 pub(crate) struct Encoder {
+    path: PathBuf,
     sender: Option<SyncSender<Message>>,
     thread: Option<JoinHandle<Result<Option<Written>, TraceError>>>,
     bytes: Arc<AtomicU64>,
@@ -43,6 +44,7 @@ impl Encoder {
             .spawn(move || encode(trace, &receiver, &written))
             .map_err(|why| RecordError::Run(format!("cannot start the encoder: {why}")))?;
         Ok(Self {
+            path: path.to_owned(),
             sender: Some(sender),
             thread: Some(thread),
             bytes,
@@ -63,9 +65,21 @@ impl Encoder {
     fn join(&mut self) -> Result<Option<Written>, RecordError> {
         self.sender = None;
         match self.thread.take().expect("joined once").join() {
-            Ok(result) => Ok(result?),
+            Ok(Ok(written)) => Ok(written),
+            Ok(Err(error)) => Err(self.with_what_is_kept(error)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+
+    /// An error of the trace's file, with what the user can still have.
+    fn with_what_is_kept(&self, error: TraceError) -> RecordError {
+        if unfinished(&self.path).is_none() {
+            return error.into();
+        }
+        let path = self.path.display();
+        RecordError::Run(format!(
+            "{error}; what was recorded before is kept: agewell record --recover -o {path}"
+        ))
     }
 
     /// Appends the rows of `batch`.

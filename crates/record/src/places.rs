@@ -239,7 +239,7 @@ mod tests {
         let mut paths = Paths::default();
         let places = Places::of(&snapshot("b", 16384), 100, &mut paths);
         let mut attribution = Attribution::new(places.clone(), places);
-        let mut part = |sector, sectors| {
+        let mut part = |sector: u64, sectors| {
             let part = attribution.part_of(&row(Operation::Read, 100 + sector, sectors))?;
             Some((paths.all()[part.file as usize].clone(), part.offset_bytes, part.sectors))
         };

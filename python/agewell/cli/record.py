@@ -140,7 +140,12 @@ def _record(
     if command and shutil.which(command[0]) is None:
         raise _agewell.InputError(f"{command[0]}: there is no such program; check its name")
     with _Session(command) as session:
-        done = _recorded(target, output, options, session, quiet=quiet)
+        try:
+            done = _recorded(target, output, options, session, quiet=quiet)
+        except KeyboardInterrupt:
+            if Path(f"{output}.recording.footer").exists():
+                note(f"agewell: {output}.recording keeps what is finished; see --recover")
+            raise
         status = session.status()
     info = json.loads(_agewell.trace_info(output)) if done["requests"] else None
     if as_json:
