@@ -141,3 +141,63 @@ impl Decoder {
         Decoded::Event(event, name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agewell_core::Operation;
+
+    use super::*;
+
+    /// `block_rq_issue` of Linux 6.18, as far as it is used.
+    const ISSUE: &str = "ID: 2104\n\
+        field:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+        field:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\
+        field:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+        field:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+        field:unsigned int nr_sector;\toffset:24;\tsize:4;\tsigned:0;\n\
+        field:char rwbs[10];\toffset:34;\tsize:10;\tsigned:0;\n\
+        field:char comm[16];\toffset:44;\tsize:16;\tsigned:0;\n";
+
+    fn record(id: u16, sectors: u32, letters: &[u8]) -> Vec<u8> {
+        let mut record = vec![0; 64];
+        record[..2].copy_from_slice(&id.to_ne_bytes());
+        record[4..8].copy_from_slice(&4711_u32.to_ne_bytes());
+        record[8..12].copy_from_slice(&(8_u32 << 20 | 1).to_ne_bytes());
+        record[16..24].copy_from_slice(&123_456_789_012_u64.to_ne_bytes());
+        record[24..28].copy_from_slice(&sectors.to_ne_bytes());
+        record[34..34 + letters.len()].copy_from_slice(letters);
+        record[44..48].copy_from_slice(b"tar\0");
+        record
+    }
+
+    #[test]
+    fn records_are_read_where_the_kernel_says_their_fields_are() {
+        let format = EventFormat::parse(ISSUE).unwrap();
+        let decoder = Decoder::new(&[(EventKind::Issue, format)]).unwrap();
+        let read = |record: &[u8]| decoder.decode(77, record);
+        let Decoded::Event(event, name) = read(&record(2104, 16, b"RA")) else {
+            panic!("an event")
+        };
+        assert_eq!((event.kind, event.time_ns, event.client), (EventKind::Issue, 77, 4711));
+        assert_eq!((event.device, event.sector, event.sectors), (8 << 20 | 1, 123_456_789_012, 16));
+        assert_eq!(event.letters.operation, Some(Operation::Read));
+        assert_eq!(name.expect("a name")[..4], *b"tar\0");
+        assert!(matches!(read(&record(2104, 0, b"FF")), Decoded::Event(..)), "a flush");
+        assert_eq!(read(&record(2104, 0, b"R")), Decoded::Other, "no data and no flush");
+        assert_eq!(read(&record(2104, 8, b"N")), Decoded::Other, "a command");
+        assert_eq!(read(&record(5, 8, b"R")), Decoded::Other, "another event");
+        assert_eq!(read(&record(2104, 8, b"?")), Decoded::Broken);
+        assert_eq!(read(&record(2104, 8, b"R")[..59]), Decoded::Broken, "cut");
+        assert_eq!(read(&[8]), Decoded::Broken);
+    }
+
+    #[test]
+    fn descriptions_that_lack_a_field_are_refused() {
+        for (name, other) in [("sector;", "place;"), ("size:8", "size:4"), ("rwbs[10]", "how[10]")]
+        {
+            let format = EventFormat::parse(&ISSUE.replace(name, other)).unwrap();
+            Decoder::new(&[(EventKind::Issue, format)]).unwrap_err();
+        }
+        Decoder::new(&[]).unwrap_err();
+    }
+}
