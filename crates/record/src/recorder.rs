@@ -444,7 +444,9 @@ impl Recorder {
                 match decoder.decode(time_ns, record) {
                     Decoded::Event(event, name) => {
                         *empty_writes += u64::from(is_empty_write(&event));
-                        let client = processes.number(event.client, name);
+                        // Whoever is interrupted by a completion has nothing to do with it.
+                        let asks = matches!(event.kind, EventKind::Queue | EventKind::Issue);
+                        let client = if asks { processes.number(event.client, name) } else { 0 };
                         // The one disk, whichever of its partitions a piece names.
                         merge.push(Event { device: 0, client, ..event });
                     }
