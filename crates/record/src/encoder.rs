@@ -17,7 +17,7 @@ const ROWS: usize = 1 << 14;
 const QUEUE_BATCHES: usize = 64;
 
 enum Message {
-    Rows(BlockBatch),
+    Rows(Box<BlockBatch>),
     EndGroup(Box<TraceMetadata>),
     Finish(Box<TraceMetadata>),
 }
@@ -94,7 +94,7 @@ impl Encoder {
             return Ok(());
         }
         let rows = std::mem::take(&mut self.gathered);
-        self.send(Message::Rows(rows))
+        self.send(Message::Rows(Box::new(rows)))
     }
 
     /// Rows since the last group ended.

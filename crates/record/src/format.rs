@@ -28,7 +28,7 @@ pub struct EventFormat {
 /// More than any record is long; a description beyond that is damaged. Chosen by us.
 const RECORD_BYTES_MAX: usize = 1 << 16;
 
-/// `field:unsigned int nr_sector;	offset:24;	size:4;	signed:0;` as name and place.
+/// `field:unsigned int nr_sector; offset:24; size:4; signed:0;`, with tabs, as name and place.
 fn field(line: &str) -> Option<(String, Field)> {
     let line =
         line.trim().strip_prefix("field:").or_else(|| line.trim().strip_prefix("field: "))?;

@@ -149,6 +149,9 @@ pub struct BusyFiles {
 ///
 /// # Errors
 /// If it cannot be read.
+///
+/// # Panics
+/// If the library reads other columns than it was asked for.
 pub fn busy_files(path: &Path, count: usize) -> Result<Option<BusyFiles>, TraceError> {
     let shown = path.display().to_string();
     let opened = File::open(path).map_err(|source| TraceError::Io {
