@@ -301,7 +301,7 @@ def _print_done(done: dict[str, Any], output: Path) -> None:
         ("lost", f"{done['lost_events']:,} events of {done['events'] + done['lost_events']:,}"),
         (
             "cost",
-            f"{_microseconds(done)} us of the processor an event; buffers of "
+            f"{_microseconds(done)} us of the processor to read and pair an event; buffers of "
             f"{done['buffer_bytes'] / 2**20:,.3g} MiB a processor",
         ),
     ]
