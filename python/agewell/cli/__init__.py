@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from typer.main import get_group_from_info
 from typer.models import TyperInfo
 
-from agewell.errors import AgewellError, InputError
+from agewell.errors import AgewellError, InputError, ProgramFailedError
 from agewell.version import __version__, build
 
 EXIT_DONE = 0
@@ -134,15 +134,11 @@ def _complain(context: str, message: str) -> None:
     sys.stderr.flush()
 
 
-class _InterruptedError(Exception):
-    """A signal has ended the command."""
-
-
 def _run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit status; user errors are already reported.
 
     Raises:
-        _InterruptedError: A signal has ended it.
+        ProgramFailedError: A program that it ran has failed, and has had its say.
     """
     try:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
@@ -157,8 +153,8 @@ def _run(arguments: Sequence[str]) -> int:
     except AgewellError as error:
         _complain("agewell", str(error))
         return EXIT_BAD_INPUT if isinstance(error, InputError) else EXIT_FAILED
-    except (KeyboardInterrupt, typer.Abort) as error:
-        raise _InterruptedError from error
+    except (KeyboardInterrupt, typer.Abort):
+        return EXIT_INTERRUPTED
     except SystemExit:
         # Without its standalone mode typer leaves by itself in one case only: the reader of
         # standard output (`| head`) has gone, and there is no one left to notify.
@@ -249,10 +245,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _heeding_termination() as signals:
             try:
                 status = _run(sys.argv[1:] if arguments is None else arguments)
-            except _InterruptedError:
+            except ProgramFailedError as failed:
+                # Also a status of 130 is then the program's, and no interrupt of ours.
+                status = failed.status
+            else:
                 # An exception does not say which signal it was, and typer keeps none.
-                status = _SIGNAL_STATUS + signals[0] if signals else EXIT_INTERRUPTED
-                ended = "terminated" if signals else "interrupted"
+                if signals and status == EXIT_INTERRUPTED:
+                    status = _SIGNAL_STATUS + signals[0]
+                if status == EXIT_INTERRUPTED:
+                    ended = "interrupted"
+                elif status > _SIGNAL_STATUS:
+                    ended = "terminated"
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader (`| head`) has gone; there is no one to notify. Python would complain again

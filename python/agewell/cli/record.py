@@ -18,6 +18,7 @@ from agewell import _agewell
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.cli.trace import print_info
+from agewell.errors import ProgramFailedError
 
 app = typer.Typer()
 
@@ -120,7 +121,10 @@ def record(
     }
     status = _record(target, command or [], output, options, as_json=as_json, quiet=quiet)
     if status:
-        raise typer.Exit(status)
+        # Of a signal that ended the recording, or of the program that was recorded.
+        if not command:
+            raise typer.Exit(status)
+        raise ProgramFailedError(status)
 
 
 def _record(
