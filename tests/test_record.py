@@ -96,7 +96,7 @@ def _recorded(output: str) -> dict[str, Any]:
 
 
 def _has_instance(process: int) -> bool:
-    """Whether the tracing instance of a recorder is still there; False where tracefs is not mounted."""
+    """Whether the tracing instance of a recorder is there; no where tracefs is not mounted."""
     folder = Path("/sys/kernel/tracing/instances")
     return folder.is_dir() and any(folder.glob(f"agewell-record-{process}-*"))
 

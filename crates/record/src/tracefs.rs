@@ -28,6 +28,8 @@ use crate::page::PageLayout;
 const USUAL: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// What the names of our instances begin with.
 const PREFIX: &str = "agewell-record-";
+/// Names that are tried for an instance; chosen by us.
+const ATTEMPTS: u32 = 16;
 /// Bytes of the longest control file that is read; the kernel makes them in a page or two.
 const CONTROL_BYTES: usize = 1 << 16;
 /// Share of a processor's buffer that wakes the reader; chosen by us: three quarters are left for what
@@ -134,22 +136,7 @@ impl Instance {
         let tracefs = Tracefs::open()?;
         let instances = tracefs.root.join("instances");
         remove_abandoned(&instances);
-        let path = instances.join(format!("{PREFIX}{}", std::process::id()));
-        fs::create_dir(&path).map_err(|why| {
-            RecordError::Input(format!(
-                "a tracing instance cannot be made ({}): {why}; run it as root",
-                path.display()
-            ))
-        })?;
-        let lock = File::open(&path).and_then(|lock| {
-            flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-            Ok(lock)
-        });
-        let lock = lock.map_err(|why| {
-            // It is ours and empty.
-            let _ = fs::remove_dir(&path);
-            RecordError::io("lock", &path)(why)
-        })?;
+        let (path, lock) = claim(&instances)?;
         let read =
             |path: PathBuf| read_control(&path).map_err(|why| RecordError::io("read", &path)(why));
         let mut instance = Self {
@@ -233,6 +220,37 @@ impl Drop for Instance {
     }
 }
 
+/// Makes an instance and locks it. Between the two another recording may take it for an abandoned one,
+/// and then the next is tried.
+fn claim(instances: &Path) -> Result<(PathBuf, File), RecordError> {
+    let process = std::process::id();
+    for attempt in 0..ATTEMPTS {
+        let path = instances.join(format!("{PREFIX}{process}-{attempt}"));
+        match fs::create_dir(&path) {
+            Ok(()) => {}
+            // Of another recording of this process, or of one in another container.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(why) => {
+                return Err(RecordError::Input(format!(
+                    "a tracing instance cannot be made ({}): {why}; run it as root",
+                    path.display()
+                )));
+            }
+        }
+        if let Some(lock) = locked(&path).filter(|_| path.is_dir()) {
+            return Ok((path, lock));
+        }
+    }
+    Err(RecordError::Run(format!("{}: no tracing instance is to be had", instances.display())))
+}
+
+/// The instance at `path`, locked, if no one else has locked it.
+fn locked(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    Some(file)
+}
+
 /// Removes the instances of recordings that were killed.
 fn remove_abandoned(instances: &Path) {
     let Ok(entries) = fs::read_dir(instances) else { return };
@@ -240,9 +258,8 @@ fn remove_abandoned(instances: &Path) {
         if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
             continue;
         }
-        let locked = File::open(entry.path())
-            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err());
-        if !locked {
+        // The lock is held until it is gone.
+        if let Some(_lock) = locked(&entry.path()) {
             let _ = fs::write(entry.path().join("tracing_on"), "0");
             let _ = fs::write(entry.path().join("events/enable"), "0");
             let _ = fs::remove_dir(entry.path());
