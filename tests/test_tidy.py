@@ -53,6 +53,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-shuffle",
     },
     "agewell-snapshot": {"agewell-core", "agewell-disk", "agewell-trace"},
+    "agewell-record": {"agewell-core", "agewell-snapshot", "agewell-trace"},
     "agewell-age": {
         "agewell-config",
         "agewell-core",
@@ -72,6 +73,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-layout",
         "agewell-log",
         "agewell-probe",
+        "agewell-record",
         "agewell-shuffle",
         "agewell-sim",
         "agewell-snapshot",
@@ -81,7 +83,7 @@ ALLOWED_DEPENDENCIES = {
 """What each crate may use.
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
-{disk, trace} <- snapshot <- age; disk <- probe <- py.
+{disk, trace} <- snapshot <- {age, record}; disk <- probe <- py, and record <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

@@ -1,19 +1,18 @@
-"""A file system on its own loop device, watched by the kernel's block tracepoints.
+"""A file system on its own loop device, recorded by `agewell record`.
 
-Everything here is a context manager, so that an error or Ctrl-C undoes whatever had been done: tracing instance removed,
+Everything here is a context manager, so that an error or Ctrl-C undoes whatever had been done: recording ended,
 file system unmounted, loop device detached, image deleted. Nothing is touched but the loop device and the files made here.
 
-Tracing uses an instance of its own below tracefs (a ring buffer, events and filters apart from anyone else's), with the
-clock `mono` and a filter on the one device, and fails rather than leave a trace with holes: the kernel's own count of
-lost events (`per_cpu/*/stats`) must be zero.
+A recording fails rather than leave a trace with holes: not one event may be lost.
 
-Needs root, Linux with tracefs and loop devices, and e2fsprogs; the Python standard library and nothing else.
+Needs root, Linux with tracefs and loop devices, e2fsprogs, and agewell in the Python that runs it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import shutil
 import signal
@@ -22,45 +21,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-TRACEFS = Path("/sys/kernel/tracing")
-
-# A request's life: a bio is queued, gets a request or is merged into one, the request is inserted into the scheduler,
-# issued to the driver and completed. Splits, requeues and errors are recorded so that their absence can be seen.
-BLOCK_EVENTS = (
-    "block_bio_queue",
-    "block_getrq",
-    "block_bio_backmerge",
-    "block_bio_frontmerge",
-    "block_split",
-    "block_rq_insert",
-    "block_rq_merge",
-    "block_rq_requeue",
-    "block_rq_issue",
-    "block_rq_complete",
-    "block_rq_error",
-)
-
-# The fields of /sys/block/DEVICE/stat (Documentation/block/stat.rst), times in ms, sizes in 512-byte sectors.
-STAT_FIELDS = (
-    "read_requests",
-    "read_merges",
-    "read_sectors",
-    "read_ms",
-    "write_requests",
-    "write_merges",
-    "write_sectors",
-    "write_ms",
-    "in_flight",
-    "busy_ms",
-    "queue_ms",
-    "discard_requests",
-    "discard_merges",
-    "discard_sectors",
-    "discard_ms",
-    "flush_requests",
-    "flush_ms",
-)
+from typing import Any
 
 
 class RecordError(Exception):
@@ -100,15 +61,10 @@ def check_machine(tools: Sequence[str]) -> None:
     """Refuse to start where a recording cannot work.
 
     Raises:
-        RecordError: without root, tracefs with block events, or one of `tools`.
+        RecordError: without root, or one of `tools`.
     """
     if os.geteuid() != 0:
         raise RecordError("recording needs root (loop device, mount, tracefs): run it with sudo")
-    if not (TRACEFS / "events/block").is_dir():
-        raise RecordError(
-            f"no block tracepoints at {TRACEFS}: mount tracefs there (mount -t tracefs nodev {TRACEFS}) "
-            "on a kernel with CONFIG_EVENT_TRACING and CONFIG_BLK_DEV_IO_TRACE"
-        )
     for tool in ("losetup", "mkfs.ext4", "mount", "umount", *tools):
         if shutil.which(tool) is None:
             raise RecordError(f"the program {tool} is not installed, and this recording needs it")
@@ -144,21 +100,14 @@ class Target:
     Attributes:
         mount: where it is mounted.
         device: the loop device's name, such as `loop3`.
-        number: its (major, minor).
         sectors: its size in 512-byte sectors.
         facts: geometry, queue and file-system parameters, for the record.
     """
 
     mount: Path
     device: str
-    number: tuple[int, int]
     sectors: int
     facts: dict[str, str]
-
-    def statistics(self) -> dict[str, int]:
-        """The kernel's own counters of the device, by the names of `STAT_FIELDS`."""
-        values = Path(f"/sys/block/{self.device}/stat").read_text().split()
-        return dict(zip(STAT_FIELDS, map(int, values), strict=False))
 
 
 @contextlib.contextmanager
@@ -188,7 +137,6 @@ def loop_file_system(
         run(["mkfs.ext4", "-q", "-F", *options, "-E", extended, loop])
         run(["mount", "-t", "ext4", loop, str(mount)])
         undo.callback(unmount, mount)
-        major, minor = map(int, Path(f"/sys/block/{device}/dev").read_text().split(":"))
         facts = {
             "device": f"{device}, a loop device with direct I/O over a file",
             "device_bytes": str(size_bytes),
@@ -210,7 +158,7 @@ def loop_file_system(
                 if line.split()[1] == str(mount)
             ),
         }
-        yield Target(mount, device, (major, minor), size_bytes // 512, facts)
+        yield Target(mount, device, size_bytes // 512, facts)
 
 
 def unmount(mount: Path) -> None:
@@ -226,72 +174,49 @@ def unmount(mount: Path) -> None:
 
 
 @contextlib.contextmanager
-def block_tracer(
-    target: Target, output: Path, buffer_kib: int, header: dict[str, str]
-) -> Iterator[None]:
-    """Trace the block events of `target` while the body runs, then write them as text to `output`.
+def recording(
+    target: Target, output: Path, facts: dict[str, str], buffer: str | None
+) -> Iterator[dict[str, Any]]:
+    """Record the block requests of `target` while the body runs.
 
     Args:
-        target: the device to watch.
-        output: the text file; complete, or absent.
-        buffer_kib: ring buffer for each CPU; it must hold the whole recording.
-        header: facts written as `# agewell key: value` lines above the kernel's own text. May be added to by the body.
+        target: the device to record.
+        output: the trace.
+        facts: kept in the trace.
+        buffer: the kernel's buffer for each processor, such as `64 MiB`; agewell's default if None.
+
+    Yields:
+        What `agewell record` says of the recording, once the body has ended.
 
     Raises:
-        RecordError: if the kernel lost an event.
+        RecordError: if it cannot be recorded, or the kernel lost an event.
     """
-    instance = TRACEFS / "instances" / f"agewell-{os.getpid()}"
-    try:
-        instance.mkdir()
-    except OSError as error:
-        raise RecordError(
-            f"cannot make a tracing instance at {instance}: {error.strerror}"
-        ) from error
-    try:
-        write_control(instance / "tracing_on", "0")
-        write_control(instance / "trace_clock", "mono")
-        write_control(instance / "buffer_size_kb", str(buffer_kib))
-        major, minor = target.number
-        for event in BLOCK_EVENTS:
-            control = instance / "events/block" / event
-            # The kernel's own dev_t: 12 bits of major above 20 bits of minor.
-            write_control(control / "filter", f"dev == {major << 20 | minor}")
-            write_control(control / "enable", "1")
-        write_control(instance / "tracing_on", "1")
-        yield
-        write_control(instance / "tracing_on", "0")
-        check_nothing_lost(instance)
-        save_trace(instance, output, header)
-    finally:
-        with contextlib.suppress(RecordError):
-            write_control(instance / "tracing_on", "0")
-            write_control(instance / "events/enable", "0")
-        instance.rmdir()
-
-
-def check_nothing_lost(instance: Path) -> None:
-    """Raise unless every CPU's buffer reports no overrun and no dropped event."""
-    for stats in sorted(instance.glob("per_cpu/cpu*/stats")):
-        for line in stats.read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name in ("overrun", "commit overrun", "dropped events") and int(value) != 0:
-                raise RecordError(
-                    f"the kernel lost trace events on {stats.parent.name} ({name}: {value.strip()}): "
-                    "record for a shorter time or with a larger --buffer-mib"
-                )
-
-
-def save_trace(instance: Path, output: Path, header: dict[str, str]) -> None:
-    """Copy the kernel's text to `output` below our header, under its final name only when complete."""
-    partial = output.with_name(output.name + ".partial")
-    try:
-        with (instance / "trace").open("rb") as source, partial.open("wb") as sink:
-            for key, value in header.items():
-                sink.write(f"# agewell {key}: {value}\n".encode())
-            shutil.copyfileobj(source, sink, 1 << 20)
-        partial.rename(output)
-    finally:
-        partial.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "agewell", "record", f"/dev/{target.device}"]
+    command += ["-o", str(output), "--json", "--quiet", "--size", "1 TB"]
+    command += ["--buffer", buffer] if buffer else []
+    for name, text in facts.items():
+        command += ["--note", f"{name}={text}"]
+    # What is recorded is this program; the command says that recording has begun, and waits for the end of its input.
+    command += ["--", "sh", "-c", "echo begun >&2; exec cat >/dev/null"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        assert process.stdin
+        assert process.stderr
+        said = process.stderr.readline()
+        if said != "begun\n":
+            raise RecordError(said.strip() or "agewell record ended without a word")
+        done: dict[str, Any] = {}
+        try:
+            yield done
+        finally:
+            out, said = process.communicate()
+    if process.returncode != 0:
+        raise RecordError(said.strip())
+    done.update(json.loads(out)["recording"])
+    if done["lost_events"]:
+        raise RecordError(said.strip())
 
 
 @contextlib.contextmanager

@@ -3,10 +3,9 @@
 
     sudo python3 examples/record/record.py {pgbench,build,mail,decision-support} --out DIR
 
-Writes `NAME.trace.txt` (the kernel's tracepoint text), `NAME.json` (facts of the machine, phases, the kernel's own
-counters over the same time) and, for `build` and `decision-support`,
-`NAME-files.strace` (file operations). `agewell trace convert` turns
-them into Parquet; see README.md. Cleans up after itself, also on Ctrl-C.
+Writes `NAME.parquet` (by `agewell record`), `NAME.json` (facts of the machine, phases, what was recorded beside the
+kernel's own counters) and, for `build` and `decision-support`, `NAME-files.strace` (file operations), which `agewell
+trace convert` turns into Parquet; see README.md. Cleans up after itself, also on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -53,9 +52,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--time-scale", type=float, default=1.0, help="factor on every phase's length (default 1)"
     )
-    parser.add_argument(
-        "--buffer-mib", type=int, default=128, help="kernel trace buffer for each CPU (default 128)"
-    )
+    parser.add_argument("--buffer", help="the kernel's buffer for each processor, such as '64 MiB'")
     return parser.parse_args()
 
 
@@ -66,7 +63,6 @@ def machine_facts() -> dict[str, str]:
     return {
         "kernel": f"{kernel.system} {kernel.release} {kernel.machine}",
         "machine": f"{os.cpu_count()} CPUs, {pages >> 20} MiB memory",
-        "clock": "CLOCK_MONOTONIC, microseconds",
     }
 
 
@@ -102,27 +98,24 @@ def record(workload: Workload, arguments: argparse.Namespace, work: Path) -> Non
         workload.prepare(session)
         harness.empty_caches(group)
         time.sleep(SETTLE_SECONDS)
-        trace = out / f"{workload.name}.trace.txt"
-        before = target.statistics()
-        with harness.block_tracer(target, trace, arguments.buffer_mib << 10, facts):
+        trace = out / f"{workload.name}.parquet"
+        with harness.recording(target, trace, facts, arguments.buffer) as recorded:
             workload.run(session)
             session.phase("settle")
             os.sync()
             time.sleep(SETTLE_SECONDS)
             session.phase("end")
-            after = target.statistics()
         workload.inspect(session)
-        kernel_counts = {name: after[name] - before[name] for name in before if name != "in_flight"}
         document = {
             "facts": facts,
             "device_sectors": target.sectors,
             "phases": [{"name": name, "monotonic_ns": start} for name, start in session.phases],
-            "kernel_counts": kernel_counts,
+            "recording": recorded,
         }
         partial = out / f"{workload.name}.json.partial"
         partial.write_text(json.dumps(document, indent=2) + "\n")
         partial.rename(out / f"{workload.name}.json")
-        say(f"{workload.name}: {kernel_counts}")
+        say(f"{workload.name}: {recorded['requests']} requests; kernel: {recorded['kernel']}")
 
 
 def stop(_signal: int, _frame: FrameType | None) -> None:

@@ -10,8 +10,11 @@ use agewell_age::workload::profile::Profile;
 use agewell_age::workload::{HistoryParameters, WorkloadReader, oplist};
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device as _, DeviceModel, DeviceParameters};
+use agewell_record::decode::{Decoded, Decoder};
+use agewell_record::format::{EventFormat, Field};
+use agewell_record::page::{PageLayout, read_page};
 use agewell_trace::{
-    BlockBatch, BlockRow, BlockTrace, FileOperationBatch, FileOperationTrace, Filter, FilterPipe,
+    BlockBatch, BlockRow, BlockTrace, EventKind, FileOperationBatch, FileOperationTrace, Filter, FilterPipe,
     Format, ReadOptions, StraceOptions, StraceTrace, TIME_MISSING, TraceError, TraceMetadata,
     open_block_trace, read_block_trace,
 };
@@ -254,4 +257,43 @@ pub fn read_operation_list(bytes: &[u8]) {
         let parameters = HistoryParameters::default();
         one_line(oplist::from_list(path, &parameters, Vec::new()).map(drop));
     });
+}
+
+/// The record of an event as short as one can be.
+const SHORT_EVENT: &str = "ID: 7\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:2;\tsize:4;\tsigned:1;\n\
+    \tfield:dev_t dev;\toffset:6;\tsize:4;\tsigned:0;\n\
+    \tfield:sector_t sector;\toffset:10;\tsize:8;\tsigned:0;\n\
+    \tfield:unsigned int nr_sector;\toffset:18;\tsize:4;\tsigned:0;\n\
+    \tfield:char rwbs[10];\toffset:22;\tsize:10;\tsigned:0;\n";
+
+/// A page of the kernel's trace buffer, of machines with longs of eight and of four bytes, and the
+/// kernel's description of a record.
+pub fn read_trace_page(bytes: &[u8]) {
+    let format = EventFormat::parse(SHORT_EVENT).expect("a description");
+    let decoder = Decoder::new(&[(EventKind::Issue, format)]).expect("what a request is made of");
+    for commit_bytes in [8, 4] {
+        let layout = PageLayout {
+            commit: Field { offset: 8, bytes: commit_bytes },
+            data: Field { offset: 8 + commit_bytes, bytes: 4088 - commit_bytes },
+        };
+        let (mut records, mut record_bytes) = (0, 0);
+        let read = read_page(&layout, bytes, |time_ns, record| {
+            records += 1;
+            record_bytes += record.len();
+            if let Decoded::Event(event, _) = decoder.decode(time_ns, record) {
+                assert_eq!(event.time_ns, time_ns);
+                assert!(event.sectors > 0 || event.letters.flush);
+            }
+        });
+        assert!(record_bytes <= bytes.len(), "records lie within the page");
+        match read {
+            Ok(report) => assert_eq!(report.records, records),
+            Err(why) => assert!(!why.to_string().contains('\n'), "one line: {why}"),
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = EventFormat::parse(text).map(|format| Decoder::new(&[(EventKind::Queue, format)]));
+        let _ = PageLayout::parse(text);
+    }
 }

@@ -21,6 +21,8 @@ __all__ = [
     "device_import",
     "device_list",
     "device_load",
+    "record",
+    "record_recover",
     "resolve_experiment",
     "run_experiment",
     "score_path",
@@ -139,6 +141,30 @@ def probe_disk(
     sixteenth is, if it is given. `progress` is called with the share of the time that is used and
     what is being done. When it raises, or on Ctrl-C, the work stops.
     """
+
+def record(
+    target: str | PathLike[str],
+    output: str | PathLike[str],
+    progress: Callable[[str], bool],
+    time: str | None = None,
+    size: str | None = None,
+    buffer: str | None = None,
+    anonymous: bool = False,
+    files: bool = False,
+    notes: str = "{}",
+    group_seconds: float | None = None,
+) -> str:
+    """Record the block requests of the disk that `target` is or is on; what was recorded (JSON).
+
+    `time`, `size` and `buffer` are quantities such as `1 h`, `2 GB` and `4 MiB`; `notes` is a JSON
+    object of texts that the trace keeps. `progress` is called several times a second, first when
+    recording has begun, with how it goes (JSON); it returns whether to go on. When it raises, the
+    recording is given up: what of it is in finished row groups can be recovered. A row group ends
+    after `group_seconds`, by default after a time that grows with the recording.
+    """
+
+def record_recover(output: str | PathLike[str]) -> str:
+    """Make a whole trace of what a killed recording left of `output`: rows and bytes (JSON)."""
 
 def snapshot_take(
     path: str | PathLike[str],

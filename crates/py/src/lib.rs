@@ -17,6 +17,7 @@ mod disk;
 mod error;
 mod interpreter;
 mod probe;
+mod record;
 mod sim;
 mod tables;
 mod trace;
@@ -45,6 +46,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::probe::probe_disk;
+
+    #[pymodule_export]
+    use crate::record::{record, record_recover};
 
     #[pymodule_export]
     use crate::sim::{configuration_reference, resolve_experiment, run_experiment};

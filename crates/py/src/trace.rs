@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agewell_trace::{
     BlockBatch, BlockRow, Conversion, Format, OutputFormat, ReadOptions, StraceOptions, Summarizer,
-    TIME_MISSING, TraceError, convert, convert_strace, is_strace, open_block_trace,
+    TIME_MISSING, TraceError, busy_files, convert, convert_strace, is_strace, open_block_trace,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -42,7 +42,10 @@ fn detached<T: Send>(
     interpreter::detached(py, work, |why| to_python(&why))
 }
 
-/// What a trace is and holds, as JSON text: `format`, `sureness`, `metadata`, `summary`.
+/// Files that are named of a trace whose requests say theirs.
+const BUSIEST_FILES: usize = 10;
+
+/// What a trace is and holds, as JSON text: `files`, `format`, `sureness`, `metadata`, `summary`.
 #[pyfunction]
 #[pyo3(signature = (path, format=None, skip_bad=false))]
 pub(crate) fn trace_info(
@@ -62,7 +65,12 @@ pub(crate) fn trace_info(
         }
         let detected = trace.detected();
         let summary = summarizer.finish(&trace.metadata);
+        let files = match detected.format.name() {
+            "parquet" => busy_files(&path, BUSIEST_FILES)?,
+            _ => None,
+        };
         Ok(json!({
+            "files": files,
             "format": detected.format.name(),
             "title": detected.format.description().title,
             "sureness": if options.format.is_some() {

@@ -33,8 +33,11 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ARROW_SCHEMA_META_KEY, ArrowSchemaConverter, encode_arrow_schema};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::WriterPropertiesBuilder;
 use parquet::file::reader::{ChunkReader, Length};
 
@@ -46,6 +49,8 @@ pub const KEY_CHECKSUMS: &str = "agewell.checksums";
 pub const CHECKSUMS_VERSION: &str = "1";
 /// What the footer of a table of ours says of its writer.
 const CREATED_BY: &str = concat!("agewell ", env!("CARGO_PKG_VERSION"));
+/// The version of the format that footers name, as the library's own writer has it.
+const PARQUET_VERSION: i32 = 1;
 /// Bytes that one checksum covers, chosen by us: small beside a row group, and large enough that
 /// the checksums of a file of 100 GB take 1.6 MB.
 const BLOCK_BYTES: usize = 1 << 18;
@@ -61,6 +66,7 @@ const HEADER_BYTES: u64 = 1 << 10;
 /// Writes a table with checksums.
 pub struct ParquetWriter<W: Write + Send> {
     writer: ArrowWriter<Summing<W>>,
+    schema: SchemaRef,
 }
 
 impl<W: Write + Send> ParquetWriter<W> {
@@ -74,8 +80,9 @@ impl<W: Write + Send> ParquetWriter<W> {
         properties: WriterPropertiesBuilder,
     ) -> Result<Self, ParquetError> {
         let properties = properties.set_created_by(CREATED_BY.to_owned()).build();
-        let writer = ArrowWriter::try_new(Summing::new(output), schema, Some(properties))?;
-        Ok(Self { writer })
+        let summing = Summing::new(output);
+        let writer = ArrowWriter::try_new(summing, schema.clone(), Some(properties))?;
+        Ok(Self { writer, schema })
     }
 
     /// Appends `rows`.
@@ -89,6 +96,40 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Adds a key to the footer.
     pub fn append_key(&mut self, key: KeyValue) {
         self.writer.append_key_value_metadata(key);
+    }
+
+    /// Bytes of the row groups written so far and, about, of the one under way.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.writer.bytes_written() + self.writer.in_progress_size()) as u64
+    }
+
+    /// Ends the row group, and hands back what would make of what is written so far a whole file with
+    /// `keys` in its footer: the checksums and the footer. Nothing of that is written.
+    pub(crate) fn closing(&mut self, keys: Vec<KeyValue>) -> Result<Vec<u8>, ParquetError> {
+        self.writer.flush()?;
+        // The writer holds bytes back; the sums are of what it has handed on.
+        self.writer.sync()?;
+        let groups = self.writer.flushed_row_groups().to_vec();
+        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let version = CHECKSUMS_VERSION.to_owned();
+        let keys = keys.into_iter().chain([
+            KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&self.schema)),
+            KeyValue::new(KEY_CHECKSUMS.to_owned(), version),
+        ]);
+        let described = FileMetaData::new(
+            PARQUET_VERSION,
+            rows,
+            Some(CREATED_BY.to_owned()),
+            Some(keys.collect()),
+            Arc::new(ArrowSchemaConverter::new().convert(&self.schema)?),
+            None,
+        );
+        let mut footer = Vec::new();
+        let whole = ParquetMetaData::new(described, groups);
+        ParquetMetaDataWriter::new(&mut footer, &whole).finish()?;
+        let mut closing = self.writer.inner().sums.clone().block(&footer);
+        closing.append(&mut footer);
+        Ok(closing)
     }
 
     /// Completes the table; hands back the output.
@@ -148,7 +189,7 @@ impl<W: Write> Write for Summing<W> {
 }
 
 /// The checksums of the blocks of what was written so far.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Sums {
     whole: Vec<u32>,
     /// The block that is not full yet, and its bytes.
@@ -184,6 +225,17 @@ impl Sums {
         block.extend(MAGIC);
         block
     }
+}
+
+/// How many bytes the checksums and the footer of [`ParquetWriter::closing`] speak of, if they are as
+/// they were written.
+pub(crate) fn closing_covers(closing: &[u8]) -> Option<u64> {
+    let start = footer_start(closing, closing.len() as u64)? as usize;
+    let (block, footer) = closing.split_at_checked(start)?;
+    let trailer = block.get(block.len().checked_sub(TRAILER_BYTES as usize)?..)?;
+    let four = |at: usize| trailer.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
+    let sound = trailer.ends_with(&MAGIC) && four(12)? == crc32fast::hash(footer);
+    sound.then_some(u64::from(four(0)?) | u64::from(four(4)?) << 32)
 }
 
 /// Where the footer begins in a file of `length` bytes that ends in `end`, if it has one.

@@ -98,6 +98,9 @@ pub struct TraceMetadata {
     pub clock_start_ns: u64,
     /// Devices in the order of their number.
     pub devices: Vec<DeviceDescription>,
+    /// Names of the processes in the client column, by their number, where the trace says.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub clients: BTreeMap<u32, String>,
     /// Other things the header says: host, kernel, options.
     pub header: BTreeMap<String, String>,
     /// Things that were changed or left out while reading, each with its count.

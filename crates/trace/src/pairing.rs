@@ -39,44 +39,58 @@ const NO_REQUEST: &str = "completions belong to requests from before the trace";
 const UNORDERED: &str = "events of a request were out of order; its times were clamped";
 const LOST_FLUSHES: &str = "flushes asked of the host never reached the device";
 
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EventKind {
+/// What happened; in the order in which the events of a request come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    /// The block layer was handed a piece of a request (`block_bio_queue`).
     Queue,
+    /// A request went to the scheduler.
     Insert,
+    /// The device was given a request.
     Issue,
+    /// The device gave it back and is given it again later.
+    Requeue,
+    /// The device has completed a request, or a part of it.
     Complete,
     /// Completion of a queued piece on a device without issue events; silent if nothing waits.
     PieceComplete,
-    Requeue,
 }
 
 /// The letters that the kernel writes for a request, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Letters {
+pub struct Letters {
     /// `None`: a command that moves no data (`N`).
-    pub(crate) operation: Option<Operation>,
-    pub(crate) flags: u16,
+    pub operation: Option<Operation>,
+    /// Bits of [`flag`].
+    pub flags: u16,
     /// A flush, by itself or before the data.
-    pub(crate) flush: bool,
+    pub flush: bool,
 }
 
-/// One event.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Event {
-    pub(crate) kind: EventKind,
-    pub(crate) time_ns: u64,
-    pub(crate) device: u32,
-    pub(crate) sector: u64,
-    pub(crate) sectors: u64,
-    pub(crate) letters: Letters,
-    pub(crate) client: u32,
+/// One event of a block request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// When, ns on the clock of the trace.
+    pub time_ns: u64,
+    /// To which device, numbered by the trace's metadata.
+    pub device: u32,
+    /// First sector, 512 bytes.
+    pub sector: u64,
+    /// Length in sectors.
+    pub sectors: u64,
+    /// Operation and flags.
+    pub letters: Letters,
+    /// In which process.
+    pub client: u32,
 }
 
 /// Decodes letters such as `WS`, `RAM`, `FWFSM`, `FF`, `D` (kernel `blk_fill_rwbs`): an `F` before
 /// the operation is a flush before it, an `F` after it forced unit access; `A` read-ahead, `S`
 /// synchronous, `M` metadata.
-pub(crate) fn letters(text: &[u8]) -> Option<Letters> {
+#[must_use]
+pub fn letters(text: &[u8]) -> Option<Letters> {
     let mut rest = text;
     let mut flush = false;
     // A leading F is the operation itself unless another operation letter follows.
@@ -166,6 +180,8 @@ pub(crate) struct Pairing {
     rows: u64,
     saw_queue: bool,
     swept_ns: u64,
+    /// Events up to this time were lost: an older request that is open may have completed unseen.
+    lost_until_ns: u64,
 }
 
 impl Pairing {
@@ -197,7 +213,7 @@ impl Pairing {
                     self.enqueue(&event, operation);
                 }
             }
-            EventKind::Issue => self.issue(&event, operation, end, reorder_window),
+            EventKind::Issue => self.issue(&event, operation, end, reorder_window)?,
             EventKind::Complete | EventKind::PieceComplete => {
                 self.complete(&event, end, reorder_window)?;
             }
@@ -257,12 +273,13 @@ impl Pairing {
         operation: Operation,
         end: u64,
         reorder_window: &mut ReorderWindow,
-    ) {
+    ) -> Result<(), Problem> {
+        self.drop_doubtful(event, reorder_window)?;
         let pieces = self.queued_within(event.device, event.sector, end);
         let mut row = Self::row(event, operation);
         let mut rows_at = self.rows;
         if pieces.is_empty() && self.saw_queue && self.issue_again(event, end) {
-            return;
+            return Ok(());
         }
         for (sector, key) in pieces {
             self.queued.remove(&(event.device, sector, key));
@@ -293,6 +310,26 @@ impl Pairing {
             row.start_ns = row.enqueue_ns;
         }
         self.add(row, true, rows_at);
+        Ok(())
+    }
+
+    /// Gives up a request at the place of a new one if its completion may be among what was lost: the
+    /// completion of the new one would pass for it, and that of each later one for the one before.
+    fn drop_doubtful(
+        &mut self,
+        event: &Event,
+        reorder_window: &mut ReorderWindow,
+    ) -> Result<(), Problem> {
+        if self.lost_until_ns == 0 {
+            return Ok(());
+        }
+        let range = (event.device, event.sector, 0)..=(event.device, event.sector, u64::MAX);
+        let Some((_, _, key)) = self.issued.range(range).next().copied() else { return Ok(()) };
+        let is_doubtful = |open: &Open| open.row.start_ns <= self.lost_until_ns;
+        if self.open.get(&key).is_some_and(is_doubtful) {
+            return self.give_up(key, reorder_window);
+        }
+        Ok(())
     }
 
     /// Whether the same request was issued before and not completed: then it is issued again.
@@ -454,6 +491,21 @@ impl Pairing {
         self.rows += 1;
         reorder_window.metadata.warn(NO_COMPLETION);
         reorder_window.push(open.row)
+    }
+
+    /// Events were lost, the last of them before `until_ns`.
+    pub(crate) fn lost(&mut self, until_ns: u64) {
+        self.lost_until_ns = self.lost_until_ns.max(until_ns);
+    }
+
+    /// No request that completes from now on was enqueued before this; `now_ns` if none is open.
+    pub(crate) fn earliest_open_ns(&self, now_ns: u64) -> u64 {
+        let open = self.open.values().map(|open| open.row.enqueue_ns);
+        let flushes = self.flushes.values().flat_map(|flushes| {
+            let waiting = flushes.waiting.iter().map(|waiting| waiting.0);
+            waiting.chain(flushes.issued.iter().map(|issued| issued.0))
+        });
+        open.chain(flushes).fold(now_ns, u64::min)
     }
 
     /// Ends the trace: what is still open is pushed with the times it has.

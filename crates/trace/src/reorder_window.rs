@@ -104,6 +104,11 @@ impl ReorderWindow {
         }
     }
 
+    /// Whether anything is ready to be taken.
+    pub(crate) fn has_ready(&self) -> bool {
+        self.ready_head < self.ready.len()
+    }
+
     /// Whether a batch is ready to be taken.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
@@ -261,25 +266,17 @@ impl ReorderWindow {
         self.release(self.window.len());
     }
 
+    /// Makes ready what was enqueued before `time_ns`: nothing earlier comes any more.
+    pub(crate) fn release_before(&mut self, time_ns: u64) {
+        self.sort();
+        self.release(self.window.enqueue_ns.partition_point(|&enqueue| enqueue < time_ns));
+    }
+
     fn release(&mut self, count: usize) {
         if count == 0 {
             return;
         }
-        if !self.sorted {
-            let mut order: Vec<u32> = (0..self.window.len() as u32).collect();
-            order.sort_by_key(|&index| self.window.enqueue_ns[index as usize]);
-            if !self.disorder_is_normal {
-                let moved = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
-                self.metadata.warn_many(OUT_OF_ORDER, moved as u64);
-            }
-            let mut sorted = BlockBatch::default();
-            sorted.reserve(2 * WINDOW_ROWS);
-            for &index in &order {
-                sorted.push(self.window.row(index as usize));
-            }
-            self.window = sorted;
-            self.sorted = true;
-        }
+        self.sort();
         let origin = match self.origin_ns {
             Some(origin) => origin,
             None => self.first_origin(self.window.enqueue_ns[0]),
@@ -299,6 +296,24 @@ impl ReorderWindow {
         }
         self.released_ns = self.window.enqueue_ns[count - 1];
         self.window.drop_front(count);
+    }
+
+    fn sort(&mut self) {
+        if !self.sorted {
+            let mut order: Vec<u32> = (0..self.window.len() as u32).collect();
+            order.sort_by_key(|&index| self.window.enqueue_ns[index as usize]);
+            if !self.disorder_is_normal {
+                let moved = order.windows(2).filter(|pair| pair[1] < pair[0]).count();
+                self.metadata.warn_many(OUT_OF_ORDER, moved as u64);
+            }
+            let mut sorted = BlockBatch::default();
+            sorted.reserve(2 * WINDOW_ROWS);
+            for &index in &order {
+                sorted.push(self.window.row(index as usize));
+            }
+            self.window = sorted;
+            self.sorted = true;
+        }
     }
 
     fn first_origin(&mut self, first_ns: u64) -> u64 {

@@ -24,7 +24,7 @@ from typer.core import TyperGroup
 from typer.main import get_group_from_info
 from typer.models import TyperInfo
 
-from agewell.errors import AgewellError, InputError
+from agewell.errors import AgewellError, InputError, ProgramFailedError
 from agewell.version import __version__, build
 
 EXIT_DONE = 0
@@ -47,6 +47,7 @@ COMMANDS = {
     "devices": "List, show and import devices.",
     "probe": "Measure a disk by reading it, and write its device file.",
     "validate": "Hold a device model against measured traces.",
+    "record": "Record the block requests of a live system.",
     "trace": "Look into block traces and make traces from traces.",
     "workload": "Make aging workloads from what is known of a system.",
     "age": "Age a file system, real or simulated.",
@@ -135,7 +136,11 @@ def _complain(context: str, message: str) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Run one command line and give its exit status; user errors are already reported."""
+    """Run one command line and give its exit status; user errors are already reported.
+
+    Raises:
+        ProgramFailedError: A program that it ran has failed, and has had its say.
+    """
     try:
         status = app(args=list(arguments), prog_name="agewell", standalone_mode=False)
     except typer.TyperException as error:
@@ -236,13 +241,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     if not _have_streams():
         sys.exit(EXIT_FAILED)
+    ended = None
     try:
         with _heeding_termination() as signals:
-            status = _run(sys.argv[1:] if arguments is None else arguments)
+            try:
+                status = _run(sys.argv[1:] if arguments is None else arguments)
+            except ProgramFailedError as failed:
+                # Also a status of 130 is then the program's, and no interrupt of ours.
+                status = failed.status
+            else:
+                # An exception does not say which signal it was, and typer keeps none.
+                if signals and status == EXIT_INTERRUPTED:
+                    status = _SIGNAL_STATUS + signals[0]
+                if status == EXIT_INTERRUPTED:
+                    ended = "interrupted"
+                elif status > _SIGNAL_STATUS:
+                    ended = "terminated"
             sys.stdout.flush()
-            # An exception does not say which signal it was, and typer keeps none.
-            if signals and status == EXIT_INTERRUPTED:
-                status = _SIGNAL_STATUS + signals[0]
     except BrokenPipeError:
         # The reader (`| head`) has gone; there is no one to notify. Python would complain again
         # when it closes stdout.
@@ -252,8 +267,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         where = f" {error.filename}" if error.filename else ""
         _complain("agewell", f"cannot access{where}: {error.strerror or error}")
         status = EXIT_FAILED
-    if status == EXIT_INTERRUPTED:
-        _complain("agewell", "interrupted")
-    elif status > _SIGNAL_STATUS:
-        _complain("agewell", "terminated")
+    if ended is not None:
+        _complain("agewell", ended)
     sys.exit(status)

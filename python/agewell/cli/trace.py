@@ -10,7 +10,7 @@ import typer
 
 from agewell import _agewell
 from agewell.cli.options import JsonOption, QuietOption
-from agewell.cli.terminal import note, print_json, print_table, progress
+from agewell.cli.terminal import note, print_json, print_table, print_text, progress
 
 app = typer.Typer()
 
@@ -84,7 +84,7 @@ def info(
     if as_json:
         print_json(document)
     else:
-        _print_info(document)
+        print_info(document)
     _warn_of_skipped(document["metadata"])
 
 
@@ -324,7 +324,8 @@ def _span(seconds: float) -> str:
     return " ".join(parts)
 
 
-def _print_info(document: dict[str, Any]) -> None:
+def print_info(document: dict[str, Any]) -> None:
+    """What a trace is and holds, as `_agewell.trace_info` gives it."""
     metadata, summary = document["metadata"], document["summary"]
     origin = metadata["format"]
     kind = document["title"] + (f", from {origin}" if origin != document["format"] else "")
@@ -383,6 +384,8 @@ def _print_info(document: dict[str, Any]) -> None:
         columns, [(name, *(f"{value[key]:,.3f}" for key in keys)) for name, value in times if value]
     )
     _print_devices(metadata, summary)
+    if document["files"]:
+        _print_files(document["files"])
     header = [(key, " ".join(str(value).split())) for key, value in metadata["header"].items()]
     if header:
         print_table(("header", ""), header)
@@ -392,6 +395,22 @@ def _print_info(document: dict[str, Any]) -> None:
 
 def _if_any(count: int, what: str) -> str:
     return f", {count:,} {what}" if count else ""
+
+
+def _print_files(files: dict[str, Any]) -> None:
+    """The busiest files of a trace whose requests say which file they are of."""
+    rows = [
+        (
+            file["path"],
+            f"{file['requests']:,}",
+            _amount(file["read_bytes"]),
+            _amount(file["written_bytes"]),
+        )
+        for file in files["busiest"]
+    ]
+    share = 100 * files["file_sectors"] / max(files["sectors"], 1)
+    print_table((f"busiest of {files['files']:,} files", ">requests", ">read", ">written"), rows)
+    print_text(f"{share:.1f} % of the sectors read and written are of known files\n")
 
 
 def _print_devices(metadata: dict[str, Any], summary: dict[str, Any]) -> None:

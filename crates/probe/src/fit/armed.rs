@@ -211,6 +211,7 @@ fn geometry(seen: &ArmedSeen, per: f64, sources: &mut Sources) -> (GeometryParam
         cylinders: cylinder,
         track_order: TrackOrder::Ascending,
         sparing: Sparing::None,
+        group_cylinders: 0,
         spare_range_cylinders: 1,
         zones,
     };

@@ -3,7 +3,7 @@
 
 use agewell_core::SimDuration;
 use agewell_disk::DeviceKind;
-use agewell_disk::parameters::{FlashParameters, Placement};
+use agewell_disk::parameters::{FlashParameters, PageTimes, Placement};
 
 use super::{Sources, device, measured, short};
 use crate::disk::{DiskFacts, Extent, ProbedDisk};
@@ -120,7 +120,7 @@ pub(crate) fn fit(facts: &DiskFacts, seen: &FlashSeen) -> (DeviceKind, Sources) 
                             mapping_bytes: UNIT_BYTES,
                             over_provisioning: 0.07,
                             placement: Placement::WriteOrder,
-                            read_ns: *read_ns as u64,
+                            read: PageTimes::alike(*read_ns as u64),
                             program_ns: 1_100_000,
                             erase_ns: 4_500_000,
                             channel_bytes_per_s: ((link * channel_share) as u64).max(1_000_000),

@@ -19,7 +19,9 @@ use crate::output::Output;
 use crate::record::BlockBatch;
 
 /// Rows in a row group: about 10 MB encoded; chosen by us.
-const GROUP_ROWS: usize = 1 << 20;
+pub(crate) const GROUP_ROWS: usize = 1 << 20;
+/// Columns of a block trace that hardly repeat.
+pub(crate) const TIMES_AND_ADDRESSES: [&str; 4] = ["enqueue_ns", "start_ns", "finish_ns", "sector"];
 /// Rows handed to the encoder at a time; chosen by us to hide its per-column cost.
 const WRITE_ROWS: usize = 1 << 16;
 /// Batches that may wait for the encoder.
@@ -114,7 +116,7 @@ fn encode(output: Output, receiver: &Receiver<Message>) -> Result<u64, TraceErro
         what: "cannot write".to_owned(),
         message: one_line(error),
     };
-    let properties = properties(&["enqueue_ns", "start_ns", "finish_ns", "sector"], GROUP_ROWS);
+    let properties = properties(&TIMES_AND_ADDRESSES, GROUP_ROWS);
     let mut writer = ParquetWriter::new(output, block_schema(), properties).map_err(&failed)?;
     while let Ok(message) = receiver.recv() {
         match message {
