@@ -21,6 +21,7 @@ __all__ = [
     "device_import",
     "device_list",
     "device_load",
+    "reorganise_path",
     "resolve_experiment",
     "run_experiment",
     "score_path",
@@ -121,6 +122,19 @@ def validate_device(
     options: str = "{}",
 ) -> str:
     """Hold a device against the measured times of a trace (JSON report)."""
+
+def reorganise_path(
+    path: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    now_ns: int,
+    options: str = "{}",
+    progress: Callable[[str, int, int | None, float], object] | None = None,
+) -> str:
+    """Plan to lay the files of a mounted tree one behind another, and do it (JSON).
+
+    `options` is a JSON object: `by`, `device`, `budget`, `rate`, `time`, `dry_run`, `anyway`,
+    `plan`. `progress` is called with a phase, what is done, what there is to do, and seconds.
+    """
 
 def snapshot_take(
     path: str | PathLike[str],

@@ -16,6 +16,7 @@ mod age;
 mod disk;
 mod error;
 mod interpreter;
+mod reorganise;
 mod sim;
 mod tables;
 mod trace;
@@ -41,6 +42,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::error::{AgewellError, InputError, RunError};
+
+    #[pymodule_export]
+    use crate::reorganise::reorganise_path;
 
     #[pymodule_export]
     use crate::sim::{configuration_reference, resolve_experiment, run_experiment};

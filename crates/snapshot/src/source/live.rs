@@ -29,10 +29,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, StatFs, fstatfs, openat};
 use rustix::io::Errno;
 
+pub use self::btrfs::DataSpace;
 use self::checkpoint::{Finished, Identity};
 pub use self::extent_map::{ExtentMap, is_unsupported};
 use self::kernel::XfsGeometry;
 use self::mount::Mount;
+pub use self::mount::mounts_below;
 use self::status::Status;
 use self::walk::Walk;
 use super::{Progress, TakeOptions};
@@ -87,6 +89,14 @@ pub fn take(
     facts.parameters.append(&mut snapshot.facts.parameters);
     snapshot.facts = facts;
     Ok(snapshot)
+}
+
+/// The kind of the file system that the directory `path` is on, as `/proc/filesystems` names it.
+///
+/// # Errors
+/// If `path` is no directory that can be opened.
+pub fn kind_of(path: &Path) -> Result<String, SnapshotError> {
+    Tree::open(path).map(|tree| tree.mount.kind)
 }
 
 fn processors() -> usize {

@@ -1,0 +1,2 @@
+//! Files placed a second.
+fn main() {}

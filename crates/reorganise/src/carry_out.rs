@@ -1,0 +1,296 @@
+//! Carries a plan out: batch after batch of moves, each into free space that is held for it.
+//!
+//! A file is moved only if it is what the plan saw: number, birth, change time, length and extents.
+//! It may end after any move; what is done is done, and the next plan sees it.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::time::Duration;
+
+use agewell_snapshot::source::live::{DataSpace, ExtentMap};
+use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
+use rustix::fd::OwnedFd;
+use serde::Serialize;
+
+use crate::arranger::{Arranger, Move, Piece, Purpose};
+use crate::mechanism::{self, Carried, Fault, kernel};
+use crate::pace::{Clock, Pace, wait_part};
+use crate::plan::Plan;
+use crate::skip::{Skip, SkipCounts};
+use crate::volume::{FileSystem, Volume};
+
+/// Times that a place taken by others is looked for elsewhere; chosen by us.
+const RETRIES_MAX: u8 = 3;
+
+/// Files before a place that are asked for a block of theirs; chosen by us.
+const NEIGHBOURS_TRIED: usize = 4;
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Bytes moved.
+    pub moved_bytes: u64,
+    /// Bytes to be moved in all, as planned.
+    pub planned_bytes: u64,
+    /// Files in place.
+    pub files: u64,
+    /// Since it began.
+    pub elapsed: Duration,
+}
+
+/// Called before each move; an error ends the work between two moves and is handed on.
+pub type Step<'a> = dyn FnMut(&Progress) -> Result<(), SnapshotError> + 'a;
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Done {
+    /// Files in place that were moved.
+    pub files: u64,
+    /// Bytes moved, with what made room.
+    pub moved_bytes: u64,
+    /// Of them, to make room.
+    pub evacuated_bytes: u64,
+    /// Files left as they were, and their bytes, by reason.
+    pub left: SkipCounts,
+    /// Files for which there was no time or no room.
+    pub remaining: u64,
+    /// Whether the time was over.
+    pub out_of_time: bool,
+    /// How long it took, s.
+    pub seconds: f64,
+}
+
+/// Moves the files of `plan`; `step` is told before each move and may end it.
+///
+/// # Errors
+/// If the file system fails, or `step` does. What was moved until then stays moved.
+pub fn carry_out(
+    volume: &Volume,
+    plan: &Plan,
+    pace: Pace,
+    step: &mut Step<'_>,
+) -> Result<Done, SnapshotError> {
+    // Where it cannot be had the work goes on all the same.
+    let _ = kernel::be_idle();
+    let mut work = Work::new(volume, plan, pace);
+    let mut mechanism = mechanism::of(volume.file_system());
+    let result = work.run(&mut *mechanism, step);
+    mechanism.release();
+    volume.commit()?;
+    result?;
+    Ok(work.told())
+}
+
+/// The file that is open, by its number.
+type Opened = Option<(u32, OwnedFd)>;
+
+struct Work<'a> {
+    volume: &'a Volume,
+    plan: &'a Plan,
+    arranger: Arranger,
+    clock: Clock,
+    done: Done,
+    laid: Vec<bool>,
+    retries: Vec<u8>,
+    map: ExtentMap,
+    extents: Vec<Extent>,
+    /// On btrfs: where its addresses are on the device, and which file ends a whole block where.
+    space: Option<DataSpace>,
+    ends: BTreeMap<u64, (u32, u64)>,
+}
+
+impl<'a> Work<'a> {
+    fn new(volume: &'a Volume, plan: &'a Plan, pace: Pace) -> Self {
+        let stays: Vec<bool> = plan.files.iter().map(|file| file.stays).collect();
+        let pieces = plan.files.iter().map(|file| file.pieces.clone()).collect();
+        Self {
+            volume,
+            plan,
+            arranger: Arranger::new(pieces, &stays, plan.limits, plan.block_bytes),
+            clock: Clock::new(pace),
+            done: Done::default(),
+            laid: vec![false; stays.len()],
+            retries: vec![0; stays.len()],
+            map: ExtentMap::new(false),
+            extents: Vec::new(),
+            space: None,
+            ends: BTreeMap::new(),
+        }
+    }
+
+    /// On btrfs, where addresses are and which blocks a hint can be taken from.
+    fn note_places(&mut self) -> Result<(), SnapshotError> {
+        if self.volume.file_system() != FileSystem::Btrfs {
+            return Ok(());
+        }
+        self.space = Some(self.volume.data_space()?);
+        self.ends.clear();
+        let block_bytes = self.plan.block_bytes;
+        for (number, file) in self.plan.files.iter().enumerate() {
+            for piece in self.arranger.pieces(number as u32) {
+                let end = piece.logical_bytes + piece.length_bytes;
+                let whole = end.min(file.identity.size_bytes / block_bytes * block_bytes);
+                if let Some(last) = whole.checked_sub(block_bytes)
+                    && last >= piece.logical_bytes
+                {
+                    let at = piece.physical_bytes + (last - piece.logical_bytes);
+                    self.ends.insert(at + block_bytes, (number as u32, last));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        step: &mut Step<'_>,
+    ) -> Result<(), SnapshotError> {
+        while self.arranger.waiting_bytes() > 0 {
+            mechanism.release();
+            let free = mechanism.acquire(self.volume)?;
+            self.note_places()?;
+            let (purpose, mut moves) = self.arranger.next_batch(&free);
+            if moves.is_empty() {
+                return Ok(());
+            }
+            mechanism.sort(&mut moves);
+            let mut opened: Opened = None;
+            let mut again = Vec::new();
+            for next in &moves {
+                if self.clock.is_over() {
+                    self.done.out_of_time = true;
+                    return Ok(());
+                }
+                self.wait(step)?;
+                self.carry(mechanism, next, purpose, &mut opened, &mut again)?;
+            }
+            again.sort_unstable();
+            again.dedup();
+            for number in again.into_iter().rev() {
+                let tries = &mut self.retries[number as usize];
+                *tries += 1;
+                if *tries > RETRIES_MAX {
+                    self.leave(number, Skip::NoRoom);
+                } else {
+                    self.arranger.retry(number);
+                    self.laid[number as usize] = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells how far it has come, and waits until the next move is due.
+    fn wait(&mut self, step: &mut Step<'_>) -> Result<(), SnapshotError> {
+        loop {
+            step(&Progress {
+                moved_bytes: self.done.moved_bytes,
+                planned_bytes: self.plan.work.moved_bytes,
+                files: self.laid.iter().filter(|laid| **laid).count() as u64,
+                elapsed: self.clock.elapsed(),
+            })?;
+            let wait = self.clock.due_in(self.done.moved_bytes);
+            if wait.is_zero() || self.clock.is_over() {
+                return Ok(());
+            }
+            wait_part(wait);
+        }
+    }
+
+    fn carry(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        next: &Move,
+        purpose: Purpose,
+        opened: &mut Opened,
+        again: &mut Vec<u32>,
+    ) -> Result<(), SnapshotError> {
+        if !opened.as_ref().is_some_and(|(number, _)| *number == next.file) {
+            *opened = None;
+            match self.open(next.file) {
+                Ok(file) => *opened = Some((next.file, file)),
+                Err(why) => {
+                    self.leave(next.file, why);
+                    return Ok(());
+                }
+            }
+        }
+        let (_, file) = opened.as_ref().expect("it was opened above");
+        let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
+        let (plan, volume, ends) = (self.plan, self.volume, &self.ends);
+        let mut neighbours = |before: u64| {
+            let nearest = ends.range(..=before).rev().take(NEIGHBOURS_TRIED);
+            nearest.map(|(_, end)| end).find_map(|(number, offset)| {
+                let planned = &plan.files[*number as usize];
+                let path = CString::new(planned.path.clone()).ok()?;
+                let file = volume.open_file(&path, &planned.identity, false).ok()?;
+                Some((file, *offset))
+            })
+        };
+        let carried = mechanism.carry(volume, file, next, size_bytes, &mut neighbours);
+        let Carried { bytes, fault } = carried;
+        if bytes > 0 {
+            self.arranger.moved(&Move { length_bytes: bytes, ..*next });
+            self.done.moved_bytes += bytes;
+            self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
+        }
+        match fault {
+            None => self.laid[next.file as usize] |= purpose == Purpose::Lay,
+            Some(Fault::Leave(why)) => self.leave(next.file, why),
+            Some(Fault::Taken) => {
+                if purpose == Purpose::Lay {
+                    again.push(next.file);
+                }
+            }
+            Some(Fault::Stop(why)) => return Err(why),
+        }
+        Ok(())
+    }
+
+    /// Opens a file if it is what the plan saw and lies where it is thought to.
+    fn open(&mut self, number: u32) -> Result<OwnedFd, Skip> {
+        let planned = &self.plan.files[number as usize];
+        let path = CString::new(planned.path.clone()).map_err(|_| Skip::Vanished)?;
+        let write = self.volume.file_system() == FileSystem::Ext4;
+        let file = self.volume.open_file(&path, &planned.identity, write)?;
+        self.extents.clear();
+        self.map.read(&file, &mut self.extents).map_err(|_| Skip::Unreadable)?;
+        if let Some(space) = &self.space
+            && !space.place(&mut self.extents)
+        {
+            return Err(Skip::Changed);
+        }
+        let special = ExtentFlags::ALL.0 & !ExtentFlags::UNWRITTEN.0;
+        let end_bytes = planned.identity.size_bytes.next_multiple_of(self.plan.block_bytes);
+        let within = self.extents.iter().filter(|extent| extent.logical_bytes < end_bytes);
+        let found: Vec<Piece> = within
+            .clone()
+            .map(|extent| Piece {
+                logical_bytes: extent.logical_bytes,
+                physical_bytes: extent.physical_bytes,
+                length_bytes: extent.length_bytes.min(end_bytes - extent.logical_bytes),
+            })
+            .collect();
+        let plain = within.clone().all(|extent| !extent.flags.any(ExtentFlags(special)));
+        if !plain || crate::arranger::joined(&found) != self.arranger.pieces(number) {
+            return Err(Skip::Changed);
+        }
+        Ok(file)
+    }
+
+    fn leave(&mut self, number: u32, why: Skip) {
+        if self.arranger.leave(number) || self.laid[number as usize] {
+            self.laid[number as usize] = false;
+            let count = self.done.left.entry(why).or_default();
+            *count = (count.0 + 1, count.1 + self.plan.files[number as usize].identity.size_bytes);
+        }
+    }
+
+    fn told(mut self) -> Done {
+        self.done.files = self.laid.iter().filter(|laid| **laid).count() as u64;
+        self.done.remaining = self.arranger.waiting_files();
+        self.done.seconds = self.clock.elapsed().as_secs_f64();
+        self.done
+    }
+}

@@ -1,0 +1,80 @@
+//! xfs with reflink: a copy in the donor, which the kernel compares with the file and then has the
+//! file share (`FIDEDUPERANGE`); then the donor gives it up.
+//!
+//! The kernel compares under the locks of both files, so that a write in between is seen: the file
+//! then stays as it is. A part that ends amid a block is shared only if it ends both files. So
+//! space is held beyond the donor's end, and parts are copied by ascending place in the donor: each
+//! copy sets its end.
+//!
+//! Source: Linux `fs/remap_range.c`; manual page ioctl_fideduperange(2).
+
+use agewell_snapshot::SnapshotError;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::donor::Donor;
+use super::{Carried, Fault, Mechanism, Neighbours, skip_of};
+use crate::arranger::Move;
+use crate::mechanism::copying::{self, Copied};
+use crate::runs::Runs;
+use crate::volume::Volume;
+
+#[derive(Debug, Default)]
+pub(super) struct Xfs {
+    donor: Option<Donor>,
+    buffer: Vec<u8>,
+}
+
+impl Mechanism for Xfs {
+    fn acquire(&mut self, volume: &Volume) -> Result<Runs, SnapshotError> {
+        volume.commit()?;
+        let donor = Donor::holding_free_space(volume, true)?;
+        let runs = donor.runs();
+        self.donor = Some(donor);
+        Ok(runs)
+    }
+
+    fn sort(&self, moves: &mut [Move]) {
+        if let Some(donor) = &self.donor {
+            moves.sort_by_key(|step| donor.offset_of(step.physical_bytes));
+        }
+    }
+
+    fn carry(
+        &mut self,
+        volume: &Volume,
+        file: &OwnedFd,
+        step: &Move,
+        size_bytes: u64,
+        _: &mut Neighbours<'_>,
+    ) -> Carried {
+        let donor = self.donor.as_ref().expect("space is acquired before files are moved");
+        let mut done = 0;
+        while done < step.length_bytes {
+            let Some((offset, rest)) = donor.offset_of(step.physical_bytes + done) else {
+                return Carried::stopped(done, Fault::Taken);
+            };
+            let from = step.logical_bytes + done;
+            let length = rest.min(step.length_bytes - done).min(copying::PIECE_BYTES);
+            let data_bytes = length.min(size_bytes.saturating_sub(from));
+            let copied =
+                copying::share(file, from, &donor.file, offset, data_bytes, &mut self.buffer);
+            // What is shared is the file's from now on, what is not is of no use.
+            let punch = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+            let given_up = fallocate(&donor.file, punch, offset, length);
+            match copied {
+                Ok(Copied::Shared) => done += length,
+                Ok(Copied::Not(why)) => return Carried::stopped(done, Fault::Leave(why)),
+                Err(why) => return Carried::stopped(done, copying::fault(volume, why)),
+            }
+            if let Err(why) = given_up {
+                return Carried::stopped(done, Fault::Leave(skip_of(why)));
+            }
+        }
+        Carried::all(step)
+    }
+
+    fn release(&mut self) {
+        self.donor = None;
+    }
+}
