@@ -62,8 +62,17 @@ ALLOWED_DEPENDENCIES = {
         "agewell-sim",
         "agewell-snapshot",
     },
+    "agewell-reorganise": {
+        "agewell-core",
+        "agewell-disk",
+        "agewell-layout",
+        "agewell-log",
+        "agewell-snapshot",
+        "agewell-trace",
+    },
     "agewell-py": {
         "agewell-age",
+        "agewell-reorganise",
         "agewell-config",
         "agewell-core",
         "agewell-trace",
@@ -78,8 +87,8 @@ ALLOWED_DEPENDENCIES = {
 }
 """What each crate may use.
 
-core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
-{disk, trace} <- snapshot <- age.
+core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
+{disk, trace} <- snapshot <- age, and {snapshot, layout} <- reorganise <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

@@ -52,22 +52,37 @@ pub struct Move {
 /// What the arranger goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// A run is filled from this length on, and a file is divided between runs only into parts of
-    /// this length, bytes.
-    pub stretch_bytes: u64,
-    /// What is evacuated at a time, bytes.
-    pub window_bytes: u64,
+    /// Room is first made for stretches of this length, bytes.
+    pub longest_bytes: u64,
+    /// A file is divided between stretches only if it is twice as long, bytes.
+    pub divided_bytes: u64,
+    /// Shorter stretches are not worth moving files to, bytes.
+    pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
 }
 
 impl Default for Limits {
-    /// A break every 4 MiB costs a disk of today, which moves 150 to 200 MB a second and takes
-    /// 12 ms to a place nearby, about a third of the time of reading, and 1 MiB would double it;
-    /// windows of four stretches; 64 MiB between commits, a third of a second of such a disk. Chosen
-    /// by us.
+    /// A disk of today moves 150 to 200 MB a second and takes 12 ms to a place nearby. Of the time
+    /// of reading, a break every 16 MiB costs a tenth, one every 4 MiB a third, and one every
+    /// 256 KiB, where nothing better can be had, is still a fifth of one for each small file. 64 MiB
+    /// between commits are a third of a second of such a disk. Chosen by us.
     fn default() -> Self {
-        Self { stretch_bytes: 4 << 20, window_bytes: 16 << 20, batch_bytes: 64 << 20 }
+        Self {
+            longest_bytes: 16 << 20,
+            divided_bytes: 4 << 20,
+            shortest_bytes: 256 << 10,
+            batch_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Limits {
+    /// Lengths of stretches that are tried, the longest first.
+    fn levels(self) -> impl Iterator<Item = u64> {
+        let shorter = |level: &u64| (*level > self.shortest_bytes).then_some(level / 4);
+        std::iter::successors(Some(self.longest_bytes), shorter)
+            .map(move |level| level.max(self.shortest_bytes))
     }
 }
 
@@ -104,8 +119,8 @@ pub struct Arranger {
     block_bytes: u64,
     /// Bytes of all files that wait, without what is in place.
     waiting_bytes: u64,
-    /// Evacuations since a file was last laid: they must not go round in circles.
-    evacuations: u32,
+    /// Lengths of the stretches for which room was made since a file was last laid.
+    evacuated: Vec<u64>,
 }
 
 impl Arranger {
@@ -133,7 +148,7 @@ impl Arranger {
             .collect();
         let queue = (0..files.len() as u32).filter(|file| files[*file as usize].waits).collect();
         let waiting_bytes = files.iter().filter(|file| file.waits).map(File::bytes).sum();
-        Self { files, queue, limits, block_bytes, waiting_bytes, evacuations: 0 }
+        Self { files, queue, limits, block_bytes, waiting_bytes, evacuated: Vec::new() }
     }
 
     /// Bytes that are not in place yet.
@@ -148,30 +163,43 @@ impl Arranger {
         &self.files[file as usize].pieces
     }
 
-    /// The next moves into `free`; none if nothing more can be done.
-    pub fn next_batch(&mut self, free: &Runs) -> (Purpose, Vec<Move>) {
-        let mut free = free.clone();
+    /// The next moves into what is `held`, of all that is `free`; none if nothing more can be done.
+    pub fn next_batch(&mut self, held: &Runs, free: &Runs) -> (Purpose, Vec<Move>) {
         self.queue.retain(|file| self.files[*file as usize].waits);
-        let moves = self.lay(&mut free);
-        if !moves.is_empty() {
-            self.evacuations = 0;
-            return (Purpose::Lay, moves);
+        let longest = held.longest().map_or(0, |run| run.1);
+        let segments = if self.queue.is_empty() { Vec::new() } else { self.segments(free) };
+        for level in self.limits.levels() {
+            if self.queue.is_empty() {
+                break;
+            }
+            if longest >= level.min(self.waiting_bytes) {
+                let moves = self.lay(&mut held.clone(), level);
+                if !moves.is_empty() {
+                    self.evacuated.clear();
+                    return (Purpose::Lay, moves);
+                }
+            }
+            if self.evacuated.iter().filter(|made| **made == level).count() >= EVACUATIONS_MAX {
+                continue;
+            }
+            let moves = self.evacuate(&segments, &mut held.clone(), level);
+            if !moves.is_empty() {
+                self.evacuated.push(level);
+                return (Purpose::Evacuate, moves);
+            }
         }
-        if self.queue.is_empty() || self.evacuations >= EVACUATIONS_MAX {
-            return (Purpose::Lay, Vec::new());
-        }
-        self.evacuations += 1;
-        (Purpose::Evacuate, self.evacuate(&mut free))
+        (Purpose::Lay, Vec::new())
     }
 
-    /// Fills the longest runs with the files that are next.
-    fn lay(&mut self, free: &mut Runs) -> Vec<Move> {
+    /// Fills the longest runs, those of `level` bytes or more, with the files that are next.
+    fn lay(&mut self, held: &mut Runs, level: u64) -> Vec<Move> {
         let mut moves = Vec::new();
         let mut bytes = 0;
-        // Less is left for the next batch, so that no file is divided for the sake of a commit.
-        while bytes + self.limits.stretch_bytes <= self.limits.batch_bytes {
-            let Some((start, length)) = free.longest() else { break };
-            if self.queue.is_empty() || length < self.limits.stretch_bytes.min(self.waiting_bytes) {
+        // Less than that is left for the next batch, so that no file is divided for a commit.
+        let least = level.min(self.limits.divided_bytes).min(self.limits.batch_bytes);
+        while bytes + least <= self.limits.batch_bytes {
+            let Some((start, length)) = held.longest() else { break };
+            if self.queue.is_empty() || length < level.min(self.waiting_bytes) {
                 break;
             }
             let room = length.min(self.limits.batch_bytes - bytes);
@@ -179,7 +207,7 @@ impl Arranger {
             if used == 0 {
                 break;
             }
-            free.take(start, used);
+            held.take(start, used);
             bytes += used;
         }
         moves
@@ -193,8 +221,8 @@ impl Arranger {
             let rest = file.bytes() - file.placed_bytes;
             let left = room - used;
             // What has the run for itself and does not fit is divided, as is what is long.
-            let divides = left >= self.limits.stretch_bytes
-                && rest >= self.limits.stretch_bytes.saturating_mul(2);
+            let divides = left >= self.limits.divided_bytes
+                && rest >= self.limits.divided_bytes.saturating_mul(2);
             let take = if rest <= left {
                 rest
             } else if divides || used == 0 {
@@ -217,41 +245,49 @@ impl Arranger {
         used
     }
 
-    /// Moves the files out of the windows that are emptiest.
-    fn evacuate(&mut self, free: &mut Runs) -> Vec<Move> {
-        let segments = self.segments(free);
+    /// Moves the files out of the windows of `level` bytes that are emptiest.
+    fn evacuate(&mut self, segments: &[Segment], held: &mut Runs, level: u64) -> Vec<Move> {
         let mut moves = Vec::new();
         let mut bytes = 0;
         let mut windows: Vec<(u64, u64)> = Vec::new();
-        for (from, to) in emptiest_windows(&segments, self.limits.window_bytes) {
-            let inside = |at: u64| from <= at && at < to;
+        for (from, to) in emptiest_windows(segments, level) {
             if windows.iter().any(|(start, end)| from < *end && *start < to) {
                 continue;
             }
             windows.push((from, to));
-            let chosen = |at: u64| !windows.iter().any(|(start, end)| *start <= at && at < *end);
-            for segment in segments.iter().filter(|segment| inside(segment.start)) {
-                let Some(mut piece) = segment.piece else { continue };
-                let Some(number) = segment.file else { continue };
-                while piece.length_bytes > 0 {
-                    let fits = free.best_fit(piece.length_bytes, chosen);
-                    let Some((start, length)) = fits.or_else(|| free.longest_of(chosen)) else {
-                        return moves;
-                    };
-                    let length = length.min(piece.length_bytes);
-                    moves.push(Move {
-                        file: number,
-                        logical_bytes: piece.logical_bytes,
-                        length_bytes: length,
-                        physical_bytes: start,
-                    });
-                    free.take(start, length);
-                    bytes += length;
-                    piece.logical_bytes += length;
-                    piece.length_bytes -= length;
+            let outside = |at: u64| !windows.iter().any(|(start, end)| *start <= at && at < *end);
+            let mut taken: Vec<Move> = Vec::new();
+            let first = segments.partition_point(|segment| segment.start < from);
+            let within = segments[first..].iter().take_while(|segment| segment.start < to);
+            let mut rest: Vec<(u32, Piece)> =
+                within.filter_map(|segment| segment.piece).rev().collect();
+            while let Some((file, mut piece)) = rest.pop() {
+                let fits = held.best_fit(piece.length_bytes, outside);
+                let Some((start, length)) = fits.or_else(|| held.longest_of(outside)) else { break };
+                let length = length.min(piece.length_bytes);
+                held.take(start, length);
+                taken.push(Move {
+                    file,
+                    logical_bytes: piece.logical_bytes,
+                    length_bytes: length,
+                    physical_bytes: start,
+                });
+                piece.logical_bytes += length;
+                piece.physical_bytes += length;
+                piece.length_bytes -= length;
+                if piece.length_bytes > 0 {
+                    rest.push((file, piece));
                 }
             }
-            if bytes >= self.limits.batch_bytes / 2 || free.bytes() < self.limits.window_bytes {
+            if !rest.is_empty() {
+                // There is no room for all of it, so that nothing would come of it.
+                taken.iter().for_each(|step| held.add(step.physical_bytes, step.length_bytes));
+                windows.pop();
+                break;
+            }
+            bytes += taken.iter().map(|step| step.length_bytes).sum::<u64>();
+            moves.append(&mut taken);
+            if bytes >= self.limits.batch_bytes / 2 {
                 break;
             }
         }
@@ -260,10 +296,8 @@ impl Arranger {
 
     /// What is free or can be moved, ascending by place.
     fn segments(&self, free: &Runs) -> Vec<Segment> {
-        let mut segments: Vec<Segment> = free
-            .iter()
-            .map(|(start, length)| Segment { start, length, file: None, piece: None })
-            .collect();
+        let mut segments: Vec<Segment> =
+            free.iter().map(|(start, length)| Segment { start, length, piece: None }).collect();
         for number in &self.queue {
             let file = &self.files[*number as usize];
             if file.placed_bytes > 0 {
@@ -272,8 +306,7 @@ impl Arranger {
             segments.extend(file.pieces.iter().map(|piece| Segment {
                 start: piece.physical_bytes,
                 length: piece.length_bytes,
-                file: Some(*number),
-                piece: Some(*piece),
+                piece: Some((*number, *piece)),
             }));
         }
         segments.sort_unstable_by_key(|segment| segment.start);
@@ -339,8 +372,8 @@ impl Arranger {
     }
 }
 
-/// Evacuations in a row after which nothing is expected of another; chosen by us.
-const EVACUATIONS_MAX: u32 = 4;
+/// Evacuations in a row for the same stretch after which nothing is expected of another; chosen by us.
+const EVACUATIONS_MAX: usize = 2;
 
 /// The moves that bring `take` bytes of `file`, behind what is in place, to `physical_bytes`.
 fn push_moves(file: &File, number: u32, take: u64, physical_bytes: u64, moves: &mut Vec<Move>) {
@@ -393,14 +426,20 @@ pub(crate) fn joined(pieces: &[Piece]) -> Vec<Piece> {
 struct Segment {
     start: u64,
     length: u64,
-    /// Free space has none.
-    file: Option<u32>,
-    piece: Option<Piece>,
+    /// Which file's; free space has none.
+    piece: Option<(u32, Piece)>,
+}
+
+impl Segment {
+    fn live_bytes(&self) -> u64 {
+        if self.piece.is_some() { self.length } else { 0 }
+    }
 }
 
 /// Windows of at least `window_bytes` in which nothing stays, those with the least to move first.
+/// Full ones are left out: moving what is there would only move the want of room.
 fn emptiest_windows(segments: &[Segment], window_bytes: u64) -> Vec<(u64, u64)> {
-    // Bytes to move in the window, its start and its end.
+    // Share to move in thousandths, start and end.
     let mut found: Vec<(u64, u64, u64)> = Vec::new();
     let (mut first, mut live) = (0, 0);
     for last in 0..segments.len() {
@@ -408,11 +447,14 @@ fn emptiest_windows(segments: &[Segment], window_bytes: u64) -> Vec<(u64, u64)> 
         if last > first && segments[last - 1].start + segments[last - 1].length != segment.start {
             (first, live) = (last, 0);
         }
-        live += if segment.file.is_some() { segment.length } else { 0 };
+        live += segment.live_bytes();
         let end = segment.start + segment.length;
         while first <= last && end - segments[first].start >= window_bytes {
-            found.push((live, segments[first].start, end));
-            live -= if segments[first].file.is_some() { segments[first].length } else { 0 };
+            let bytes = end - segments[first].start;
+            if 0 < live && live < bytes {
+                found.push((live * 1000 / bytes, segments[first].start, end));
+            }
+            live -= segments[first].live_bytes();
             first += 1;
         }
     }

@@ -148,9 +148,9 @@ impl<'a> Work<'a> {
     ) -> Result<(), SnapshotError> {
         while self.arranger.waiting_bytes() > 0 {
             mechanism.release();
-            let free = mechanism.acquire(self.volume)?;
+            let (held, free) = mechanism.acquire(self.volume)?;
             self.note_places()?;
-            let (purpose, mut moves) = self.arranger.next_batch(&free);
+            let (purpose, mut moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
             }

@@ -54,9 +54,9 @@ pub(crate) type Neighbours<'a> = dyn FnMut(u64) -> Option<(OwnedFd, u64)> + 'a;
 
 /// A way to move files.
 pub(crate) trait Mechanism {
-    /// Takes hold of free space; gives the runs that files can be moved to. What was freed by moves
-    /// before is on the device as free by now.
-    fn acquire(&mut self, volume: &Volume) -> Result<Runs, SnapshotError>;
+    /// Takes hold of free space; gives the runs that files can be moved to, and all that is free, them
+    /// included. What was freed by moves before is on the device as free by now.
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
 
     /// Sorts moves into the order in which they can be carried out.
     fn sort(&self, _moves: &mut [Move]) {}

@@ -188,7 +188,7 @@ pub fn plan(
             stays: false,
         });
     }
-    keep_what_lies_well(&mut files, options.limits.stretch_bytes);
+    keep_what_lies_well(&mut files, options.limits.shortest_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
     }
@@ -268,13 +268,13 @@ fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<
     pieces
 }
 
-/// Files that already lie one behind the other over half a stretch, or over all there is, stay.
+/// Files that already lie one behind the other over a stretch, or over all there is, stay.
 fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
     let all_bytes: u64 = files.iter().flat_map(|file| &file.pieces).map(|p| p.length_bytes).sum();
-    let enough_bytes = (stretch_bytes / 2).min(all_bytes);
+    let enough_bytes = stretch_bytes.min(all_bytes);
     let whole = |file: &PlannedFile| {
         file.pieces.len() == 1
-            || file.pieces.iter().all(|piece| piece.length_bytes >= stretch_bytes / 2)
+            || file.pieces.iter().all(|piece| piece.length_bytes >= stretch_bytes)
             || file.pieces.windows(2).all(|pair| {
                 pair[0].physical_bytes + pair[0].length_bytes == pair[1].physical_bytes
             })
@@ -357,7 +357,7 @@ fn foresee(
     };
     let mut laid = vec![false; files.len()];
     loop {
-        let (purpose, moves) = arranger.next_batch(&room.held());
+        let (purpose, moves) = arranger.next_batch(&room.held(), &room.free);
         if moves.is_empty() {
             break;
         }

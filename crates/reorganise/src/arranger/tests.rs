@@ -9,8 +9,9 @@ const BLOCK: u64 = 4096;
 
 fn limits(stretch_blocks: u64) -> Limits {
     Limits {
-        stretch_bytes: stretch_blocks * BLOCK,
-        window_bytes: 4 * stretch_blocks * BLOCK,
+        longest_bytes: 4 * stretch_blocks * BLOCK,
+        divided_bytes: stretch_blocks * BLOCK,
+        shortest_bytes: stretch_blocks * BLOCK,
         batch_bytes: 16 * stretch_blocks * BLOCK,
     }
 }
@@ -64,7 +65,7 @@ fn arrange(device: &mut Device, files: u32, stays: &[bool], limits: Limits) -> u
     let mut moved = 0;
     for _ in 0..10_000 {
         let free = device.free();
-        let (_, moves) = arranger.next_batch(&free);
+        let (_, moves) = arranger.next_batch(&free, &free);
         if moves.is_empty() {
             return moved;
         }
@@ -137,7 +138,7 @@ fn room_is_made_where_there_is_none() {
     }
     let pieces = (0..16).map(|file| device.pieces(file)).collect();
     let mut arranger = Arranger::new(pieces, &[false; 16], limits(2), BLOCK);
-    let (purpose, moves) = arranger.next_batch(&device.free());
+    let (purpose, moves) = arranger.next_batch(&device.free(), &device.free());
     assert_eq!(purpose, Purpose::Evacuate);
     assert!(!moves.is_empty());
     arrange(&mut device, 16, &[false; 16], limits(2));
@@ -153,6 +154,6 @@ fn what_is_left_is_left() {
     let mut arranger = Arranger::new(pieces, &[false; 2], limits(1), BLOCK);
     arranger.leave(0);
     assert_eq!(arranger.waiting_bytes(), BLOCK);
-    let (_, moves) = arranger.next_batch(&device.free());
+    let (_, moves) = arranger.next_batch(&device.free(), &device.free());
     assert!(moves.iter().all(|step| step.file == 1), "{moves:?}");
 }

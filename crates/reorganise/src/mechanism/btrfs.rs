@@ -112,14 +112,14 @@ impl Btrfs {
 }
 
 impl Mechanism for Btrfs {
-    fn acquire(&mut self, volume: &Volume) -> Result<Runs, SnapshotError> {
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         // What was freed is given out again after a commit.
         volume.commit()?;
         let space = volume.data_space()?;
         self.runs = space.free.iter().map(|run| (run.physical_bytes, run.length_bytes)).collect();
         self.space = Some(space);
         self.lost = None;
-        Ok(crate::plan::Room::new(self.runs.clone()).held())
+        Ok((crate::plan::Room::new(self.runs.clone()).held(), self.runs.clone()))
     }
 
     fn sort(&self, moves: &mut [Move]) {

@@ -1,6 +1,6 @@
 //! A file without a name that holds free space.
 
-use agewell_snapshot::source::live::ExtentMap;
+use agewell_snapshot::source::live::{self, ExtentMap};
 use agewell_snapshot::{Extent, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -50,9 +50,18 @@ impl Donor {
         Ok(Self { file, held })
     }
 
-    /// The runs that it holds.
-    pub(super) fn runs(&self) -> Runs {
-        self.held.iter().map(|extent| (extent.physical_bytes, extent.length_bytes)).collect()
+    /// The runs that it holds, and those with all else that is free.
+    pub(super) fn runs(&self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
+        let held: Runs =
+            self.held.iter().map(|extent| (extent.physical_bytes, extent.length_bytes)).collect();
+        let mut free = held.clone();
+        for run in live::free_space(volume.path())?.unwrap_or_default() {
+            // What came free or was taken since belongs to neither.
+            if !free.overlaps(run.physical_bytes, run.length_bytes) {
+                free.add(run.physical_bytes, run.length_bytes);
+            }
+        }
+        Ok((held, free))
     }
 
     /// Where in the donor the byte at `physical_bytes` of the device is, and how many follow it

@@ -36,11 +36,11 @@ pub(super) struct Ext4 {
 }
 
 impl Mechanism for Ext4 {
-    fn acquire(&mut self, volume: &Volume) -> Result<Runs, SnapshotError> {
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         // Only what is committed as free is given out again.
         volume.commit()?;
         let donor = Donor::holding_free_space(volume, false)?;
-        let runs = donor.runs();
+        let runs = donor.runs(volume)?;
         self.donor = Some(donor);
         Ok(runs)
     }

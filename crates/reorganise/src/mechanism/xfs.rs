@@ -26,10 +26,10 @@ pub(super) struct Xfs {
 }
 
 impl Mechanism for Xfs {
-    fn acquire(&mut self, volume: &Volume) -> Result<Runs, SnapshotError> {
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         volume.commit()?;
         let donor = Donor::holding_free_space(volume, true)?;
-        let runs = donor.runs();
+        let runs = donor.runs(volume)?;
         self.donor = Some(donor);
         Ok(runs)
     }

@@ -38,7 +38,7 @@ pub use self::mount::mounts_below;
 use self::status::Status;
 use self::walk::Walk;
 use super::{Progress, TakeOptions};
-use crate::{FileSystemFacts, Snapshot, SnapshotError};
+use crate::{FileSystemFacts, FreeExtent, Snapshot, SnapshotError};
 
 /// Takes a snapshot of the mounted tree at `path`.
 ///
@@ -97,6 +97,17 @@ pub fn take(
 /// If `path` is no directory that can be opened.
 pub fn kind_of(path: &Path) -> Result<String, SnapshotError> {
     Tree::open(path).map(|tree| tree.mount.kind)
+}
+
+/// What is free of the file system that the directory `path` is on, by `GETFSMAP`; `None` if it does
+/// not report that.
+///
+/// # Errors
+/// If `path` is no directory that can be opened, or the map cannot be read.
+pub fn free_space(path: &Path) -> Result<Option<Vec<FreeExtent>>, SnapshotError> {
+    let tree = Tree::open(path)?;
+    free_map::read(&*tree.root, tree.mount.device())
+        .map_err(|why| SnapshotError::io("read the free-space map of", path)(why.into()))
 }
 
 fn processors() -> usize {
