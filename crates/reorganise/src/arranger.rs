@@ -80,7 +80,7 @@ impl Default for Limits {
 impl Limits {
     /// Lengths of stretches that are tried, the longest first.
     fn levels(self) -> impl Iterator<Item = u64> {
-        let shorter = |level: &u64| (*level > self.shortest_bytes).then_some(level / 4);
+        let shorter = move |level: &u64| (*level > self.shortest_bytes).then_some(level / 4);
         std::iter::successors(Some(self.longest_bytes), shorter)
             .map(move |level| level.max(self.shortest_bytes))
     }
@@ -259,8 +259,7 @@ impl Arranger {
             let mut taken: Vec<Move> = Vec::new();
             let first = segments.partition_point(|segment| segment.start < from);
             let within = segments[first..].iter().take_while(|segment| segment.start < to);
-            let mut rest: Vec<(u32, Piece)> =
-                within.filter_map(|segment| segment.piece).rev().collect();
+            let mut rest: Vec<(u32, Piece)> = within.filter_map(|segment| segment.piece).collect();
             while let Some((file, mut piece)) = rest.pop() {
                 let fits = held.best_fit(piece.length_bytes, outside);
                 let Some((start, length)) = fits.or_else(|| held.longest_of(outside)) else { break };

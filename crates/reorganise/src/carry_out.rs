@@ -3,13 +3,15 @@
 //! A file is moved only if it is what the plan saw: number, birth, change time, length and extents.
 //! It may end after any move; what is done is done, and the next plan sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ffi::CString;
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use agewell_snapshot::source::live::{DataSpace, ExtentMap};
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
 use crate::arranger::{Arranger, Move, Piece, Purpose};
@@ -81,8 +83,21 @@ pub fn carry_out(
     Ok(work.told())
 }
 
-/// The file that is open, by its number.
-type Opened = Option<(u32, OwnedFd)>;
+/// Files that are opened, and what is read of them, ahead of their moves: so that the disk always has
+/// something to do. Chosen by us: some tenths of a second of small reads, or of one large one.
+const AHEAD_FILES: usize = 128;
+const AHEAD_BYTES: u64 = 16 << 20;
+
+/// The files of the moves that are next.
+#[derive(Default)]
+struct Ahead {
+    /// One for each change of the file in the order of moves; the first is that of the move at hand.
+    files: VecDeque<(u32, Result<OwnedFd, Skip>)>,
+    /// Moves that have been looked at.
+    moves: usize,
+    /// Bytes being read for those that are not carried out yet.
+    bytes: u64,
+}
 
 struct Work<'a> {
     volume: &'a Volume,
@@ -91,6 +106,7 @@ struct Work<'a> {
     clock: Clock,
     done: Done,
     laid: Vec<bool>,
+    laid_files: u64,
     retries: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
@@ -110,6 +126,7 @@ impl<'a> Work<'a> {
             clock: Clock::new(pace),
             done: Done::default(),
             laid: vec![false; stays.len()],
+            laid_files: 0,
             retries: vec![0; stays.len()],
             map: ExtentMap::new(false),
             extents: Vec::new(),
@@ -155,15 +172,16 @@ impl<'a> Work<'a> {
                 return Ok(());
             }
             mechanism.sort(&mut moves);
-            let mut opened: Opened = None;
+            let mut ahead = Ahead::default();
             let mut again = Vec::new();
-            for next in &moves {
+            for (number, next) in moves.iter().enumerate() {
                 if self.clock.is_over() {
                     self.done.out_of_time = true;
                     return Ok(());
                 }
                 self.wait(step)?;
-                self.carry(mechanism, next, purpose, &mut opened, &mut again)?;
+                self.look_ahead(&moves, number, &mut ahead);
+                self.carry(mechanism, next, purpose, &mut ahead, &mut again)?;
             }
             again.sort_unstable();
             again.dedup();
@@ -187,7 +205,7 @@ impl<'a> Work<'a> {
             step(&Progress {
                 moved_bytes: self.done.moved_bytes,
                 planned_bytes: self.plan.work.moved_bytes,
-                files: self.laid.iter().filter(|laid| **laid).count() as u64,
+                files: self.laid_files,
                 elapsed: self.clock.elapsed(),
             })?;
             let wait = self.clock.due_in(self.done.moved_bytes);
@@ -198,25 +216,48 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// Opens the files of the moves from `at` on, and has their data read.
+    fn look_ahead(&mut self, moves: &[Move], at: usize, ahead: &mut Ahead) {
+        while let Some(next) = moves.get(ahead.moves) {
+            let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
+            if full && ahead.moves > at {
+                return;
+            }
+            if ahead.files.back().is_none_or(|(number, _)| *number != next.file) {
+                let opened = self.open(next.file);
+                ahead.files.push_back((next.file, opened));
+            }
+            if let Some((_, Ok(file))) = ahead.files.back() {
+                let length = NonZeroU64::new(next.length_bytes.min(AHEAD_BYTES));
+                // It is advice: without it the move itself reads.
+                let _ = fadvise(file, next.logical_bytes, length, Advice::WillNeed);
+            }
+            ahead.bytes += next.length_bytes;
+            ahead.moves += 1;
+        }
+    }
+
     fn carry(
         &mut self,
         mechanism: &mut dyn mechanism::Mechanism,
         next: &Move,
         purpose: Purpose,
-        opened: &mut Opened,
+        ahead: &mut Ahead,
         again: &mut Vec<u32>,
     ) -> Result<(), SnapshotError> {
-        if !opened.as_ref().is_some_and(|(number, _)| *number == next.file) {
-            *opened = None;
-            match self.open(next.file) {
-                Ok(file) => *opened = Some((next.file, file)),
-                Err(why) => {
-                    self.leave(next.file, why);
-                    return Ok(());
-                }
-            }
+        while ahead.files.front().is_some_and(|(number, _)| *number != next.file) {
+            ahead.files.pop_front();
         }
-        let (_, file) = opened.as_ref().expect("it was opened above");
+        let file = match ahead.files.front() {
+            Some((_, Ok(file))) => file,
+            Some((_, Err(why))) => {
+                let why = *why;
+                self.leave(next.file, why);
+                return Ok(());
+            }
+            None => unreachable!("the file of this move was opened before it"),
+        };
+        ahead.bytes = ahead.bytes.saturating_sub(next.length_bytes);
         let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
         let (plan, volume, ends) = (self.plan, self.volume, &self.ends);
         let mut neighbours = |before: u64| {
@@ -236,7 +277,11 @@ impl<'a> Work<'a> {
             self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
         }
         match fault {
-            None => self.laid[next.file as usize] |= purpose == Purpose::Lay,
+            None if purpose == Purpose::Lay => {
+                let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
+                self.laid_files += u64::from(!laid);
+            }
+            None => {}
             Some(Fault::Leave(why)) => self.leave(next.file, why),
             Some(Fault::Taken) => {
                 if purpose == Purpose::Lay {
