@@ -188,6 +188,7 @@ pub fn plan(
             stays: false,
         });
     }
+    leave_out_contradictions(&mut files, &room.free, &mut skipped);
     keep_what_lies_well(&mut files, options.limits.shortest_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
@@ -266,6 +267,37 @@ fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<
         }
     }
     pieces
+}
+
+/// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
+/// free, or as another's, as well. Files that have bytes twice in it are left out.
+fn leave_out_contradictions(files: &mut Vec<PlannedFile>, free: &Runs, skipped: &mut SkipCounts) {
+    let mut pieces: Vec<(u64, u64, usize)> = Vec::new();
+    for (number, file) in files.iter().enumerate() {
+        let places = file.pieces.iter().map(|p| (p.physical_bytes, p.length_bytes, number));
+        pieces.extend(places);
+    }
+    pieces.sort_unstable();
+    let mut twice = vec![false; files.len()];
+    let (mut end, mut last) = (0, 0);
+    for (start, length, number) in pieces {
+        if start < end {
+            (twice[last], twice[number]) = (true, true);
+        }
+        twice[number] |= free.overlaps(start, length);
+        if start + length > end {
+            (end, last) = (start + length, number);
+        }
+    }
+    let mut twice = twice.into_iter();
+    files.retain(|file| {
+        let contradicts = twice.next().unwrap_or(false);
+        if contradicts {
+            let count = skipped.entry(skip::Skip::Changed).or_default();
+            *count = (count.0 + 1, count.1 + file.identity.size_bytes);
+        }
+        !contradicts
+    });
 }
 
 /// Files that already lie one behind the other over a stretch, or over all there is, stay.
@@ -431,5 +463,41 @@ impl<'a> Paths<'a> {
         }
         parts.reverse();
         parts.join(&b'/')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, PlannedFile, leave_out_contradictions};
+    use crate::runs::Runs;
+    use crate::skip::{Skip, SkipCounts};
+    use crate::volume::Identity;
+
+    /// A file of one piece, named by its number.
+    fn file(inode: u64, physical_bytes: u64, length_bytes: u64) -> PlannedFile {
+        PlannedFile {
+            path: vec![b'a'],
+            identity: Identity { inode, birth_ns: 0, change_ns: 0, size_bytes: length_bytes },
+            pieces: vec![Piece { logical_bytes: 0, physical_bytes, length_bytes }],
+            stays: false,
+        }
+    }
+
+    #[test]
+    fn files_of_which_bytes_are_listed_twice_are_left_out() {
+        let free: Runs = [(40_960, 8192)].into_iter().collect();
+        let mut files = vec![
+            file(1, 0, 8192),
+            file(2, 8192, 16_384),
+            file(3, 12_288, 4096),
+            file(4, 20_480, 8192),
+            file(5, 36_864, 8192),
+            file(6, 49_152, 4096),
+        ];
+        let mut skipped = SkipCounts::new();
+        leave_out_contradictions(&mut files, &free, &mut skipped);
+        let left: Vec<u64> = files.iter().map(|file| file.identity.inode).collect();
+        assert_eq!(left, [1, 6]);
+        assert_eq!(skipped[&Skip::Changed], (4, 8192 + 16_384 + 4096 + 8192));
     }
 }
