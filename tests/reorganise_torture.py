@@ -57,7 +57,7 @@ PROGRAMS = ("losetup", "mkfs.xfs", "cp", "chattr", "fstrim", "fsfreeze", "swapon
 MAKE_OPTIONS: dict[str, list[list[str]]] = {
     "ext4": [
         [], [], [], ["-b", "1024"], ["-b", "2048"], ["-O", "inline_data"], ["-O", "^metadata_csum"],
-        ["-O", "quota"], ["-O", "quota,project"], ["-O", "^64bit"], ["-O", "ea_inode"],
+        ["-O", "^64bit"], ["-O", "ea_inode"],
         ["-O", "fast_commit"], ["-I", "128"], ["-O", "^flex_bg"], ["-J", "size=4"],
         ["-O", "^orphan_file"], ["-O", "inline_data", "-I", "1024"],
     ],
@@ -76,7 +76,7 @@ MAKE_OPTIONS: dict[str, list[list[str]]] = {
 MOUNT_OPTIONS: dict[str, list[str]] = {
     "ext4": [
         "", "", "", "data=journal", "data=writeback", "nodelalloc", "discard", "commit=1",
-        "strictatime", "noauto_da_alloc", "stripe=16", "dioread_lock", "journal_async_commit",
+        "strictatime", "noauto_da_alloc", "stripe=16", "dioread_lock", "data=writeback,journal_async_commit",
     ],
     "xfs": ["", "", "", "discard", "allocsize=64k", "wsync", "inode32", "strictatime", "logbsize=256k"],
     "xfs-plain": [""],
@@ -228,7 +228,7 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
         usage = os.statvfs(mount)
         free_bytes = usage.f_bavail * usage.f_frsize
         share = draw.choice((0.1, 0.3, 0.5, 0.7, 0.8))
-        tree.plant(mount, kind, draw, min(int(free_bytes * share), 80 << 20))
+        tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
         if share > 0.5:
             _ballast(mount, int(free_bytes * (1 - share)))
     check(kind, image)
@@ -294,11 +294,15 @@ class Run:
         )
         self.options = self.draw.choice(MOUNT_OPTIONS[self.kind])
         self.but = self._not_compared()
+        self.swapped = False
         if "data=writeback" in self.options:
             # After a failure of power it shows what lay there before: not what is looked for.
             self.outcome.writers = tuple(set(self.outcome.writers) & {"read"})
 
     def _not_compared(self) -> frozenset[str]:
+        if self.outcome.meanwhile == "defragment":
+            # Those tools read files in the plain way, and on xfs copies by reference come apart.
+            return frozenset({"atime", "shape"} if self.kind == "xfs" else {"atime"})
         if self.kind == "btrfs" and self.options == "autodefrag":
             return frozenset({"shape"})
         return frozenset()
@@ -349,7 +353,7 @@ class Run:
                 stack.enter_context(self._unlinked())
             if draw.random() < 0.3:
                 stack.enter_context(self._program())
-            if draw.random() < 0.3 and outcome.ending not in SHUTDOWN_FLAGS:
+            if draw.random() < 0.03 and outcome.ending not in SHUTDOWN_FLAGS:
                 stack.enter_context(self._swapping())
             process = reorganiser(self.mount, *self._arguments())
             try:
@@ -374,7 +378,7 @@ class Run:
         draw = self.draw
         arguments = ["--by", draw.choice(("names", "directory"))]
         if draw.random() < 0.3:
-            arguments += ["--rate", draw.choice(("5 MB/s", "30 MB/s"))]
+            arguments += ["--rate", draw.choice(("20 MB/s", "60 MB/s"))]
         if draw.random() < 0.2:
             arguments += ["--for", draw.choice(("1 s", "3 s"))]
         if draw.random() < 0.1:
@@ -438,7 +442,7 @@ class Run:
                 fcntl.ioctl(root, SHUTDOWN, struct.pack("I", SHUTDOWN_FLAGS[ending]))
             self.crashes.append(Crash(self.image, [(place, 1 << 62) for place in places]))
         elif ending == "power":
-            for number in range(self.draw.choice((1, 2, 3))):
+            for number in range(self.draw.choice((1, 1, 2))):
                 first = [writer.place() for writer in self.writers]
                 copy = self.folder / f"power{number}"
                 copy_now(self.image, copy)
@@ -490,8 +494,9 @@ class Run:
 
     @contextlib.contextmanager
     def _swapping(self) -> Iterator[None]:
-        """Nine pages of the machine's swap lie on the file system."""
+        """Nine pages of the machine's swap lie on the file system; what they hold is its affair."""
         path = str(self.mount / "swap")
+        self.swapped = True
         on = subprocess.run(["swapon", "-p", "0", path], capture_output=True, check=False)
         try:
             yield
@@ -514,7 +519,7 @@ class Run:
                 if b"Traceback" in said or b"panicked" in said:
                     problems.append(f"the other reorganisation says {said[-600:]!r}")
         if self.outcome.ending not in SHUTDOWN_FLAGS:
-            (self.mount / "filler").unlink(missing_ok=True)
+            self._tidy()
             problems += self._end_snapshot()
         return [problem for problem in problems if problem]
 
@@ -555,6 +560,8 @@ class Run:
 
     def _unlike(self) -> tuple[list[str], Record]:
         after = record(self.mount)
+        if self.swapped and b"swap" in after:
+            after[b"swap"]["content"] = self.forest.before[b"swap"]["content"]
         return differences(self.forest.before, after, but=self.but), after
 
     def _verify(self, crash: Crash | None, *, again: bool) -> None:
@@ -587,9 +594,15 @@ class Run:
         if lost_bytes > LOST_BYTES_MAX[self.kind]:
             raise Broken(f"{lost_bytes:,} bytes belong to no file")
 
+    def _tidy(self) -> None:
+        """What others leave when they are stopped goes."""
+        (self.mount / "filler").unlink(missing_ok=True)
+        for copy in self.mount.glob("w-clone*"):
+            copy.unlink()
+
     def _end_crashed(self) -> None:
         """What others had begun when the power failed goes."""
-        (self.mount / "filler").unlink(missing_ok=True)
+        self._tidy()
         if (self.mount / "meanwhile").exists():
             run("btrfs", "subvolume", "delete", "-c", self.mount / "meanwhile")
             run("btrfs", "subvolume", "sync", self.mount)

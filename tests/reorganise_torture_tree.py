@@ -146,8 +146,8 @@ def _facts(path: bytes) -> Entry:
     entry["xattrs"] = [(name, os.getxattr(path, name, follow_symlinks=False)) for name in names]
     if stat.S_ISREG(status.st_mode):
         entry["size"] = status.st_size
-        if not path.endswith(b"/sleep"):
-            # That one is run.
+        if not path.endswith((b"/sleep", b"/swap")):
+            # The one is run, the other swapped to.
             entry["atime"] = status.st_atime_ns
         with opened(path, os.O_RDONLY | os.O_NOATIME | os.O_NOFOLLOW) as descriptor:
             places = extents(descriptor)
