@@ -1,4 +1,4 @@
-"""Reorganising under fire: killed, interrupted, out of room, without power, and with others writing.
+"""Reorganising under fire: killed, interrupted, out of room, without power, others writing.
 
     python tests/reorganise_torture.py ext4 --runs 1000 --seed 1
 
@@ -21,71 +21,33 @@ import errno
 import fcntl
 import os
 import random
-import re
-import shutil
 import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import reorganise_torture_tree as tree
+from reorganise_torture_images import (
+    KINDS,
+    MOUNT_OPTIONS,
+    Broken,
+    Forest,
+    books,
+    check,
+    copy_now,
+    make_forest,
+    mounted,
+    nameless_on_btrfs,
+    run,
+    workshop,
+)
 from reorganise_torture_tree import Record, differences, record
 from reorganise_torture_writers import SORTS, Writer
-
-KINDS = ("ext4", "xfs", "xfs-plain", "btrfs")
-"""`xfs-plain` is xfs without reflink."""
-
-IMAGE_BYTES = {"ext4": 96 << 20, "xfs": 320 << 20, "xfs-plain": 320 << 20, "btrfs": 256 << 20}
-"""Sizes of the images: the least that their mkfs take, or a little more."""
-
-CHECKS = {
-    "ext4": ["e2fsck", "-f", "-n"],
-    "xfs": ["xfs_repair", "-n"],
-    "xfs-plain": ["xfs_repair", "-n"],
-    "btrfs": ["btrfs", "check", "--readonly"],
-}
-
-PROGRAMS = ("losetup", "mkfs.xfs", "cp", "chattr", "fstrim", "fsfreeze", "swapon", "swapoff")
-"""What the harness itself runs; the images are kept on an xfs, which copies them at one moment."""
-
-MAKE_OPTIONS: dict[str, list[list[str]]] = {
-    "ext4": [
-        [], [], [], ["-b", "1024"], ["-b", "2048"], ["-O", "inline_data"], ["-O", "^metadata_csum"],
-        ["-O", "^64bit"], ["-O", "ea_inode"],
-        ["-O", "fast_commit"], ["-I", "128"], ["-O", "^flex_bg"], ["-J", "size=4"],
-        ["-O", "^orphan_file"], ["-O", "inline_data", "-I", "1024"],
-    ],
-    "xfs": [
-        [], [], ["-m", "rmapbt=1"], ["-b", "size=1024"], ["-d", "agcount=1"], ["-d", "agcount=7"],
-        ["-m", "finobt=0"], ["-m", "bigtime=0"], ["-i", "size=2048"], ["-n", "size=16384"],
-    ],
-    "xfs-plain": [[], ["-m", "rmapbt=1"]],
-    "btrfs": [
-        [], [], ["--csum", "xxhash"], ["-n", "4096"], ["-n", "65536"], ["-m", "single"], ["--mixed"],
-        ["-d", "dup", "-m", "dup"], ["-O", "^no-holes"], ["-R", "^free-space-tree"],
-    ],
-}
-"""How file systems are made: more often as everyone does."""
-
-MOUNT_OPTIONS: dict[str, list[str]] = {
-    "ext4": [
-        "", "", "", "data=journal", "data=writeback", "nodelalloc", "discard", "commit=1",
-        "strictatime", "noauto_da_alloc", "stripe=16", "dioread_lock", "data=writeback,journal_async_commit",
-    ],
-    "xfs": ["", "", "", "discard", "allocsize=64k", "wsync", "inode32", "strictatime", "logbsize=256k"],
-    "xfs-plain": [""],
-    "btrfs": [
-        "", "", "", "compress=zstd", "compress-force=lzo", "nodatacow", "nodatasum", "autodefrag",
-        "discard=async", "ssd", "commit=1", "flushoncommit", "notreelog", "strictatime",
-    ],
-}
-"""How they are mounted while files are moved."""
 
 SHUTDOWN = 0x8004587D
 """`FS_IOC_SHUTDOWN`, `_IOR('X', 125, __u32)`: ext4 and xfs."""
@@ -96,7 +58,17 @@ SHUTDOWN_FLAGS = {"shutdown": 0, "shutdown-logged": 1, "shutdown-unlogged": 2}
 ENDINGS = ("none", "interrupt", "terminate", "kill", "kill", "power", "power", *SHUTDOWN_FLAGS)
 """How a run is ended; on btrfs, which cannot be shut down, `power` stands for it."""
 
-MEANWHILE = ("nothing", "nothing", "trim", "freeze", "again", "defragment", "sync", "snapshot", "balance")
+MEANWHILE = (
+    "nothing",
+    "nothing",
+    "trim",
+    "freeze",
+    "again",
+    "defragment",
+    "sync",
+    "snapshot",
+    "balance",
+)
 """What else is done to the file system meanwhile; some where that is not, nothing."""
 
 RUNS_OF_TREE = 10
@@ -106,10 +78,6 @@ SECONDS_MAX = 240
 
 LOST_BYTES_MAX = {"ext4": 1 << 20, "xfs": 4 << 20, "xfs-plain": 4 << 20, "btrfs": 48 << 20}
 """What metadata may take more than before; a donor that were left behind is found by its inode."""
-
-
-class Broken(AssertionError):
-    """Something changed that must not."""
 
 
 @dataclass
@@ -129,19 +97,8 @@ class Outcome:
 
     def words(self) -> str:
         full = ", no room" if self.full else ""
-        return f"{self.ending}, meanwhile {self.meanwhile}{full}, writers {' '.join(self.writers) or 'none'}"
-
-
-@dataclass
-class Forest:
-    """An image with a tree, and what is in it."""
-
-    kind: str
-    image: Path
-    before: Record
-    inodes: int
-    other_bytes: int
-    made: str
+        writers = " ".join(self.writers) or "none"
+        return f"{self.ending}, meanwhile {self.meanwhile}{full}, writers {writers}"
 
 
 @dataclass
@@ -152,45 +109,23 @@ class Crash:
     places: list[tuple[int, int]]
 
 
-def run(*command: str | Path) -> str:
-    """Run a command to its end."""
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, check=False, text=True, errors="replace"
-    )
-    if done.returncode != 0:
-        words = " ".join(map(str, command))
-        raise RuntimeError(f"{words}: {done.returncode}: {done.stderr or done.stdout}")
-    return done.stdout
-
-
-@contextlib.contextmanager
-def mounted(image: Path, mount: Path, options: str = "") -> Iterator[Path]:
-    """The image, mounted."""
-    run("mount", "-o", f"loop,{options}" if options else "loop", image, mount)
-    try:
-        yield mount
-    finally:
-        for attempt in range(60):
-            done = subprocess.run(["umount", mount], capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                break
-            time.sleep(0.05 * (attempt + 1))
-        else:
-            raise RuntimeError(f"{mount} cannot be unmounted: {done.stderr}")
-
-
-def check(kind: str, image: Path) -> None:
-    """Raise if the file system's own check finds anything."""
-    done = subprocess.run([*CHECKS[kind], str(image)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Broken(f"the check of {kind} says {done.returncode}: {(done.stdout + done.stderr)[-900:]}")
-
-
 def reorganiser(root: Path, *options: str) -> subprocess.Popen[bytes]:
     """`agewell reorganise`, started."""
-    command = [sys.executable, "-m", "agewell", "reorganise", str(root), "--anyway", "--quiet", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "agewell",
+        "reorganise",
+        str(root),
+        "--anyway",
+        "--quiet",
+        *options,
+    ]
     return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -210,74 +145,16 @@ def ended(process: subprocess.Popen[bytes]) -> bytes:
     return said
 
 
-# --- trees ---------------------------------------------------------------------------------------
-
-
-def make_forest(kind: str, seed: int, folder: Path) -> Forest:
-    """An image with the tree of `seed`."""
-    draw = random.Random(seed)
-    image, mount = folder / f"tree-{kind}-{seed}", folder / "mount"
-    with image.open("wb") as file:
-        file.truncate(IMAGE_BYTES[kind] + draw.randrange(0, 5) * (32 << 20))
-    made = list(draw.choice(MAKE_OPTIONS[kind]))
-    if kind == "xfs-plain":
-        made += ["-m", "reflink=0"]
-    run(f"mkfs.{kind.removesuffix('-plain')}", "-q", *made, image)
-    planted_as = draw.choice(MOUNT_OPTIONS[kind]) if draw.random() < 0.3 else ""
-    with mounted(image, mount, planted_as):
-        usage = os.statvfs(mount)
-        free_bytes = usage.f_bavail * usage.f_frsize
-        share = draw.choice((0.1, 0.3, 0.5, 0.7, 0.8))
-        tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
-        if share > 0.5:
-            _ballast(mount, int(free_bytes * (1 - share)))
-    check(kind, image)
-    with mounted(image, mount):
-        inodes, other_bytes = _books(mount)
-        before = record(mount)
-    return Forest(kind, image, before, inodes, other_bytes, f"{' '.join(made)} planted {planted_as}")
-
-
-def _ballast(root: Path, leave_bytes: int) -> None:
-    """Takes room but `leave_bytes`."""
-    usage = os.statvfs(root)
-    length = usage.f_bavail * usage.f_frsize - leave_bytes
-    if length > 0:
-        with tree.opened(root / "ballast", os.O_WRONLY | os.O_CREAT) as descriptor:
-            with contextlib.suppress(OSError):
-                tree.fallocate(descriptor, 0, 0, length)
-
-
-def _books(root: Path) -> tuple[int, int]:
-    """Inodes that no name leads to, and bytes that no file says are its own."""
-    tree.sync_file_system(root)
-    usage = os.statvfs(root)
-    seen: dict[tuple[int, int], int] = {}
-    for folder, folders, names in os.walk(os.fsencode(root)):
-        for name in (b".", *folders, *names):
-            status = os.lstat(os.path.join(folder, name))  # noqa: PTH118 (names are bytes)
-            seen[status.st_dev, status.st_ino] = status.st_blocks * 512
-    used_bytes = (usage.f_blocks - usage.f_bfree) * usage.f_frsize
-    return usage.f_files - usage.f_ffree - len(seen), used_bytes - sum(seen.values())
-
-
-def _nameless_on_btrfs(image: Path, named: set[int]) -> list[int]:
-    """Inodes of the main tree of an unmounted btrfs that no name leads to."""
-    told = run("btrfs", "inspect-internal", "dump-tree", "-t", "5", image)
-    found = {int(number) for number in re.findall(r"key \((\d+) INODE_ITEM 0\)", told)}
-    return sorted(found - named)
-
-
 # --- one run -------------------------------------------------------------------------------------
 
 
 class Run:
     """One run, from its seed."""
 
-    def __init__(self, forest: Forest, folder: Path, seed: int) -> None:
-        self.forest, self.folder, self.seed = forest, folder, seed
+    def __init__(self, forest: Forest, folder: Path, seed: int, *, swap: bool = False) -> None:
+        self.forest, self.folder, self.seed, self.swap = forest, folder, seed, swap
         self.kind = forest.kind
-        self.draw = random.Random(f"run {seed}")
+        self.draw = random.Random(f"run {seed}")  # noqa: S311
         self.image, self.mount = folder / "image", folder / "mount"
         self.crashes: list[Crash] = []
         self.writers: list[Writer] = []
@@ -345,7 +222,13 @@ class Run:
         for number, sort in enumerate(outcome.writers):
             journal = self.folder / f"journal{number}"
             journal.unlink(missing_ok=True)
-            writer = Writer(sort, self.mount, written[number * 4 : number * 4 + 4], journal, draw.randrange(1 << 30))
+            writer = Writer(
+                sort,
+                self.mount,
+                written[number * 4 : number * 4 + 4],
+                journal,
+                draw.randrange(1 << 30),
+            )
             writer.start(self.forest.before)
             self.writers.append(writer)
         with contextlib.ExitStack() as stack:
@@ -353,7 +236,7 @@ class Run:
                 stack.enter_context(self._unlinked())
             if draw.random() < 0.3:
                 stack.enter_context(self._program())
-            if draw.random() < 0.03 and outcome.ending not in SHUTDOWN_FLAGS:
+            if self.swap and draw.random() < 0.3 and outcome.ending not in SHUTDOWN_FLAGS:
                 stack.enter_context(self._swapping())
             process = reorganiser(self.mount, *self._arguments())
             try:
@@ -368,7 +251,11 @@ class Run:
                 if process.poll() is None:
                     process.kill()
                     process.communicate()
-        quiet = outcome.ending in {"none", "power"} and not outcome.full and outcome.meanwhile == "nothing"
+        quiet = (
+            outcome.ending in {"none", "power"}
+            and not outcome.full
+            and outcome.meanwhile == "nothing"
+        )
         if b"reflink" in said and self.kind == "xfs-plain":
             outcome.refused = True
         elif process.returncode != 0 and quiet:
@@ -387,11 +274,16 @@ class Run:
 
     def _wait_for_moves(self, process: subprocess.Popen[bytes]) -> None:
         """Until it holds a file without a name, mostly, and a while longer."""
-        if self.draw.random() < 0.9:
+        # An interpreter that is interrupted while it starts says where.
+        if self.draw.random() < 0.9 or self.outcome.ending == "interrupt":
             until = time.monotonic() + 20
-            while process.poll() is None and time.monotonic() < until and not self._has_donor(process.pid):
+            while (
+                process.poll() is None
+                and time.monotonic() < until
+                and not self._has_donor(process.pid)
+            ):
                 time.sleep(0.003)
-        time.sleep(self.draw.random() ** 2 * self.draw.choice((0.05, 0.4, 1.5)))
+        time.sleep(self.draw.random() ** 2 * self.draw.choice((0.02, 0.2, 0.8)))
 
     def _has_donor(self, process: int) -> bool:
         place = str(self.mount)
@@ -405,9 +297,11 @@ class Run:
 
     def _meanwhile(self) -> None:
         what, mount = self.outcome.meanwhile, str(self.mount)
-        start = lambda *command: self.others.append(  # noqa: E731
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        )
+
+        def start(*command: str) -> None:
+            none = subprocess.DEVNULL
+            self.others.append(subprocess.Popen(command, stdout=none, stderr=none))
+
         if what == "trim":
             start("fstrim", mount)
         elif what == "freeze":
@@ -529,8 +423,11 @@ class Run:
         if not path.exists():
             return []
         # Subvolumes are empty directories in a snapshot.
-        before = {name: entry for name, entry in self.forest.before.items()
-                  if not name.startswith((b"subvolume", b"snapshot"))}
+        before = {
+            name: entry
+            for name, entry in self.forest.before.items()
+            if not name.startswith((b"subvolume", b"snapshot"))
+        }
         after = {name: entry for name, entry in record(path).items() if name in before}
         told = differences(before, after, but=frozenset({"shape", "links"}))
         run("btrfs", "subvolume", "delete", "-c", path)
@@ -553,9 +450,16 @@ class Run:
                 told += writer.wrong(self.mount, crashed=False)
             else:
                 first, last = crash.places[number]
-                told += writer.wrong(self.mount, crashed=True, durable_place=first, last_place=min(last, writer.place()))
+                told += writer.wrong(
+                    self.mount,
+                    crashed=True,
+                    durable_place=first,
+                    last_place=min(last, writer.place()),
+                )
         if told:
-            raise Broken(f"{when}: {'; '.join(told[:5])}" + f" and {len(told) - 5} more" * (len(told) > 5))
+            raise Broken(
+                f"{when}: {'; '.join(told[:5])}" + f" and {len(told) - 5} more" * (len(told) > 5)
+            )
         self.outcome.moved = max(self.outcome.moved, tree.moved_files(self.forest.before, after))
 
     def _unlike(self) -> tuple[list[str], Record]:
@@ -577,15 +481,19 @@ class Run:
             process = reorganiser(self.mount)
             said = ended(process)
             if process.returncode != 0 and not (self.kind == "xfs-plain" and b"reflink" in said):
-                raise Broken(f"the next one ends with {process.returncode}: {said.decode(errors='replace')}")
+                raise Broken(
+                    f"the next one ends with {process.returncode}: {said.decode(errors='replace')}"
+                )
             self._compare("after the next one", crash)
-            inodes, other_bytes = _books(self.mount)
-            named = {os.lstat(os.path.join(folder, name)).st_ino  # noqa: PTH118
-                     for folder, folders, names in os.walk(os.fsencode(self.mount))
-                     for name in (b".", *folders, *names)}
+            inodes, other_bytes = books(self.mount)
+            named = {
+                os.lstat(os.path.join(folder, name)).st_ino  # noqa: PTH118
+                for folder, folders, names in os.walk(os.fsencode(self.mount))
+                for name in (b".", *folders, *names)
+            }
         check(self.kind, self.image)
         if self.kind == "btrfs":
-            left = _nameless_on_btrfs(self.image, named)
+            left = nameless_on_btrfs(self.image, named)
             if left:
                 raise Broken(f"inodes without a name are left: {left}")
         elif inodes != self.forest.inodes:
@@ -608,41 +516,23 @@ class Run:
             run("btrfs", "subvolume", "sync", self.mount)
 
 
-def copy_now(image: Path, copy: Path) -> None:
-    """A copy of what an image holds at one moment: the file system below shares its blocks."""
-    copy.unlink(missing_ok=True)
-    run("cp", "--reflink=always", image, copy)
-
-
 # --- many runs -----------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def workshop(work: Path | None) -> Iterator[Path]:
-    """A folder on an xfs of its own, which goes at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="agewell-torture-", dir=work))
-    bench = folder / "bench"
-    bench.mkdir()
-    try:
-        with (folder / "bench.image").open("wb") as file:
-            file.truncate(8 << 30)
-        run("mkfs.xfs", "-q", folder / "bench.image")
-        with mounted(folder / "bench.image", bench):
-            (bench / "mount").mkdir()
-            yield bench
-    finally:
-        if not os.path.ismount(bench):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def torture(
-    kind: str, runs: int, seed: int, work: Path | None = None, *, keep: Path | None = None,
+    kind: str,
+    runs: int,
+    seed: int,
+    work: Path | None = None,
+    *,
+    keep: Path | None = None,
     failed: list[str] | None = None,
+    swap: bool = False,
 ) -> list[Outcome]:
     """Make `runs` runs from `seed` on; raises at the first that breaks anything.
 
-    With `failed`, what broke is noted there instead, the image is kept in `keep`, and the rest is
-    made.
+    With `swap`, the machine swaps to a file of the image at times. With `failed`, what broke is
+    noted there instead, the image is kept in `keep`, and the rest is made.
     """
     outcomes: list[Outcome] = []
     with workshop(work) as folder:
@@ -652,7 +542,7 @@ def torture(
                 if forest:
                     forest.image.unlink()
                 forest = make_forest(kind, number // RUNS_OF_TREE, folder)
-            one = Run(forest, folder, number)
+            one = Run(forest, folder, number, swap=swap)
             try:
                 outcomes.append(one.make())
             except (Broken, RuntimeError, OSError) as why:
@@ -688,11 +578,26 @@ def main() -> int:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--work", type=Path, help="where images are made, by default with temporary files")
-    parser.add_argument("--keep", type=Path, default=Path("torture-failed"), help="for images of runs that fail")
+    parser.add_argument(
+        "--work", type=Path, help="where images are made, by default with temporary files"
+    )
+    parser.add_argument(
+        "--keep", type=Path, default=Path("torture-failed"), help="for images of runs that fail"
+    )
+    parser.add_argument(
+        "--swap", action="store_true", help="let the machine swap to a file of the image at times"
+    )
     asked = parser.parse_args()
     failed: list[str] = []
-    outcomes = torture(asked.kind, asked.runs, asked.seed, asked.work, keep=asked.keep, failed=failed)
+    outcomes = torture(
+        asked.kind,
+        asked.runs,
+        asked.seed,
+        asked.work,
+        keep=asked.keep,
+        failed=failed,
+        swap=asked.swap,
+    )
     print(summary(asked.kind, outcomes, len(failed)))
     return 1 if failed else 0
 
@@ -709,8 +614,8 @@ def summary(kind: str, outcomes: list[Outcome], failed: int) -> str:
     amid = sum(outcome.amid for outcome in outcomes)
     moved = sum(outcome.moved for outcome in outcomes)
     lines = [
-        f"{kind}: {len(outcomes)} runs in which nothing changed, {failed} that failed; in {amid} files "
-        f"were being moved at that moment, {moved:,} files lay elsewhere afterwards"
+        f"{kind}: {len(outcomes)} runs in which nothing changed, {failed} that failed; in {amid} "
+        f"files were being moved at that moment, {moved:,} files lay elsewhere afterwards"
     ]
     lines += [f"  {count:6}  {what}" for what, count in sorted(counts.items())]
     return "\n".join(lines)

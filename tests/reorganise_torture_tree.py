@@ -31,7 +31,14 @@ FS_IOC_FIEMAP = 0xC020660B
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
 FS_IOC_FSGETXATTR, FS_IOC_FSSETXATTR = 0x801C581F, 0x401C5820
 
-IMMUTABLE, APPEND_ONLY, NO_DUMP, COMPRESSED, NO_COPY, JOURNALLED = 0x10, 0x20, 0x40, 4, 0x800000, 0x4000
+IMMUTABLE, APPEND_ONLY, NO_DUMP, COMPRESSED, NO_COPY, JOURNALLED = (
+    0x10,
+    0x20,
+    0x40,
+    4,
+    0x800000,
+    0x4000,
+)
 
 UNWRITTEN, SHARED = 0x800, 0x2000
 LASTING = UNWRITTEN | SHARED | 0x8 | 0x200
@@ -86,7 +93,9 @@ def extents(descriptor: int) -> list[tuple[int, int, int, int]]:
         fcntl.ioctl(descriptor, FS_IOC_FIEMAP, buffer)
         (count,) = struct.unpack_from("I", buffer, 20)
         for number in range(count):
-            logical, physical, length, _, _, flags = struct.unpack_from("QQQQQI", buffer, 32 + 56 * number)
+            logical, physical, length, _, _, flags = struct.unpack_from(
+                "QQQQQI", buffer, 32 + 56 * number
+            )
             found.append((logical, physical, length, flags))
             at = logical + length
             if flags & 1:
@@ -139,9 +148,13 @@ def _facts(path: bytes) -> Entry:
     entry = _facts_of_any(status)
     if not stat.S_ISDIR(status.st_mode):
         # Directories hold files of others too.
-        entry |= {"links": status.st_nlink, "mtime": status.st_mtime_ns, "ctime": status.st_ctime_ns}
+        entry |= {
+            "links": status.st_nlink,
+            "mtime": status.st_mtime_ns,
+            "ctime": status.st_ctime_ns,
+        }
     if stat.S_ISLNK(status.st_mode):
-        entry["target"] = os.readlink(path)
+        entry["target"] = os.readlink(path)  # noqa: PTH115 (names are bytes)
     names = sorted(os.listxattr(path, follow_symlinks=False))
     entry["xattrs"] = [(name, os.getxattr(path, name, follow_symlinks=False)) for name in names]
     if stat.S_ISREG(status.st_mode):
@@ -180,14 +193,18 @@ def differences(before: Record, after: Record, *, but: frozenset[str] = frozense
     for name in before.keys() & after.keys():
         for fact, value in before[name].items():
             if fact != "places" and fact not in but and value != after[name].get(fact):
-                told.append(f"{fact} of {name!r}: {str(value)[:200]} -> {str(after[name].get(fact))[:200]}")
+                told.append(
+                    f"{fact} of {name!r}: {str(value)[:200]} -> {str(after[name].get(fact))[:200]}"
+                )
     return sorted(told)
 
 
 def moved_files(before: Record, after: Record) -> int:
     """Files that lie elsewhere."""
-    return sum("places" in entry and entry["places"] != after.get(name, entry).get("places")
-               for name, entry in before.items())
+    return sum(
+        "places" in entry and entry["places"] != after.get(name, entry).get("places")
+        for name, entry in before.items()
+    )
 
 
 def plant(root: Path, kind: str, draw: random.Random, fill_bytes: int) -> None:
@@ -205,7 +222,13 @@ def plant(root: Path, kind: str, draw: random.Random, fill_bytes: int) -> None:
                 special(root, names, draw)
             except OSError as why:
                 # What this kernel or file system does not do, or no room.
-                if why.errno not in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSPC, errno.EPERM}:
+                if why.errno not in {
+                    errno.EOPNOTSUPP,
+                    errno.ENOTTY,
+                    errno.EINVAL,
+                    errno.ENOSPC,
+                    errno.EPERM,
+                }:
                     raise
     plain = sorted(path for path in names if path.is_file())
     for path in draw.sample(plain, len(plain) // 5):
@@ -292,7 +315,9 @@ def _attributes(root: Path, names: list[Path], draw: random.Random) -> None:
     path = draw.choice(names)
     os.setxattr(path, "user.note", draw.randbytes(draw.choice((3, 60, 900, 3000))))
     os.setxattr(draw.choice(names), "trusted.note", b"kept")
-    os.setxattr(draw.choice(names), "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))
+    os.setxattr(
+        draw.choice(names), "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
+    )
     # user::rw-, user:12:r--, group::r--, mask::r--, other::---
     rows = ((1, 6, -1), (2, 4, 12), (4, 4, -1), (16, 4, -1), (32, 0, -1))
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *row) for row in rows)
@@ -304,8 +329,14 @@ def _attributes(root: Path, names: list[Path], draw: random.Random) -> None:
 def _odd_names(root: Path, names: list[Path], draw: random.Random) -> None:
     folder = os.fsencode(draw.choice(names).parent)
     tag = f"{draw.randrange(1 << 30):x}".encode()
-    for name in (b"-rf " + tag, b"line\nbreak" + tag, b"\xff\xfe" + tag, b"o" * (250 - len(tag)) + tag,
-                 "größe ☃ ".encode() + tag, b'"$(x)`\\\t' + tag):
+    for name in (
+        b"-rf " + tag,
+        b"line\nbreak" + tag,
+        b"\xff\xfe" + tag,
+        b"o" * (250 - len(tag)) + tag,
+        "größe ☃ ".encode() + tag,
+        b'"$(x)`\\\t' + tag,
+    ):
         with opened(folder + b"/" + name, os.O_WRONLY | os.O_CREAT) as descriptor:
             os.write(descriptor, draw.randbytes(draw.randrange(1, 20000)))
 
@@ -378,7 +409,12 @@ def _cloned(root: Path, names: list[Path], draw: random.Random) -> None:
             with opened(_new(root, names, draw, "part"), os.O_RDWR | os.O_CREAT) as copy:
                 os.write(copy, draw.randbytes(30000))
                 start, count = draw.randrange(blocks), 1
-                places = (given, start * BLOCK_BYTES, count * BLOCK_BYTES, draw.randrange(9) * BLOCK_BYTES)
+                places = (
+                    given,
+                    start * BLOCK_BYTES,
+                    count * BLOCK_BYTES,
+                    draw.randrange(9) * BLOCK_BYTES,
+                )
                 fcntl.ioctl(copy, FICLONERANGE, struct.pack("qQQQ", *places))
 
 
@@ -406,8 +442,18 @@ def _subvolumes(root: Path, names: list[Path], draw: random.Random) -> None:
 
 
 _SPECIALS: list[Special] = [
-    _holes, _holes, _preallocated, _cut_up, _links, _attributes, _odd_names, _flagged, _small, _swap,
-    _program, _project,
+    _holes,
+    _holes,
+    _preallocated,
+    _cut_up,
+    _links,
+    _attributes,
+    _odd_names,
+    _flagged,
+    _small,
+    _swap,
+    _program,
+    _project,
 ]
 _OF_KIND: dict[str, list[Special]] = {
     "ext4": [_journalled],

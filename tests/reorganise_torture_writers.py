@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import mmap
 import os
 import pickle
@@ -20,6 +21,7 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from reorganise_torture_tree import (
@@ -36,7 +38,7 @@ from reorganise_torture_tree import (
 )
 
 SIZE_MAX = 250_000
-"""Files of writers are cut when they are longer, bytes: all that a file may hold is kept in memory."""
+"""Files of writers are cut when they are longer, bytes: all versions are kept in memory."""
 
 DOWN = {errno.EIO, errno.EROFS, errno.ESHUTDOWN, errno.ENODEV}
 """What is said by a file system that was shut down."""
@@ -129,7 +131,9 @@ class May:
             return ""
         if self.certain and not crashed:
             return _difference(found, self.versions[-1])
-        return mixture_wrong(found, self.versions if crashed else self.versions[-2:], whole=self.whole)
+        return mixture_wrong(
+            found, self.versions if crashed else self.versions[-2:], whole=self.whole
+        )
 
 
 def _difference(found: bytes | None, wanted: bytes | None) -> str:
@@ -186,7 +190,7 @@ class Writer:
             try:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-                _SORTS[self.sort](_At(self, random.Random(self.seed), before))
+                _SORTS[self.sort](_At(self, random.Random(self.seed), before))  # noqa: S311
                 code = 0
             except OSError as why:
                 code = 0 if why.errno in DOWN else 1
@@ -217,7 +221,9 @@ class Writer:
     def lines(self, first: int = 0, last: int | None = None) -> Iterator[Noted]:
         return read_journal(self.journal_path, first, self.place() if last is None else last)
 
-    def may_hold(self, durable_place: int | None = None, last_place: int | None = None) -> dict[bytes, May]:
+    def may_hold(
+        self, durable_place: int | None = None, last_place: int | None = None
+    ) -> dict[bytes, May]:
         """What each file may hold, where only what was durable at `durable_place` is certain."""
         may = {name: May([content]) for name, content in self.begun.items()}
         for line in self.lines(0, durable_place):
@@ -230,8 +236,14 @@ class Writer:
                     may[line.name].certain = False
         return may
 
-    def wrong(self, root: Path, *, crashed: bool, durable_place: int | None = None,
-              last_place: int | None = None) -> list[str]:
+    def wrong(
+        self,
+        root: Path,
+        *,
+        crashed: bool,
+        durable_place: int | None = None,
+        last_place: int | None = None,
+    ) -> list[str]:
         """What its files hold and must not."""
         told = []
         for name, may in self.may_hold(durable_place, last_place).items():
@@ -267,7 +279,9 @@ class _At:
         self.journal.note("wrong", b"", ("", 0, words.encode()))
         os._exit(3)
 
-    def do(self, name: bytes, operation: Operation, call: Callable[[], object], descriptor: int) -> None:
+    def do(
+        self, name: bytes, operation: Operation, call: Callable[[], object], descriptor: int
+    ) -> None:
         """One operation, noted; what it leaves is read back at times."""
         before = self.holds[name]
         after = applied(before, operation)
@@ -320,19 +334,21 @@ def _overwrite(at: _At) -> None:
         with at.some() as (name, descriptor, size):
             where = at.draw.randrange(size + 1)
             data = at.draw.randbytes(at.draw.randrange(1, min(20000, SIZE_MAX - where)))
-            at.do(name, ("write", where, data), lambda d=descriptor, b=data, w=where: _all(d, b, w), descriptor)
+            at.do(name, ("write", where, data), partial(_all, descriptor, data, where), descriptor)
             at.sync(name, descriptor)
         at.rest()
 
 
 def _append(at: _At) -> None:
     while True:
-        with at.some() as (name, descriptor, size):
+        with at.some() as (name, descriptor, found):
+            size = found
             if size > SIZE_MAX:
-                at.do(name, ("truncate", size // 3, b""), lambda d=descriptor, s=size: os.ftruncate(d, s // 3), descriptor)
-                size //= 3
+                cut = partial(os.ftruncate, descriptor, size // 3)
+                at.do(name, ("truncate", size // 3, b""), cut, descriptor)
+                size = len(at.holds[name] or b"")
             data = at.draw.randbytes(at.draw.randrange(1, 9000))
-            at.do(name, ("append", 0, data), lambda d=descriptor, b=data, s=size: _all(d, b, s), descriptor)
+            at.do(name, ("append", 0, data), partial(_all, descriptor, data, size), descriptor)
             at.sync(name, descriptor)
         at.rest()
 
@@ -344,15 +360,23 @@ def _cut(at: _At) -> None:
             where = at.draw.randrange(size + 1)
             if choice < 0.4 or size > SIZE_MAX:
                 to = at.draw.choice((where, where // 2, size + at.draw.randrange(30000)))
-                at.do(name, ("truncate", to, b""), lambda d=descriptor, t=to: os.ftruncate(d, t), descriptor)
+                at.do(
+                    name, ("truncate", to, b""), partial(os.ftruncate, descriptor, to), descriptor
+                )
             elif choice < 0.7:
                 length = at.draw.randrange(1, 40000)
                 mode = at.draw.choice((PUNCH_HOLE, ZERO_RANGE)) | KEEP_SIZE
-                at.do(name, ("zero", where, bytes(length)),
-                      lambda d=descriptor, m=mode, w=where, n=length: fallocate(d, m, w, n), descriptor)
+                at.do(
+                    name,
+                    ("zero", where, bytes(length)),
+                    partial(fallocate, descriptor, mode, where, length),
+                    descriptor,
+                )
             else:
                 data = at.draw.randbytes(at.draw.randrange(1, 20000))
-                at.do(name, ("write", where, data), lambda d=descriptor, b=data, w=where: _all(d, b, w), descriptor)
+                at.do(
+                    name, ("write", where, data), partial(_all, descriptor, data, where), descriptor
+                )
             at.sync(name, descriptor)
         at.rest()
 
@@ -382,11 +406,19 @@ def _mapped(at: _At) -> None:
 def _direct(at: _At) -> None:
     with mmap.mmap(-1, 16 * BLOCK_BYTES) as memory:
         while True:
-            with at.some(os.O_DIRECT) as (name, direct, size), opened(at.base + name, os.O_RDONLY) as reads:
+            with (
+                at.some(os.O_DIRECT) as (name, direct, size),
+                opened(at.base + name, os.O_RDONLY) as reads,
+            ):
                 where = at.draw.randrange(size // BLOCK_BYTES + 1) * BLOCK_BYTES
                 data = at.draw.randbytes(BLOCK_BYTES * at.draw.randrange(1, 9))
                 if where + len(data) > SIZE_MAX:
-                    at.do(name, ("truncate", where // 2, b""), lambda d=direct, w=where: os.ftruncate(d, w // 2), reads)
+                    at.do(
+                        name,
+                        ("truncate", where // 2, b""),
+                        partial(os.ftruncate, direct, where // 2),
+                        reads,
+                    )
                     continue
                 memory[: len(data)] = data
 
@@ -462,9 +494,6 @@ def _read_others(at: _At) -> None:
                     count = os.preadv(direct, [memory], 0)
                 finally:
                     os.close(direct)
-                # Compare as the buffered digest does.
-                import hashlib
-
                 found = hashlib.blake2b(memory[: min(count, size)], digest_size=16).hexdigest()
                 if count < size:
                     continue
@@ -485,11 +514,13 @@ def _clone(at: _At) -> None:
         number += 1
         copy = at.base + WRITTEN + b"clone%d" % number
         try:
-            with opened(at.base + name, os.O_RDONLY | os.O_NOATIME) as source:
-                with opened(copy, os.O_RDWR | os.O_CREAT) as target:
-                    fcntl.ioctl(target, FICLONE, source)
-                    if digest(target) != at.before[name]["content"]:
-                        at.wrong(f"a copy of {name!r} by reference is something else")
+            with (
+                opened(at.base + name, os.O_RDONLY | os.O_NOATIME) as source,
+                opened(copy, os.O_RDWR | os.O_CREAT) as target,
+            ):
+                fcntl.ioctl(target, FICLONE, source)
+                if digest(target) != at.before[name]["content"]:
+                    at.wrong(f"a copy of {name!r} by reference is something else")
         except OSError as why:
             if why.errno in DOWN:
                 raise
