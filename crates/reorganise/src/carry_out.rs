@@ -77,9 +77,10 @@ pub fn carry_out(
     let mut work = Work::new(volume, plan, pace);
     let mut mechanism = mechanism::of(volume.file_system());
     let result = work.run(&mut *mechanism, step);
-    mechanism.release();
-    volume.commit()?;
+    let released = mechanism.release(volume);
     result?;
+    released?;
+    volume.commit()?;
     Ok(work.told())
 }
 
@@ -164,14 +165,14 @@ impl<'a> Work<'a> {
         step: &mut Step<'_>,
     ) -> Result<(), SnapshotError> {
         while self.arranger.waiting_bytes() > 0 {
-            mechanism.release();
+            mechanism.release(self.volume)?;
             let (held, free) = mechanism.acquire(self.volume)?;
             self.note_places()?;
-            let (purpose, mut moves) = self.arranger.next_batch(&held, &free);
+            let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
             }
-            mechanism.sort(&mut moves);
+            let moves = mechanism.in_order(moves);
             let mut ahead = Ahead::default();
             let mut again = Vec::new();
             for (number, next) in moves.iter().enumerate() {

@@ -58,8 +58,10 @@ pub(crate) trait Mechanism {
     /// included. What was freed by moves before is on the device as free by now.
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
 
-    /// Sorts moves into the order in which they can be carried out.
-    fn sort(&self, _moves: &mut [Move]) {}
+    /// The moves in the order in which they can be carried out, divided where they must be.
+    fn in_order(&self, moves: Vec<Move>) -> Vec<Move> {
+        moves
+    }
 
     /// Moves a part of `file`, which has `size_bytes`.
     fn carry(
@@ -71,8 +73,8 @@ pub(crate) trait Mechanism {
         neighbours: &mut Neighbours<'_>,
     ) -> Carried;
 
-    /// Lets go of what is held.
-    fn release(&mut self);
+    /// Gives up what is held.
+    fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError>;
 }
 
 /// The mechanism of `file_system`.

@@ -122,9 +122,10 @@ impl Mechanism for Btrfs {
         Ok((crate::plan::Room::new(self.runs.clone()).held(), self.runs.clone()))
     }
 
-    fn sort(&self, moves: &mut [Move]) {
+    fn in_order(&self, mut moves: Vec<Move>) -> Vec<Move> {
         // Each run is filled from its start.
         moves.sort_by_key(|step| step.physical_bytes);
+        moves
     }
 
     fn carry(
@@ -165,7 +166,8 @@ impl Mechanism for Btrfs {
         Carried::all(step)
     }
 
-    fn release(&mut self) {
+    fn release(&mut self, _: &Volume) -> Result<(), SnapshotError> {
         self.donor = None;
+        Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use agewell_snapshot::SnapshotError;
 use rustix::fd::OwnedFd;
+use rustix::fs::fstat;
 use rustix::io::{Errno, pread, pwrite};
 
 use super::kernel::{self, Deduped};
@@ -36,6 +37,10 @@ pub(super) fn share(
 ) -> Result<Copied, Errno> {
     if !copy(file, from, donor, offset, bytes, buffer)? {
         return Ok(Copied::Not(Skip::Changed));
+    }
+    // The kernel would leave the last block out without a word.
+    if fstat(donor)?.st_size as u64 != offset + bytes {
+        return Ok(Copied::Not(Skip::Refused));
     }
     exchange(file, from, donor, offset, bytes)
 }

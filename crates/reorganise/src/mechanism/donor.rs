@@ -3,7 +3,7 @@
 use agewell_snapshot::source::live::{self, ExtentMap};
 use agewell_snapshot::{Extent, SnapshotError};
 use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::Errno;
 
 use crate::plan::reserve_bytes;
@@ -62,6 +62,11 @@ impl Donor {
             }
         }
         Ok((held, free))
+    }
+
+    /// Gives up all that it holds, at once: xfs frees what a file without a name had only later.
+    pub(super) fn give_up(self, volume: &Volume) -> Result<(), SnapshotError> {
+        ftruncate(&self.file, 0).map_err(volume.failed("give up space on"))
     }
 
     /// Where in the donor the byte at `physical_bytes` of the device is, and how many follow it

@@ -79,7 +79,7 @@ impl Mechanism for Ext4 {
         Carried::all(step)
     }
 
-    fn release(&mut self) {
-        self.donor = None;
+    fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
+        self.donor.take().map_or(Ok(()), |donor| donor.give_up(volume))
     }
 }

@@ -34,10 +34,22 @@ impl Mechanism for Xfs {
         Ok(runs)
     }
 
-    fn sort(&self, moves: &mut [Move]) {
-        if let Some(donor) = &self.donor {
-            moves.sort_by_key(|step| donor.offset_of(step.physical_bytes));
+    fn in_order(&self, moves: Vec<Move>) -> Vec<Move> {
+        let Some(donor) = &self.donor else { return moves };
+        let mut parts = Vec::with_capacity(moves.len());
+        for step in moves {
+            let mut rest = step;
+            while rest.length_bytes > 0 {
+                let held = donor.offset_of(rest.physical_bytes).map_or(u64::MAX, |held| held.1);
+                let length_bytes = rest.length_bytes.min(held);
+                parts.push(Move { length_bytes, ..rest });
+                rest.logical_bytes += length_bytes;
+                rest.physical_bytes += length_bytes;
+                rest.length_bytes -= length_bytes;
+            }
         }
+        parts.sort_by_key(|part| donor.offset_of(part.physical_bytes));
+        parts
     }
 
     fn carry(
@@ -74,7 +86,7 @@ impl Mechanism for Xfs {
         Carried::all(step)
     }
 
-    fn release(&mut self) {
-        self.donor = None;
+    fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
+        self.donor.take().map_or(Ok(()), |donor| donor.give_up(volume))
     }
 }
