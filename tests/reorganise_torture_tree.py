@@ -249,6 +249,7 @@ def _write_in_turns(root: Path, draw: random.Random, fill_bytes: int) -> list[Pa
     descriptors = [os.open(path, os.O_RDWR | os.O_CREAT, 0o640) for path in paths + written]
     growth = {number: draw.choice((3000, 4096, 12288, 40000)) for number in range(len(descriptors))}
     growth[0] = 400_000
+    sorts = [draw.choice(("random", "random", "text", "zero")) for _ in descriptors]
     total = 0
     while total < fill_bytes:
         for number in draw.sample(range(len(descriptors)), len(descriptors)):
@@ -256,12 +257,20 @@ def _write_in_turns(root: Path, draw: random.Random, fill_bytes: int) -> list[Pa
                 continue
             length = draw.randrange(1, 2 * growth[number])
             with contextlib.suppress(OSError):
-                os.write(descriptors[number], draw.randbytes(length))
+                os.write(descriptors[number], _data(draw, sorts[number], length))
             total += -(-length // BLOCK_BYTES) * BLOCK_BYTES
         sync_file_system(root)
     for descriptor in descriptors:
         os.close(descriptor)
     return paths
+
+
+def _data(draw: random.Random, sort: str, length: int) -> bytes:
+    """Some that cannot be compressed, some that can, and none at all."""
+    if sort == "random":
+        return draw.randbytes(length)
+    line = bytes(64) if sort == "zero" else draw.randbytes(64)
+    return (line * (length // 64 + 1))[:length]
 
 
 def _new(root: Path, names: list[Path], draw: random.Random, prefix: str) -> Path:
