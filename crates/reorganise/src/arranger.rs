@@ -60,6 +60,8 @@ pub struct Limits {
     pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
+    /// Whether room is made where there is none.
+    pub makes_room: bool,
 }
 
 impl Default for Limits {
@@ -73,6 +75,7 @@ impl Default for Limits {
             divided_bytes: 4 << 20,
             shortest_bytes: 256 << 10,
             batch_bytes: 64 << 20,
+            makes_room: true,
         }
     }
 }
@@ -178,6 +181,9 @@ impl Arranger {
                     self.evacuated.clear();
                     return (Purpose::Lay, moves);
                 }
+            }
+            if !self.limits.makes_room {
+                continue;
             }
             if self.evacuated.iter().filter(|made| **made == level).count() >= EVACUATIONS_MAX {
                 continue;

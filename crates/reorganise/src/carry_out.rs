@@ -3,7 +3,7 @@
 //! A file is moved only if it is what the plan saw: number, birth, change time, length and extents.
 //! It may end after any move; what is done is done, and the next plan sees it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -23,9 +23,6 @@ use crate::volume::{FileSystem, Volume};
 
 /// Times that a place taken by others is looked for elsewhere; chosen by us.
 const RETRIES_MAX: u8 = 3;
-
-/// Files before a place that are asked for a block of theirs; chosen by us.
-const NEIGHBOURS_TRIED: usize = 4;
 
 /// How far it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,9 +108,8 @@ struct Work<'a> {
     retries: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
-    /// On btrfs: where its addresses are on the device, and which file ends a whole block where.
+    /// On btrfs: where its addresses are on the device.
     space: Option<DataSpace>,
-    ends: BTreeMap<u64, (u32, u64)>,
 }
 
 impl<'a> Work<'a> {
@@ -132,31 +128,7 @@ impl<'a> Work<'a> {
             map: ExtentMap::new(false),
             extents: Vec::new(),
             space: None,
-            ends: BTreeMap::new(),
         }
-    }
-
-    /// On btrfs, where addresses are and which blocks a hint can be taken from.
-    fn note_places(&mut self) -> Result<(), SnapshotError> {
-        if self.volume.file_system() != FileSystem::Btrfs {
-            return Ok(());
-        }
-        self.space = Some(self.volume.data_space()?);
-        self.ends.clear();
-        let block_bytes = self.plan.block_bytes;
-        for (number, file) in self.plan.files.iter().enumerate() {
-            for piece in self.arranger.pieces(number as u32) {
-                let end = piece.logical_bytes + piece.length_bytes;
-                let whole = end.min(file.identity.size_bytes / block_bytes * block_bytes);
-                if let Some(last) = whole.checked_sub(block_bytes)
-                    && last >= piece.logical_bytes
-                {
-                    let at = piece.physical_bytes + (last - piece.logical_bytes);
-                    self.ends.insert(at + block_bytes, (number as u32, last));
-                }
-            }
-        }
-        Ok(())
     }
 
     fn run(
@@ -167,7 +139,9 @@ impl<'a> Work<'a> {
         while self.arranger.waiting_bytes() > 0 {
             mechanism.release(self.volume)?;
             let (held, free) = mechanism.acquire(self.volume)?;
-            self.note_places()?;
+            if self.volume.file_system() == FileSystem::Btrfs {
+                self.space = Some(self.volume.data_space()?);
+            }
             let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
@@ -260,17 +234,7 @@ impl<'a> Work<'a> {
         };
         ahead.bytes = ahead.bytes.saturating_sub(next.length_bytes);
         let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
-        let (plan, volume, ends) = (self.plan, self.volume, &self.ends);
-        let mut neighbours = |before: u64| {
-            let nearest = ends.range(..=before).rev().take(NEIGHBOURS_TRIED);
-            nearest.map(|(_, end)| end).find_map(|(number, offset)| {
-                let planned = &plan.files[*number as usize];
-                let path = CString::new(planned.path.clone()).ok()?;
-                let file = volume.open_file(&path, &planned.identity, false).ok()?;
-                Some((file, *offset))
-            })
-        };
-        let carried = mechanism.carry(volume, file, next, size_bytes, &mut neighbours);
+        let carried = mechanism.carry(self.volume, file, next, size_bytes);
         let Carried { bytes, fault } = carried;
         if bytes > 0 {
             self.arranger.moved(&Move { length_bytes: bytes, ..*next });

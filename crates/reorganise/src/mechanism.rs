@@ -4,12 +4,11 @@
 //! holds, and moves parts of files there. Moves are carried out one at a time, each by calls during
 //! which the kernel keeps writers of that one file out, for a bounded piece of it.
 
-mod btrfs;
 mod copying;
+mod dedupe;
 mod donor;
 mod ext4;
 pub(crate) mod kernel;
-mod xfs;
 
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -48,10 +47,6 @@ impl Carried {
     }
 }
 
-/// Gives a file with a whole block that lies before a place of the device, the nearest that is known,
-/// and where in the file that block is.
-pub(crate) type Neighbours<'a> = dyn FnMut(u64) -> Option<(OwnedFd, u64)> + 'a;
-
 /// A way to move files.
 pub(crate) trait Mechanism {
     /// Takes hold of free space; gives the runs that files can be moved to, and all that is free, them
@@ -70,7 +65,6 @@ pub(crate) trait Mechanism {
         file: &OwnedFd,
         step: &Move,
         size_bytes: u64,
-        neighbours: &mut Neighbours<'_>,
     ) -> Carried;
 
     /// Gives up what is held.
@@ -81,8 +75,7 @@ pub(crate) trait Mechanism {
 pub(crate) fn of(file_system: FileSystem) -> Box<dyn Mechanism> {
     match file_system {
         FileSystem::Ext4 => Box::<ext4::Ext4>::default(),
-        FileSystem::Xfs => Box::<xfs::Xfs>::default(),
-        FileSystem::Btrfs => Box::<btrfs::Btrfs>::default(),
+        FileSystem::Xfs | FileSystem::Btrfs => Box::<dedupe::Dedupe>::default(),
     }
 }
 

@@ -189,11 +189,15 @@ pub fn plan(
         });
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
-    keep_what_lies_well(&mut files, options.limits.shortest_bytes);
+    // What btrfs gives is shared by neighbours in extents that last until all of them are gone: what
+    // is moved out of the way would hold on to more than it leaves.
+    let makes_room = options.limits.makes_room && file_system != FileSystem::Btrfs;
+    let limits = Limits { makes_room, ..options.limits };
+    keep_what_lies_well(&mut files, limits.shortest_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
     }
-    let (work, after) = foresee(&files, room, &options.limits, block_bytes);
+    let (work, after) = foresee(&files, room, &limits, block_bytes);
     let total_bytes = snapshot.facts.total_bytes;
     let saving = match device {
         None => None,
@@ -209,7 +213,7 @@ pub fn plan(
         file_system,
         block_bytes,
         total_bytes,
-        limits: options.limits,
+        limits,
         files,
         skipped,
         work,

@@ -43,13 +43,6 @@ impl Runs {
         longest.map(|(length, start)| (*start, *length)).find(|(start, _)| choose(*start))
     }
 
-    /// The run that the byte at `at` is in, start and length.
-    #[must_use]
-    pub fn run_at(&self, at: u64) -> Option<(u64, u64)> {
-        let (start, length) = self.by_start.range(..=at).next_back()?;
-        (at < start + length).then_some((*start, *length))
-    }
-
     /// Whether any of `length` bytes at `start` is in a run.
     #[must_use]
     pub fn overlaps(&self, start: u64, length: u64) -> bool {

@@ -14,8 +14,8 @@ use agewell_snapshot::SnapshotError;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
-use super::donor::Donor;
-use super::{Carried, Fault, Mechanism, Neighbours, kernel, skip_of};
+use super::donor::{Donor, Holding};
+use super::{Carried, Fault, Mechanism, kernel, skip_of};
 use crate::arranger::Move;
 use crate::runs::Runs;
 use crate::skip::Skip;
@@ -39,7 +39,7 @@ impl Mechanism for Ext4 {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         // Only what is committed as free is given out again.
         volume.commit()?;
-        let donor = Donor::holding_free_space(volume, false)?;
+        let donor = Donor::holding_free_space(volume, Holding::WithinFile)?;
         let runs = donor.runs(volume)?;
         self.donor = Some(donor);
         Ok(runs)
@@ -51,7 +51,6 @@ impl Mechanism for Ext4 {
         file: &OwnedFd,
         step: &Move,
         _size_bytes: u64,
-        _: &mut Neighbours<'_>,
     ) -> Carried {
         let donor = self.donor.as_ref().expect("space is acquired before files are moved");
         let block_bytes = volume.block_bytes();

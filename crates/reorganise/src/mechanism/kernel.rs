@@ -4,7 +4,7 @@
 //! in 64-bit words, which every structure here is aligned to.
 //!
 //! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{fs,ioprio}.h`,
-//! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2), ioctl_ficlonerange(2),
+//! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2),
 //! ioprio_set(2).
 
 #![allow(unsafe_code, reason = "ioctl takes a pointer; this module keeps its promises")]
@@ -19,8 +19,6 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
 const MOVE_EXTENT: Opcode = 0xC028_660F;
 /// `_IOWR(0x94, 54, struct file_dedupe_range)`.
 const DEDUPE_RANGE: Opcode = 0xC018_9436;
-/// `_IOW(0x94, 13, struct file_clone_range)`.
-const CLONE_RANGE: Opcode = 0x4020_940D;
 /// `_IOR('f', 1, long)`.
 const GET_FLAGS: Opcode = 0x8008_6601;
 /// `_IOR('X', 126, struct xfs_fsop_geom)`.
@@ -30,8 +28,6 @@ const XFS_GEOMETRY: Opcode = 0x8100_587E;
 const MOVE_EXTENT_WORDS: usize = 5;
 /// `struct file_dedupe_range` with one `struct file_dedupe_range_info`: 24 and 32 bytes.
 const DEDUPE_WORDS: usize = 7;
-/// `struct file_clone_range`, 32 bytes.
-const CLONE_WORDS: usize = 4;
 /// `struct xfs_fsop_geom`, 256 bytes.
 const XFS_GEOMETRY_WORDS: usize = 32;
 
@@ -142,20 +138,6 @@ pub(super) fn dedupe(
         DIFFERS => Ok(Deduped::Differs),
         _ => Err(Errno::from_raw_os_error(-status)),
     }
-}
-
-/// Has `length` bytes of `file` from `offset` on share the place of those of `source` from
-/// `source_offset` on, whatever they were.
-pub(super) fn clone_range(
-    source: impl AsFd,
-    source_offset: u64,
-    length: u64,
-    file: impl AsFd,
-    offset: u64,
-) -> Result<()> {
-    let mut words: [u64; CLONE_WORDS] =
-        [u64::from(number(source.as_fd())), source_offset, length, offset];
-    exchange(file.as_fd(), CLONE_RANGE, &mut words)
 }
 
 /// The attributes of `file` that `lsattr` shows (`FS_*_FL`).

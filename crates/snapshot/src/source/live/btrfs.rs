@@ -362,15 +362,6 @@ impl DataSpace {
         })
     }
 
-    /// What btrfs calls the byte at `physical_bytes` of the device, if it is data's.
-    #[must_use]
-    pub fn to_logical(&self, physical_bytes: u64) -> Option<u64> {
-        self.chunks.iter().find_map(|(logical, physical, length)| {
-            let within = physical_bytes.checked_sub(*physical)?;
-            (within < *length).then(|| logical + within)
-        })
-    }
-
     /// Gives `extents`, as FIEMAP has them, their places on the device; `false` if one has none.
     #[must_use]
     pub fn place(&self, extents: &mut [Extent]) -> bool {

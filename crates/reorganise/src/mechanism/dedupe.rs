@@ -1,34 +1,37 @@
-//! xfs with reflink: a copy in the donor, which the kernel compares with the file and then has the
-//! file share (`FIDEDUPERANGE`); then the donor gives it up.
+//! xfs with reflink and btrfs: a copy in the donor, which the kernel compares with the file and then
+//! has the file share (`FIDEDUPERANGE`); then the donor gives it up.
 //!
 //! The kernel compares under the locks of both files, so that a write in between is seen: the file
 //! then stays as it is. A part that ends amid a block is shared only if it ends both files. So
 //! space is held beyond the donor's end, and parts are copied by ascending place in the donor: each
 //! copy sets its end.
 //!
+//! btrfs gives back an extent only when nothing refers to any part of it any more: were many files to
+//! share a long one, removing one would free nothing. So there space is held in short extents.
+//!
 //! Source: Linux `fs/remap_range.c`; manual page ioctl_fideduperange(2).
 
 use agewell_snapshot::SnapshotError;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 
-use super::donor::Donor;
-use super::{Carried, Fault, Mechanism, Neighbours, skip_of};
+use super::copying::{self, Copied};
+use super::donor::{Donor, Holding};
+use super::{Carried, Fault, Mechanism, skip_of};
 use crate::arranger::Move;
-use crate::mechanism::copying::{self, Copied};
 use crate::runs::Runs;
-use crate::volume::Volume;
+use crate::volume::{FileSystem, Volume};
 
 #[derive(Debug, Default)]
-pub(super) struct Xfs {
+pub(super) struct Dedupe {
     donor: Option<Donor>,
     buffer: Vec<u8>,
 }
 
-impl Mechanism for Xfs {
+impl Mechanism for Dedupe {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         volume.commit()?;
-        let donor = Donor::holding_free_space(volume, true)?;
+        let donor = Donor::holding_free_space(volume, Holding::BeyondEnd)?;
         let runs = donor.runs(volume)?;
         self.donor = Some(donor);
         Ok(runs)
@@ -58,7 +61,6 @@ impl Mechanism for Xfs {
         file: &OwnedFd,
         step: &Move,
         size_bytes: u64,
-        _: &mut Neighbours<'_>,
     ) -> Carried {
         let donor = self.donor.as_ref().expect("space is acquired before files are moved");
         let mut done = 0;
@@ -71,6 +73,10 @@ impl Mechanism for Xfs {
             let data_bytes = length.min(size_bytes.saturating_sub(from));
             let copied =
                 copying::share(file, from, &donor.file, offset, data_bytes, &mut self.buffer);
+            if volume.file_system() == FileSystem::Btrfs {
+                // It would take a block to go on from an end amid one; what fails here fails there.
+                let _ = ftruncate(&donor.file, offset + length);
+            }
             // What is shared is the file's from now on, what is not is of no use.
             let punch = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
             let given_up = fallocate(&donor.file, punch, offset, length);
