@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from reorganise_torture import CHECKS, IMAGE_BYTES, manifest, mounted, torture
+from reorganise_torture import CHECKS, IMAGE_BYTES, MAKE_OPTIONS, manifest, mounted, torture
 
 from agewell.errors import InputError
 from agewell.filesystems import reorganising, scoring
@@ -32,7 +32,8 @@ def _missing(kind: str) -> str:
 def _make(kind: str, image: Path, *options: str, size_bytes: int | None = None) -> None:
     with image.open("wb") as file:
         file.truncate(size_bytes or IMAGE_BYTES[kind])
-    subprocess.run([f"mkfs.{kind}", "-q", *options, str(image)], check=True, capture_output=True)
+    command = [f"mkfs.{kind}", "-q", *MAKE_OPTIONS[kind], *options, str(image)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture(params=KINDS)
@@ -177,6 +178,16 @@ def test_what_cannot_be_reorganised_is_refused_in_one_line(tmp_path: Path) -> No
             subprocess.run(["umount", below], check=True)
         subprocess.run(["mount", "-o", "remount,ro", mount], check=True)
         assert "read-only" in _refusal(mount)
+
+
+def test_an_ext4_with_small_blocks_is_refused(tmp_path: Path) -> None:
+    if why := _missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image, "-b", "1024")
+    with mounted(image, mount):
+        assert "smaller than a page" in _refusal(mount)
 
 
 def test_an_xfs_without_reflink_is_refused(tmp_path: Path) -> None:

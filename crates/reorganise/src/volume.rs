@@ -145,6 +145,12 @@ impl Volume {
                          tune2fs -j adds one",
                     );
                 }
+                if self.block_bytes < kernel::page_bytes() {
+                    return refused(
+                        "an ext4 whose blocks are smaller than a page of memory, which the kernel \
+                         moves only to places as far from the start of a page",
+                    );
+                }
                 if has("bigalloc") {
                     return refused(
                         "an ext4 with clusters (bigalloc), whose files the kernel cannot move",
