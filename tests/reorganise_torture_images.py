@@ -33,23 +33,30 @@ CHECKS = {
 PROGRAMS = ("losetup", "mkfs.xfs", "chattr", "fstrim", "fsfreeze")
 """What is needed for each kind; images are kept on an xfs, which copies them at one moment."""
 
+PLAIN_OPTIONS: dict[str, list[str]] = {
+    "ext4": ["-b", "4096"],
+    "xfs": [],
+    "xfs-plain": [],
+    "btrfs": [],
+}
+"""What mkfs is given: an ext4 so small has blocks of 1 KiB otherwise, which cannot be moved."""
+
 MAKE_OPTIONS: dict[str, list[list[str]]] = {
     "ext4": [
         [],
         [],
         [],
-        ["-b", "1024"],
-        ["-b", "2048"],
+        [],
         ["-O", "inline_data"],
         ["-O", "^metadata_csum"],
         ["-O", "^64bit"],
         ["-O", "ea_inode"],
-        ["-O", "fast_commit"],
         ["-I", "128"],
         ["-O", "^flex_bg"],
         ["-J", "size=4"],
         ["-O", "^orphan_file"],
         ["-O", "inline_data", "-I", "1024"],
+        ["-O", "fast_commit"],
     ],
     "xfs": [
         [],
@@ -195,7 +202,7 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
     image, mount = folder / f"tree-{kind}-{seed}", folder / "mount"
     with image.open("wb") as file:
         file.truncate(IMAGE_BYTES[kind] + draw.randrange(0, 5) * (32 << 20))
-    made = list(draw.choice(MAKE_OPTIONS[kind]))
+    made = [*PLAIN_OPTIONS[kind], *draw.choice(MAKE_OPTIONS[kind])]
     if kind == "xfs-plain":
         made += ["-m", "reflink=0"]
     run(f"mkfs.{kind.removesuffix('-plain')}", "-q", *made, image)

@@ -13,7 +13,7 @@ import pytest
 
 from agewell.errors import InputError
 from agewell.filesystems import reorganising, scoring
-from reorganise_torture_images import CHECKS, IMAGE_BYTES, missing, mounted
+from reorganise_torture_images import CHECKS, IMAGE_BYTES, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, record
 
 KINDS = ("ext4", "xfs", "btrfs")
@@ -22,7 +22,8 @@ KINDS = ("ext4", "xfs", "btrfs")
 def _make(kind: str, image: Path, *options: str, size_bytes: int | None = None) -> None:
     with image.open("wb") as file:
         file.truncate(size_bytes or IMAGE_BYTES[kind])
-    subprocess.run([f"mkfs.{kind}", "-q", *options, str(image)], check=True, capture_output=True)
+    command = [f"mkfs.{kind}", "-q", *PLAIN_OPTIONS[kind], *options, str(image)]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 @pytest.fixture(params=KINDS)
@@ -162,6 +163,16 @@ def test_what_cannot_be_reorganised_is_refused_in_one_line(tmp_path: Path) -> No
         assert "read-only" in _refusal(mount)
 
 
+def test_an_ext4_with_small_blocks_is_refused(tmp_path: Path) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image, "-b", "1024")
+    with mounted(image, mount):
+        assert "smaller than a page" in _refusal(mount)
+
+
 def test_an_xfs_without_reflink_is_refused(tmp_path: Path) -> None:
     if why := missing("xfs"):
         pytest.skip(why)
@@ -199,3 +210,19 @@ def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None
     assert "Nothing was moved" in shown.stdout
     told = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert json.loads(told.stdout)["carried_out"]
+
+
+def test_an_ext4_with_fast_commits_is_refused_where_the_kernel_does_not_log_moves(
+    tmp_path: Path,
+) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image, "-O", "fast_commit")
+    with mounted(image, mount):
+        reasons = "".join(path.read_text() for path in Path("/proc/fs/ext4").glob("*/fc_info"))
+        if '"Move extents"' in reasons:
+            assert reorganising.reorganise(mount, anyway=True)["carried_out"]
+        else:
+            assert "fast commits" in _refusal(mount)

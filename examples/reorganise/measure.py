@@ -68,7 +68,7 @@ def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
             if tar.wait() != 0:
                 raise harness.RecordError(f"tar ended with {tar.returncode}")
     trace = folder / f"{name}.{order}.parquet"
-    harness.run([sys.executable, "-m", "agewell", "trace", "convert", str(text), "-o", str(trace), "--quiet"])
+    harness.run([sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"])
     text.unlink()
     return trace
 
@@ -154,7 +154,7 @@ def find_score(document: object) -> tuple[float, float, float]:
     """Layout score, neighbours by name and as listed."""
     assert isinstance(document, (dict, list))
     one = document[0] if isinstance(document, list) else document
-    report = one["report"] if "report" in one else one["scores"][0]["report"]
+    report = one.get("report", one)
     near = report["neighbours"]
     return (
         report["layout"]["all"]["layout_score"],

@@ -105,6 +105,7 @@ struct Work<'a> {
     done: Done,
     laid: Vec<bool>,
     laid_files: u64,
+    is_left: Vec<bool>,
     retries: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
@@ -124,6 +125,7 @@ impl<'a> Work<'a> {
             done: Done::default(),
             laid: vec![false; stays.len()],
             laid_files: 0,
+            is_left: vec![false; stays.len()],
             retries: vec![0; stays.len()],
             map: ExtentMap::new(false),
             extents: Vec::new(),
@@ -167,7 +169,8 @@ impl<'a> Work<'a> {
                     self.leave(number, Skip::NoRoom);
                 } else {
                     self.arranger.retry(number);
-                    self.laid[number as usize] = false;
+                    let laid = std::mem::replace(&mut self.laid[number as usize], false);
+                    self.laid_files -= u64::from(laid);
                 }
             }
         }
@@ -242,7 +245,7 @@ impl<'a> Work<'a> {
             self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
         }
         match fault {
-            None if purpose == Purpose::Lay => {
+            None if purpose == Purpose::Lay && !self.is_left[next.file as usize] => {
                 let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
                 self.laid_files += u64::from(!laid);
             }
@@ -289,16 +292,20 @@ impl<'a> Work<'a> {
         Ok(file)
     }
 
+    /// The file stays as it is; counted once.
     fn leave(&mut self, number: u32, why: Skip) {
-        if self.arranger.leave(number) || self.laid[number as usize] {
-            self.laid[number as usize] = false;
+        self.arranger.leave(number);
+        let place = number as usize;
+        let laid = std::mem::replace(&mut self.laid[place], false);
+        self.laid_files -= u64::from(laid);
+        if !std::mem::replace(&mut self.is_left[place], true) {
             let count = self.done.left.entry(why).or_default();
-            *count = (count.0 + 1, count.1 + self.plan.files[number as usize].identity.size_bytes);
+            *count = (count.0 + 1, count.1 + self.plan.files[place].identity.size_bytes);
         }
     }
 
     fn told(mut self) -> Done {
-        self.done.files = self.laid.iter().filter(|laid| **laid).count() as u64;
+        self.done.files = self.laid_files;
         self.done.remaining = self.arranger.waiting_files();
         self.done.seconds = self.clock.elapsed().as_secs_f64();
         self.done

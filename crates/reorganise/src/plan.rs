@@ -346,7 +346,7 @@ const GROUP_BYTES: u64 = 1 << 20;
 /// Files beyond `budget_bytes` stay: neighbours in the order are taken together, those with most
 /// breaks for their bytes first.
 fn keep_beyond(files: &mut [PlannedFile], budget_bytes: u64) {
-    let mut groups: Vec<(f64, usize, usize, u64)> = Vec::new();
+    let mut groups: Vec<(f64, usize, usize)> = Vec::new();
     let mut first = 0;
     while first < files.len() {
         if files[first].stays {
@@ -361,16 +361,19 @@ fn keep_beyond(files: &mut [PlannedFile], budget_bytes: u64) {
             breaks += file.pieces.len() as u64 - 1 + u64::from(apart);
             last += 1;
         }
-        groups.push((breaks as f64 / bytes.max(1) as f64, first, last, bytes));
+        groups.push((breaks as f64 / bytes.max(1) as f64, first, last));
         first = last;
     }
     groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     let mut left = budget_bytes;
-    for (_, first, last, bytes) in groups {
-        if bytes <= left {
-            left -= bytes;
-        } else {
-            files[first..last].iter_mut().for_each(|file| file.stays = true);
+    for (_, first, last) in groups {
+        for file in &mut files[first..last] {
+            let bytes = file.pieces.iter().map(|piece| piece.length_bytes).sum::<u64>();
+            if bytes <= left {
+                left -= bytes;
+            } else {
+                file.stays = true;
+            }
         }
     }
 }

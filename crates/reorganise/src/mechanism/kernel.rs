@@ -172,3 +172,10 @@ pub(crate) fn is_root() -> bool {
     // SAFETY: the call takes nothing and always succeeds.
     unsafe { libc::geteuid() == 0 }
 }
+
+/// Bytes of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: the call takes a number and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).expect("every system has pages")
+}
