@@ -3,7 +3,8 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-use agewell_snapshot::source::{TakeOptions, live};
+use agewell_snapshot::source::live::{self, DataSpace};
+use agewell_snapshot::source::TakeOptions;
 use agewell_snapshot::{Snapshot, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -25,6 +26,8 @@ pub enum FileSystem {
     Ext4,
     /// By a copy that the kernel compares and then shares (`FIDEDUPERANGE`).
     Xfs,
+    /// As xfs.
+    Btrfs,
 }
 
 impl FileSystem {
@@ -34,11 +37,12 @@ impl FileSystem {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
         }
     }
 
     fn named(kind: &str) -> Option<Self> {
-        [Self::Ext4, Self::Xfs].into_iter().find(|known| known.name() == kind)
+        [Self::Ext4, Self::Xfs, Self::Btrfs].into_iter().find(|known| known.name() == kind)
     }
 }
 
@@ -79,9 +83,7 @@ impl Volume {
         let input = |message: String| SnapshotError::Input(message);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(|why| {
-            input(format!(
-                "{shown}: cannot be opened: {why}; give a directory of a mounted ext4 or xfs"
-            ))
+            input(format!("{shown}: cannot be opened: {why}; give a directory of a mounted ext4, xfs or btrfs"))
         })?;
         if let Some(below) = live::mounts_below(path).first() {
             return Err(input(format!(
@@ -91,9 +93,7 @@ impl Volume {
             )));
         }
         if !kernel::is_root() {
-            return Err(input(format!(
-                "{shown}: only root can move the files of others; run it as root"
-            )));
+            return Err(input(format!("{shown}: only root can move the files of others; run it as root")));
         }
         let told = fstatvfs(&root).map_err(|why| SnapshotError::io("look at", path)(why.into()))?;
         if told.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -103,13 +103,10 @@ impl Volume {
         }
         let kind = live::kind_of(path)?;
         let Some(file_system) = FileSystem::named(&kind) else {
-            let why = if kind == "btrfs" {
-                "is btrfs, which does not let its files be laid side by side; btrfs filesystem \
-                 defragment makes single files whole"
-            } else {
-                "is on no file system whose files can be moved while it is mounted; ext4 and xfs can"
-            };
-            return Err(input(format!("{shown}: {why} (found: {kind})")));
+            return Err(input(format!(
+                "{shown}: is {kind}, whose files cannot be moved while it is mounted; ext4, xfs and \
+                 btrfs can"
+            )));
         };
         syncfs(&root).map_err(|why| SnapshotError::io("sync", path)(why.into()))?;
         let options = TakeOptions { names: true, now_ns, ..TakeOptions::default() };
@@ -154,6 +151,12 @@ impl Volume {
                          moves only to places as far from the start of a page",
                     );
                 }
+                if has("fast_commit") && !self.logs_moves() {
+                    return refused(
+                        "an ext4 with fast commits, into which this kernel does not log moves: after \
+                         a crash it could not be mounted; umount it, tune2fs -O ^fast_commit",
+                    );
+                }
                 if has("bigalloc") {
                     return refused(
                         "an ext4 with clusters (bigalloc), whose files the kernel cannot move",
@@ -161,9 +164,8 @@ impl Volume {
                 }
             }
             FileSystem::Xfs => {
-                let shares = kernel::xfs_shares_blocks(&self.root).map_err(|why| {
-                    SnapshotError::io("read the geometry of", &self.path)(why.into())
-                })?;
+                let shares = kernel::xfs_shares_blocks(&self.root)
+                    .map_err(|why| SnapshotError::io("read the geometry of", &self.path)(why.into()))?;
                 if !shares {
                     return refused(
                         "an xfs made without reflink, whose blocks cannot be handed from file to \
@@ -171,8 +173,27 @@ impl Volume {
                     );
                 }
             }
+            FileSystem::Btrfs => {
+                if snapshot.facts.parameters.get("devices").is_none_or(|count| count != "1") {
+                    return refused("a btrfs of several devices, where an address does not say which");
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Whether this ext4 makes a full commit of moves where it else makes fast ones, as the kernel
+    /// does since `fs/ext4/move_extent.c` marks them (commit 690558921d9f, in 2026): the reason is
+    /// then among those that it lists.
+    fn logs_moves(&self) -> bool {
+        let listed = || {
+            let told = statx(&self.root, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok()?;
+            let number = format!("/sys/dev/block/{}:{}", told.stx_dev_major, told.stx_dev_minor);
+            let device = std::fs::canonicalize(number).ok()?;
+            let folder = Path::new("/proc/fs/ext4").join(device.file_name()?);
+            std::fs::read_to_string(folder.join("fc_info")).ok()
+        };
+        listed().is_some_and(|reasons| reasons.contains("\"Move extents\""))
     }
 
     /// What it is.
@@ -205,7 +226,13 @@ impl Volume {
                 self.file_system.name()
             )));
         }
-        let free = snapshot.free.iter();
+        let space;
+        let free = if self.file_system == FileSystem::Btrfs {
+            space = self.data_space()?;
+            space.free.iter()
+        } else {
+            snapshot.free.iter()
+        };
         Ok(Room::new(free.map(|run| (run.physical_bytes, run.length_bytes)).collect()))
     }
 
@@ -213,6 +240,11 @@ impl Volume {
     pub(crate) fn free_bytes(&self) -> Result<u64, SnapshotError> {
         let told = fstatvfs(&self.root).map_err(|why| self.failed("look at")(why))?;
         Ok(told.f_bavail.saturating_mul(told.f_frsize))
+    }
+
+    /// Where on the device a btrfs keeps data, and what of it is free.
+    pub(crate) fn data_space(&self) -> Result<DataSpace, SnapshotError> {
+        DataSpace::of_btrfs(&self.root).map_err(self.failed("read the trees of"))
     }
 
     pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(Errno) -> SnapshotError + '_ {
@@ -250,9 +282,7 @@ impl Volume {
         let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let opened = openat2(&self.root, relative, flags, Mode::empty(), within);
         let file = opened.map_err(|why| match why {
-            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => {
-                Skip::Vanished
-            }
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => Skip::Vanished,
             Errno::TXTBSY => Skip::Swap,
             Errno::PERM => Skip::Protected,
             _ => Skip::Unreadable,
@@ -263,6 +293,11 @@ impl Volume {
         }
         if let Some(why) = by_attributes(attributes) {
             return Err(why);
+        }
+        if self.file_system == FileSystem::Btrfs
+            && kernel::flags(&file).is_ok_and(|flags| flags & kernel::NO_COPY_ON_WRITE != 0)
+        {
+            return Err(Skip::InPlace);
         }
         Ok(file)
     }
