@@ -68,8 +68,22 @@ MEANWHILE = (
     "sync",
     "snapshot",
     "balance",
+    "rename",
 )
 """What else is done to the file system meanwhile; some where that is not, nothing."""
+
+OTHER_TOOLS = {
+    ("trim", "ext4"): ["fstrim", "{mount}"],
+    ("trim", "xfs"): ["fstrim", "{mount}"],
+    ("trim", "btrfs"): ["fstrim", "{mount}"],
+    ("defragment", "ext4"): ["e4defrag", "{mount}"],
+    ("defragment", "xfs"): ["xfs_fsr", "{mount}"],
+    ("snapshot", "btrfs"): [
+        *("btrfs", "-q", "subvolume", "snapshot", "-r", "{mount}", "{mount}/meanwhile")
+    ],
+    ("balance", "btrfs"): ["btrfs", "balance", "start", "-d", "{mount}"],
+}
+"""What else is run meanwhile."""
 
 RUNS_OF_TREE = 10
 
@@ -156,6 +170,7 @@ class Run:
         self.kind = forest.kind
         self.draw = random.Random(f"run {seed}")  # noqa: S311
         self.image, self.mount = folder / "image", folder / "mount"
+        (folder / "plan.json").unlink(missing_ok=True)
         self.crashes: list[Crash] = []
         self.writers: list[Writer] = []
         self.others: list[subprocess.Popen[bytes]] = []
@@ -172,6 +187,11 @@ class Run:
         self.options = self.draw.choice(MOUNT_OPTIONS[self.kind])
         self.but = self._not_compared()
         self.swapped = False
+        if self.outcome.meanwhile == "rename":
+            # What others name must be there, and everything is back in its place at the end.
+            self.outcome.writers = ()
+            if self.outcome.ending == "power" or self.outcome.ending in SHUTDOWN_FLAGS:
+                self.outcome.ending = "kill"
         if "data=writeback" in self.options:
             # After a failure of power it shows what lay there before: not what is looked for.
             self.outcome.writers = tuple(set(self.outcome.writers) & {"read"})
@@ -215,36 +235,23 @@ class Run:
 
     def _disturb(self) -> None:
         draw, outcome = self.draw, self.outcome
-        written = sorted(
-            os.fsencode(path.relative_to(self.mount))
-            for path in self.mount.rglob(f"{tree.WRITTEN.decode()}*")
-        )
-        for number, sort in enumerate(outcome.writers):
-            journal = self.folder / f"journal{number}"
-            journal.unlink(missing_ok=True)
-            writer = Writer(
-                sort,
-                self.mount,
-                written[number * 4 : number * 4 + 4],
-                journal,
-                draw.randrange(1 << 30),
-            )
-            writer.start(self.forest.before)
-            self.writers.append(writer)
+        arguments = self._arguments()
+        if draw.random() < 0.15:
+            # Planned before others write, carried out after.
+            plan = str(self.folder / "plan.json")
+            ended(reorganiser(self.mount, "--dry-run", "--plan", plan))
+            if Path(plan).exists():
+                arguments = ["--apply", plan]
+        self._start_writers()
         with contextlib.ExitStack() as stack:
-            if draw.random() < 0.3:
-                stack.enter_context(self._unlinked())
-            if draw.random() < 0.3:
-                stack.enter_context(self._program())
-            if self.swap and draw.random() < 0.3 and outcome.ending not in SHUTDOWN_FLAGS:
-                stack.enter_context(self._swapping())
-            process = reorganiser(self.mount, *self._arguments())
+            self._start_guests(stack)
+            process = reorganiser(self.mount, *arguments)
             try:
                 self._wait_for_moves(process)
+                outcome.amid = process.poll() is None
                 self._meanwhile()
                 if outcome.full:
                     self._fill()
-                outcome.amid = process.poll() is None
                 self._end(process)
                 said = ended(process)
             finally:
@@ -254,12 +261,39 @@ class Run:
         quiet = (
             outcome.ending in {"none", "power"}
             and not outcome.full
-            and outcome.meanwhile == "nothing"
+            and outcome.meanwhile in {"nothing", "rename"}
         )
         if self._refused(said):
             outcome.refused = True
         elif process.returncode != 0 and quiet:
             raise Broken(f"it ends with {process.returncode}: {said.decode(errors='replace')}")
+
+    def _start_writers(self) -> None:
+        written = sorted(
+            os.fsencode(path.relative_to(self.mount))
+            for path in self.mount.rglob(f"{tree.WRITTEN.decode()}*")
+        )
+        for number, sort in enumerate(self.outcome.writers):
+            journal = self.folder / f"journal{number}"
+            journal.unlink(missing_ok=True)
+            writer = Writer(
+                sort,
+                self.mount,
+                written[number * 4 : number * 4 + 4],
+                journal,
+                self.draw.randrange(1 << 30),
+            )
+            writer.start(self.forest.before)
+            self.writers.append(writer)
+
+    def _start_guests(self, stack: contextlib.ExitStack) -> None:
+        if self.draw.random() < 0.3:
+            stack.enter_context(self._unlinked())
+        if self.draw.random() < 0.3:
+            stack.enter_context(self._program())
+        healthy = self.outcome.ending not in SHUTDOWN_FLAGS
+        if self.swap and healthy and self.draw.random() < 0.3:
+            stack.enter_context(self._swapping())
 
     def _refused(self, said: bytes) -> bool:
         """Whether it says that such a file system cannot be reorganised, and rightly so."""
@@ -307,9 +341,7 @@ class Run:
             none = subprocess.DEVNULL
             self.others.append(subprocess.Popen(command, stdout=none, stderr=none))
 
-        if what == "trim":
-            start("fstrim", mount)
-        elif what == "freeze":
+        if what == "freeze":
             subprocess.run(["fsfreeze", "-f", mount], check=False, capture_output=True)
             time.sleep(self.draw.random() * 0.2)
             subprocess.run(["fsfreeze", "-u", mount], check=False, capture_output=True)
@@ -318,16 +350,26 @@ class Run:
         elif what == "sync":
             with contextlib.suppress(OSError):
                 tree.sync_file_system(self.mount)
-        elif what == "defragment" and self.kind == "ext4":
-            start("e4defrag", mount)
-        elif what == "defragment" and self.kind == "xfs":
-            start("xfs_fsr", mount)
-        elif what == "snapshot" and self.kind == "btrfs":
-            start("btrfs", "-q", "subvolume", "snapshot", "-r", mount, f"{mount}/meanwhile")
-        elif what == "balance" and self.kind == "btrfs":
-            start("btrfs", "balance", "start", "-d", mount)
+        elif what == "rename":
+            self._rename()
+        elif (what, self.kind) in OTHER_TOOLS:
+            start(*(part.format(mount=mount) for part in OTHER_TOOLS[what, self.kind]))
         else:
-            self.outcome.meanwhile = "sync" if what == "sync" else "nothing"
+            self.outcome.meanwhile = "nothing"
+
+    def _rename(self) -> None:
+        """Directories go elsewhere and come back, with a link to another in their place between."""
+        folders = sorted(path for path in self.mount.iterdir() if path.is_dir())
+        folders = [path for path in folders if path.name.startswith("d")]
+        aside = self.mount / "w-aside"
+        for _ in range(self.draw.randrange(1, 40)):
+            folder = self.draw.choice(folders)
+            folder.rename(aside)
+            folder.symlink_to(self.draw.choice((self.folder, aside, *folders)))
+            time.sleep(self.draw.random() * 0.01)
+            folder.unlink()
+            aside.rename(folder)
+            time.sleep(self.draw.random() * 0.01)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         ending = self.outcome.ending
@@ -562,6 +604,10 @@ def torture(
                     raise Broken(words) from why
                 failed.append(words)
                 print(words, file=sys.stderr, flush=True)
+            except KeyboardInterrupt:
+                if failed is None:
+                    raise
+                break
             if failed is not None and number % 10 == 9:
                 print(f"{kind}: {number + 1 - seed} of {runs}", file=sys.stderr, flush=True)
     return outcomes
