@@ -639,6 +639,9 @@ def main() -> int:
         "--swap", action="store_true", help="let the machine swap to a file of the image at times"
     )
     asked = parser.parse_args()
+    # Also where a shell has started it in the background, with interrupts ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     failed: list[str] = []
     outcomes = torture(
         asked.kind,
