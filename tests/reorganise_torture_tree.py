@@ -18,7 +18,7 @@ from pathlib import Path
 WRITTEN = b"w-"
 """Names of files that begin so belong to the programs that write meanwhile."""
 
-OTHERS = (WRITTEN, b"filler", b"lost+found", b"meanwhile")
+OTHERS = (WRITTEN, b"filler", b"lost+found", b"meanwhile", b".fsr")
 """Names that no record holds."""
 
 BLOCK_BYTES = 4096
