@@ -31,19 +31,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-IMAGE_BYTES = {"ext4": 96 << 20, "xfs": 320 << 20, "btrfs": 256 << 20}
+IMAGE_BYTES = {"ext4": 96 << 20, "xfs": 320 << 20}
 """Sizes of the images: the least that their mkfs take, or a little more."""
 
-MAKE_OPTIONS: dict[str, list[str]] = {"ext4": ["-b", "4096"], "xfs": [], "btrfs": []}
+MAKE_OPTIONS: dict[str, list[str]] = {"ext4": ["-b", "4096"], "xfs": []}
 """What mkfs is given: a small ext4 has blocks of 1 KiB otherwise, which cannot be moved."""
 
-FILL_SHARE = {"ext4": 0.75, "xfs": 0.25, "btrfs": 0.25}
+FILL_SHARE = {"ext4": 0.75, "xfs": 0.25}
 """How full they are made: files of some tens of MiB."""
 
 CHECKS = {
     "ext4": ["e2fsck", "-f", "-n"],
     "xfs": ["xfs_repair", "-n"],
-    "btrfs": ["btrfs", "check", "--readonly"],
 }
 
 SHUTDOWN = 0x8004587D
@@ -277,8 +276,7 @@ def reorganiser(root: Path, by: str) -> subprocess.Popen[bytes]:
 def one_run(kind: str, template: Path, folder: Path, seed: int) -> Outcome:
     """One run; raises `Broken` if anything is."""
     draw = random.Random(seed)
-    endings = [ending for ending in ENDINGS if kind != "btrfs" or not ending.startswith("shutdown")]
-    outcome = Outcome(draw.choice(endings), draw.random() * 1.5, moved=False)
+    outcome = Outcome(draw.choice(ENDINGS), draw.random() * 1.5, moved=False)
     image, mount = folder / "image", folder / "mount"
     run("cp", "--sparse=always", str(template), str(image))
     mount.mkdir(exist_ok=True)

@@ -4,7 +4,7 @@ Takes an image of an aged file system, and for each way to treat it (none, the t
 reorganise` by name, by directory, and with no more bytes than that tool moves) a copy of the image: mounts it, treats it,
 mounts it again so that nothing is in memory, and records the block requests of `tar` to nowhere. Prints a table.
 
-Needs root, loop devices, tracefs with block events, tar, and the tools: e4defrag, xfs_fsr, btrfs.
+Needs root, loop devices, tracefs with block events, tar, and the tools: e4defrag, xfs_fsr.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import harness  # noqa: E402 (its folder is no package)
 TOOLS = {
     "ext4": ["e4defrag", "{mount}"],
     "xfs": ["xfs_fsr", "-v", "{mount}"],
-    "btrfs": ["btrfs", "filesystem", "defragment", "-r", "{mount}"],
 }
 BUFFER_KIB = 192 << 10
 READ_AHEAD_BYTES = 128 << 10
@@ -152,15 +151,11 @@ def main() -> None:
 
 def find_score(document: object) -> tuple[float, float, float]:
     """Layout score, neighbours by name and as listed."""
-    assert isinstance(document, (dict, list))
-    one = document[0] if isinstance(document, list) else document
-    report = one.get("report", one)
+    assert isinstance(document, dict)
+    report = document["targets"][0]
     near = report["neighbours"]
-    return (
-        report["layout"]["all"]["layout_score"],
-        near["by_name"]["adjacency"],
-        near["by_readdir"]["adjacency"],
-    )
+    layout = report["layout"]["layout_score"]
+    return (layout, near["by_name"]["adjacency"], near["by_readdir"]["adjacency"])
 
 
 if __name__ == "__main__":
