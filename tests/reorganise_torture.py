@@ -3,10 +3,10 @@
     python tests/reorganise_torture.py ext4 --runs 1000 --seed 1
 
 Each run takes a copy of an image with scattered files, hard links, holes, preallocated space and
-extended attributes, starts `agewell reorganise` on it beside a program that writes, and after a time
-drawn at random stops it in a way drawn at random. Then it holds against what was there before: every
-byte, size, time, attribute and number of links of the files that the program does not write; of
-those that it does, what it wrote. The file system's own check must find nothing, and a second
+extended attributes, starts `agewell reorganise` on it beside a program that writes, and after a
+time drawn at random stops it in a way drawn at random. Then it holds against what was there before:
+every byte, size, time, attribute and number of links of the files that the program does not write;
+of those that it does, what it wrote. The file system's own check must find nothing, and a second
 reorganisation must go through and leave the same. `tests/test_reorganise.py` makes a few such runs.
 """
 
@@ -55,7 +55,7 @@ WRITER_FILES = 12
 """Files that the other program writes."""
 
 
-class Broken(AssertionError):
+class BrokenError(AssertionError):
     """Something changed that must not."""
 
 
@@ -103,15 +103,21 @@ def populate(root: Path, kind: str, draw: random.Random) -> None:
         opened.append(os.open(folder / f"f{number:04}", os.O_RDWR | os.O_CREAT, 0o640))
     while written < wanted:
         for descriptor in draw.sample(opened, len(opened)):
-            length = draw.choice((100, 4096, 5000, 12288, 40000, 200000 if draw.random() < 0.1 else 3000))
+            length = draw.choice(
+                (100, 4096, 5000, 12288, 40000, 200000 if draw.random() < 0.1 else 3000)
+            )
             os.write(descriptor, draw.randbytes(length))
             written += -(-length // 4096) * 4096
             if written >= wanted:
                 break
         os.sync()
-    # A third goes, so that what is free is scattered as well.
     for descriptor in opened:
         os.close(descriptor)
+    vary(root, draw)
+
+
+def vary(root: Path, draw: random.Random) -> None:
+    """Remove a quarter, so that what is free is scattered too; make some of the rest special."""
     names = sorted(path for path in root.rglob("f*") if path.is_file())
     for path in draw.sample(names, len(names) // 4):
         path.unlink()
@@ -190,11 +196,13 @@ def compare(before: dict[str, tuple[object, ...]], root: Path, when: str) -> Non
     """Raise if anything is not as it was."""
     after = manifest(root)
     if before.keys() != after.keys():
-        raise Broken(f"{when}: other files: {sorted(before.keys() ^ after.keys())[:5]}")
+        raise BrokenError(f"{when}: other files: {sorted(before.keys() ^ after.keys())[:5]}")
     for name, entry in before.items():
         if entry != after[name]:
-            different = [pair for pair in zip(entry, after[name], strict=False) if pair[0] != pair[1]]
-            raise Broken(f"{when}: {name} changed: {str(different)[:300]}")
+            different = [
+                pair for pair in zip(entry, after[name], strict=False) if pair[0] != pair[1]
+            ]
+            raise BrokenError(f"{when}: {name} changed: {str(different)[:300]}")
 
 
 class Writer(threading.Thread):
@@ -241,7 +249,7 @@ class Writer(threading.Thread):
         """Raise if a file does not hold what was written to it."""
         for name, data in self.holds.items():
             if name not in self.uncertain and (folder / name).read_bytes() != bytes(data):
-                raise Broken(f"what was written to {name} while it was moved is not there")
+                raise BrokenError(f"what was written to {name} while it was moved is not there")
 
 
 def shut_down(root: Path, flags: int) -> None:
@@ -264,18 +272,30 @@ def check(kind: str, image: Path) -> None:
     """Raise if the file system's own check finds anything."""
     done = subprocess.run([*CHECKS[kind], str(image)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Broken(f"the check of {kind} says {done.returncode}: {(done.stdout + done.stderr)[-600:]}")
+        raise BrokenError(
+            f"the check of {kind} says {done.returncode}: {(done.stdout + done.stderr)[-600:]}"
+        )
 
 
 def reorganiser(root: Path, by: str) -> subprocess.Popen[bytes]:
     """`agewell reorganise`, started."""
-    command = [sys.executable, "-m", "agewell", "reorganise", str(root), "--anyway", "--quiet", "--by", by]
+    command = [
+        sys.executable,
+        "-m",
+        "agewell",
+        "reorganise",
+        str(root),
+        "--anyway",
+        "--quiet",
+        "--by",
+        by,
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def one_run(kind: str, template: Path, folder: Path, seed: int) -> Outcome:
-    """One run; raises `Broken` if anything is."""
-    draw = random.Random(seed)
+    """One run; raises `BrokenError` if anything is broken."""
+    draw = random.Random(seed)  # noqa: S311 (no secrets)
     outcome = Outcome(draw.choice(ENDINGS), draw.random() * 1.5, moved=False)
     image, mount = folder / "image", folder / "mount"
     run("cp", "--sparse=always", str(template), str(image))
@@ -300,7 +320,7 @@ def one_run(kind: str, template: Path, folder: Path, seed: int) -> Outcome:
         writer.ends.set()
         writer.join()
         if b"Traceback" in said or b"panicked" in said:
-            raise Broken(f"it says {said[-500:]!r}")
+            raise BrokenError(f"it says {said[-500:]!r}")
         if not outcome.ending.startswith("shutdown"):
             (mount / "filler").unlink(missing_ok=True)
             compare(before, mount, f"after {outcome.ending}")
@@ -313,7 +333,7 @@ def one_run(kind: str, template: Path, folder: Path, seed: int) -> Outcome:
         process = reorganiser(mount, "names")
         _, said = process.communicate(timeout=120)
         if process.returncode != 0:
-            raise Broken(f"the next reorganisation ends with {process.returncode}: {said!r}")
+            raise BrokenError(f"the next reorganisation ends with {process.returncode}: {said!r}")
         compare(before, mount, "after the next reorganisation")
         os.sync()
         outcome.moved = os.statvfs(mount).f_bfree != used
@@ -332,12 +352,12 @@ def torture(kind: str, runs: int, seed: int, work: Path | None = None) -> list[O
             file.truncate(IMAGE_BYTES[kind])
         run(f"mkfs.{kind}", "-q", *MAKE_OPTIONS[kind], str(template))
         with mounted(template, mount):
-            populate(mount, kind, random.Random(seed))
+            populate(mount, kind, random.Random(seed))  # noqa: S311 (no secrets)
         for number in range(runs):
             try:
                 outcomes.append(one_run(kind, template, folder, seed * 1_000_003 + number))
-            except Broken as why:
-                raise Broken(f"{kind}, seed {seed}, run {number}: {why}") from why
+            except BrokenError as why:
+                raise BrokenError(f"{kind}, seed {seed}, run {number}: {why}") from why
             if sys.stderr.isatty() or number % 10 == 9:
                 print(f"{kind}: {number + 1} of {runs}", file=sys.stderr, flush=True)
     finally:
@@ -348,7 +368,9 @@ def torture(kind: str, runs: int, seed: int, work: Path | None = None) -> list[O
 
 def main() -> None:
     """Make runs and say how they were disturbed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("kind", choices=IMAGE_BYTES)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)

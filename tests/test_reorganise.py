@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from reorganise_torture import CHECKS, IMAGE_BYTES, MAKE_OPTIONS, manifest, mounted, torture
 
 from agewell.errors import InputError
 from agewell.filesystems import reorganising, scoring
+from reorganise_torture import CHECKS, IMAGE_BYTES, MAKE_OPTIONS, manifest, mounted, torture
 
 KINDS = ("ext4", "xfs")
 

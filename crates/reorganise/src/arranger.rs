@@ -277,7 +277,9 @@ impl Arranger {
             }
             if !rest.is_empty() {
                 // There is no room for all of it, so that nothing would come of it.
-                taken.iter().for_each(|step| held.add(step.physical_bytes, step.length_bytes));
+                for step in &taken {
+                    held.add(step.physical_bytes, step.length_bytes);
+                }
                 windows.pop();
                 break;
             }

@@ -243,14 +243,10 @@ impl<'a> Work<'a> {
                 let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
                 self.laid_files += u64::from(!laid);
             }
-            None => {}
             Some(Fault::Leave(why)) => self.leave(next.file, why),
-            Some(Fault::Taken) => {
-                if purpose == Purpose::Lay {
-                    again.push(next.file);
-                }
-            }
+            Some(Fault::Taken) if purpose == Purpose::Lay => again.push(next.file),
             Some(Fault::Stop(why)) => return Err(why),
+            None | Some(Fault::Taken) => {}
         }
         Ok(())
     }

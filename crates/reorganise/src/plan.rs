@@ -365,7 +365,9 @@ fn foresee(
             laid[step.file as usize] |= purpose == Purpose::Lay;
         }
         // What was written while the snapshot was taken may be in it as a file's and as free.
-        left.into_iter().for_each(|(start, length)| room.free.add_absent(start, length));
+        for (start, length) in left {
+            room.free.add_absent(start, length);
+        }
     }
     let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
     for (file, laid) in files.iter().zip(laid) {
