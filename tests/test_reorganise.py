@@ -116,10 +116,10 @@ def test_no_more_is_moved_than_the_budget(scattered: tuple[str, Path, Path]) -> 
 def test_flash_does_not_pay_and_nothing_is_moved(scattered: tuple[str, Path, Path]) -> None:
     _, mount, _ = scattered
     before = manifest(mount)
-    told = reorganising.reorganise(mount, device="samsung-970-pro")
-    if told["saving"]["pays"]:
+    found = reorganising.reorganise(mount, device="samsung-970-pro")
+    if found["saving"]["pays"]:
         pytest.skip("so scattered that it pays even on flash")
-    assert not told["carried_out"]
+    assert not found["carried_out"]
     assert manifest(mount) == before
 
 
@@ -235,5 +235,5 @@ def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None
     command = [sys.executable, "-m", "agewell", "reorganise", str(mount)]
     shown = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, check=True)
     assert "Nothing was moved" in shown.stdout
-    told = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    assert json.loads(told.stdout)["carried_out"]
+    shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(shown.stdout)["carried_out"]

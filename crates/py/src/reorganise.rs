@@ -185,8 +185,8 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
     let found = by_recording(snapshot, reads.into_iter());
     if found.order.is_empty() {
         return Err(AgeError::Input(format!(
-            "{}: reads no file of this tree; record the device that it is on, and reorganise before \
-             its files move",
+            "{}: reads no file of this tree; record the device that it is on, and reorganise \
+             before its files move",
             path.display()
         )));
     }
@@ -195,7 +195,10 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
 
 /// Counts by reason, in words.
 fn left_out(counts: &agewell_reorganise::SkipCounts) -> Value {
-    let row = |(why, (files, bytes)): (&agewell_reorganise::Skip, &(u64, u64))| json!({ "reason": why, "words": why.words(), "files": files, "bytes": bytes });
+    let row = |(why, (files, bytes)): (&agewell_reorganise::Skip, &(u64, u64))| {
+        let words = why.words();
+        json!({ "reason": why, "words": words, "files": files, "bytes": bytes })
+    };
     counts.iter().map(row).collect()
 }
 

@@ -82,6 +82,6 @@ def reorganise(
         "plan": fspath(plan) if plan is not None else None,
     }
     directory = catalogue.directory(catalogue_directory)
-    told = _agewell.reorganise_path(path, directory, time.time_ns(), json.dumps(options), progress)
-    document: dict[str, Any] = json.loads(told)
+    text = _agewell.reorganise_path(path, directory, time.time_ns(), json.dumps(options), progress)
+    document: dict[str, Any] = json.loads(text)
     return document
