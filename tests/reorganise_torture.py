@@ -298,7 +298,8 @@ class Run:
     def _refused(self, said: bytes) -> bool:
         """Whether it says that such a file system cannot be reorganised, and rightly so."""
         fast = "fast_commit" in self.forest.made and b"fast commits" in said
-        return fast or (self.kind == "xfs-plain" and b"reflink" in said)
+        plain = self.kind == "xfs-plain" and b"reflink" in said
+        return fast or plain or (self.kind == "btrfs" and b"is btrfs" in said)
 
     def _arguments(self) -> list[str]:
         draw = self.draw

@@ -4,7 +4,7 @@ Takes an image of an aged file system, and for each way to treat it (none, the t
 reorganise` by name, by directory, and with no more bytes than that tool moves) a copy of the image: mounts it, treats it,
 mounts it again so that nothing is in memory, and records the block requests of `tar` to nowhere. Prints a table.
 
-Needs root, loop devices, tracefs with block events, tar, and the tools: e4defrag, xfs_fsr, btrfs.
+Needs root, loop devices, tracefs with block events, tar, and the tools: e4defrag, xfs_fsr.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "record"))
-import harness  # noqa: E402 (its folder is no package)
+import harness
 
 TOOLS = {
     "ext4": ["e4defrag", "{mount}"],
     "xfs": ["xfs_fsr", "-v", "{mount}"],
-    "btrfs": ["btrfs", "filesystem", "defragment", "-r", "{mount}"],
 }
 BUFFER_KIB = 192 << 10
 READ_AHEAD_BYTES = 128 << 10
@@ -68,7 +67,9 @@ def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
             if tar.wait() != 0:
                 raise harness.RecordError(f"tar ended with {tar.returncode}")
     trace = folder / f"{name}.{order}.parquet"
-    harness.run([sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"])
+    harness.run(
+        [sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"]
+    )
     text.unlink()
     return trace
 
@@ -80,10 +81,12 @@ def disk_seconds(trace: Path, folder: Path, device: str) -> float:
         f'[workload]\nkind = "trace"\npath = "{trace}"\nreplay = "closed"\n[queue]\ndiscipline = "fcfs"\n'
         f'[device]\nmodel = "{device}"\n[run]\nseed = 1\n'
     )
-    told = harness.run([sys.executable, "-m", "agewell", "run", str(experiment), "--json", "--quiet"])
+    told = harness.run(
+        [sys.executable, "-m", "agewell", "run", str(experiment), "--json", "--quiet"]
+    )
     metrics = json.loads(told)
     (folder / f"{trace.stem}.json").write_text(told)
-    lane = metrics["metrics"] if "metrics" in metrics else metrics
+    lane = metrics.get("metrics", metrics)
     return find(lane, "disk_seconds", "busy_seconds", "mean_service_ms")
 
 
@@ -100,7 +103,10 @@ def find(metrics: object, *names: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Measure every way that is asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("image", type=Path)
     parser.add_argument("kind", choices=TOOLS)
     parser.add_argument("--device", default="seagate-st2000dm006")
@@ -113,25 +119,48 @@ def main() -> None:
     try:
         for way in asked.ways.split(","):
             image = base / "image"
-            subprocess.run(["cp", "--sparse=always", "--reflink=auto", asked.image, image], check=True)
+            subprocess.run(
+                ["cp", "--sparse=always", "--reflink=auto", asked.image, image], check=True
+            )
             told: dict[str, object] = {}
             with mounted(image, base) as target:
                 before = written_bytes(target)
                 if way == "tool":
                     command = [part.format(mount=target.mount) for part in TOOLS[asked.kind]]
-                    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+                    subprocess.run(
+                        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+                    )
                     harness.run(["sync", "-f", str(target.mount)])
                     tool_bytes = written_bytes(target) - before
                 elif way != "none":
                     by = "names" if way == "budget" else way
-                    command = [sys.executable, "-m", "agewell", "reorganise", str(target.mount), "--by", by]
+                    command = [
+                        sys.executable,
+                        "-m",
+                        "agewell",
+                        "reorganise",
+                        str(target.mount),
+                        "--by",
+                        by,
+                    ]
                     command += ["--anyway", "--json", "--quiet"]
                     if way == "budget":
                         command += ["--budget", f"{max(tool_bytes, 1)} B"]
                     told = json.loads(harness.run(command))
                 written = written_bytes(target) - before
                 score = json.loads(
-                    harness.run([sys.executable, "-m", "agewell", "score", str(target.mount), "--sync", "--json", "-q"])
+                    harness.run(
+                        [
+                            sys.executable,
+                            "-m",
+                            "agewell",
+                            "score",
+                            str(target.mount),
+                            "--sync",
+                            "--json",
+                            "-q",
+                        ]
+                    )
                 )
             row = {"way": way, "written": written, "score": score, "told": told}
             for order in ("name", "none"):
@@ -152,15 +181,11 @@ def main() -> None:
 
 def find_score(document: object) -> tuple[float, float, float]:
     """Layout score, neighbours by name and as listed."""
-    assert isinstance(document, (dict, list))
-    one = document[0] if isinstance(document, list) else document
-    report = one.get("report", one)
+    assert isinstance(document, dict)
+    report = document["targets"][0]
     near = report["neighbours"]
-    return (
-        report["layout"]["all"]["layout_score"],
-        near["by_name"]["adjacency"],
-        near["by_readdir"]["adjacency"],
-    )
+    layout = report["layout"]["layout_score"]
+    return (layout, near["by_name"]["adjacency"], near["by_readdir"]["adjacency"])
 
 
 if __name__ == "__main__":

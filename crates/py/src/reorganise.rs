@@ -109,9 +109,8 @@ fn reorganise(
     asked: &Asked,
     report: &mut Report<'_>,
 ) -> Result<Value, AgeError> {
-    let (volume, snapshot) = Volume::open(path, now_ns, &mut |told| {
-        report("look", told.files, told.files_in_all, 0.0)
-    })?;
+    let (volume, snapshot) =
+        Volume::open(path, now_ns, &mut |told| report("look", told.files, told.files_in_all, 0.0))?;
     let given = asked.options.plan.as_ref().map(Path::new);
     let applied = given.filter(|_| asked.options.by == "plan");
     let plan = match applied {
@@ -160,11 +159,8 @@ fn make_plan(volume: &Volume, snapshot: &Snapshot, asked: &Asked) -> Result<Plan
         "directory" => (read_order(snapshot, Order::Directory), true),
         file => (recorded_order(snapshot, Path::new(file))?, false),
     };
-    let options = PlanOptions {
-        limits: Limits::default(),
-        budget_bytes: asked.options.budget,
-        walk,
-    };
+    let options =
+        PlanOptions { limits: Limits::default(), budget_bytes: asked.options.budget, walk };
     let room = volume.room(snapshot)?;
     plan(snapshot, volume.file_system(), &order, &room, asked.device.as_ref(), &options)
 }
@@ -189,8 +185,8 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
     let found = by_recording(snapshot, reads.into_iter());
     if found.order.is_empty() {
         return Err(AgeError::Input(format!(
-            "{}: reads no file of this tree; record the device that it is on, and reorganise before \
-             its files move",
+            "{}: reads no file of this tree; record the device that it is on, and reorganise \
+             before its files move",
             path.display()
         )));
     }
@@ -200,7 +196,8 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
 /// Counts by reason, in words.
 fn left_out(counts: &agewell_reorganise::SkipCounts) -> Value {
     let row = |(why, (files, bytes)): (&agewell_reorganise::Skip, &(u64, u64))| {
-        json!({ "reason": why, "words": why.words(), "files": files, "bytes": bytes })
+        let words = why.words();
+        json!({ "reason": why, "words": words, "files": files, "bytes": bytes })
     };
     counts.iter().map(row).collect()
 }

@@ -43,7 +43,9 @@ fn arrange(files: &[Vec<Piece>], free: &Runs) -> u64 {
             left.extend(arranger.moved(step));
             count += 1;
         }
-        left.into_iter().for_each(|(start, length)| free.add(start, length));
+        for (start, length) in left {
+            free.add(start, length);
+        }
     }
 }
 

@@ -60,8 +60,6 @@ pub struct Limits {
     pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
-    /// Whether room is made where there is none.
-    pub makes_room: bool,
 }
 
 impl Default for Limits {
@@ -75,7 +73,6 @@ impl Default for Limits {
             divided_bytes: 4 << 20,
             shortest_bytes: 256 << 10,
             batch_bytes: 64 << 20,
-            makes_room: true,
         }
     }
 }
@@ -133,12 +130,7 @@ impl Arranger {
     /// # Panics
     /// If pieces are not whole blocks.
     #[must_use]
-    pub fn new(
-        files: Vec<Vec<Piece>>,
-        stays: &[bool],
-        limits: Limits,
-        block_bytes: u64,
-    ) -> Self {
+    pub fn new(files: Vec<Vec<Piece>>, stays: &[bool], limits: Limits, block_bytes: u64) -> Self {
         let whole = |piece: &Piece| piece.length_bytes.is_multiple_of(block_bytes);
         assert!(files.iter().flatten().all(whole), "pieces are whole blocks");
         let files: Vec<File> = files
@@ -181,9 +173,6 @@ impl Arranger {
                     self.evacuated.clear();
                     return (Purpose::Lay, moves);
                 }
-            }
-            if !self.limits.makes_room {
-                continue;
             }
             if self.evacuated.iter().filter(|made| **made == level).count() >= EVACUATIONS_MAX {
                 continue;
@@ -268,7 +257,9 @@ impl Arranger {
             let mut rest: Vec<(u32, Piece)> = within.filter_map(|segment| segment.piece).collect();
             while let Some((file, mut piece)) = rest.pop() {
                 let fits = held.best_fit(piece.length_bytes, outside);
-                let Some((start, length)) = fits.or_else(|| held.longest_of(outside)) else { break };
+                let Some((start, length)) = fits.or_else(|| held.longest_of(outside)) else {
+                    break;
+                };
                 let length = length.min(piece.length_bytes);
                 held.take(start, length);
                 taken.push(Move {
@@ -286,7 +277,9 @@ impl Arranger {
             }
             if !rest.is_empty() {
                 // There is no room for all of it, so that nothing would come of it.
-                taken.iter().for_each(|step| held.add(step.physical_bytes, step.length_bytes));
+                for step in &taken {
+                    held.add(step.physical_bytes, step.length_bytes);
+                }
                 windows.pop();
                 break;
             }

@@ -8,7 +8,7 @@ use std::ffi::CString;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use agewell_snapshot::source::live::{DataSpace, ExtentMap};
+use agewell_snapshot::source::live::ExtentMap;
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, fadvise};
@@ -109,8 +109,6 @@ struct Work<'a> {
     retries: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
-    /// On btrfs: where its addresses are on the device.
-    space: Option<DataSpace>,
 }
 
 impl<'a> Work<'a> {
@@ -129,7 +127,6 @@ impl<'a> Work<'a> {
             retries: vec![0; stays.len()],
             map: ExtentMap::new(false),
             extents: Vec::new(),
-            space: None,
         }
     }
 
@@ -141,9 +138,6 @@ impl<'a> Work<'a> {
         while self.arranger.waiting_bytes() > 0 {
             mechanism.release(self.volume)?;
             let (held, free) = mechanism.acquire(self.volume)?;
-            if self.volume.file_system() == FileSystem::Btrfs {
-                self.space = Some(self.volume.data_space()?);
-            }
             let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
@@ -249,14 +243,10 @@ impl<'a> Work<'a> {
                 let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
                 self.laid_files += u64::from(!laid);
             }
-            None => {}
             Some(Fault::Leave(why)) => self.leave(next.file, why),
-            Some(Fault::Taken) => {
-                if purpose == Purpose::Lay {
-                    again.push(next.file);
-                }
-            }
+            Some(Fault::Taken) if purpose == Purpose::Lay => again.push(next.file),
             Some(Fault::Stop(why)) => return Err(why),
+            None | Some(Fault::Taken) => {}
         }
         Ok(())
     }
@@ -269,11 +259,6 @@ impl<'a> Work<'a> {
         let file = self.volume.open_file(&path, &planned.identity, write)?;
         self.extents.clear();
         self.map.read(&file, &mut self.extents).map_err(|_| Skip::Unreadable)?;
-        if let Some(space) = &self.space
-            && !space.place(&mut self.extents)
-        {
-            return Err(Skip::Changed);
-        }
         let special = ExtentFlags::ALL.0 & !ExtentFlags::UNWRITTEN.0;
         let end_bytes = planned.identity.size_bytes.next_multiple_of(self.plan.block_bytes);
         let within = self.extents.iter().filter(|extent| extent.logical_bytes < end_bytes);

@@ -1,7 +1,7 @@
 //! Lays the files of a mounted file system where they are read: what is read together lies together.
 //!
 //! ```text
-//! Snapshot, order ──► plan ──► arranger ──► mechanism ──► the file system
+//! Snapshot, order --> plan --> arranger --> mechanism --> the file system
 //!          order      what,    which file   ext4, dedupe
 //!                     saving   goes where
 //! ```

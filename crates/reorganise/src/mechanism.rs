@@ -59,13 +59,7 @@ pub(crate) trait Mechanism {
     }
 
     /// Moves a part of `file`, which has `size_bytes`.
-    fn carry(
-        &mut self,
-        volume: &Volume,
-        file: &OwnedFd,
-        step: &Move,
-        size_bytes: u64,
-    ) -> Carried;
+    fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried;
 
     /// Gives up what is held.
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError>;
@@ -75,7 +69,7 @@ pub(crate) trait Mechanism {
 pub(crate) fn of(file_system: FileSystem) -> Box<dyn Mechanism> {
     match file_system {
         FileSystem::Ext4 => Box::<ext4::Ext4>::default(),
-        FileSystem::Xfs | FileSystem::Btrfs => Box::<dedupe::Dedupe>::default(),
+        FileSystem::Xfs => Box::<dedupe::Dedupe>::default(),
     }
 }
 

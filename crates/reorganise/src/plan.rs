@@ -189,10 +189,7 @@ pub fn plan(
         });
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
-    // What btrfs gives is shared by neighbours in extents that last until all of them are gone: what
-    // is moved out of the way would hold on to more than it leaves.
-    let makes_room = options.limits.makes_room && file_system != FileSystem::Btrfs;
-    let limits = Limits { makes_room, ..options.limits };
+    let limits = options.limits;
     keep_what_lies_well(&mut files, limits.shortest_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
@@ -209,16 +206,7 @@ pub fn plan(
             Some(saving_of(device, before, after, metadata_seconds))
         }
     };
-    Ok(Plan {
-        file_system,
-        block_bytes,
-        total_bytes,
-        limits,
-        files,
-        skipped,
-        work,
-        saving,
-    })
+    Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, saving })
 }
 
 fn saving_of(
@@ -311,9 +299,10 @@ fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
     let whole = |file: &PlannedFile| {
         file.pieces.len() == 1
             || file.pieces.iter().all(|piece| piece.length_bytes >= stretch_bytes)
-            || file.pieces.windows(2).all(|pair| {
-                pair[0].physical_bytes + pair[0].length_bytes == pair[1].physical_bytes
-            })
+            || file
+                .pieces
+                .windows(2)
+                .all(|pair| pair[0].physical_bytes + pair[0].length_bytes == pair[1].physical_bytes)
     };
     let mut first = 0;
     while first < files.len() {
@@ -407,7 +396,10 @@ fn foresee(
             work.moved_bytes += step.length_bytes;
             laid[step.file as usize] |= purpose == Purpose::Lay;
         }
-        left.into_iter().for_each(|(start, length)| room.free.add(start, length));
+        // What was written while the snapshot was taken may be in it as a file's and as free.
+        for (start, length) in left {
+            room.free.add_absent(start, length);
+        }
     }
     let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
     for (file, laid) in files.iter().zip(laid) {

@@ -10,6 +10,9 @@ use crate::plan::Plan;
 ///
 /// # Errors
 /// If it cannot be written.
+///
+/// # Panics
+/// Never: a plan is plain data with text keys.
 pub fn write_plan(plan: &Plan, path: &Path) -> Result<(), SnapshotError> {
     let mut text = serde_json::to_vec(plan).expect("plain data with text keys");
     text.push(b'\n');
@@ -36,6 +39,8 @@ pub fn read_plan(path: &Path) -> Result<Plan, SnapshotError> {
 
 /// Paths as text: what is not UTF-8, and the per cent sign, as `%` and two hexadecimal digits.
 pub(crate) mod path_text {
+    use std::fmt::Write;
+
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub(crate) fn serialize<S: Serializer>(path: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -53,7 +58,9 @@ pub(crate) mod path_text {
         let mut text = String::with_capacity(path.len());
         for part in path.utf8_chunks() {
             text.push_str(&part.valid().replace('%', "%25"));
-            part.invalid().iter().for_each(|byte| text.push_str(&format!("%{byte:02x}")));
+            for byte in part.invalid() {
+                write!(text, "%{byte:02x}").expect("text takes all that is written to it");
+            }
         }
         text
     }

@@ -43,13 +43,6 @@ impl Runs {
         longest.map(|(length, start)| (*start, *length)).find(|(start, _)| choose(*start))
     }
 
-    /// Whether any of `length` bytes at `start` is in a run.
-    #[must_use]
-    pub fn overlaps(&self, start: u64, length: u64) -> bool {
-        let before = self.by_start.range(..start + length).next_back();
-        before.is_some_and(|(at, bytes)| at + bytes > start)
-    }
-
     /// Every run, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_start.iter().map(|(start, length)| (*start, *length))
@@ -81,6 +74,25 @@ impl Runs {
             }
         }
         self.keep(from, to - from);
+    }
+
+    /// Adds what is not there yet of the `length` bytes at `start`.
+    pub fn add_absent(&mut self, start: u64, length: u64) {
+        let end = start + length;
+        let mut at = start;
+        let within =
+            self.by_start.range(..end).rev().take_while(|(run, bytes)| *run + *bytes > start);
+        let mut there: Vec<(u64, u64)> = within.map(|(run, bytes)| (*run, run + bytes)).collect();
+        there.reverse();
+        for (from, to) in there {
+            if from > at {
+                self.add(at, from - at);
+            }
+            at = at.max(to);
+        }
+        if at < end {
+            self.add(at, end - at);
+        }
     }
 
     /// Takes `length` bytes at `start` out; they lie in one run.
@@ -156,6 +168,9 @@ mod tests {
                 if part.iter().all(|free| !*free) {
                     part.fill(true);
                     runs.add(start as u64, length as u64);
+                } else if start % 3 == 0 {
+                    part.fill(true);
+                    runs.add_absent(start as u64, length as u64);
                 } else if part.iter().all(|free| *free) {
                     part.fill(false);
                     runs.take(start as u64, length as u64);

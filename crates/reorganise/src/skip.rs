@@ -25,8 +25,6 @@ pub enum Skip {
     Protected,
     /// Sealed by fs-verity.
     Sealed,
-    /// Not copied on write (`chattr +C`), so that its blocks cannot be compared and shared.
-    InPlace,
     /// In use for swapping.
     Swap,
     /// It is not what the plan saw.
@@ -53,7 +51,6 @@ impl Skip {
             Self::Unwritten => "are being written",
             Self::Protected => "are immutable, append-only or not to be moved",
             Self::Sealed => "are sealed by fs-verity",
-            Self::InPlace => "are not copied on write",
             Self::Swap => "are in use for swapping",
             Self::Changed => "changed since they were looked at",
             Self::Vanished => "are gone",

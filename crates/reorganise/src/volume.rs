@@ -3,8 +3,7 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-use agewell_snapshot::source::live::{self, DataSpace};
-use agewell_snapshot::source::TakeOptions;
+use agewell_snapshot::source::{TakeOptions, live};
 use agewell_snapshot::{Snapshot, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
@@ -26,8 +25,6 @@ pub enum FileSystem {
     Ext4,
     /// By a copy that the kernel compares and then shares (`FIDEDUPERANGE`).
     Xfs,
-    /// As xfs.
-    Btrfs,
 }
 
 impl FileSystem {
@@ -37,12 +34,11 @@ impl FileSystem {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
         }
     }
 
     fn named(kind: &str) -> Option<Self> {
-        [Self::Ext4, Self::Xfs, Self::Btrfs].into_iter().find(|known| known.name() == kind)
+        [Self::Ext4, Self::Xfs].into_iter().find(|known| known.name() == kind)
     }
 }
 
@@ -83,7 +79,9 @@ impl Volume {
         let input = |message: String| SnapshotError::Input(message);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(|why| {
-            input(format!("{shown}: cannot be opened: {why}; give a directory of a mounted ext4, xfs or btrfs"))
+            input(format!(
+                "{shown}: cannot be opened: {why}; give a directory of a mounted ext4 or xfs"
+            ))
         })?;
         if let Some(below) = live::mounts_below(path).first() {
             return Err(input(format!(
@@ -93,7 +91,9 @@ impl Volume {
             )));
         }
         if !kernel::is_root() {
-            return Err(input(format!("{shown}: only root can move the files of others; run it as root")));
+            return Err(input(format!(
+                "{shown}: only root can move the files of others; run it as root"
+            )));
         }
         let told = fstatvfs(&root).map_err(|why| SnapshotError::io("look at", path)(why.into()))?;
         if told.f_flag.contains(StatVfsMountFlags::RDONLY) {
@@ -103,10 +103,13 @@ impl Volume {
         }
         let kind = live::kind_of(path)?;
         let Some(file_system) = FileSystem::named(&kind) else {
-            return Err(input(format!(
-                "{shown}: is {kind}, whose files cannot be moved while it is mounted; ext4, xfs and \
-                 btrfs can"
-            )));
+            let why = if kind == "btrfs" {
+                "is btrfs, which does not let its files be laid side by side; btrfs filesystem \
+                 defragment makes single files whole"
+            } else {
+                "is on no file system whose files can be moved while it is mounted; ext4 and xfs can"
+            };
+            return Err(input(format!("{shown}: {why} (found: {kind})")));
         };
         syncfs(&root).map_err(|why| SnapshotError::io("sync", path)(why.into()))?;
         let options = TakeOptions { names: true, now_ns, ..TakeOptions::default() };
@@ -164,18 +167,14 @@ impl Volume {
                 }
             }
             FileSystem::Xfs => {
-                let shares = kernel::xfs_shares_blocks(&self.root)
-                    .map_err(|why| SnapshotError::io("read the geometry of", &self.path)(why.into()))?;
+                let shares = kernel::xfs_shares_blocks(&self.root).map_err(|why| {
+                    SnapshotError::io("read the geometry of", &self.path)(why.into())
+                })?;
                 if !shares {
                     return refused(
                         "an xfs made without reflink, whose blocks cannot be handed from file to \
                          file; xfs_fsr can at least make single files whole",
                     );
-                }
-            }
-            FileSystem::Btrfs => {
-                if snapshot.facts.parameters.get("devices").is_none_or(|count| count != "1") {
-                    return refused("a btrfs of several devices, where an address does not say which");
                 }
             }
         }
@@ -226,13 +225,7 @@ impl Volume {
                 self.file_system.name()
             )));
         }
-        let space;
-        let free = if self.file_system == FileSystem::Btrfs {
-            space = self.data_space()?;
-            space.free.iter()
-        } else {
-            snapshot.free.iter()
-        };
+        let free = snapshot.free.iter();
         Ok(Room::new(free.map(|run| (run.physical_bytes, run.length_bytes)).collect()))
     }
 
@@ -240,11 +233,6 @@ impl Volume {
     pub(crate) fn free_bytes(&self) -> Result<u64, SnapshotError> {
         let told = fstatvfs(&self.root).map_err(|why| self.failed("look at")(why))?;
         Ok(told.f_bavail.saturating_mul(told.f_frsize))
-    }
-
-    /// Where on the device a btrfs keeps data, and what of it is free.
-    pub(crate) fn data_space(&self) -> Result<DataSpace, SnapshotError> {
-        DataSpace::of_btrfs(&self.root).map_err(self.failed("read the trees of"))
     }
 
     pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(Errno) -> SnapshotError + '_ {
@@ -282,7 +270,9 @@ impl Volume {
         let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let opened = openat2(&self.root, relative, flags, Mode::empty(), within);
         let file = opened.map_err(|why| match why {
-            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => Skip::Vanished,
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => {
+                Skip::Vanished
+            }
             Errno::TXTBSY => Skip::Swap,
             Errno::PERM => Skip::Protected,
             _ => Skip::Unreadable,
@@ -293,11 +283,6 @@ impl Volume {
         }
         if let Some(why) = by_attributes(attributes) {
             return Err(why);
-        }
-        if self.file_system == FileSystem::Btrfs
-            && kernel::flags(&file).is_ok_and(|flags| flags & kernel::NO_COPY_ON_WRITE != 0)
-        {
-            return Err(Skip::InPlace);
         }
         Ok(file)
     }

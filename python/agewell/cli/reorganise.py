@@ -22,7 +22,7 @@ app = typer.Typer()
 def reorganise(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A directory of a mounted ext4, xfs or btrfs."),
+        typer.Argument(metavar="PATH", help="A directory of a mounted ext4 or xfs."),
     ],
     by: Annotated[
         str,
@@ -37,9 +37,7 @@ def reorganise(
     ] = "names",
     device: Annotated[
         str,
-        typer.Option(
-            metavar="NAME|FILE", help="The disk that the saving is estimated for."
-        ),
+        typer.Option(metavar="NAME|FILE", help="The disk that the saving is estimated for."),
     ] = reorganising.DEFAULT_DEVICE,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be moved; move nothing.")

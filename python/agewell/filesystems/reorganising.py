@@ -1,9 +1,9 @@
 """Laying the files of a mounted file system one behind another, where they are read.
 
-    from agewell.filesystems import reorganising
+from agewell.filesystems import reorganising
 
-    done = reorganising.reorganise("/srv", device="seagate-st2000dm006", dry_run=True)
-    done["saving"]["gain_pct"]
+done = reorganising.reorganise("/srv", device="seagate-st2000dm006", dry_run=True)
+done["saving"]["gain_pct"]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from agewell import _agewell
@@ -38,10 +39,10 @@ def reorganise(
     anyway: bool = False,
     plan: str | PathLike[str] | None = None,
     apply: bool = False,
-    catalogue_directory: str | PathLike[str] | None = None,
+    catalogue_directory: Path | str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Lay the files below a directory of a mounted ext4, xfs or btrfs one behind another.
+    """Lay the files below a directory of a mounted ext4 or xfs one behind another.
 
     Contents, sizes, times and attributes of files stay as they are, also when it is interrupted or
     the machine stops.
@@ -81,8 +82,6 @@ def reorganise(
         "plan": fspath(plan) if plan is not None else None,
     }
     directory = catalogue.directory(catalogue_directory)
-    told = _agewell.reorganise_path(
-        path, directory, time.time_ns(), json.dumps(options), progress
-    )
-    document: dict[str, Any] = json.loads(told)
+    text = _agewell.reorganise_path(path, directory, time.time_ns(), json.dumps(options), progress)
+    document: dict[str, Any] = json.loads(text)
     return document

@@ -90,10 +90,9 @@ pub(super) fn exchange(
         match kernel::dedupe(donor, offset + done, bytes - done, file, from + done) {
             Ok(Deduped::Bytes(0)) => return Ok(Copied::Not(Skip::Refused)),
             Ok(Deduped::Bytes(shared)) => done += shared,
-            Ok(Deduped::Differs) => return Ok(Copied::Not(Skip::Changed)),
             Err(Errno::INTR) => {}
-            // The file was cut meanwhile.
-            Err(Errno::INVAL) => return Ok(Copied::Not(Skip::Changed)),
+            // It was written, or cut, meanwhile.
+            Ok(Deduped::Differs) | Err(Errno::INVAL) => return Ok(Copied::Not(Skip::Changed)),
             Err(why) => return Err(why),
         }
     }

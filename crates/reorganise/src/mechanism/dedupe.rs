@@ -1,4 +1,4 @@
-//! xfs with reflink and btrfs: a copy in the donor, which the kernel compares with the file and then
+//! xfs with reflink: a copy in the donor, which the kernel compares with the file and then
 //! has the file share (`FIDEDUPERANGE`); then the donor gives it up.
 //!
 //! The kernel compares under the locks of both files, so that a write in between is seen: the file
@@ -6,21 +6,22 @@
 //! space is held beyond the donor's end, and parts are copied by ascending place in the donor: each
 //! copy sets its end.
 //!
-//! btrfs gives back an extent only when nothing refers to any part of it any more: were many files to
-//! share a long one, removing one would free nothing. So there space is held in short extents.
+//! On btrfs this does not do. An extent there lasts until nothing refers to any part of it, so that
+//! removing one of many files that share it frees nothing; and once one file shares an allocated
+//! extent, what is written to the rest of it goes elsewhere.
 //!
 //! Source: Linux `fs/remap_range.c`; manual page ioctl_fideduperange(2).
 
 use agewell_snapshot::SnapshotError;
 use rustix::fd::OwnedFd;
-use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::copying::{self, Copied};
 use super::donor::{Donor, Holding};
 use super::{Carried, Fault, Mechanism, skip_of};
 use crate::arranger::Move;
 use crate::runs::Runs;
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 #[derive(Debug, Default)]
 pub(super) struct Dedupe {
@@ -55,13 +56,7 @@ impl Mechanism for Dedupe {
         parts
     }
 
-    fn carry(
-        &mut self,
-        volume: &Volume,
-        file: &OwnedFd,
-        step: &Move,
-        size_bytes: u64,
-    ) -> Carried {
+    fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried {
         let donor = self.donor.as_ref().expect("space is acquired before files are moved");
         let mut done = 0;
         while done < step.length_bytes {
@@ -73,10 +68,6 @@ impl Mechanism for Dedupe {
             let data_bytes = length.min(size_bytes.saturating_sub(from));
             let copied =
                 copying::share(file, from, &donor.file, offset, data_bytes, &mut self.buffer);
-            if volume.file_system() == FileSystem::Btrfs {
-                // It would take a block to go on from an end amid one; what fails here fails there.
-                let _ = ftruncate(&donor.file, offset + length);
-            }
             // What is shared is the file's from now on, what is not is of no use.
             let punch = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
             let given_up = fallocate(&donor.file, punch, offset, length);

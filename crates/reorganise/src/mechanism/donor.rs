@@ -1,6 +1,6 @@
 //! A file without a name that holds free space.
 
-use agewell_snapshot::source::live::{self, DataSpace, ExtentMap};
+use agewell_snapshot::source::live::{self, ExtentMap};
 use agewell_snapshot::{Extent, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
@@ -8,19 +8,14 @@ use rustix::io::Errno;
 
 use crate::plan::reserve_bytes;
 use crate::runs::Runs;
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 /// Free space is asked for in steps of this many bytes, so that a file system that gives the nearest
 /// first is asked again for each; chosen by us: the largest that ext4 has in one extent.
 const STEP_BYTES: u64 = 128 << 20;
 
-/// Each step is an extent of its own on btrfs, which lasts until all that lies in it is gone; chosen
-/// by us: what is lost at the end of a stretch is half of that on average.
-const BTRFS_STEP_BYTES: u64 = 64 << 10;
-
 /// No more is held at a time, bytes; chosen by us: enough for long stretches, and mapped in a moment.
 const HOLD_BYTES_MAX: u64 = 8 << 30;
-const BTRFS_HOLD_BYTES_MAX: u64 = 1 << 30;
 
 /// Where in the donor space is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +32,6 @@ pub(super) struct Donor {
     pub(super) file: OwnedFd,
     /// Ascending by place on the device.
     held: Vec<Extent>,
-    /// On btrfs, where data are and what of it is free.
-    space: Option<DataSpace>,
 }
 
 impl Donor {
@@ -50,17 +43,13 @@ impl Donor {
         let file = volume.nameless_file()?;
         let free_bytes = volume.free_bytes()?;
         let block_bytes = volume.block_bytes();
-        let (step_bytes, most_bytes) = match volume.file_system() {
-            FileSystem::Btrfs => (BTRFS_STEP_BYTES, BTRFS_HOLD_BYTES_MAX),
-            _ => (STEP_BYTES, HOLD_BYTES_MAX),
-        };
-        let hold_bytes = (free_bytes - reserve_bytes(free_bytes)).min(most_bytes) / block_bytes
-            * block_bytes;
+        let may_hold_bytes = (free_bytes - reserve_bytes(free_bytes)).min(HOLD_BYTES_MAX);
+        let hold_bytes = may_hold_bytes / block_bytes * block_bytes;
         let flags = match holding {
             Holding::WithinFile => FallocateFlags::empty(),
             Holding::BeyondEnd => FallocateFlags::KEEP_SIZE,
         };
-        let (mut at, mut step) = (0, step_bytes);
+        let (mut at, mut step) = (0, STEP_BYTES);
         while at < hold_bytes && step >= block_bytes {
             match fallocate(&file, flags, at, step.min(hold_bytes - at)) {
                 Ok(()) => at += step.min(hold_bytes - at),
@@ -72,15 +61,8 @@ impl Donor {
         }
         let mut held = Vec::new();
         ExtentMap::new(true).read(&file, &mut held).map_err(volume.failed("map a file of"))?;
-        let space = match volume.file_system() {
-            FileSystem::Btrfs => Some(volume.data_space()?),
-            _ => None,
-        };
-        if let Some(space) = &space {
-            held.retain_mut(|extent| space.place(std::slice::from_mut(extent)));
-        }
         held.sort_unstable_by_key(|extent| extent.physical_bytes);
-        Ok(Self { file, held, space })
+        Ok(Self { file, held })
     }
 
     /// The runs that it holds, and those with all else that is free.
@@ -88,15 +70,8 @@ impl Donor {
         let held: Runs =
             self.held.iter().map(|extent| (extent.physical_bytes, extent.length_bytes)).collect();
         let mut free = held.clone();
-        let others = match &self.space {
-            Some(space) => space.free.clone(),
-            None => live::free_space(volume.path())?.unwrap_or_default(),
-        };
-        for run in others {
-            // What came free or was taken since belongs to neither.
-            if !free.overlaps(run.physical_bytes, run.length_bytes) {
-                free.add(run.physical_bytes, run.length_bytes);
-            }
+        for run in live::free_space(volume.path())?.unwrap_or_default() {
+            free.add_absent(run.physical_bytes, run.length_bytes);
         }
         Ok((held, free))
     }

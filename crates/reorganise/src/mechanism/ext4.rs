@@ -45,13 +45,7 @@ impl Mechanism for Ext4 {
         Ok(runs)
     }
 
-    fn carry(
-        &mut self,
-        volume: &Volume,
-        file: &OwnedFd,
-        step: &Move,
-        _size_bytes: u64,
-    ) -> Carried {
+    fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, _size_bytes: u64) -> Carried {
         let donor = self.donor.as_ref().expect("space is acquired before files are moved");
         let block_bytes = volume.block_bytes();
         let (mut done, mut busy) = (0, 0);
@@ -70,7 +64,10 @@ impl Mechanism for Ext4 {
                     sleep(BUSY_PAUSE);
                 }
                 Err(why @ (Errno::IO | Errno::ROFS | Errno::STALE)) => {
-                    return Carried::stopped(done, Fault::Stop(volume.failed("move a file of")(why)));
+                    return Carried::stopped(
+                        done,
+                        Fault::Stop(volume.failed("move a file of")(why)),
+                    );
                 }
                 Err(why) => return Carried::stopped(done, Fault::Leave(skip_of(why))),
             }

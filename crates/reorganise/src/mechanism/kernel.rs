@@ -19,8 +19,6 @@ use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
 const MOVE_EXTENT: Opcode = 0xC028_660F;
 /// `_IOWR(0x94, 54, struct file_dedupe_range)`.
 const DEDUPE_RANGE: Opcode = 0xC018_9436;
-/// `_IOR('f', 1, long)`.
-const GET_FLAGS: Opcode = 0x8008_6601;
 /// `_IOR('X', 126, struct xfs_fsop_geom)`.
 const XFS_GEOMETRY: Opcode = 0x8100_587E;
 
@@ -35,9 +33,6 @@ const XFS_GEOMETRY_WORDS: usize = 32;
 const DIFFERS: i32 = 1;
 /// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
 const XFS_REFLINK: u32 = 1 << 20;
-
-/// `FS_NOCOW_FL`: btrfs writes in place and keeps no checksums.
-pub(crate) const NO_COPY_ON_WRITE: u64 = 0x0080_0000;
 
 /// `IOPRIO_WHO_PROCESS`.
 const WHO_PROCESS: libc::c_long = 1;
@@ -138,14 +133,6 @@ pub(super) fn dedupe(
         DIFFERS => Ok(Deduped::Differs),
         _ => Err(Errno::from_raw_os_error(-status)),
     }
-}
-
-/// The attributes of `file` that `lsattr` shows (`FS_*_FL`).
-pub(crate) fn flags(file: impl AsFd) -> Result<u64> {
-    let mut words = [0];
-    exchange(file.as_fd(), GET_FLAGS, &mut words)?;
-    // The kernel fills in 32 bits, whatever the type in the name of the call.
-    Ok(u64::from(halves(words[0]).0))
 }
 
 /// Whether the xfs that `file` is on was made so that files can share blocks.

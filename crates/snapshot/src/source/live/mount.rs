@@ -102,11 +102,10 @@ impl Mount {
     }
 }
 
-/// Where other file systems are mounted below `path`, as far as the kernel tells.
+/// Where other file systems are mounted below `path`, as far as the kernel reports.
 #[must_use]
 pub fn mounts_below(path: &Path) -> Vec<PathBuf> {
-    let (Ok(real), Ok(text)) =
-        (std::fs::canonicalize(path), std::fs::read("/proc/self/mountinfo"))
+    let (Ok(real), Ok(text)) = (std::fs::canonicalize(path), std::fs::read("/proc/self/mountinfo"))
     else {
         return Vec::new();
     };
