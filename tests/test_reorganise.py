@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -111,7 +112,6 @@ def test_flash_does_not_pay_and_nothing_is_moved(scattered: tuple[str, Path, Pat
         pytest.skip("so scattered that it pays even on flash")
     assert not found["carried_out"]
     assert differences(before, record(mount)) == []
-
 
 
 def test_what_cannot_be_moved_is_left_and_counted(tmp_path: Path) -> None:
