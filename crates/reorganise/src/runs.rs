@@ -43,6 +43,13 @@ impl Runs {
         longest.map(|(length, start)| (*start, *length)).find(|(start, _)| choose(*start))
     }
 
+    /// Whether any of `length` bytes at `start` is in a run.
+    #[must_use]
+    pub fn overlaps(&self, start: u64, length: u64) -> bool {
+        let before = self.by_start.range(..start + length).next_back();
+        before.is_some_and(|(at, bytes)| at + bytes > start)
+    }
+
     /// Every run, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_start.iter().map(|(start, length)| (*start, *length))
