@@ -64,8 +64,17 @@ ALLOWED_DEPENDENCIES = {
         "agewell-sim",
         "agewell-snapshot",
     },
+    "agewell-reorganise": {
+        "agewell-core",
+        "agewell-disk",
+        "agewell-layout",
+        "agewell-log",
+        "agewell-snapshot",
+        "agewell-trace",
+    },
     "agewell-py": {
         "agewell-age",
+        "agewell-reorganise",
         "agewell-config",
         "agewell-core",
         "agewell-trace",
@@ -82,8 +91,9 @@ ALLOWED_DEPENDENCIES = {
 }
 """What each crate may use.
 
-core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py, and
-{disk, trace} <- snapshot <- {age, record}; disk <- probe <- py, and record <- py.
+core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
+{disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
+disk <- probe <- py, and record <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

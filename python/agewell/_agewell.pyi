@@ -23,6 +23,7 @@ __all__ = [
     "device_load",
     "record",
     "record_recover",
+    "reorganise_path",
     "resolve_experiment",
     "run_experiment",
     "score_path",
@@ -165,6 +166,19 @@ def record(
 
 def record_recover(output: str | PathLike[str]) -> str:
     """Make a whole trace of what a killed recording left of `output`: rows and bytes (JSON)."""
+
+def reorganise_path(
+    path: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    now_ns: int,
+    options: str = "{}",
+    progress: Callable[[str, int, int | None, float], object] | None = None,
+) -> str:
+    """Plan to lay the files of a mounted tree one behind another, and do it (JSON).
+
+    `options` is a JSON object: `by`, `device`, `budget`, `rate`, `time`, `dry_run`, `anyway`,
+    `plan`. `progress` is called with a phase, what is done, what there is to do, and seconds.
+    """
 
 def snapshot_take(
     path: str | PathLike[str],

@@ -18,6 +18,7 @@ mod error;
 mod interpreter;
 mod probe;
 mod record;
+mod reorganise;
 mod sim;
 mod tables;
 mod trace;
@@ -49,6 +50,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::record::{record, record_recover};
+
+    #[pymodule_export]
+    use crate::reorganise::reorganise_path;
 
     #[pymodule_export]
     use crate::sim::{configuration_reference, resolve_experiment, run_experiment};

@@ -54,6 +54,7 @@ COMMANDS = {
     "bench": "Measure a file system, real or simulated.",
     "score": "How well files lie, and whether reorganising pays.",
     "snapshot": "Record where every file of a file system lies.",
+    "reorganise": "Lay the files of a mounted file system where they are read.",
     "report": "Write an HTML report on runs, with every plot.",
 }
 """The commands in the order of `agewell --help`, and what it says of them; each is the application

@@ -33,10 +33,11 @@ use self::checkpoint::{Finished, Identity};
 pub use self::extent_map::{ExtentMap, is_unsupported};
 use self::kernel::XfsGeometry;
 use self::mount::Mount;
+pub use self::mount::mounts_below;
 use self::status::Status;
 use self::walk::Walk;
 use super::{Progress, TakeOptions};
-use crate::{FileSystemFacts, Snapshot, SnapshotError};
+use crate::{FileSystemFacts, FreeExtent, Snapshot, SnapshotError};
 
 /// Takes a snapshot of the mounted tree at `path`.
 ///
@@ -87,6 +88,25 @@ pub fn take(
     facts.parameters.append(&mut snapshot.facts.parameters);
     snapshot.facts = facts;
     Ok(snapshot)
+}
+
+/// The kind of the file system that the directory `path` is on, as `/proc/filesystems` names it.
+///
+/// # Errors
+/// If `path` is no directory that can be opened.
+pub fn kind_of(path: &Path) -> Result<String, SnapshotError> {
+    Tree::open(path).map(|tree| tree.mount.kind)
+}
+
+/// What is free of the file system that the directory `path` is on, by `GETFSMAP`; `None` if it does
+/// not report that.
+///
+/// # Errors
+/// If `path` is no directory that can be opened, or the map cannot be read.
+pub fn free_space(path: &Path) -> Result<Option<Vec<FreeExtent>>, SnapshotError> {
+    let tree = Tree::open(path)?;
+    free_map::read(&*tree.root, tree.mount.device())
+        .map_err(|why| SnapshotError::io("read the free-space map of", path)(why.into()))
 }
 
 fn processors() -> usize {

@@ -14,11 +14,12 @@ const SUPERBLOCK_BYTES: usize = 1024;
 const MAGIC: u16 = 0xEF53;
 
 /// `s_feature_compat`, `s_feature_incompat`, `s_feature_ro_compat`: where each stands, and the
-/// features that change where data lie.
-const FEATURES: [(usize, u32, &str); 10] = [
+/// features that change where data lie or how moves are logged.
+const FEATURES: [(usize, u32, &str); 11] = [
     (0x5C, 0x4, "has_journal"),
     (0x5C, 0x10, "resize_inode"),
     (0x5C, 0x20, "dir_index"),
+    (0x5C, 0x400, "fast_commit"),
     (0x60, 0x10, "meta_bg"),
     (0x60, 0x40, "extent"),
     (0x60, 0x80, "64bit"),

@@ -102,6 +102,20 @@ impl Mount {
     }
 }
 
+/// Where other file systems are mounted below `path`, as far as the kernel reports.
+#[must_use]
+pub fn mounts_below(path: &Path) -> Vec<PathBuf> {
+    let (Ok(real), Ok(text)) = (std::fs::canonicalize(path), std::fs::read("/proc/self/mountinfo"))
+    else {
+        return Vec::new();
+    };
+    let points = text.split(|&byte| byte == b'\n').filter_map(|line| {
+        let point = line.split(|&byte| byte == b' ').nth(4)?;
+        Some(PathBuf::from(OsString::from_vec(unescaped(point))))
+    });
+    points.filter(|point| *point != real && point.starts_with(&real)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::ffi::CString;

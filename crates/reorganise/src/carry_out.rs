@@ -1,0 +1,298 @@
+//! Carries a plan out: batch after batch of moves, each into free space that is held for it.
+//!
+//! A file is moved only if it is what the plan saw: number, birth, change time, length and extents.
+//! It may end after any move; what is done is done, and the next plan sees it.
+
+use std::collections::VecDeque;
+use std::ffi::CString;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use agewell_snapshot::source::live::ExtentMap;
+use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, fadvise};
+use serde::Serialize;
+
+use crate::arranger::{Arranger, Move, Piece, Purpose};
+use crate::mechanism::{self, Carried, Fault, kernel};
+use crate::pace::{Clock, Pace, wait_part};
+use crate::plan::Plan;
+use crate::skip::{Skip, SkipCounts};
+use crate::volume::{FileSystem, Volume};
+
+/// Times that a place taken by others is looked for elsewhere; chosen by us.
+const RETRIES_MAX: u8 = 3;
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Bytes moved.
+    pub moved_bytes: u64,
+    /// Bytes to be moved in all, as planned.
+    pub planned_bytes: u64,
+    /// Files in place.
+    pub files: u64,
+    /// Since it began.
+    pub elapsed: Duration,
+}
+
+/// Called before each move; an error ends the work between two moves and is handed on.
+pub type Step<'a> = dyn FnMut(&Progress) -> Result<(), SnapshotError> + 'a;
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Done {
+    /// Files in place that were moved.
+    pub files: u64,
+    /// Bytes moved, with what made room.
+    pub moved_bytes: u64,
+    /// Of them, to make room.
+    pub evacuated_bytes: u64,
+    /// Files left as they were, and their bytes, by reason.
+    pub left: SkipCounts,
+    /// Files for which there was no time or no room.
+    pub remaining: u64,
+    /// Whether the time was over.
+    pub out_of_time: bool,
+    /// How long it took, s.
+    pub seconds: f64,
+}
+
+/// Moves the files of `plan`; `step` is told before each move and may end it.
+///
+/// # Errors
+/// If the file system fails, or `step` does. What was moved until then stays moved.
+pub fn carry_out(
+    volume: &Volume,
+    plan: &Plan,
+    pace: Pace,
+    step: &mut Step<'_>,
+) -> Result<Done, SnapshotError> {
+    // Where it cannot be had the work goes on all the same.
+    let _ = kernel::be_idle();
+    let mut work = Work::new(volume, plan, pace);
+    let mut mechanism = mechanism::of(volume.file_system());
+    let result = work.run(&mut *mechanism, step);
+    let released = mechanism.release(volume);
+    result?;
+    released?;
+    volume.commit()?;
+    Ok(work.told())
+}
+
+/// Files that are opened, and what is read of them, ahead of their moves: so that the disk always has
+/// something to do. Chosen by us: some tenths of a second of small reads, or of one large one.
+const AHEAD_FILES: usize = 128;
+const AHEAD_BYTES: u64 = 16 << 20;
+
+/// The files of the moves that are next.
+#[derive(Default)]
+struct Ahead {
+    /// One for each change of the file in the order of moves; the first is that of the move at hand.
+    files: VecDeque<(u32, Result<OwnedFd, Skip>)>,
+    /// Moves that have been looked at.
+    moves: usize,
+    /// Bytes being read for those that are not carried out yet.
+    bytes: u64,
+}
+
+struct Work<'a> {
+    volume: &'a Volume,
+    plan: &'a Plan,
+    arranger: Arranger,
+    clock: Clock,
+    done: Done,
+    laid: Vec<bool>,
+    laid_files: u64,
+    is_left: Vec<bool>,
+    retries: Vec<u8>,
+    map: ExtentMap,
+    extents: Vec<Extent>,
+}
+
+impl<'a> Work<'a> {
+    fn new(volume: &'a Volume, plan: &'a Plan, pace: Pace) -> Self {
+        let stays: Vec<bool> = plan.files.iter().map(|file| file.stays).collect();
+        let pieces = plan.files.iter().map(|file| file.pieces.clone()).collect();
+        Self {
+            volume,
+            plan,
+            arranger: Arranger::new(pieces, &stays, plan.limits, plan.block_bytes),
+            clock: Clock::new(pace),
+            done: Done::default(),
+            laid: vec![false; stays.len()],
+            laid_files: 0,
+            is_left: vec![false; stays.len()],
+            retries: vec![0; stays.len()],
+            map: ExtentMap::new(false),
+            extents: Vec::new(),
+        }
+    }
+
+    fn run(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        step: &mut Step<'_>,
+    ) -> Result<(), SnapshotError> {
+        while self.arranger.waiting_bytes() > 0 {
+            mechanism.release(self.volume)?;
+            let (held, free) = mechanism.acquire(self.volume)?;
+            let (purpose, moves) = self.arranger.next_batch(&held, &free);
+            if moves.is_empty() {
+                return Ok(());
+            }
+            let moves = mechanism.in_order(moves);
+            let mut ahead = Ahead::default();
+            let mut again = Vec::new();
+            for (number, next) in moves.iter().enumerate() {
+                if self.clock.is_over() {
+                    self.done.out_of_time = true;
+                    return Ok(());
+                }
+                self.wait(step)?;
+                self.look_ahead(&moves, number, &mut ahead);
+                self.carry(mechanism, next, purpose, &mut ahead, &mut again)?;
+            }
+            again.sort_unstable();
+            again.dedup();
+            for number in again.into_iter().rev() {
+                let tries = &mut self.retries[number as usize];
+                *tries += 1;
+                if *tries > RETRIES_MAX {
+                    self.leave(number, Skip::NoRoom);
+                } else {
+                    self.arranger.retry(number);
+                    let laid = std::mem::replace(&mut self.laid[number as usize], false);
+                    self.laid_files -= u64::from(laid);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells how far it has come, and waits until the next move is due.
+    fn wait(&mut self, step: &mut Step<'_>) -> Result<(), SnapshotError> {
+        loop {
+            step(&Progress {
+                moved_bytes: self.done.moved_bytes,
+                planned_bytes: self.plan.work.moved_bytes,
+                files: self.laid_files,
+                elapsed: self.clock.elapsed(),
+            })?;
+            let wait = self.clock.due_in(self.done.moved_bytes);
+            if wait.is_zero() || self.clock.is_over() {
+                return Ok(());
+            }
+            wait_part(wait);
+        }
+    }
+
+    /// Opens the files of the moves from `at` on, and has their data read.
+    fn look_ahead(&mut self, moves: &[Move], at: usize, ahead: &mut Ahead) {
+        while let Some(next) = moves.get(ahead.moves) {
+            let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
+            if full && ahead.moves > at {
+                return;
+            }
+            if ahead.files.back().is_none_or(|(number, _)| *number != next.file) {
+                let opened = self.open(next.file);
+                ahead.files.push_back((next.file, opened));
+            }
+            if let Some((_, Ok(file))) = ahead.files.back() {
+                let length = NonZeroU64::new(next.length_bytes.min(AHEAD_BYTES));
+                // It is advice: without it the move itself reads.
+                let _ = fadvise(file, next.logical_bytes, length, Advice::WillNeed);
+            }
+            ahead.bytes += next.length_bytes;
+            ahead.moves += 1;
+        }
+    }
+
+    fn carry(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        next: &Move,
+        purpose: Purpose,
+        ahead: &mut Ahead,
+        again: &mut Vec<u32>,
+    ) -> Result<(), SnapshotError> {
+        while ahead.files.front().is_some_and(|(number, _)| *number != next.file) {
+            ahead.files.pop_front();
+        }
+        let file = match ahead.files.front() {
+            Some((_, Ok(file))) => file,
+            Some((_, Err(why))) => {
+                let why = *why;
+                self.leave(next.file, why);
+                return Ok(());
+            }
+            None => unreachable!("the file of this move was opened before it"),
+        };
+        ahead.bytes = ahead.bytes.saturating_sub(next.length_bytes);
+        let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
+        let carried = mechanism.carry(self.volume, file, next, size_bytes);
+        let Carried { bytes, fault } = carried;
+        if bytes > 0 {
+            self.arranger.moved(&Move { length_bytes: bytes, ..*next });
+            self.done.moved_bytes += bytes;
+            self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
+        }
+        match fault {
+            None if purpose == Purpose::Lay && !self.is_left[next.file as usize] => {
+                let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
+                self.laid_files += u64::from(!laid);
+            }
+            Some(Fault::Leave(why)) => self.leave(next.file, why),
+            Some(Fault::Taken) if purpose == Purpose::Lay => again.push(next.file),
+            Some(Fault::Stop(why)) => return Err(why),
+            None | Some(Fault::Taken) => {}
+        }
+        Ok(())
+    }
+
+    /// Opens a file if it is what the plan saw and lies where it is thought to.
+    fn open(&mut self, number: u32) -> Result<OwnedFd, Skip> {
+        let planned = &self.plan.files[number as usize];
+        let path = CString::new(planned.path.clone()).map_err(|_| Skip::Vanished)?;
+        let write = self.volume.file_system() == FileSystem::Ext4;
+        let file = self.volume.open_file(&path, &planned.identity, write)?;
+        self.extents.clear();
+        self.map.read(&file, &mut self.extents).map_err(|_| Skip::Unreadable)?;
+        let special = ExtentFlags::ALL.0 & !ExtentFlags::UNWRITTEN.0;
+        let end_bytes = planned.identity.size_bytes.next_multiple_of(self.plan.block_bytes);
+        let within = self.extents.iter().filter(|extent| extent.logical_bytes < end_bytes);
+        let found: Vec<Piece> = within
+            .clone()
+            .map(|extent| Piece {
+                logical_bytes: extent.logical_bytes,
+                physical_bytes: extent.physical_bytes,
+                length_bytes: extent.length_bytes.min(end_bytes - extent.logical_bytes),
+            })
+            .collect();
+        let plain = within.clone().all(|extent| !extent.flags.any(ExtentFlags(special)));
+        if !plain || crate::arranger::joined(&found) != self.arranger.pieces(number) {
+            return Err(Skip::Changed);
+        }
+        Ok(file)
+    }
+
+    /// The file stays as it is; counted once.
+    fn leave(&mut self, number: u32, why: Skip) {
+        self.arranger.leave(number);
+        let place = number as usize;
+        let laid = std::mem::replace(&mut self.laid[place], false);
+        self.laid_files -= u64::from(laid);
+        if !std::mem::replace(&mut self.is_left[place], true) {
+            let count = self.done.left.entry(why).or_default();
+            *count = (count.0 + 1, count.1 + self.plan.files[place].identity.size_bytes);
+        }
+    }
+
+    fn told(mut self) -> Done {
+        self.done.files = self.laid_files;
+        self.done.remaining = self.arranger.waiting_files();
+        self.done.seconds = self.clock.elapsed().as_secs_f64();
+        self.done
+    }
+}

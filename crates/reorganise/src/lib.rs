@@ -1,0 +1,39 @@
+//! Lays the files of a mounted file system where they are read: what is read together lies together.
+//!
+//! ```text
+//! Snapshot, order --> plan --> arranger --> mechanism --> the file system
+//!          order      what,    which file   ext4, dedupe
+//!                     saving   goes where
+//! ```
+//!
+//! `order` says in which order files are read; `plan` which of them are moved, what that costs and
+//! saves; the `arranger` chooses places among what is free, and is the same code in a plan and when
+//! it is carried out. These are functions of values and touch no file. A `mechanism` takes hold of
+//! free space and has one file after another lie there, through calls by which the kernel keeps the
+//! contents; `carry_out` drives it.
+//!
+//! Invariants: contents, sizes and times of files never change; a file is moved only if it is still
+//! what the plan saw; free space is held by a file without a name, which ends with the process.
+
+mod arranger;
+mod carry_out;
+mod mechanism;
+mod order;
+mod pace;
+mod plan;
+mod plan_file;
+mod read_time;
+mod runs;
+mod skip;
+mod volume;
+
+pub use arranger::{Arranger, Limits, Move, Piece};
+pub use carry_out::{Done, Progress, Step, carry_out};
+pub use order::{FileReads, Order, by_recording, read_order};
+pub use pace::Pace;
+pub use plan::{Plan, PlanOptions, PlannedFile, Room, Saving, Work, plan};
+pub use plan_file::{read_plan, write_plan};
+pub use read_time::{ReadTime, cold_read};
+pub use runs::Runs;
+pub use skip::{Skip, SkipCounts};
+pub use volume::{FileSystem, Volume};

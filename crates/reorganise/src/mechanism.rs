@@ -1,0 +1,85 @@
+//! How the kernel is asked to have a file lie elsewhere.
+//!
+//! A mechanism takes hold of free space by a file without a name, the donor, says which runs it
+//! holds, and moves parts of files there. Moves are carried out one at a time, each by calls during
+//! which the kernel keeps writers of that one file out, for a bounded piece of it.
+
+mod copying;
+mod dedupe;
+mod donor;
+mod ext4;
+pub(crate) mod kernel;
+
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+
+use agewell_snapshot::SnapshotError;
+
+use crate::arranger::Move;
+use crate::runs::Runs;
+use crate::skip::Skip;
+use crate::volume::{FileSystem, Volume};
+
+/// Why a move was not carried out, or not all of it.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The file stays as it is.
+    Leave(Skip),
+    /// The place was taken by others: it may be tried again elsewhere.
+    Taken,
+    /// Nothing more can be done.
+    Stop(SnapshotError),
+}
+
+/// What has been carried out of a move, from its front, bytes, and why not more.
+pub(crate) struct Carried {
+    pub(crate) bytes: u64,
+    pub(crate) fault: Option<Fault>,
+}
+
+impl Carried {
+    fn all(step: &Move) -> Self {
+        Self { bytes: step.length_bytes, fault: None }
+    }
+
+    fn stopped(bytes: u64, fault: Fault) -> Self {
+        Self { bytes, fault: Some(fault) }
+    }
+}
+
+/// A way to move files.
+pub(crate) trait Mechanism {
+    /// Takes hold of free space; gives the runs that files can be moved to, and all that is free, them
+    /// included. What was freed by moves before is on the device as free by now.
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
+
+    /// The moves in the order in which they can be carried out, divided where they must be.
+    fn in_order(&self, moves: Vec<Move>) -> Vec<Move> {
+        moves
+    }
+
+    /// Moves a part of `file`, which has `size_bytes`.
+    fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried;
+
+    /// Gives up what is held.
+    fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError>;
+}
+
+/// The mechanism of `file_system`.
+pub(crate) fn of(file_system: FileSystem) -> Box<dyn Mechanism> {
+    match file_system {
+        FileSystem::Ext4 => Box::<ext4::Ext4>::default(),
+        FileSystem::Xfs => Box::<dedupe::Dedupe>::default(),
+    }
+}
+
+/// What an error of the kernel says about a file.
+fn skip_of(error: Errno) -> Skip {
+    match error {
+        Errno::TXTBSY => Skip::Swap,
+        Errno::PERM | Errno::ACCESS => Skip::Protected,
+        Errno::NOSPC | Errno::DQUOT => Skip::NoRoom,
+        Errno::BUSY | Errno::NODATA => Skip::Changed,
+        _ => Skip::Refused,
+    }
+}

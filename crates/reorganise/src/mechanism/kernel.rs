@@ -1,0 +1,168 @@
+//! Calls to the kernel that move the places of a file's bytes, and what they are asked for.
+//!
+//! The one module with `unsafe`: each call fills a buffer of which only this module sets the size,
+//! in 64-bit words, which every structure here is aligned to.
+//!
+//! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{fs,ioprio}.h`,
+//! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2),
+//! ioprio_set(2).
+
+#![allow(unsafe_code, reason = "ioctl takes a pointer; this module keeps its promises")]
+
+use std::ffi::c_void;
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::io::{Errno, Result};
+use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
+
+/// `_IOWR('f', 15, struct move_extent)`.
+const MOVE_EXTENT: Opcode = 0xC028_660F;
+/// `_IOWR(0x94, 54, struct file_dedupe_range)`.
+const DEDUPE_RANGE: Opcode = 0xC018_9436;
+/// `_IOR('X', 126, struct xfs_fsop_geom)`.
+const XFS_GEOMETRY: Opcode = 0x8100_587E;
+
+/// `struct move_extent`, 40 bytes.
+const MOVE_EXTENT_WORDS: usize = 5;
+/// `struct file_dedupe_range` with one `struct file_dedupe_range_info`: 24 and 32 bytes.
+const DEDUPE_WORDS: usize = 7;
+/// `struct xfs_fsop_geom`, 256 bytes.
+const XFS_GEOMETRY_WORDS: usize = 32;
+
+/// `FILE_DEDUPE_RANGE_DIFFERS`.
+const DIFFERS: i32 = 1;
+/// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
+const XFS_REFLINK: u32 = 1 << 20;
+
+/// `IOPRIO_WHO_PROCESS`.
+const WHO_PROCESS: libc::c_long = 1;
+/// `IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)`.
+const CLASS_IDLE: libc::c_long = 3 << 13;
+
+struct Exchange<'a> {
+    opcode: Opcode,
+    words: &'a mut [u64],
+}
+
+// SAFETY: `as_ptr` gives a buffer that lives as long as the call and is writable; that it is as
+// large as the kernel takes it to be is what each function of this module answers for.
+unsafe impl Ioctl for Exchange<'_> {
+    type Output = ();
+
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> Opcode {
+        self.opcode
+    }
+
+    fn as_ptr(&mut self) -> *mut c_void {
+        self.words.as_mut_ptr().cast()
+    }
+
+    unsafe fn output_from_ptr(_output: IoctlOutput, _words: *mut c_void) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn exchange(file: BorrowedFd<'_>, opcode: Opcode, words: &mut [u64]) -> Result<()> {
+    // SAFETY: every caller of this module gives an opcode with a buffer as large as the structure
+    // that it names.
+    unsafe { ioctl(file, Exchange { opcode, words }) }
+}
+
+/// Two 32-bit fields that stand side by side, in the order of memory.
+fn pair(first: u32, second: u32) -> u64 {
+    let (first, second) = (u64::from(first), u64::from(second));
+    if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
+}
+
+/// The first and the second 32-bit field of a word.
+fn halves(word: u64) -> (u32, u32) {
+    let (low, high) = (word as u32, (word >> 32) as u32);
+    if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
+}
+
+fn number(file: BorrowedFd<'_>) -> u32 {
+    u32::try_from(file.as_raw_fd()).expect("descriptors of open files are not negative")
+}
+
+/// Exchanges `count` blocks of `file` from block `start` on with those of `donor` from `donor_start`
+/// on; the contents of `file` stay. Gives the blocks that were exchanged, which may be fewer.
+pub(super) fn move_extent(
+    file: impl AsFd,
+    start: u64,
+    donor: impl AsFd,
+    donor_start: u64,
+    count: u64,
+) -> Result<u64> {
+    let mut words: [u64; MOVE_EXTENT_WORDS] =
+        [pair(0, number(donor.as_fd())), start, donor_start, count, 0];
+    exchange(file.as_fd(), MOVE_EXTENT, &mut words)?;
+    Ok(words[4])
+}
+
+/// What came of an exchange by comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deduped {
+    /// So many bytes are now shared; it may be fewer than were asked for.
+    Bytes(u64),
+    /// The two are not the same.
+    Differs,
+}
+
+/// Has `length` bytes of `file` from `offset` on lie where those of `source` from `source_offset` on
+/// do, if the kernel finds both the same.
+pub(super) fn dedupe(
+    source: impl AsFd,
+    source_offset: u64,
+    length: u64,
+    file: impl AsFd,
+    offset: u64,
+) -> Result<Deduped> {
+    let mut words: [u64; DEDUPE_WORDS] = [0; DEDUPE_WORDS];
+    words[0] = source_offset;
+    words[1] = length;
+    // One destination: 16 bits, two reserved, 32 reserved.
+    words[2] = if cfg!(target_endian = "little") { 1 } else { 1 << 48 };
+    words[3] = u64::from(number(file.as_fd()));
+    words[4] = offset;
+    exchange(source.as_fd(), DEDUPE_RANGE, &mut words)?;
+    let status = halves(words[6]).0 as i32;
+    match status {
+        0 => Ok(Deduped::Bytes(words[5])),
+        DIFFERS => Ok(Deduped::Differs),
+        _ => Err(Errno::from_raw_os_error(-status)),
+    }
+}
+
+/// Whether the xfs that `file` is on was made so that files can share blocks.
+pub(crate) fn xfs_shares_blocks(file: impl AsFd) -> Result<bool> {
+    let mut words = [0; XFS_GEOMETRY_WORDS];
+    exchange(file.as_fd(), XFS_GEOMETRY, &mut words)?;
+    // `flags` stands behind 22 fields of 32 bits' worth: see the structure.
+    Ok(halves(words[11]).1 & XFS_REFLINK != 0)
+}
+
+/// Has the calling thread's requests served when no one else has any.
+pub(crate) fn be_idle() -> Result<()> {
+    // SAFETY: the call takes three numbers and touches no memory of ours.
+    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// Whether this process may do what root may.
+pub(crate) fn is_root() -> bool {
+    // SAFETY: the call takes nothing and always succeeds.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Bytes of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: the call takes a number and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).expect("every system has pages")
+}

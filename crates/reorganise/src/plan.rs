@@ -1,0 +1,502 @@
+//! What would be moved, what that costs, and what it saves. A function of a snapshot.
+
+use agewell_disk::DeviceParameters;
+use agewell_snapshot::score::{NOTICED_PCT, PAYS_PCT, reorganising};
+use agewell_snapshot::{FileKind, Snapshot, SnapshotError, SnapshotFile};
+use serde::{Deserialize, Serialize};
+
+use crate::arranger::{Arranger, Limits, Piece, Purpose};
+use crate::read_time::{ReadTime, cold_read};
+use crate::runs::Runs;
+use crate::skip::{self, SkipCounts};
+use crate::volume::{FileSystem, Identity};
+
+/// How a plan is made.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PlanOptions {
+    /// What the arranger goes by.
+    pub limits: Limits,
+    /// No more bytes than these are moved: what saves most for its bytes comes first.
+    pub budget_bytes: Option<u64>,
+    /// Whether the order is that of a walk over the tree, which also reads directories and inodes.
+    pub walk: bool,
+}
+
+/// A file that a plan names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedFile {
+    /// Its path from the root of the tree.
+    #[serde(with = "crate::plan_file::path_text")]
+    pub path: Vec<u8>,
+    /// What it was.
+    pub identity: Identity,
+    /// Where it lay, up to its end.
+    pub pieces: Vec<Piece>,
+    /// Whether it lies well enough, or is beyond the budget.
+    pub stays: bool,
+}
+
+/// What carrying a plan out takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Files that are moved to their place.
+    pub files: u64,
+    /// Their bytes.
+    pub file_bytes: u64,
+    /// Bytes moved in all, with what makes room.
+    pub moved_bytes: u64,
+    /// Pieces in which the files lie in their order, before.
+    pub stretches_before: u64,
+    /// The same afterwards.
+    pub stretches_after: u64,
+    /// Files that stay because they lie well, or are beyond the budget.
+    pub stay: u64,
+    /// Files for which there is no room.
+    pub no_room: u64,
+}
+
+/// What a plan saves on a disk. An estimate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Saving {
+    /// The device's name.
+    pub device: String,
+    /// What people call it.
+    pub title: String,
+    /// Time of a cold read of all files in the plan's order as they lie, with metadata, s.
+    pub before_seconds: f64,
+    /// The same afterwards, s.
+    pub after_seconds: f64,
+    /// Of both, for directories and inodes, s.
+    pub metadata_seconds: f64,
+    /// Time saved, per cent.
+    pub gain_pct: f64,
+    /// How far the times may be off, per cent either way.
+    pub uncertainty_pct: f64,
+    /// Whether it is likely to pay: at least [`PAYS_PCT`].
+    pub pays: bool,
+    /// Whether it is at least noticed: [`NOTICED_PCT`].
+    pub noticed: bool,
+}
+
+/// How far a modelled time may be from the drive's, per cent: what replays of recorded requests on a
+/// probed drive differ from the drive at worst, but one load (docs/concepts/accuracy.md).
+const UNCERTAINTY_PCT: f64 = 15.0;
+
+/// What would be moved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Of what file system.
+    pub file_system: FileSystem,
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes of the file system.
+    pub total_bytes: u64,
+    /// What the arranger goes by.
+    pub limits: Limits,
+    /// The files in their order, those that stay among them.
+    pub files: Vec<PlannedFile>,
+    /// Those left out, by reason.
+    pub skipped: SkipCounts,
+    /// What it takes.
+    pub work: Work,
+    /// What it saves, if a disk was named.
+    pub saving: Option<Saving>,
+}
+
+/// What of the device is free, and how much of it may be held.
+#[derive(Debug, Clone)]
+pub struct Room {
+    /// Free runs that data may come to lie in.
+    pub free: Runs,
+    /// Of it is left to others, bytes.
+    pub reserve_bytes: u64,
+}
+
+impl Room {
+    /// A part of what is free stays free for others: an eighth, at least 16 MiB, at most half; chosen
+    /// by us, so that a program that writes in the meantime finds room for seconds of its work.
+    #[must_use]
+    pub fn new(free: Runs) -> Self {
+        let reserve_bytes = reserve_bytes(free.bytes());
+        Self { free, reserve_bytes }
+    }
+
+    /// What is held: all but the shortest runs, which come to the reserve.
+    pub(crate) fn held(&self) -> Runs {
+        let mut lengths: Vec<(u64, u64)> =
+            self.free.iter().map(|(start, length)| (length, start)).collect();
+        lengths.sort_unstable();
+        let mut left = self.reserve_bytes;
+        let mut held = self.free.clone();
+        for (length, start) in lengths {
+            if left == 0 {
+                break;
+            }
+            let bytes = length.min(left);
+            held.take(start, bytes);
+            left -= bytes;
+        }
+        held
+    }
+}
+
+/// What of `free_bytes` stays free for others.
+pub(crate) fn reserve_bytes(free_bytes: u64) -> u64 {
+    (free_bytes / 8).max(16 << 20).min(free_bytes / 2)
+}
+
+/// Plans to lay the files of `snapshot` in `order` into `room`; `device` is the disk for which the
+/// saving is estimated.
+///
+/// # Errors
+/// If the snapshot contradicts itself, or has no names.
+pub fn plan(
+    snapshot: &Snapshot,
+    file_system: FileSystem,
+    order: &[u32],
+    room: &Room,
+    device: Option<&DeviceParameters>,
+    options: &PlanOptions,
+) -> Result<Plan, SnapshotError> {
+    let block_bytes = u64::from(snapshot.facts.block_bytes);
+    let paths = Paths::new(snapshot)?;
+    let mut skipped = SkipCounts::new();
+    let mut files = Vec::with_capacity(order.len());
+    for place in order {
+        let file = &snapshot.files[*place as usize];
+        if file.kind != FileKind::Regular || file.size_bytes == 0 {
+            continue;
+        }
+        if let Some(why) = skip::by_extents(snapshot, file, file_system) {
+            let count = skipped.entry(why).or_default();
+            *count = (count.0 + 1, count.1 + file.size_bytes);
+            continue;
+        }
+        let pieces = pieces_of(snapshot, file, block_bytes);
+        if pieces.is_empty() {
+            continue;
+        }
+        files.push(PlannedFile {
+            path: paths.of(*place as usize),
+            identity: Identity {
+                inode: file.inode,
+                birth_ns: file.birth_ns,
+                change_ns: file.change_ns,
+                size_bytes: file.size_bytes,
+            },
+            pieces,
+            stays: false,
+        });
+    }
+    leave_out_contradictions(&mut files, &room.free, &mut skipped);
+    let limits = options.limits;
+    keep_what_lies_well(&mut files, limits.shortest_bytes);
+    if let Some(budget_bytes) = options.budget_bytes {
+        keep_beyond(&mut files, budget_bytes);
+    }
+    let (work, after) = foresee(&files, room, &limits, block_bytes);
+    let total_bytes = snapshot.facts.total_bytes;
+    let saving = match device {
+        None => None,
+        Some(device) => {
+            let metadata_seconds =
+                if options.walk { reorganising(snapshot, device)?.metadata_seconds } else { 0.0 };
+            let before = cold_read(files.iter().map(|file| &file.pieces[..]), device, total_bytes);
+            let after = cold_read(after.iter().map(|pieces| &pieces[..]), device, total_bytes);
+            Some(saving_of(device, before, after, metadata_seconds))
+        }
+    };
+    Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, saving })
+}
+
+fn saving_of(
+    device: &DeviceParameters,
+    before: ReadTime,
+    after: ReadTime,
+    metadata_seconds: f64,
+) -> Saving {
+    let before_seconds = before.seconds + metadata_seconds;
+    let after_seconds = after.seconds + metadata_seconds;
+    let gain_pct = if before_seconds > 0.0 {
+        100.0 * (before_seconds - after_seconds) / before_seconds
+    } else {
+        0.0
+    };
+    Saving {
+        device: device.name.clone(),
+        title: device.title.clone(),
+        before_seconds,
+        after_seconds,
+        metadata_seconds,
+        gain_pct,
+        uncertainty_pct: UNCERTAINTY_PCT,
+        pays: gain_pct >= PAYS_PCT,
+        noticed: gain_pct >= NOTICED_PCT,
+    }
+}
+
+/// Where the bytes of `file` lie, up to its end; what is allocated beyond stays where it is.
+fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<Piece> {
+    let limit_bytes = file.size_bytes.next_multiple_of(block_bytes);
+    let mut pieces: Vec<Piece> = Vec::new();
+    for extent in snapshot.extents_of(file) {
+        if extent.logical_bytes >= limit_bytes {
+            break;
+        }
+        let length_bytes = extent.length_bytes.min(limit_bytes - extent.logical_bytes);
+        match pieces.last_mut() {
+            Some(last)
+                if last.logical_bytes + last.length_bytes == extent.logical_bytes
+                    && last.physical_bytes + last.length_bytes == extent.physical_bytes =>
+            {
+                last.length_bytes += length_bytes;
+            }
+            _ => pieces.push(Piece {
+                logical_bytes: extent.logical_bytes,
+                physical_bytes: extent.physical_bytes,
+                length_bytes,
+            }),
+        }
+    }
+    pieces
+}
+
+/// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
+/// free, or as another's, as well. Files that have bytes twice in it are left out.
+fn leave_out_contradictions(files: &mut Vec<PlannedFile>, free: &Runs, skipped: &mut SkipCounts) {
+    let mut pieces: Vec<(u64, u64, usize)> = Vec::new();
+    for (number, file) in files.iter().enumerate() {
+        let places = file.pieces.iter().map(|p| (p.physical_bytes, p.length_bytes, number));
+        pieces.extend(places);
+    }
+    pieces.sort_unstable();
+    let mut twice = vec![false; files.len()];
+    let (mut end, mut last) = (0, 0);
+    for (start, length, number) in pieces {
+        if start < end {
+            (twice[last], twice[number]) = (true, true);
+        }
+        twice[number] |= free.overlaps(start, length);
+        if start + length > end {
+            (end, last) = (start + length, number);
+        }
+    }
+    let mut twice = twice.into_iter();
+    files.retain(|file| {
+        let contradicts = twice.next().unwrap_or(false);
+        if contradicts {
+            let count = skipped.entry(skip::Skip::Changed).or_default();
+            *count = (count.0 + 1, count.1 + file.identity.size_bytes);
+        }
+        !contradicts
+    });
+}
+
+/// Files that already lie one behind the other over a stretch, or over all there is, stay.
+fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
+    let all_bytes: u64 = files.iter().flat_map(|file| &file.pieces).map(|p| p.length_bytes).sum();
+    let enough_bytes = stretch_bytes.min(all_bytes);
+    let whole = |file: &PlannedFile| {
+        file.pieces.len() == 1
+            || file.pieces.iter().all(|piece| piece.length_bytes >= stretch_bytes)
+            || file
+                .pieces
+                .windows(2)
+                .all(|pair| pair[0].physical_bytes + pair[0].length_bytes == pair[1].physical_bytes)
+    };
+    let mut first = 0;
+    while first < files.len() {
+        let mut last = first;
+        while last + 1 < files.len()
+            && whole(&files[last])
+            && whole(&files[last + 1])
+            && follows(&files[last], &files[last + 1])
+        {
+            last += 1;
+        }
+        let bytes: u64 =
+            files[first..=last].iter().flat_map(|file| &file.pieces).map(|p| p.length_bytes).sum();
+        if whole(&files[last]) && bytes >= enough_bytes {
+            files[first..=last].iter_mut().for_each(|file| file.stays = true);
+        }
+        first = last + 1;
+    }
+}
+
+fn follows(before: &PlannedFile, next: &PlannedFile) -> bool {
+    let end = before.pieces.last().map(|piece| piece.physical_bytes + piece.length_bytes);
+    end == next.pieces.first().map(|piece| piece.physical_bytes)
+}
+
+/// Files that are considered together within a budget, bytes: about what a disk reads in the time of
+/// going elsewhere, so that a smaller group could not save more for its bytes; chosen by us.
+const GROUP_BYTES: u64 = 1 << 20;
+
+/// Files beyond `budget_bytes` stay: neighbours in the order are taken together, those with most
+/// breaks for their bytes first.
+fn keep_beyond(files: &mut [PlannedFile], budget_bytes: u64) {
+    let mut groups: Vec<(f64, usize, usize)> = Vec::new();
+    let mut first = 0;
+    while first < files.len() {
+        if files[first].stays {
+            first += 1;
+            continue;
+        }
+        let (mut last, mut bytes, mut breaks) = (first, 0, 0_u64);
+        while last < files.len() && !files[last].stays && bytes < GROUP_BYTES {
+            let file = &files[last];
+            bytes += file.pieces.iter().map(|piece| piece.length_bytes).sum::<u64>();
+            let apart = last == 0 || !follows(&files[last - 1], file);
+            breaks += file.pieces.len() as u64 - 1 + u64::from(apart);
+            last += 1;
+        }
+        groups.push((breaks as f64 / bytes.max(1) as f64, first, last));
+        first = last;
+    }
+    groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+    let mut left = budget_bytes;
+    for (_, first, last) in groups {
+        for file in &mut files[first..last] {
+            let bytes = file.pieces.iter().map(|piece| piece.length_bytes).sum::<u64>();
+            if bytes <= left {
+                left -= bytes;
+            } else {
+                file.stays = true;
+            }
+        }
+    }
+}
+
+/// What carrying it out takes, and where the files lie then.
+fn foresee(
+    files: &[PlannedFile],
+    room: &Room,
+    limits: &Limits,
+    block_bytes: u64,
+) -> (Work, Vec<Vec<Piece>>) {
+    let stays: Vec<bool> = files.iter().map(|file| file.stays).collect();
+    let pieces: Vec<Vec<Piece>> = files.iter().map(|file| file.pieces.clone()).collect();
+    let mut arranger = Arranger::new(pieces, &stays, *limits, block_bytes);
+    let mut room = room.clone();
+    let mut work = Work {
+        stretches_before: stretches(files.iter().map(|file| &file.pieces[..])),
+        stay: stays.iter().filter(|stays| **stays).count() as u64,
+        ..Work::default()
+    };
+    let mut laid = vec![false; files.len()];
+    loop {
+        let (purpose, moves) = arranger.next_batch(&room.held(), &room.free);
+        if moves.is_empty() {
+            break;
+        }
+        let mut left = Vec::new();
+        for step in &moves {
+            room.free.take(step.physical_bytes, step.length_bytes);
+            left.extend(arranger.moved(step));
+            work.moved_bytes += step.length_bytes;
+            laid[step.file as usize] |= purpose == Purpose::Lay;
+        }
+        // What was written while the snapshot was taken may be in it as a file's and as free.
+        for (start, length) in left {
+            room.free.add_absent(start, length);
+        }
+    }
+    let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
+    for (file, laid) in files.iter().zip(laid) {
+        work.files += u64::from(laid);
+        work.file_bytes += if laid { bytes(file) } else { 0 };
+        work.no_room += u64::from(!laid && !file.stays);
+    }
+    let after: Vec<Vec<Piece>> =
+        (0..files.len() as u32).map(|file| arranger.pieces(file).to_vec()).collect();
+    work.stretches_after = stretches(after.iter().map(|pieces| &pieces[..]));
+    (work, after)
+}
+
+/// Pieces in which files lie in their order.
+fn stretches<'a>(files: impl Iterator<Item = &'a [Piece]>) -> u64 {
+    let mut end = None;
+    let mut count = 0;
+    for piece in files.flatten() {
+        count += u64::from(end != Some(piece.physical_bytes));
+        end = Some(piece.physical_bytes + piece.length_bytes);
+    }
+    count
+}
+
+/// Paths of the files of a snapshot.
+struct Paths<'a> {
+    snapshot: &'a Snapshot,
+    names: &'a [Vec<u8>],
+}
+
+/// No path has more components: `PATH_MAX` of Linux is 4096 bytes.
+const DEPTH_MAX: usize = 4096;
+
+impl<'a> Paths<'a> {
+    fn new(snapshot: &'a Snapshot) -> Result<Self, SnapshotError> {
+        let names = snapshot.names.as_deref().ok_or_else(|| {
+            SnapshotError::Input(
+                "the snapshot has no names, without which no file can be opened; take it with \
+                 --names"
+                    .to_owned(),
+            )
+        })?;
+        Ok(Self { snapshot, names })
+    }
+
+    /// From the root of the tree.
+    fn of(&self, place: usize) -> Vec<u8> {
+        let mut parts: Vec<&[u8]> = Vec::new();
+        let mut at = place;
+        while parts.len() <= DEPTH_MAX {
+            let file = &self.snapshot.files[at];
+            if file.directory == file.inode {
+                break;
+            }
+            let parent = file.directory;
+            let found = self.snapshot.files.binary_search_by_key(&parent, |other| other.inode);
+            parts.push(&self.names[at]);
+            let Ok(found) = found else { break };
+            at = found;
+        }
+        parts.reverse();
+        parts.join(&b'/')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Piece, PlannedFile, leave_out_contradictions};
+    use crate::runs::Runs;
+    use crate::skip::{Skip, SkipCounts};
+    use crate::volume::Identity;
+
+    /// A file of one piece, named by its number.
+    fn file(inode: u64, physical_bytes: u64, length_bytes: u64) -> PlannedFile {
+        PlannedFile {
+            path: vec![b'a'],
+            identity: Identity { inode, birth_ns: 0, change_ns: 0, size_bytes: length_bytes },
+            pieces: vec![Piece { logical_bytes: 0, physical_bytes, length_bytes }],
+            stays: false,
+        }
+    }
+
+    #[test]
+    fn files_of_which_bytes_are_listed_twice_are_left_out() {
+        let free: Runs = [(40_960, 8192)].into_iter().collect();
+        let mut files = vec![
+            file(1, 0, 8192),
+            file(2, 8192, 16_384),
+            file(3, 12_288, 4096),
+            file(4, 20_480, 8192),
+            file(5, 36_864, 8192),
+            file(6, 49_152, 4096),
+        ];
+        let mut skipped = SkipCounts::new();
+        leave_out_contradictions(&mut files, &free, &mut skipped);
+        let left: Vec<u64> = files.iter().map(|file| file.identity.inode).collect();
+        assert_eq!(left, [1, 6]);
+        assert_eq!(skipped[&Skip::Changed], (4, 8192 + 16_384 + 4096 + 8192));
+    }
+}

@@ -1,0 +1,324 @@
+//! The file system that is reorganised: what it is, and whether it can be.
+
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+
+use agewell_snapshot::source::{TakeOptions, live};
+use agewell_snapshot::{Snapshot, SnapshotError};
+use rustix::fd::OwnedFd;
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
+    fstatvfs, openat, openat2, statx, syncfs,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::mechanism::kernel;
+use crate::plan::Room;
+use crate::skip::Skip;
+
+/// File systems that can be reorganised while they are mounted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileSystem {
+    /// By exchanging extents (`EXT4_IOC_MOVE_EXT`).
+    Ext4,
+    /// By a copy that the kernel compares and then shares (`FIDEDUPERANGE`).
+    Xfs,
+}
+
+impl FileSystem {
+    /// Its name in `/proc/filesystems`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+        }
+    }
+
+    fn named(kind: &str) -> Option<Self> {
+        [Self::Ext4, Self::Xfs].into_iter().find(|known| known.name() == kind)
+    }
+}
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its number.
+    pub inode: u64,
+    /// When it was made, nanoseconds since 1970: numbers are used again.
+    pub birth_ns: i64,
+    /// When its inode changed last, nanoseconds since 1970.
+    pub change_ns: i64,
+    /// Length, bytes.
+    pub size_bytes: u64,
+}
+
+/// An open tree of a file system that can be reorganised.
+#[derive(Debug)]
+pub struct Volume {
+    path: PathBuf,
+    root: OwnedFd,
+    file_system: FileSystem,
+    block_bytes: u64,
+}
+
+impl Volume {
+    /// Opens the tree at `path`, and takes a snapshot of it once what waits in memory is written.
+    ///
+    /// # Errors
+    /// If it is no directory of a file system that can be reorganised, is mounted read-only, has
+    /// others mounted below it, or this user may not.
+    pub fn open(
+        path: &Path,
+        now_ns: i64,
+        progress: &mut agewell_snapshot::source::Progress<'_>,
+    ) -> Result<(Self, Snapshot), SnapshotError> {
+        let shown = path.display();
+        let input = |message: String| SnapshotError::Input(message);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = openat(CWD, path, flags, Mode::empty()).map_err(|why| {
+            input(format!(
+                "{shown}: cannot be opened: {why}; give a directory of a mounted ext4 or xfs"
+            ))
+        })?;
+        if let Some(below) = live::mounts_below(path).first() {
+            return Err(input(format!(
+                "{shown}: another file system is mounted below it, at {}; give a directory \
+                 without, or unmount that",
+                below.display()
+            )));
+        }
+        if !kernel::is_root() {
+            return Err(input(format!(
+                "{shown}: only root can move the files of others; run it as root"
+            )));
+        }
+        let told = fstatvfs(&root).map_err(|why| SnapshotError::io("look at", path)(why.into()))?;
+        if told.f_flag.contains(StatVfsMountFlags::RDONLY) {
+            return Err(input(format!(
+                "{shown}: is mounted read-only; mount it for writing (mount -o remount,rw)"
+            )));
+        }
+        let kind = live::kind_of(path)?;
+        let Some(file_system) = FileSystem::named(&kind) else {
+            let why = if kind == "btrfs" {
+                "is btrfs, which does not let its files be laid side by side; btrfs filesystem \
+                 defragment makes single files whole"
+            } else {
+                "is on no file system whose files can be moved while it is mounted; ext4 and xfs can"
+            };
+            return Err(input(format!("{shown}: {why} (found: {kind})")));
+        };
+        syncfs(&root).map_err(|why| SnapshotError::io("sync", path)(why.into()))?;
+        let options = TakeOptions { names: true, now_ns, ..TakeOptions::default() };
+        let snapshot = live::take(path, &options, progress)?;
+        let volume = Self {
+            path: path.to_owned(),
+            root,
+            file_system,
+            block_bytes: u64::from(snapshot.facts.block_bytes),
+        };
+        volume.check_features(&snapshot)?;
+        Ok((volume, snapshot))
+    }
+
+    fn check_features(&self, snapshot: &Snapshot) -> Result<(), SnapshotError> {
+        let shown = self.path.display();
+        let refused = |why: &str| Err(SnapshotError::Input(format!("{shown}: {why}")));
+        match self.file_system {
+            FileSystem::Ext4 => {
+                let features = snapshot.facts.parameters.get("features");
+                let has = |name: &str| {
+                    features.is_some_and(|all| all.split(',').any(|feature| feature == name))
+                };
+                if features.is_none() {
+                    return refused("its superblock cannot be read; run it as root");
+                }
+                if !has("extent") {
+                    return refused(
+                        "an ext4 without extents, whose files the kernel cannot move; \
+                         tune2fs -O extent, then copy the files",
+                    );
+                }
+                if !has("has_journal") {
+                    return refused(
+                        "an ext4 without a journal, where a crash amid a move would lose data; \
+                         tune2fs -j adds one",
+                    );
+                }
+                if self.block_bytes < kernel::page_bytes() {
+                    return refused(
+                        "an ext4 whose blocks are smaller than a page of memory, which the kernel \
+                         moves only to places as far from the start of a page",
+                    );
+                }
+                if has("fast_commit") && !self.logs_moves() {
+                    return refused(
+                        "an ext4 with fast commits, into which this kernel does not log moves: after \
+                         a crash it could not be mounted; umount it, tune2fs -O ^fast_commit",
+                    );
+                }
+                if has("bigalloc") {
+                    return refused(
+                        "an ext4 with clusters (bigalloc), whose files the kernel cannot move",
+                    );
+                }
+            }
+            FileSystem::Xfs => {
+                let shares = kernel::xfs_shares_blocks(&self.root).map_err(|why| {
+                    SnapshotError::io("read the geometry of", &self.path)(why.into())
+                })?;
+                if !shares {
+                    return refused(
+                        "an xfs made without reflink, whose blocks cannot be handed from file to \
+                         file; xfs_fsr can at least make single files whole",
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this ext4 makes a full commit of moves where it else makes fast ones, as the kernel
+    /// does since `fs/ext4/move_extent.c` marks them (commit 690558921d9f, in 2026): the reason is
+    /// then among those that it lists.
+    fn logs_moves(&self) -> bool {
+        let listed = || {
+            let told = statx(&self.root, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok()?;
+            let number = format!("/sys/dev/block/{}:{}", told.stx_dev_major, told.stx_dev_minor);
+            let device = std::fs::canonicalize(number).ok()?;
+            let folder = Path::new("/proc/fs/ext4").join(device.file_name()?);
+            std::fs::read_to_string(folder.join("fc_info")).ok()
+        };
+        listed().is_some_and(|reasons| reasons.contains("\"Move extents\""))
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn file_system(&self) -> FileSystem {
+        self.file_system
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes
+    }
+
+    /// What of the device files can be moved to.
+    ///
+    /// # Errors
+    /// If the file system does not tell.
+    pub fn room(&self, snapshot: &Snapshot) -> Result<Room, SnapshotError> {
+        if !snapshot.facts.free_map {
+            return Err(SnapshotError::Input(format!(
+                "{}: {} does not tell where its free space is",
+                self.path.display(),
+                self.file_system.name()
+            )));
+        }
+        let free = snapshot.free.iter();
+        Ok(Room::new(free.map(|run| (run.physical_bytes, run.length_bytes)).collect()))
+    }
+
+    /// Bytes that are free for programs of any user.
+    pub(crate) fn free_bytes(&self) -> Result<u64, SnapshotError> {
+        let told = fstatvfs(&self.root).map_err(|why| self.failed("look at")(why))?;
+        Ok(told.f_bavail.saturating_mul(told.f_frsize))
+    }
+
+    pub(crate) fn failed(&self, doing: &'static str) -> impl FnOnce(Errno) -> SnapshotError + '_ {
+        move |why| SnapshotError::io(doing, &self.path)(why.into())
+    }
+
+    /// Everything that was changed is on the device from now on.
+    pub(crate) fn commit(&self) -> Result<(), SnapshotError> {
+        syncfs(&self.root).map_err(self.failed("sync"))
+    }
+
+    /// A file without a name in the tree: it ends with the last who has it open, also after a crash.
+    pub(crate) fn nameless_file(&self) -> Result<OwnedFd, SnapshotError> {
+        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+        openat(&self.root, ".", flags, Mode::RUSR | Mode::WUSR)
+            .map_err(self.failed("make a file without a name on"))
+    }
+
+    /// Opens the file at `relative` for moving, if it is still what `identity` says.
+    pub(crate) fn open_file(
+        &self,
+        relative: &CStr,
+        identity: &Identity,
+        write: bool,
+    ) -> Result<OwnedFd, Skip> {
+        let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
+        // NONBLOCK: what was a regular file a moment ago may be a pipe that no one writes, and a
+        // lease of another holds no one up.
+        let flags = access
+            | OFlags::NOFOLLOW
+            | OFlags::NOATIME
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let opened = openat2(&self.root, relative, flags, Mode::empty(), within);
+        let file = opened.map_err(|why| match why {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => {
+                Skip::Vanished
+            }
+            Errno::TXTBSY => Skip::Swap,
+            Errno::PERM => Skip::Protected,
+            _ => Skip::Unreadable,
+        })?;
+        let (found, attributes) = look_at(&file).map_err(|_| Skip::Unreadable)?;
+        if found != *identity {
+            return Err(Skip::Changed);
+        }
+        if let Some(why) = by_attributes(attributes) {
+            return Err(why);
+        }
+        Ok(file)
+    }
+}
+
+/// Who a file is now, and its attributes.
+pub(crate) fn look_at(
+    file: impl rustix::fd::AsFd,
+) -> rustix::io::Result<(Identity, StatxAttributes)> {
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let told = statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
+    let ns = |seconds: i64, ns: u32| {
+        seconds
+            .checked_mul(1_000_000_000)
+            .and_then(|whole| whole.checked_add(ns.into()))
+            .unwrap_or(agewell_snapshot::NO_TIME)
+    };
+    let has_birth = told.stx_mask & StatxFlags::BTIME.bits() != 0;
+    let identity = Identity {
+        inode: told.stx_ino,
+        birth_ns: if has_birth {
+            ns(told.stx_btime.tv_sec, told.stx_btime.tv_nsec)
+        } else {
+            agewell_snapshot::NO_TIME
+        },
+        change_ns: ns(told.stx_ctime.tv_sec, told.stx_ctime.tv_nsec),
+        size_bytes: told.stx_size,
+    };
+    Ok((identity, told.stx_attributes))
+}
+
+fn by_attributes(attributes: StatxAttributes) -> Option<Skip> {
+    let rules = [
+        (StatxAttributes::IMMUTABLE.union(StatxAttributes::APPEND), Skip::Protected),
+        (StatxAttributes::ENCRYPTED.union(StatxAttributes::COMPRESSED), Skip::Encoded),
+        (StatxAttributes::VERITY, Skip::Sealed),
+    ];
+    rules.into_iter().find(|(set, _)| attributes.intersects(*set)).map(|(_, why)| why)
+}

@@ -1,0 +1,188 @@
+"""`agewell reorganise`: the files of a mounted file system where they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
+from agewell.cli.terminal import print_json, print_table, print_text, progress
+from agewell.errors import InputError
+from agewell.filesystems import reorganising
+from agewell.filesystems.scoring import number_text as number
+from agewell.filesystems.scoring import percent_text as percent
+from agewell.filesystems.scoring import size_text as size
+
+app = typer.Typer()
+
+
+@app.command("reorganise")
+def reorganise(
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A directory of a mounted ext4 or xfs."),
+    ],
+    by: Annotated[
+        str,
+        typer.Option(
+            metavar="names|directory|RECORDING",
+            help=(
+                "The order in which files are to lie: directory by directory by name, or as "
+                "directories are listed (how tar and grep -r read), or as a recording of block "
+                "requests reads them."
+            ),
+        ),
+    ] = "names",
+    device: Annotated[
+        str,
+        typer.Option(metavar="NAME|FILE", help="The disk that the saving is estimated for."),
+    ] = reorganising.DEFAULT_DEVICE,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be moved; move nothing.")
+    ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the plan here; --apply carries it out later."),
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Carry out this plan. Files that changed since are left out."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Move no more than this, such as '1 GB': what saves most for its bytes.",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Move no more than this, such as '20 MB/s'."),
+    ] = None,
+    time_limit: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="End after so long, such as '1 h'.")
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Move files also where it is not expected to pay.")
+    ] = False,
+    catalogue: CatalogueOption = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Lay the files of a mounted file system one behind another, in the order they are read.
+
+    Tools such as e4defrag make each file whole and leave neighbours apart; this lays the files of a
+    directory side by side. First it plans: what would move, and whether that pays on your disk. The
+    kernel moves the data: contents, times and attributes stay, also when it is interrupted with
+    Ctrl-C, killed, or the power fails. What is finished then stays finished; start it again to go
+    on.
+
+    Example: agewell reorganise /srv --dry-run
+
+    Example: agewell reorganise /srv --rate '20 MB/s' --for '1 h'
+    """
+    if apply is not None and (plan is not None or dry_run):
+        raise InputError("--apply carries a plan out; leave --plan and --dry-run out")
+    with progress("reorganise", quiet=quiet) as report:
+
+        def show(phase: str, done: int, of: int | None, seconds: float) -> None:
+            if phase == "look":
+                report(None, f"{done:,} files looked at")
+                return
+            fraction = min(done / of, 1.0) if of else None
+            left = f", {seconds / fraction - seconds:,.0f} s left" if fraction else ""
+            report(fraction, f"{size(done)} moved{left}")
+
+        document = reorganising.reorganise(
+            path,
+            by=by,
+            device=device,
+            budget=budget,
+            rate=rate,
+            time_limit=time_limit,
+            dry_run=dry_run,
+            anyway=anyway,
+            plan=apply if apply is not None else plan,
+            apply=apply is not None,
+            catalogue_directory=catalogue,
+            progress=show,
+        )
+    if as_json:
+        print_json(document)
+    else:
+        print_text(_verdict(document, dry_run=dry_run))
+        print_table(("", ">before", ">after"), _rows(document))
+        _print_left_out(document)
+
+
+def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
+    work, saving = document["work"], document["saving"]
+    lines = []
+    if not work["moved_bytes"]:
+        lines.append("There is nothing to move: the files lie in this order already.")
+    elif saving:
+        gain = (
+            f"about {saving['gain_pct']:.0f} % of the time of a cold read on {saving['title']} "
+            f"(an estimate, {saving['uncertainty_pct']:.0f} % either way)"
+        )
+        if saving["pays"]:
+            lines.append(f"Likely to pay: it saves {gain}.")
+        elif document["carried_out"]:
+            lines.append(f"Moved all the same; it saves {gain}.")
+        else:
+            lines.append(f"Does not pay: it would save {gain}. To do it anyway: --anyway.")
+    if work["moved_bytes"]:
+        lines.append(
+            f"{work['files']:,} files of {size(work['file_bytes'])} "
+            f"{'move' if document['carried_out'] else 'would move'}, "
+            f"{size(work['moved_bytes'])} in all with what makes room."
+        )
+    if dry_run:
+        lines.append("Nothing was moved (--dry-run).")
+    done = document.get("done")
+    if done:
+        lines.append(
+            f"Moved {done['files']:,} files, {size(done['moved_bytes'])}, "
+            f"in {done['seconds']:.1f} s."
+        )
+        if done["out_of_time"]:
+            lines.append(f"The time was over; {done['remaining']:,} files wait for the next run.")
+        elif done["remaining"]:
+            lines.append(f"For {done['remaining']:,} files there was no room.")
+    return "".join(f"{line}\n" for line in lines) + "\n"
+
+
+def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    work, saving = document["work"], document["saving"]
+    before, after = document["layout"], document.get("layout_after")
+
+    def both(name: str, text: Any) -> tuple[str, str, str]:
+        return (name, text(before), text(after) if after else "-")
+
+    rows = [
+        both("layout score", lambda layout: number(layout["layout_score"])),
+        both("neighbours by name", lambda layout: percent(layout["by_name"]["adjacency"])),
+        both("neighbours as listed", lambda layout: percent(layout["by_readdir"]["adjacency"])),
+        ("stretches", f"{work['stretches_before']:,}", f"{work['stretches_after']:,} (planned)"),
+    ]
+    if saving:
+        rows.append(
+            (
+                "cold read, estimated",
+                f"{saving['before_seconds']:.1f} s",
+                f"{saving['after_seconds']:.1f} s",
+            )
+        )
+    return rows
+
+
+def _print_left_out(document: dict[str, Any]) -> None:
+    rows = [*document["left_out"], *document.get("done", {}).get("left", [])]
+    if rows:
+        print_text("\nleft as they are\n")
+        shown = [(f"{row['files']:,}", f"files {row['words']}", size(row["bytes"])) for row in rows]
+        print_table((">", "", ">"), shown)

@@ -1,0 +1,239 @@
+"""Reorganising real file systems: what moves, what stays, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agewell.errors import InputError
+from agewell.filesystems import reorganising, scoring
+from reorganise_torture_images import CHECKS, IMAGE_BYTES, PLAIN_OPTIONS, missing, mounted
+from reorganise_torture_tree import differences, record
+
+KINDS = ("ext4", "xfs")
+
+
+def _make(kind: str, image: Path, *options: str, size_bytes: int | None = None) -> None:
+    with image.open("wb") as file:
+        file.truncate(size_bytes or IMAGE_BYTES[kind])
+    command = [f"mkfs.{kind}", "-q", *PLAIN_OPTIONS[kind], *options, str(image)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture(params=KINDS)
+def scattered(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path, Path]]:
+    """A mounted file system with files that were written in turns."""
+    kind = request.param
+    if why := missing(kind):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make(kind, image)
+    with mounted(image, mount):
+        _write_in_turns(mount)
+        yield kind, mount, image
+
+
+def _write_in_turns(root: Path) -> None:
+    """Sixty files of 5 to 60 KB that grow in turns, in three directories."""
+    paths = [root / f"d{number % 3}" / f"f{number:02}" for number in range(60)]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+    for turn in range(10):
+        for number, path in enumerate(paths):
+            if turn * 6 <= number:
+                with path.open("ab") as file:
+                    file.write(bytes([number]) * (5000 + 97 * number))
+        os.sync()
+
+
+def test_scattered_files_lie_side_by_side_and_are_unchanged(
+    scattered: tuple[str, Path, Path],
+) -> None:
+    kind, mount, image = scattered
+    before = record(mount)
+    assert scoring.score(mount).report["neighbours"]["by_name"]["adjacency"] < 0.5
+    done = reorganising.reorganise(mount)
+    assert done["carried_out"]
+    assert done["done"]["files"] == done["work"]["files"]
+    assert done["done"]["moved_bytes"] == pytest.approx(done["work"]["moved_bytes"], rel=0.1)
+    after = scoring.score(mount).report
+    assert after["neighbours"]["by_name"]["adjacency"] > 0.95
+    assert after["layout"]["layout_score"] > 0.995
+    assert differences(before, record(mount)) == []
+    subprocess.run(["umount", mount], check=True)
+    subprocess.run([*CHECKS[kind], image], check=True, capture_output=True)
+
+
+def test_what_lies_well_is_not_moved_again(scattered: tuple[str, Path, Path]) -> None:
+    _, mount, _ = scattered
+    reorganising.reorganise(mount)
+    again = reorganising.reorganise(mount, anyway=True)
+    assert again["work"]["moved_bytes"] == 0
+    assert again["done"]["moved_bytes"] == 0
+
+
+def test_a_plan_is_carried_out_later_but_for_what_changed(
+    scattered: tuple[str, Path, Path], tmp_path: Path
+) -> None:
+    _, mount, _ = scattered
+    plan = tmp_path / "plan.json"
+    planned = reorganising.reorganise(mount, dry_run=True, plan=plan)
+    assert not planned["carried_out"]
+    changed = mount / "d0" / "f00"
+    changed.write_bytes(b"other")
+    (mount / "d1" / "f01").unlink()
+    before = record(mount)
+    done = reorganising.reorganise(mount, plan=plan, apply=True)
+    reasons = {row["reason"]: row["files"] for row in done["done"]["left"]}
+    assert reasons == {"changed": 1, "vanished": 1}
+    assert done["done"]["files"] == planned["work"]["files"] - 2
+    assert differences(before, record(mount)) == []
+
+
+def test_no_more_is_moved_than_the_budget(scattered: tuple[str, Path, Path]) -> None:
+    _, mount, _ = scattered
+    done = reorganising.reorganise(mount, budget="800 KB", anyway=True)
+    assert 0 < done["done"]["moved_bytes"] <= 800_000
+
+
+def test_flash_does_not_pay_and_nothing_is_moved(scattered: tuple[str, Path, Path]) -> None:
+    _, mount, _ = scattered
+    before = record(mount)
+    found = reorganising.reorganise(mount, device="samsung-970-pro")
+    if found["saving"]["pays"]:
+        pytest.skip("so scattered that it pays even on flash")
+    assert not found["carried_out"]
+    assert differences(before, record(mount)) == []
+
+
+def test_what_cannot_be_moved_is_left_and_counted(tmp_path: Path) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image)
+    with mounted(image, mount):
+        _write_in_turns(mount)
+        sealed = mount / "d0" / "f03"
+        subprocess.run(["chattr", "+i", sealed], check=True)
+        try:
+            done = reorganising.reorganise(mount, anyway=True)
+        finally:
+            subprocess.run(["chattr", "-i", sealed], check=True)
+        left = {row["reason"]: row["files"] for row in done["done"]["left"]}
+        assert left == {"protected": 1}
+
+
+def _refusal(path: Path) -> str:
+    with pytest.raises(InputError) as raised:
+        reorganising.reorganise(path)
+    text = str(raised.value)
+    assert "\n" not in text
+    return text
+
+
+def test_what_cannot_be_reorganised_is_refused_in_one_line(tmp_path: Path) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    assert "cannot be opened" in _refusal(tmp_path / "absent")
+    assert "proc" in _refusal(Path("/proc"))
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    image = tmp_path / "image"
+    _make("ext4", image, "-O", "^has_journal")
+    with mounted(image, mount):
+        assert "journal" in _refusal(mount)
+    _make("ext4", image)
+    with mounted(image, mount):
+        below = mount / "below"
+        below.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "nodev", below], check=True)
+        try:
+            assert "below" in _refusal(mount)
+        finally:
+            subprocess.run(["umount", below], check=True)
+        subprocess.run(["mount", "-o", "remount,ro", mount], check=True)
+        assert "read-only" in _refusal(mount)
+
+
+def test_an_ext4_with_small_blocks_is_refused(tmp_path: Path) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image, "-b", "1024")
+    with mounted(image, mount):
+        assert "smaller than a page" in _refusal(mount)
+
+
+def test_an_xfs_without_reflink_is_refused(tmp_path: Path) -> None:
+    if why := missing("xfs"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("xfs", image, "-m", "reflink=0")
+    with mounted(image, mount):
+        assert "reflink" in _refusal(mount)
+
+
+def test_a_btrfs_is_refused(tmp_path: Path) -> None:
+    if shutil.which("mkfs.btrfs") is None or (why := missing("ext4")):
+        pytest.skip("mkfs.btrfs is not installed" if shutil.which("mkfs.btrfs") is None else why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    with image.open("wb") as file:
+        file.truncate(128 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True, capture_output=True)
+    with mounted(image, mount):
+        assert "btrfs" in _refusal(mount)
+
+
+def test_a_recording_says_the_order(scattered: tuple[str, Path, Path], tmp_path: Path) -> None:
+    _, mount, _ = scattered
+    # A recording as text, of reads of the files backwards, made from where they lie.
+    wanted = sorted((path for path in mount.rglob("f*")), reverse=True)[:20]
+    lines = []
+    for number, path in enumerate(wanted):
+        extents = subprocess.run(
+            ["filefrag", "-b512", "-e", "-v", path], capture_output=True, text=True, check=True
+        ).stdout
+        first = next(line for line in extents.splitlines() if line.strip().startswith("0:"))
+        sector = int(first.split(":")[2].split("..")[0])
+        lines.append(f"{number * 10.0} 0 {sector} 8 1")
+    recording = tmp_path / "reads.trace"
+    recording.write_text("\n".join(lines) + "\n")
+    done = reorganising.reorganise(mount, by=str(recording), anyway=True)
+    assert done["done"]["files"] == 20
+
+
+def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None:
+    _, mount, _ = scattered
+    command = [sys.executable, "-m", "agewell", "reorganise", str(mount)]
+    shown = subprocess.run([*command, "--dry-run"], capture_output=True, text=True, check=True)
+    assert "Nothing was moved" in shown.stdout
+    shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(shown.stdout)["carried_out"]
+
+
+def test_an_ext4_with_fast_commits_is_refused_where_the_kernel_does_not_log_moves(
+    tmp_path: Path,
+) -> None:
+    if why := missing("ext4"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("ext4", image, "-O", "fast_commit")
+    with mounted(image, mount):
+        reasons = "".join(path.read_text() for path in Path("/proc/fs/ext4").glob("*/fc_info"))
+        if '"Move extents"' in reasons:
+            assert reorganising.reorganise(mount, anyway=True)["carried_out"]
+        else:
+            assert "fast commits" in _refusal(mount)
