@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,8 @@ def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
                 pass
             if tar.wait() != 0:
                 raise harness.RecordError(f"tar ended with {tar.returncode}")
+            # What was read ahead and not asked for is still under way.
+            time.sleep(1)
     trace = folder / f"{name}.{order}.parquet"
     harness.run(
         [sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"]
