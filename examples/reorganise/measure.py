@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,10 @@ def mounted(image: Path, folder: Path) -> Iterator[harness.Target]:
     mount = folder / "mount"
     mount.mkdir(exist_ok=True)
     try:
-        harness.run(["mount", device, str(mount)])
+        # Copies of one image have one identity, by which xfs would refuse the second.
+        kind = harness.run(["blkid", "-o", "value", "-s", "TYPE", device]).strip()
+        options = ["-o", "nouuid"] if kind == "xfs" else []
+        harness.run(["mount", *options, device, str(mount)])
         try:
             name = Path(device).name
             major, minor = Path(f"/sys/block/{name}/dev").read_text().strip().split(":")
@@ -66,6 +70,8 @@ def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
                 pass
             if tar.wait() != 0:
                 raise harness.RecordError(f"tar ended with {tar.returncode}")
+            # What was read ahead and not asked for is still under way.
+            time.sleep(1)
     trace = folder / f"{name}.{order}.parquet"
     harness.run(
         [sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"]
