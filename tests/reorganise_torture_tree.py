@@ -343,7 +343,7 @@ def _odd_names(root: Path, names: list[Path], draw: random.Random) -> None:
         b"line\nbreak" + tag,
         b"\xff\xfe" + tag,
         b"o" * (250 - len(tag)) + tag,
-        "größe ☃ ".encode() + tag,
+        "gr\u00f6\u00dfe \u2603 ".encode() + tag,
         b'"$(x)`\\\t' + tag,
     ):
         with opened(folder + b"/" + name, os.O_WRONLY | os.O_CREAT) as descriptor:

@@ -19,9 +19,9 @@
 //! the log's own work.
 //!
 //! Where blocks are written each by itself the copies are of a part of the log ([`Log::thinned`]), so
-//! that looking ahead costs as much however large the log is. A very large log is followed at a smaller scale ([`sample`]) beforehand:
-//! a follower of a sample of its blocks does what the log does and stands for it, so that what is
-//! remembered does not grow with the disk either.
+//! that looking ahead costs as much however large the log is. A very large log is followed at a
+//! smaller scale ([`sample`]) beforehand: a follower of a sample of its blocks does what the log does
+//! and stands for it, so that what is remembered does not grow with the disk either.
 //!
 //! Source: ours; to control a system by simulating it ahead with every choice, doing the best first
 //! step and looking again, is model-predictive control (Richalet et al. 1978).

@@ -108,7 +108,7 @@ def layouts(
     what it gains over layouts as they are by default, how steadily, and where it does not pay.
     Every run that the advice rests on is an experiment in DIR/experiments.
 
-    For a directory: whether laying its files anew would pay on the disk, and the command to do it.
+    For a directory: whether moving its files would pay on the disk, and the command to do it.
 
     Examples: agewell advise examples/traces/mail.parquet --device hp-97560;
     agewell advise /srv --device my-disk.toml
@@ -144,7 +144,7 @@ def _advise_on_directory(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Whether laying the files anew would pay: what `agewell score` says, without its metrics."""
+    """Whether moving the files would pay: what `agewell score` says, without its metrics."""
     from agewell.cli.score import print_verdict
     from agewell.experiments import choices
     from agewell.filesystems import scoring
