@@ -68,16 +68,17 @@ class Journal:
         os.write(self.descriptor, struct.pack("I", len(line)) + line)
 
 
-def read_journal(path: Path, first: int, last: int) -> Iterator[Noted]:
-    """The lines of a journal between two places in it."""
-    data = path.read_bytes()[first:last]
+def read_journal(path: Path) -> Iterator[tuple[int, Noted]]:
+    """The lines of a journal, each with where it ends."""
+    data = path.read_bytes()
     at = 0
     while at + 4 <= len(data):
         (length,) = struct.unpack_from("I", data, at)
         if at + 4 + length > len(data):
             break
-        yield pickle.loads(data[at + 4 : at + 4 + length])  # noqa: S301 (written by ourselves)
+        line = pickle.loads(data[at + 4 : at + 4 + length])  # noqa: S301 (ours)
         at += 4 + length
+        yield at, line
 
 
 def applied(now: bytes | None, operation: Operation) -> bytes | None:
@@ -213,27 +214,28 @@ class Writer:
         # A mapped page that there is no room or no file system for ends a program with SIGBUS.
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) in {signal.SIGTERM, signal.SIGBUS}:
             return ""
-        said = [line.operation[2] for line in self.lines() if line.event == "wrong"]
+        lines = read_journal(self.journal_path)
+        said = [line.operation[2] for _, line in lines if line.event == "wrong"]
         if said:
             return f"while it was moved, {self.sort} found: {said[0]!r}"
         return "" if status == 0 else f"the writer {self.sort} ended with {status}"
-
-    def lines(self, first: int = 0, last: int | None = None) -> Iterator[Noted]:
-        return read_journal(self.journal_path, first, self.place() if last is None else last)
 
     def may_hold(
         self, durable_place: int | None = None, last_place: int | None = None
     ) -> dict[bytes, May]:
         """What each file may hold, where only what was durable at `durable_place` is certain."""
         may = {name: May([content]) for name, content in self.begun.items()}
-        for line in self.lines(0, durable_place):
-            if line.name in may:
+        for place, line in read_journal(self.journal_path):
+            if line.name not in may:
+                continue
+            if durable_place is None or place <= durable_place:
                 may[line.name].note(line)
-        if durable_place is not None:
-            for line in self.lines(durable_place, last_place):
-                if line.event in {"begin", "found"} and line.name in may:
-                    may[line.name].note(line)
-                    may[line.name].certain = False
+            elif line.event in {"begin", "found"}:
+                # Begun by then, for all that is known: a line may have been begun before it ended.
+                may[line.name].note(line)
+                may[line.name].certain = False
+            if last_place is not None and place > last_place:
+                break
         return may
 
     def wrong(
@@ -293,7 +295,8 @@ class _At:
                 raise
             found = os.pread(descriptor, 1 << 30, 0)
             told = mixture_wrong(found, [before, after], whole=False)
-            if told:
+            # Where a file was not cut to the end it may hold zeros; what it holds is looked at.
+            if told and operation[0] == "write":
                 self.wrong(f"{operation[0]} of {name!r} failed with {why.errno}, and it {told}")
             self.journal.note("found", name, ("", 0, found))
             self.holds[name] = found

@@ -9,7 +9,7 @@ import pytest
 from reorganise_torture import torture
 from reorganise_torture_images import KINDS, make_forest, missing, mounted, workshop
 from reorganise_torture_tree import differences, record
-from reorganise_torture_writers import May, Noted, applied, mixture_wrong
+from reorganise_torture_writers import Journal, May, Noted, Writer, applied, mixture_wrong
 
 RUNS = {"ext4": 2, "xfs": 2, "xfs-plain": 1, "btrfs": 1}
 REFUSED = ("xfs-plain", "btrfs")
@@ -59,6 +59,18 @@ def test_after_a_crash_a_file_is_a_mixture_of_what_it_was_since_it_was_durable()
     assert "bytes, not" in mixture_wrong(b"aaa", versions, whole=False)
     assert "absent" in mixture_wrong(None, versions, whole=False)
     assert "none of" in mixture_wrong(b"abaa", versions, whole=True)
+
+
+def test_a_length_amid_a_line_of_a_journal_loses_no_line(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.note("begin", b"f", ("replace", 0, b"x" * 10_000))
+    first = journal.path.stat().st_size
+    journal.note("end", b"f")
+    journal.note("begin", b"f", ("replace", 0, b"y" * 10_000))
+    writer = Writer("replace", tmp_path, [b"f"], journal.path, 1, begun={b"f": b"old"})
+    for place in (first - 5000, first, first + 3000):
+        versions = writer.may_hold(place, journal.path.stat().st_size)[b"f"].versions
+        assert versions == [b"old", b"x" * 10_000, b"y" * 10_000]
 
 
 def test_a_journal_says_what_a_file_holds() -> None:
