@@ -188,15 +188,15 @@ def digest(descriptor: int) -> str:
 
 def differences(before: Record, after: Record, *, but: frozenset[str] = frozenset()) -> list[str]:
     """What of `before` is not so in `after`; where files lie is not compared."""
-    told = [f"{name!r} is gone" for name in before.keys() - after.keys()]
-    told += [f"{name!r} is new" for name in after.keys() - before.keys()]
+    found_wrong = [f"{name!r} is gone" for name in before.keys() - after.keys()]
+    found_wrong += [f"{name!r} is new" for name in after.keys() - before.keys()]
     for name in before.keys() & after.keys():
         for fact, value in before[name].items():
             if fact != "places" and fact not in but and value != after[name].get(fact):
-                told.append(
+                found_wrong.append(
                     f"{fact} of {name!r}: {str(value)[:200]} -> {str(after[name].get(fact))[:200]}"
                 )
-    return sorted(told)
+    return sorted(found_wrong)
 
 
 def moved_files(before: Record, after: Record) -> int:
@@ -286,14 +286,14 @@ def _holes(root: Path, names: list[Path], draw: random.Random) -> None:
         for _ in range(draw.randrange(1, 12)):
             file.seek(draw.randrange(1 << 20))
             file.write(draw.randbytes(draw.randrange(1, 30000)))
-        file.truncate(draw.choice((file.tell() + draw.randrange(1 << 19), 1 << 20)))
+        file.truncate(draw.choice((file.seek(0, os.SEEK_CUR) + draw.randrange(1 << 19), 1 << 20)))
 
 
 def _preallocated(root: Path, names: list[Path], draw: random.Random) -> None:
     with _new(root, names, draw, "allocated").open("wb") as file:
         file.write(draw.randbytes(draw.randrange(60000)))
         file.flush()
-        size = file.tell()
+        size = file.seek(0, os.SEEK_CUR)
         if draw.random() < 0.5:
             fallocate(file.fileno(), KEEP_SIZE, draw.randrange(size + 1), draw.randrange(1, 300000))
         if draw.random() < 0.5:
