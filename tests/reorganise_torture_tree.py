@@ -188,15 +188,15 @@ def digest(descriptor: int) -> str:
 
 def differences(before: Record, after: Record, *, but: frozenset[str] = frozenset()) -> list[str]:
     """What of `before` is not so in `after`; where files lie is not compared."""
-    told = [f"{name!r} is gone" for name in before.keys() - after.keys()]
-    told += [f"{name!r} is new" for name in after.keys() - before.keys()]
+    faults = [f"{name!r} is gone" for name in before.keys() - after.keys()]
+    faults += [f"{name!r} is new" for name in after.keys() - before.keys()]
     for name in before.keys() & after.keys():
         for fact, value in before[name].items():
             if fact != "places" and fact not in but and value != after[name].get(fact):
-                told.append(
+                faults.append(
                     f"{fact} of {name!r}: {str(value)[:200]} -> {str(after[name].get(fact))[:200]}"
                 )
-    return sorted(told)
+    return sorted(faults)
 
 
 def moved_files(before: Record, after: Record) -> int:
@@ -343,7 +343,7 @@ def _odd_names(root: Path, names: list[Path], draw: random.Random) -> None:
         b"line\nbreak" + tag,
         b"\xff\xfe" + tag,
         b"o" * (250 - len(tag)) + tag,
-        "größe ☃ ".encode() + tag,
+        "gr\u00f6\u00dfe \u2603 ".encode() + tag,
         b'"$(x)`\\\t' + tag,
     ):
         with opened(folder + b"/" + name, os.O_WRONLY | os.O_CREAT) as descriptor:
