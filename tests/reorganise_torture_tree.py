@@ -286,14 +286,14 @@ def _holes(root: Path, names: list[Path], draw: random.Random) -> None:
         for _ in range(draw.randrange(1, 12)):
             file.seek(draw.randrange(1 << 20))
             file.write(draw.randbytes(draw.randrange(1, 30000)))
-        file.truncate(draw.choice((file.tell() + draw.randrange(1 << 19), 1 << 20)))
+        file.truncate(draw.choice((file.seek(0, os.SEEK_CUR) + draw.randrange(1 << 19), 1 << 20)))
 
 
 def _preallocated(root: Path, names: list[Path], draw: random.Random) -> None:
     with _new(root, names, draw, "allocated").open("wb") as file:
         file.write(draw.randbytes(draw.randrange(60000)))
         file.flush()
-        size = file.tell()
+        size = file.seek(0, os.SEEK_CUR)
         if draw.random() < 0.5:
             fallocate(file.fileno(), KEEP_SIZE, draw.randrange(size + 1), draw.randrange(1, 300000))
         if draw.random() < 0.5:
