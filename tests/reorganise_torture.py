@@ -477,37 +477,37 @@ class Run:
             if not name.startswith((b"subvolume", b"snapshot"))
         }
         after = {name: entry for name, entry in record(path).items() if name in before}
-        found_wrong = differences(before, after, but=frozenset({"shape", "links"}))
+        faults = differences(before, after, but=frozenset({"shape", "links"}))
         run("btrfs", "subvolume", "delete", "-c", path)
         run("btrfs", "subvolume", "sync", self.mount)
-        return [f"in the snapshot: {problem}" for problem in found_wrong[:3]]
+        return [f"in the snapshot: {problem}" for problem in faults[:3]]
 
     # --- the verdict
 
     def _compare(self, when: str, crash: Crash | None) -> None:
         tree.sync_file_system(self.mount)
-        found_wrong, after = self._unlike()
+        faults, after = self._unlike()
         for _ in range(10):
-            if not found_wrong or any(not problem.startswith("shape") for problem in found_wrong):
+            if not faults or any(not problem.startswith("shape") for problem in faults):
                 break
             # xfs gives up what a file without a name shares some time after the log was replayed.
             time.sleep(0.3)
-            found_wrong, after = self._unlike()
+            faults, after = self._unlike()
         for number, writer in enumerate(self.writers):
             if crash is None:
-                found_wrong += writer.wrong(self.mount, crashed=False)
+                faults += writer.wrong(self.mount, crashed=False)
             else:
                 first, last = crash.places[number]
-                found_wrong += writer.wrong(
+                faults += writer.wrong(
                     self.mount,
                     crashed=True,
                     durable_place=first,
                     last_place=min(last, writer.place()),
                 )
-        if found_wrong:
+        if faults:
             raise Broken(
-                f"{when}: {'; '.join(found_wrong[:5])}"
-                + f" and {len(found_wrong) - 5} more" * (len(found_wrong) > 5)
+                f"{when}: {'; '.join(faults[:5])}"
+                + f" and {len(faults) - 5} more" * (len(faults) > 5)
             )
         self.outcome.moved = max(self.outcome.moved, tree.moved_files(self.forest.before, after))
 

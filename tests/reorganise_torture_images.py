@@ -248,8 +248,8 @@ def books(root: Path) -> tuple[int, int]:
 
 def nameless_on_btrfs(image: Path, named: set[int]) -> list[int]:
     """Inodes of the main tree of an unmounted btrfs that no name leads to."""
-    listing = run("btrfs", "inspect-internal", "dump-tree", "-t", "5", image)
-    found = {int(number) for number in re.findall(r"key \((\d+) INODE_ITEM 0\)", listing)}
+    faults = run("btrfs", "inspect-internal", "dump-tree", "-t", "5", image)
+    found = {int(number) for number in re.findall(r"key \((\d+) INODE_ITEM 0\)", faults)}
     return sorted(found - named)
 
 

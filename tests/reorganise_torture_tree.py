@@ -188,15 +188,15 @@ def digest(descriptor: int) -> str:
 
 def differences(before: Record, after: Record, *, but: frozenset[str] = frozenset()) -> list[str]:
     """What of `before` is not so in `after`; where files lie is not compared."""
-    found_wrong = [f"{name!r} is gone" for name in before.keys() - after.keys()]
-    found_wrong += [f"{name!r} is new" for name in after.keys() - before.keys()]
+    faults = [f"{name!r} is gone" for name in before.keys() - after.keys()]
+    faults += [f"{name!r} is new" for name in after.keys() - before.keys()]
     for name in before.keys() & after.keys():
         for fact, value in before[name].items():
             if fact != "places" and fact not in but and value != after[name].get(fact):
-                found_wrong.append(
+                faults.append(
                     f"{fact} of {name!r}: {str(value)[:200]} -> {str(after[name].get(fact))[:200]}"
                 )
-    return sorted(found_wrong)
+    return sorted(faults)
 
 
 def moved_files(before: Record, after: Record) -> int:

@@ -247,12 +247,12 @@ class Writer:
         last_place: int | None = None,
     ) -> list[str]:
         """What its files hold and must not."""
-        found_wrong = []
+        faults = []
         for name, may in self.may_hold(durable_place, last_place).items():
             why = may.wrong(_read(root, name), crashed=crashed)
             if why:
-                found_wrong.append(f"{self.sort} wrote {name!r}: {why}")
-        return found_wrong
+                faults.append(f"{self.sort} wrote {name!r}: {why}")
+        return faults
 
 
 def _read(root: Path, name: bytes) -> bytes | None:
@@ -294,12 +294,10 @@ class _At:
             if why.errno in DOWN:
                 raise
             found = os.pread(descriptor, 1 << 30, 0)
-            found_wrong = mixture_wrong(found, [before, after], whole=False)
+            faults = mixture_wrong(found, [before, after], whole=False)
             # Where a file was not cut to the end it may hold zeros; what it holds is looked at.
-            if found_wrong and operation[0] == "write":
-                self.wrong(
-                    f"{operation[0]} of {name!r} failed with {why.errno}, and it {found_wrong}"
-                )
+            if faults and operation[0] == "write":
+                self.wrong(f"{operation[0]} of {name!r} failed with {why.errno}, and it {faults}")
             self.journal.note("found", name, ("", 0, found))
             self.holds[name] = found
             return

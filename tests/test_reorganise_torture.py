@@ -45,10 +45,10 @@ def test_a_changed_byte_hole_time_or_name_is_seen(tmp_path: Path) -> None:
                 file.truncate(hole.stat().st_size + 100_000)
             time.chmod(0o777)
             name.rename(name.with_name("other"))
-            found_wrong = "\n".join(differences(forest.before, record(root)))
+            faults = "\n".join(differences(forest.before, record(root)))
     for path, fact in ((plain[0], "content"), (plain[1], "size"), (plain[2], "mode")):
-        assert f"{fact} of {path!r}" in found_wrong
-    assert f"{plain[3]!r} is gone" in found_wrong
+        assert f"{fact} of {path!r}" in faults
+    assert f"{plain[3]!r} is gone" in faults
 
 
 def test_after_a_crash_a_file_is_a_mixture_of_what_it_was_since_it_was_durable() -> None:
