@@ -70,7 +70,7 @@ pub fn carry_out(
     step: &mut Step<'_>,
 ) -> Result<Done, SnapshotError> {
     // Where it cannot be had the work goes on all the same.
-    let _ = kernel::be_idle();
+    let _ = kernel::be_last();
     let mut work = Work::new(volume, plan, pace);
     let mut mechanism = mechanism::of(volume.file_system());
     let result = work.run(&mut *mechanism, step);
