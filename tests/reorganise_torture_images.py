@@ -180,7 +180,9 @@ def mounted(image: Path, mount: Path, options: str = "") -> Iterator[Path]:
         yield mount
     finally:
         for attempt in range(60):
-            if subprocess.run(["umount", mount], capture_output=True, check=False).returncode == 0:
+            done = subprocess.run(["umount", mount], capture_output=True, check=False)
+            # Whoever had it may have unmounted it before.
+            if done.returncode == 0 or b"not mounted" in done.stderr:
                 break
             time.sleep(0.05 * (attempt + 1))
         else:

@@ -2,17 +2,18 @@
 
 Takes an image of an aged file system, and for each way to treat it (none, the tool of the file system, `agewell
 reorganise` by name, by directory, and with no more bytes than that tool moves) a copy of the image: mounts it, treats it,
-mounts it again so that nothing is in memory, and records the block requests of `tar` to nowhere. Prints a table.
+mounts it again so that nothing is in memory, and has `agewell record` record `tar` to nowhere. Prints a table, and what of
+it was promised with a verdict.
 
-Needs root, loop devices, tracefs with block events, tar, and the tools: e4defrag, xfs_fsr.
+Needs root, loop devices, tracefs, tar, and the tools: e4defrag, xfs_fsr.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +28,18 @@ TOOLS = {
     "ext4": ["e4defrag", "{mount}"],
     "xfs": ["xfs_fsr", "-v", "{mount}"],
 }
-BUFFER_KIB = 192 << 10
-READ_AHEAD_BYTES = 128 << 10
+BUFFER = "64 MiB"
+
+PROMISES = (
+    ("layout score by names", "at least", 0.995),
+    ("files next to their neighbour, by names", "at least", 0.95),
+    ("tar, before : by names", "at least", 4.0),
+    ("tar, tool : by names", "at least", 2.0),
+    ("tar, before : budget", "at least", 1.3),
+    ("tar, tool : budget", "at least", 1.3),
+    ("bytes of budget : of tool", "at most", 1.0),
+    ("bytes moved : planned, by names", "within 10 % of", 1.0),
+)
 
 
 @contextlib.contextmanager
@@ -44,9 +55,8 @@ def mounted(image: Path, folder: Path) -> Iterator[harness.Target]:
         harness.run(["mount", *options, device, str(mount)])
         try:
             name = Path(device).name
-            major, minor = Path(f"/sys/block/{name}/dev").read_text().strip().split(":")
             sectors = int(Path(f"/sys/block/{name}/size").read_text())
-            yield harness.Target(mount, name, (int(major), int(minor)), sectors, {})
+            yield harness.Target(mount, name, sectors, {})
         finally:
             harness.unmount(mount)
     finally:
@@ -55,15 +65,21 @@ def mounted(image: Path, folder: Path) -> Iterator[harness.Target]:
 
 def written_bytes(target: harness.Target) -> int:
     """Bytes written to the device since it was set up."""
-    return target.statistics()["write_sectors"] * 512
+    return int(Path(f"/sys/block/{target.device}/stat").read_text().split()[6]) * 512
+
+
+def agewell(*words: object) -> str:
+    """What a command of agewell prints."""
+    return harness.run([sys.executable, "-m", "agewell", *(str(word) for word in words), "--quiet"])
 
 
 def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
     """Record the requests of a cold `tar`; gives the trace."""
-    text = folder / f"{name}.{order}.txt"
+    trace = folder / f"{name}.{order}.parquet"
     with mounted(image, folder) as target:
         command = ["tar", f"--sort={order}", "-cf", "-", "-C", str(target.mount), "."]
-        with harness.block_tracer(target, text, BUFFER_KIB, {"workload": "cold tar"}):
+        with harness.recording(target, trace, {"workload": "cold tar"}, BUFFER):
+            # To /dev/null itself tar would read nothing.
             tar = subprocess.Popen(command, stdout=subprocess.PIPE)
             assert tar.stdout is not None
             while tar.stdout.read(1 << 20):
@@ -72,11 +88,6 @@ def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
                 raise harness.RecordError(f"tar ended with {tar.returncode}")
             # What was read ahead and not asked for is still under way.
             time.sleep(1)
-    trace = folder / f"{name}.{order}.parquet"
-    harness.run(
-        [sys.executable, "-m", "agewell", "trace", "convert", str(text), str(trace), "--quiet"]
-    )
-    text.unlink()
     return trace
 
 
@@ -87,25 +98,105 @@ def disk_seconds(trace: Path, folder: Path, device: str) -> float:
         f'[workload]\nkind = "trace"\npath = "{trace}"\nreplay = "closed"\n[queue]\ndiscipline = "fcfs"\n'
         f'[device]\nmodel = "{device}"\n[run]\nseed = 1\n'
     )
-    told = harness.run(
-        [sys.executable, "-m", "agewell", "run", str(experiment), "--json", "--quiet"]
-    )
-    metrics = json.loads(told)
-    (folder / f"{trace.stem}.json").write_text(told)
-    lane = metrics.get("metrics", metrics)
-    return find(lane, "disk_seconds", "busy_seconds", "mean_service_ms")
+    metrics = json.loads(agewell("run", experiment, "--json"))
+    return find(metrics, "disk_seconds")
 
 
-def find(metrics: object, *names: str) -> float:
-    """The first of the metrics of one of these names."""
+def find(metrics: object, name: str) -> float:
+    """The first of the metrics of this name."""
     if isinstance(metrics, dict):
-        for name in names:
-            if isinstance(metrics.get(name), (int, float)):
-                return float(metrics[name])
+        if isinstance(metrics.get(name), (int, float)):
+            return float(metrics[name])
         for value in metrics.values():
             with contextlib.suppress(KeyError):
-                return find(value, *names)
-    raise KeyError(names)
+                return find(value, name)
+    raise KeyError(name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A way to treat the file system, and what came of it.
+
+    Attributes:
+        written: bytes written to the device by it.
+        moved: bytes moved, and as planned; none for other tools.
+        score: layout score.
+        near: files next to their neighbour, by name and as listed.
+        seconds: of a cold tar by name and as listed.
+    """
+
+    written: int
+    moved: tuple[int, int]
+    score: float
+    near: tuple[float, float]
+    seconds: tuple[float, float]
+
+
+def treat(target: harness.Target, kind: str, way: str, tool_bytes: int) -> tuple[int, int]:
+    """Treat a file system; gives the bytes moved and planned, if it is by agewell."""
+    if way == "none":
+        return (0, 0)
+    if way == "tool":
+        command = [part.format(mount=target.mount) for part in TOOLS[kind]]
+        null = subprocess.DEVNULL
+        # e4defrag fails where it leaves a single file.
+        subprocess.run(command, stdout=null, stderr=null, check=False)
+        return (0, 0)
+    words = ["--by", "names" if way == "budget" else way, "--anyway", "--json"]
+    if way == "budget":
+        words += ["--budget", f"{tool_bytes} B"]
+    told = json.loads(agewell("reorganise", target.mount, *words))
+    return (told["done"]["moved_bytes"], told["work"]["moved_bytes"])
+
+
+def measure(asked: argparse.Namespace, base: Path, way: str, tool_bytes: int) -> Row:
+    """A copy of the image, treated, scored and read."""
+    image = base / "image"
+    harness.run(["cp", "--sparse=always", "--reflink=auto", str(asked.image), str(image)])
+    with mounted(image, base) as target:
+        before = written_bytes(target)
+        moved = treat(target, asked.kind, way, tool_bytes)
+        harness.run(["sync", "-f", str(target.mount)])
+        written = written_bytes(target) - before
+        report = json.loads(agewell("score", target.mount, "--sync", "--json"))["targets"][0]
+    near = report["neighbours"]
+    by_name, listed = (
+        disk_seconds(cold_tar(image, base, way, order), base, asked.device)
+        for order in ("name", "none")
+    )
+    return Row(
+        written,
+        moved,
+        report["layout"]["layout_score"],
+        (near["by_name"]["adjacency"], near["by_readdir"]["adjacency"]),
+        (by_name, listed),
+    )
+
+
+def verdicts(rows: dict[str, Row]) -> list[tuple[str, float, str]]:
+    """What was promised, what was found, and whether it holds."""
+    none, tool, names, budget = (rows.get(way) for way in ("none", "tool", "names", "budget"))
+    found: list[float | None] = [
+        names and names.score,
+        names and names.near[0],
+        names and none and none.seconds[0] / names.seconds[0],
+        names and tool and tool.seconds[0] / names.seconds[0],
+        budget and none and none.seconds[0] / budget.seconds[0],
+        budget and tool and tool.seconds[0] / budget.seconds[0],
+        budget and tool and budget.written / tool.written,
+        names and names.moved[0] / names.moved[1],
+    ]
+    told = []
+    for (name, how, limit), value in zip(PROMISES, found, strict=True):
+        if value is None:
+            continue
+        holds = {
+            "at least": value >= limit,
+            "at most": value <= limit,
+            "within 10 % of": abs(value - limit) <= 0.1 * limit,
+        }[how]
+        told.append((f"{name}, {how} {limit}", value, "holds" if holds else "FALLS SHORT"))
+    return told
 
 
 def main() -> None:
@@ -119,79 +210,21 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=None)
     parser.add_argument("--ways", default="none,tool,names,directory,budget")
     asked = parser.parse_args()
-    base = Path(tempfile.mkdtemp(prefix="agewell-measure-", dir=asked.work))
-    rows = []
-    tool_bytes = 0
-    try:
+    rows: dict[str, Row] = {}
+    with tempfile.TemporaryDirectory(prefix="agewell-measure-", dir=asked.work) as folder:
         for way in asked.ways.split(","):
-            image = base / "image"
-            subprocess.run(
-                ["cp", "--sparse=always", "--reflink=auto", asked.image, image], check=True
-            )
-            told: dict[str, object] = {}
-            with mounted(image, base) as target:
-                before = written_bytes(target)
-                if way == "tool":
-                    command = [part.format(mount=target.mount) for part in TOOLS[asked.kind]]
-                    subprocess.run(
-                        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
-                    )
-                    harness.run(["sync", "-f", str(target.mount)])
-                    tool_bytes = written_bytes(target) - before
-                elif way != "none":
-                    by = "names" if way == "budget" else way
-                    command = [
-                        sys.executable,
-                        "-m",
-                        "agewell",
-                        "reorganise",
-                        str(target.mount),
-                        "--by",
-                        by,
-                    ]
-                    command += ["--anyway", "--json", "--quiet"]
-                    if way == "budget":
-                        command += ["--budget", f"{max(tool_bytes, 1)} B"]
-                    told = json.loads(harness.run(command))
-                written = written_bytes(target) - before
-                score = json.loads(
-                    harness.run(
-                        [
-                            sys.executable,
-                            "-m",
-                            "agewell",
-                            "score",
-                            str(target.mount),
-                            "--sync",
-                            "--json",
-                            "-q",
-                        ]
-                    )
-                )
-            row = {"way": way, "written": written, "score": score, "told": told}
-            for order in ("name", "none"):
-                trace = cold_tar(image, base, way, order)
-                row[order] = disk_seconds(trace, base, asked.device)
-            rows.append(row)
-            report = find_score(score)
-            done = told.get("done") or {}
+            tool_bytes = rows["tool"].written if "tool" in rows else 1 << 20
+            row = rows[way] = measure(asked, Path(folder), way, tool_bytes)
+            mib = [part / 2**20 for part in (row.written, *row.moved)]
             print(
-                f"{asked.kind:6} {way:10} written {written / 2**20:8.1f} MiB  moved {done.get('moved_bytes', 0) / 2**20:8.1f} of "
-                f"{(told.get('work') or {}).get('moved_bytes', 0) / 2**20:8.1f} planned  score {report[0]:.4f}  by name {report[1]:.4f}  "
-                f"listed {report[2]:.4f}  tar by name {row['name']:.2f} s  as listed {row['none']:.2f} s",
+                f"{asked.kind:6} {way:10} written {mib[0]:8.1f} MiB  moved {mib[1]:8.1f} of "
+                f"{mib[2]:8.1f} planned  score {row.score:.4f}  by name {row.near[0]:.4f}  "
+                f"listed {row.near[1]:.4f}  tar by name {row.seconds[0]:.2f} s  as listed "
+                f"{row.seconds[1]:.2f} s",
                 flush=True,
             )
-    finally:
-        shutil.rmtree(base)
-
-
-def find_score(document: object) -> tuple[float, float, float]:
-    """Layout score, neighbours by name and as listed."""
-    assert isinstance(document, dict)
-    report = document["targets"][0]
-    near = report["neighbours"]
-    layout = report["layout"]["layout_score"]
-    return (layout, near["by_name"]["adjacency"], near["by_readdir"]["adjacency"])
+    for name, value, verdict in verdicts(rows):
+        print(f"{asked.kind:6} {name:52} {value:8.3f}  {verdict}")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,11 @@
 
 use std::collections::VecDeque;
 use std::ffi::CString;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use agewell_snapshot::source::live::ExtentMap;
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
-use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 
 use crate::arranger::{Arranger, Move, Piece, Purpose};
@@ -70,7 +68,7 @@ pub fn carry_out(
     step: &mut Step<'_>,
 ) -> Result<Done, SnapshotError> {
     // Where it cannot be had the work goes on all the same.
-    let _ = kernel::be_idle();
+    let _ = kernel::be_last();
     let mut work = Work::new(volume, plan, pace);
     let mut mechanism = mechanism::of(volume.file_system());
     let result = work.run(&mut *mechanism, step);
@@ -84,7 +82,7 @@ pub fn carry_out(
 /// Files that are opened, and what is read of them, ahead of their moves: so that the disk always has
 /// something to do. Chosen by us: some tenths of a second of small reads, or of one large one.
 const AHEAD_FILES: usize = 128;
-const AHEAD_BYTES: u64 = 16 << 20;
+pub(crate) const AHEAD_BYTES: u64 = 16 << 20;
 
 /// The files of the moves that are next.
 #[derive(Default)]
@@ -200,9 +198,8 @@ impl<'a> Work<'a> {
                 ahead.files.push_back((next.file, opened));
             }
             if let Some((_, Ok(file))) = ahead.files.back() {
-                let length = NonZeroU64::new(next.length_bytes.min(AHEAD_BYTES));
-                // It is advice: without it the move itself reads.
-                let _ = fadvise(file, next.logical_bytes, length, Advice::WillNeed);
+                let bytes = next.length_bytes.min(AHEAD_BYTES);
+                mechanism::read_ahead(file, next.logical_bytes, bytes);
             }
             ahead.bytes += next.length_bytes;
             ahead.moves += 1;

@@ -10,7 +10,10 @@ mod donor;
 mod ext4;
 pub(crate) mod kernel;
 
+use std::num::NonZeroU64;
+
 use rustix::fd::OwnedFd;
+use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 
 use agewell_snapshot::SnapshotError;
@@ -63,6 +66,22 @@ pub(crate) trait Mechanism {
 
     /// Gives up what is held.
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError>;
+}
+
+/// Bytes that are asked for at a time: of a longer stretch the kernel would read no more than the larger
+/// of its read-ahead, 128 KiB unless told otherwise, and the longest request of the device
+/// (`force_page_cache_ra`).
+const ADVICE_BYTES: u64 = 128 << 10;
+
+/// Has `bytes` of `file` from `from` on read into memory, and does not wait for it.
+pub(crate) fn read_ahead(file: &OwnedFd, from: u64, bytes: u64) {
+    let mut at = from;
+    while at < from + bytes {
+        let length = NonZeroU64::new((from + bytes - at).min(ADVICE_BYTES));
+        // It is advice: without it the move itself reads.
+        let _ = fadvise(file, at, length, Advice::WillNeed);
+        at += ADVICE_BYTES;
+    }
 }
 
 /// The mechanism of `file_system`.

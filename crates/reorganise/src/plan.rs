@@ -190,7 +190,10 @@ pub fn plan(
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
     let limits = options.limits;
-    keep_what_lies_well(&mut files, limits.shortest_bytes);
+    // What is recorded is little, and read again and again: moving it pays where for a tree it would
+    // not.
+    let well_bytes = if options.walk { limits.shortest_bytes } else { limits.longest_bytes };
+    keep_what_lies_well(&mut files, well_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
     }

@@ -15,8 +15,9 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::donor::{Donor, Holding};
-use super::{Carried, Fault, Mechanism, kernel, skip_of};
+use super::{Carried, Fault, Mechanism, kernel, read_ahead, skip_of};
 use crate::arranger::Move;
+use crate::carry_out::AHEAD_BYTES;
 use crate::runs::Runs;
 use crate::skip::Skip;
 use crate::volume::Volume;
@@ -54,6 +55,10 @@ impl Mechanism for Ext4 {
                 return Carried::stopped(done, Fault::Taken);
             };
             let length = rest.min(step.length_bytes - done).min(CALL_BYTES);
+            // Page by page and each for itself is how the call would read what is not in memory.
+            let after = step.logical_bytes + done + AHEAD_BYTES;
+            let end = step.logical_bytes + step.length_bytes;
+            read_ahead(file, after, length.min(end.saturating_sub(after)));
             let (from, to) = ((step.logical_bytes + done) / block_bytes, offset / block_bytes);
             match kernel::move_extent(file, from, &donor.file, to, length / block_bytes) {
                 Ok(0) => return Carried::stopped(done, Fault::Leave(Skip::Refused)),

@@ -36,8 +36,12 @@ const XFS_REFLINK: u32 = 1 << 20;
 
 /// `IOPRIO_WHO_PROCESS`.
 const WHO_PROCESS: libc::c_long = 1;
-/// `IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0)`.
-const CLASS_IDLE: libc::c_long = 3 << 13;
+/// `IOPRIO_CLASS_SHIFT`: above it stands the class.
+const CLASS_SHIFT: u32 = 13;
+/// `IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NORM)`: what kernels before 6.1 say of who said nothing.
+const USUAL: libc::c_long = 2 << CLASS_SHIFT | 4;
+/// `IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7)`: as everyone, behind everyone.
+const LAST_OF_ALL: libc::c_long = 2 << CLASS_SHIFT | 7;
 
 struct Exchange<'a> {
     opcode: Opcode,
@@ -143,15 +147,26 @@ pub(crate) fn xfs_shares_blocks(file: impl AsFd) -> Result<bool> {
     Ok(halves(words[11]).1 & XFS_REFLINK != 0)
 }
 
-/// Has the calling thread's requests served when no one else has any.
-pub(crate) fn be_idle() -> Result<()> {
-    // SAFETY: the call takes three numbers and touches no memory of ours.
-    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, CLASS_IDLE) };
-    if done == 0 {
-        Ok(())
-    } else {
-        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+/// Has the calling thread's requests served behind those of others, unless whoever started it has
+/// said how (`ionice`).
+///
+/// Not only when no one else has any: during a move writers of the file wait, and on a busy disk the
+/// kernel lets requests of the idle class wait for seconds (`prio_aging_expire` of mq-deadline: 10).
+pub(crate) fn be_last() -> Result<()> {
+    let number = |told: libc::c_long| {
+        if told >= 0 {
+            Ok(told)
+        } else {
+            Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+        }
+    };
+    // SAFETY: the call takes two numbers and touches no memory of ours.
+    let now = number(unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) })?;
+    if now >> CLASS_SHIFT == 0 || now == USUAL {
+        // SAFETY: the call takes three numbers and touches no memory of ours.
+        number(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, LAST_OF_ALL) })?;
     }
+    Ok(())
 }
 
 /// Whether this process may do what root may.

@@ -1,0 +1,209 @@
+"""The cold start of a program, before and after its files were laid in the order that a recording of it reads them.
+
+Copies Python packages onto an ext4 or xfs on a loop device, file after file in a drawn order, so that they lie scattered. The
+program imports every module of them: some thousand files. Its start with nothing in memory is recorded by `agewell record
+--files`, `agewell reorganise --by` the recording lays the files, and the same start is recorded again. Both are replayed on a
+modelled disk, beside one sequential read of as many bytes. Of each it tells all requests, and those of contents of files
+alone: directories and inodes lie where the file system puts them, and stay.
+
+Needs root, loop devices, tracefs, mkfs.ext4 or mkfs.xfs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from measure import agewell, disk_seconds, mounted
+from speed import make
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "record"))
+import harness
+
+PACKAGES = (
+    "fontTools,matplotlib,mpl_toolkits,numpy,mypy,mypyc,pygments,pip,hypothesis,rich,jinja2,PIL,"
+    "pyarrow,jsonschema,setuptools,pkg_resources,_pytest,xdist,typer,attr,dateutil,referencing,"
+    "markdown_it,pyparsing,contourpy,librt,pathspec,pluggy,tzdata"
+)
+"""Packages that are looked for beside those of this Python, and whose modules are imported."""
+
+IMAGE_BYTES = 2 << 30
+
+READ = 0
+"""The code of reads in a trace."""
+
+REQUEST_SECTORS = 256
+"""The kernel's read-ahead, 128 KiB."""
+
+REQUEST_NS = 1_000_000
+"""From request to request: a replay that waits for each asks for the next as long after the one before as was recorded."""
+
+PROMISED = 1.3
+"""Disk time of the start after, over that of one sequential read."""
+
+PROGRAM = """
+import contextlib, importlib, io, json, pathlib, sys, warnings
+warnings.simplefilter("ignore")
+sys.dont_write_bytecode = len(sys.argv) == 3
+sys.path.insert(0, sys.argv[1])
+done = []
+for name in json.loads(pathlib.Path(sys.argv[2]).read_text()):
+    with contextlib.suppress(BaseException), contextlib.redirect_stdout(io.StringIO()):
+        importlib.import_module(name)
+        done.append(name)
+if len(sys.argv) == 4:
+    pathlib.Path(sys.argv[3]).write_text(json.dumps(done))
+"""
+
+
+def modules(root: Path) -> list[str]:
+    """Names of all modules below `root`, but for what runs when it is imported."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        parts = list(path.relative_to(root).with_suffix("").parts)
+        if parts[-1] == "__init__":
+            parts.pop()
+        unwanted = {"__main__", "tests", "testing", "conftest", "test"}
+        if all(part.isidentifier() for part in parts) and not unwanted & set(parts):
+            found.append(".".join(parts))
+    return found
+
+
+def stage(packages: list[str], folder: Path) -> tuple[Path, Path]:
+    """A copy of the packages with their compiled modules, and the list of those that can be imported."""
+    site = Path(sysconfig.get_paths()["platlib"])
+    root = folder / "staged"
+    root.mkdir()
+    for name in packages:
+        if (site / name).is_dir():
+            shutil.copytree(site / name, root / name)
+    # What is in single files, and libraries that packages bring.
+    for path in site.iterdir():
+        if path.suffix in (".py", ".so") or path.name.endswith(".libs"):
+            (shutil.copytree if path.is_dir() else shutil.copy2)(path, root / path.name)
+    asked, done = folder / "asked.json", folder / "modules.json"
+    asked.write_text(json.dumps(modules(root)))
+    harness.run([sys.executable, "-c", PROGRAM, str(root), str(asked), str(done)])
+    return root, done
+
+
+def scatter(source: Path, mount: Path, draw: random.Random) -> None:
+    """Copy all files in a drawn order, each written out before the next hundred."""
+    paths = sorted(path for path in source.rglob("*") if path.is_file())
+    draw.shuffle(paths)
+    for number, path in enumerate(paths):
+        target = mount / "site" / path.relative_to(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
+        if number % 100 == 99:
+            harness.run(["sync", "-f", str(mount)])
+
+
+def record_start(target: harness.Target, listed: Path, trace: Path) -> None:
+    """Record the program, and refuse if the kernel lost an event."""
+    words = ["record", target.mount, "--files", "--json", "-o", trace, "--buffer", "64 MiB"]
+    program = [sys.executable, "-c", PROGRAM, target.mount / "site", listed]
+    command = [*words, "--quiet", "--", *program]
+    told = json.loads(harness.run([sys.executable, "-m", "agewell", *map(str, command)]))
+    if told["recording"]["lost_events"]:
+        raise harness.RecordError(f"{told['recording']['lost_events']} events were lost")
+
+
+def reads_of(trace: Path, part: str) -> Path:
+    """The reads of a recording; with `files` those of contents of files alone."""
+    table = pq.read_table(trace)
+    table = table.filter(pc.equal(table["operation"], READ))
+    if part == "files":
+        table = table.filter(pc.is_valid(table["path"]))
+    found = trace.with_name(f"{trace.stem}-{part}.parquet")
+    pq.write_table(table, found)
+    return found
+
+
+def sequential(reads: Path) -> Path:
+    """One read of as many bytes, from the lowest place on, in requests of the kernel's read-ahead."""
+    table = pq.read_table(reads)
+    at, left = pc.min(table["sector"]).as_py(), pc.sum(table["sectors"]).as_py()
+    pieces = range(0, left, REQUEST_SECTORS)
+    columns = {
+        "enqueue_ns": [number * REQUEST_NS for number in range(len(pieces))],
+        "start_ns": [number * REQUEST_NS for number in range(len(pieces))],
+        "finish_ns": [(number + 1) * REQUEST_NS for number in range(len(pieces))],
+        "device": [0] * len(pieces),
+        "sector": [at + piece for piece in pieces],
+        "sectors": [min(left - piece, REQUEST_SECTORS) for piece in pieces],
+        "operation": [READ] * len(pieces),
+        "flags": [0] * len(pieces),
+        "client": [0] * len(pieces),
+    }
+    schema = pa.schema([table.schema.field(name) for name in columns], table.schema.metadata)
+    found = reads.with_name(f"{reads.stem}-sequential.parquet")
+    pq.write_table(pa.table(columns, schema=schema), found)
+    return found
+
+
+def tell(kind: str, device: str, folder: Path, before: Path, after: Path) -> None:
+    """Disk time before, after, and of one sequential read, of all requests and of those of files."""
+    for part in ("all", "files"):
+        reads = [reads_of(trace, part) for trace in (before, after)]
+        line = sequential(reads[1])
+        seconds = [disk_seconds(trace, folder, device) for trace in (*reads, line)]
+        table = pq.read_table(reads[1], columns=["sectors"])
+        ratio = seconds[1] / seconds[2]
+        print(
+            f"{kind}: {part:5} {table.num_rows:,} reads, "
+            f"{pc.sum(table['sectors']).as_py() * 512 / 1e6:.1f} MB: before {seconds[0]:.2f} s, "
+            f"after {seconds[1]:.2f} s, one sequential read {seconds[2]:.2f} s: "
+            f"{ratio:.2f} times that, at most {PROMISED}: "
+            f"{'holds' if ratio <= PROMISED else 'FALLS SHORT'}"
+        )
+
+
+def main() -> None:
+    """Measure one start."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kind", choices=("ext4", "xfs"))
+    parser.add_argument("--packages", default=PACKAGES)
+    parser.add_argument("--device", default="seagate-st2000dm006")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=None)
+    parser.add_argument("--keep", type=Path, default=None, help="keep the recordings here")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="agewell-start-", dir=asked.work) as name:
+        folder = Path(name)
+        image = folder / "image"
+        staged, listed = stage(asked.packages.split(","), folder)
+        make(asked.kind, image, IMAGE_BYTES)
+        with mounted(image, folder) as target:
+            scatter(staged, target.mount, random.Random(asked.seed))
+        before, after = folder / "before.parquet", folder / "after.parquet"
+        with mounted(image, folder) as target:
+            record_start(target, listed, before)
+            done = json.loads(
+                agewell("reorganise", target.mount, "--by", before, "--anyway", "--json")
+            )
+        with mounted(image, folder) as target:
+            record_start(target, listed, after)
+        print(
+            f"{asked.kind}: {len(json.loads(listed.read_text())):,} modules; "
+            f"{done['done']['files']:,} files moved"
+        )
+        if asked.keep:
+            for trace in (before, after):
+                shutil.copy2(trace, asked.keep / f"{asked.kind}.{trace.name}")
+        tell(asked.kind, asked.device, folder, before, after)
+
+
+if __name__ == "__main__":
+    main()
