@@ -42,7 +42,7 @@ use zoned::{WriteZonesTable, ZonedTable};
 
 pub use buffer::{BufferParameters, FastWrite, KeepRequested, ReadAhead};
 pub use flash::{FlashParameters, Placement};
-pub use geometry::{GeometryParameters, Sparing, TrackOrder, ZoneParameters};
+pub use geometry::{GROUP_CYLINDERS, GeometryParameters, Sparing, TrackOrder, ZoneParameters};
 pub use mechanical::{
     BusParameters, ExtraDisconnect, MechanicalParameters, OverheadParameters, SeekCurve,
 };

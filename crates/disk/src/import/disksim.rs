@@ -11,7 +11,8 @@ use super::seek_file;
 use super::{Imported, extracted};
 use crate::geometry::Geometry;
 use crate::parameters::{
-    BufferParameters, BusParameters, ExtraDisconnect, FastWrite, GeometryParameters, KeepRequested,
+    BufferParameters, BusParameters, ExtraDisconnect, FastWrite, GROUP_CYLINDERS,
+    GeometryParameters, KeepRequested,
     MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve, Sparing, TrackOrder,
     ZoneParameters,
 };
@@ -197,7 +198,7 @@ fn read_geometry(
         cylinders,
         track_order,
         sparing,
-        group_cylinders: 0,
+        group_cylinders: GROUP_CYLINDERS,
         spare_range_cylinders: range,
         zones,
     })

@@ -160,6 +160,10 @@ pub struct GeometryParameters {
     pub zones: Vec<ZoneParameters>,
 }
 
+/// Tracks of a surface in a group unless a file says otherwise; chosen by us: real ones have hundreds
+/// to thousands (Wong 2019).
+pub const GROUP_CYLINDERS: u32 = 500;
+
 /// The largest number that device files count to: what fits a float.
 const COUNTED_MAX: u64 = 1 << 53;
 
@@ -206,7 +210,7 @@ keys! {
         track_order = "track_order" one_of(&TrackOrder::ALL).or(TrackOrder::Ascending);
         /// tracks of a surface before another surface follows, in a seek-first `track_order`; real
         /// ones have hundreds to thousands (Wong 2019)
-        group_cylinders = "group_cylinders" count().to(100_000_000).or(500);
+        group_cylinders = "group_cylinders" count().to(100_000_000).or(GROUP_CYLINDERS);
         /// where spare space lies and how slipped defects use it
         sparing = "sparing" one_of(&Sparing::ALL).or(Sparing::None);
         /// cylinders of a spare range, with `sparing = "sectors-per-range"`

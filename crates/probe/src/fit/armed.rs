@@ -1,7 +1,8 @@
 //! A drive with an arm, out of what was seen of it.
 
 use agewell_disk::parameters::{
-    BufferParameters, BusParameters, FastWrite, GeometryParameters, KeepRequested,
+    BufferParameters, BusParameters, FastWrite, GROUP_CYLINDERS, GeometryParameters,
+    KeepRequested,
     MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve, Sparing, TrackOrder,
     ZoneParameters,
 };
@@ -211,7 +212,7 @@ fn geometry(seen: &ArmedSeen, per: f64, sources: &mut Sources) -> (GeometryParam
         cylinders: cylinder,
         track_order: TrackOrder::Ascending,
         sparing: Sparing::None,
-        group_cylinders: 0,
+        group_cylinders: GROUP_CYLINDERS,
         spare_range_cylinders: 1,
         zones,
     };
