@@ -189,7 +189,8 @@ pub fn plan(
         });
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
-    let limits = options.limits;
+    // What is written on btrfs goes to the place that is let free, so there is one at a time.
+    let limits = Limits { one_run: file_system == FileSystem::Btrfs, ..options.limits };
     keep_what_lies_well(&mut files, limits.shortest_bytes);
     if let Some(budget_bytes) = options.budget_bytes {
         keep_beyond(&mut files, budget_bytes);
