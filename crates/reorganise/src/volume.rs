@@ -3,8 +3,8 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-use agewell_snapshot::source::live::{self, DataSpace};
 use agewell_snapshot::source::TakeOptions;
+use agewell_snapshot::source::live::{self, DataSpace};
 use agewell_snapshot::{FreeExtent, Snapshot, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{

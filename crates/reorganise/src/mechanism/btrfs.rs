@@ -59,6 +59,8 @@ struct Target {
     purpose: Purpose,
     /// Start and length, ascending.
     runs: Vec<(u64, u64)>,
+    /// Where what was laid last ends, if anything was.
+    end: Option<u64>,
 }
 
 /// A part of a file that is being written where it is to lie.
@@ -96,7 +98,7 @@ impl Mechanism for Btrfs {
         let all: Runs = places(&holder.held).collect();
         let runs = runs_of(&all, &moves);
         holder.let_free(volume, &runs)?;
-        self.target = Some(Target { purpose, runs });
+        self.target = Some(Target { purpose, runs, end: None });
         Ok(moves)
     }
 
@@ -133,7 +135,7 @@ impl Mechanism for Btrfs {
 impl Btrfs {
     /// Has `file` share its copy if that lies well; where it lies then.
     fn share(
-        &self,
+        &mut self,
         volume: &Volume,
         file: &OwnedFd,
         copy: &Copy,
@@ -146,7 +148,7 @@ impl Btrfs {
             Err(why) => return Err(copying::fault(volume, *why)),
         };
         let holder = self.holder.as_ref().expect("space is acquired before files are moved");
-        let target = self.target.as_ref().expect("a batch is prepared before files are moved");
+        let target = self.target.as_mut().expect("a batch is prepared before files are moved");
         let mut extents = Vec::new();
         ExtentMap::new(true)
             .read(donor, &mut extents)
@@ -173,20 +175,21 @@ impl Btrfs {
         if bytes != copy.step.length_bytes {
             return Err(Fault::Leave(Skip::Refused));
         }
-        if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs) {
+        if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs, target.end) {
             return Err(Fault::Taken);
         }
         let from = copy.step.logical_bytes;
         match copying::exchange(file, from, donor, block_bytes, data_bytes) {
-            Ok(Copied::Shared) => Ok(landed
-                .iter()
-                .map(|piece| Move {
+            Ok(Copied::Shared) => {
+                target.end = landed.last().map(|piece| piece.physical_bytes + piece.length_bytes);
+                let place = |piece: &Piece| Move {
                     file: copy.step.file,
                     logical_bytes: piece.logical_bytes,
                     length_bytes: piece.length_bytes,
                     physical_bytes: piece.physical_bytes,
-                })
-                .collect()),
+                };
+                Ok(landed.iter().map(place).collect())
+            }
             Ok(Copied::Not(why)) => Err(Fault::Leave(why)),
             Err(why) => Err(copying::fault(volume, why)),
         }
@@ -226,7 +229,7 @@ impl Holder {
             let mut rest = length.min(left) / block_bytes * block_bytes;
             while rest > 0 {
                 let part = rest.min(EXTENT_BYTES_MAX);
-                match fallocate(&file, FallocateFlags::KEEP_SIZE, at, part) {
+                match fallocate(&file, FallocateFlags::empty(), at, part) {
                     Ok(()) => {
                         at += part;
                         left -= part;
@@ -240,6 +243,8 @@ impl Holder {
                 }
             }
         }
+        // A chunk may have been made for it: block groups keep to extents of a class of lengths.
+        let space = volume.data_space()?;
         let mut held = Vec::new();
         ExtentMap::new(true).read(&file, &mut held).map_err(volume.failed("map a file of"))?;
         held.retain_mut(|extent| space.place(std::slice::from_mut(extent)));
@@ -285,13 +290,16 @@ fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
     runs
 }
 
-/// Whether what came to lie as `landed` is of one piece and within one of `runs`.
-fn lies_well(landed: &[Piece], runs: &[(u64, u64)]) -> bool {
+/// Whether what came to lie as `landed` is of one piece and within one of `runs`, or else goes on
+/// where what was laid last ended, or is the first: the kernel prefers block groups whose extents are
+/// about as long, and makes a chunk rather than mix them, so that a batch may go elsewhere as a whole.
+fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
     let [piece] = landed else { return false };
-    runs.iter().any(|&(start, length)| {
-        start <= piece.physical_bytes
-            && piece.physical_bytes + piece.length_bytes <= start + length
-    })
+    end.is_none_or(|end| end == piece.physical_bytes)
+        || runs.iter().any(|&(start, length)| {
+            start <= piece.physical_bytes
+                && piece.physical_bytes + piece.length_bytes <= start + length
+        })
 }
 
 #[cfg(test)]
@@ -306,19 +314,24 @@ mod tests {
     #[test]
     fn what_lies_well() {
         let runs = [(100, 50), (300, 50)];
-        assert!(lies_well(&[piece(100, 50)], &runs));
-        assert!(lies_well(&[piece(310, 40)], &runs));
-        assert!(!lies_well(&[piece(310, 41)], &runs));
-        assert!(!lies_well(&[piece(200, 10)], &runs));
-        assert!(!lies_well(&[piece(100, 10), piece(300, 10)], &runs));
-        assert!(!lies_well(&[], &runs));
+        assert!(lies_well(&[piece(100, 50)], &runs, Some(7)));
+        assert!(lies_well(&[piece(310, 40)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(310, 41)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(200, 10)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(100, 10), piece(300, 10)], &runs, Some(7)));
+        assert!(!lies_well(&[], &runs, Some(7)));
+        // The first, and what goes on from it; not what lies anywhere else.
+        assert!(lies_well(&[piece(200, 10)], &runs, None));
+        assert!(lies_well(&[piece(210, 10)], &runs, Some(210)));
+        assert!(!lies_well(&[piece(220, 10)], &runs, Some(210)));
     }
 
     /// Each run once, and only those that something goes to.
     #[test]
     fn runs_that_are_let_free() {
         let all: Runs = [(0, 100), (200, 100), (400, 100)].into_iter().collect();
-        let to = |physical_bytes| Move { file: 0, logical_bytes: 0, length_bytes: 10, physical_bytes };
+        let to =
+            |physical_bytes| Move { file: 0, logical_bytes: 0, length_bytes: 10, physical_bytes };
         assert_eq!(runs_of(&all, &[to(490), to(10), to(0)]), [(0, 100), (400, 100)]);
         assert_eq!(runs_of(&all, &[]), []);
     }
