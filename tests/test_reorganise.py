@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from agewell.filesystems import reorganising, scoring
 from reorganise_torture_images import CHECKS, IMAGE_BYTES, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, record
 
-KINDS = ("ext4", "xfs")
+KINDS = ("ext4", "xfs", "btrfs")
 
 
 def _make(kind: str, image: Path, *options: str, size_bytes: int | None = None) -> None:
@@ -199,16 +198,60 @@ def test_an_xfs_without_reflink_is_refused(tmp_path: Path) -> None:
         assert "reflink" in _refusal(mount)
 
 
-def test_a_btrfs_is_refused(tmp_path: Path) -> None:
-    if shutil.which("mkfs.btrfs") is None or (why := missing("ext4")):
-        pytest.skip("mkfs.btrfs is not installed" if shutil.which("mkfs.btrfs") is None else why)
+def test_a_btrfs_with_mixed_chunks_is_refused(tmp_path: Path) -> None:
+    if why := missing("btrfs"):
+        pytest.skip(why)
     image, mount = tmp_path / "image", tmp_path / "mount"
     mount.mkdir()
-    with image.open("wb") as file:
-        file.truncate(128 << 20)
-    subprocess.run(["mkfs.btrfs", "-q", image], check=True, capture_output=True)
+    _make("btrfs", image, "--mixed")
     with mounted(image, mount):
-        assert "btrfs" in _refusal(mount)
+        assert "metadata together" in _refusal(mount)
+
+
+def test_files_of_btrfs_that_are_not_copied_on_write_are_left(tmp_path: Path) -> None:
+    if why := missing("btrfs"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("btrfs", image)
+    with mounted(image, mount):
+        in_place = mount / "d0" / "f03"
+        in_place.parent.mkdir()
+        in_place.touch()
+        subprocess.run(["chattr", "+C", in_place], check=True)
+        _write_in_turns(mount)
+        before = record(mount)
+        done = reorganising.reorganise(mount, anyway=True)
+        left = {row["reason"]: row["files"] for row in done["done"]["left"]}
+        assert left == {"in-place": 1}
+        assert differences(before, record(mount)) == []
+
+
+def test_what_a_file_of_btrfs_had_is_free_when_it_is_removed(tmp_path: Path) -> None:
+    """No extent is shared by files that were moved together."""
+    if why := missing("btrfs"):
+        pytest.skip(why)
+    image, mount = tmp_path / "image", tmp_path / "mount"
+    mount.mkdir()
+    _make("btrfs", image)
+
+    def used_bytes() -> int:
+        subprocess.run(["btrfs", "filesystem", "sync", mount], check=True, capture_output=True)
+        command = ["btrfs", "filesystem", "usage", "-b", str(mount)]
+        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        line = next(line for line in told.splitlines() if line.startswith("Data,"))
+        return int(line.split("Used:")[1].split()[0])
+
+    with mounted(image, mount):
+        _write_in_turns(mount)
+        before_bytes = used_bytes()
+        reorganising.reorganise(mount, anyway=True)
+        assert used_bytes() <= before_bytes
+        files = sorted(path for path in mount.rglob("f*") if path.is_file())
+        for path in files[::2]:
+            path.unlink()
+        left_bytes = sum(-(-path.stat().st_size // 4096) * 4096 for path in files[1::2])
+        assert used_bytes() == left_bytes
 
 
 def test_a_recording_says_the_order(scattered: tuple[str, Path, Path], tmp_path: Path) -> None:

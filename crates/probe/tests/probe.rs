@@ -100,7 +100,11 @@ fn flash_shows_its_stripe_page_and_dies() {
         let pages = drive.page_bytes / made.page_bytes;
         assert!(pages == 1 || (pages == 2 && drive.read.types().len() > 1), "{name}: {pages}");
         assert!(found.differences[0].error_pct().abs() < 5.0, "{name}: {:?}", found.differences[0]);
-        assert!(found.differences[1].error_pct().abs() < 10.0, "{name}: {:?}", found.differences[1]);
+        assert!(
+            found.differences[1].error_pct().abs() < 10.0,
+            "{name}: {:?}",
+            found.differences[1]
+        );
     }
 }
 

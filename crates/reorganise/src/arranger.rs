@@ -60,6 +60,9 @@ pub struct Limits {
     pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
+    /// Whether a batch of files that come to their place goes to one run only.
+    #[serde(default)]
+    pub one_run: bool,
 }
 
 impl Default for Limits {
@@ -73,6 +76,7 @@ impl Default for Limits {
             divided_bytes: 4 << 20,
             shortest_bytes: 256 << 10,
             batch_bytes: 64 << 20,
+            one_run: false,
         }
     }
 }
@@ -204,6 +208,9 @@ impl Arranger {
             }
             held.take(start, used);
             bytes += used;
+            if self.limits.one_run {
+                break;
+            }
         }
         moves
     }

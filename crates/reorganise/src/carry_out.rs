@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ffi::CString;
 use std::time::Duration;
 
-use agewell_snapshot::source::live::ExtentMap;
+use agewell_snapshot::source::live::{DataSpace, ExtentMap};
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
@@ -107,6 +107,8 @@ struct Work<'a> {
     retries: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
+    /// On btrfs: where its addresses are on the device.
+    space: Option<DataSpace>,
 }
 
 impl<'a> Work<'a> {
@@ -125,6 +127,7 @@ impl<'a> Work<'a> {
             retries: vec![0; stays.len()],
             map: ExtentMap::new(false),
             extents: Vec::new(),
+            space: None,
         }
     }
 
@@ -136,11 +139,14 @@ impl<'a> Work<'a> {
         while self.arranger.waiting_bytes() > 0 {
             mechanism.release(self.volume)?;
             let (held, free) = mechanism.acquire(self.volume)?;
+            if self.volume.file_system() == FileSystem::Btrfs {
+                self.space = Some(self.volume.data_space()?);
+            }
             let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
             }
-            let moves = mechanism.in_order(moves);
+            let moves = mechanism.prepare(self.volume, moves, purpose)?;
             let mut ahead = Ahead::default();
             let mut again = Vec::new();
             for (number, next) in moves.iter().enumerate() {
@@ -149,7 +155,7 @@ impl<'a> Work<'a> {
                     return Ok(());
                 }
                 self.wait(step)?;
-                self.look_ahead(&moves, number, &mut ahead);
+                self.look_ahead(mechanism, &moves, number, &mut ahead);
                 self.carry(mechanism, next, purpose, &mut ahead, &mut again)?;
             }
             again.sort_unstable();
@@ -187,7 +193,13 @@ impl<'a> Work<'a> {
     }
 
     /// Opens the files of the moves from `at` on, and has their data read.
-    fn look_ahead(&mut self, moves: &[Move], at: usize, ahead: &mut Ahead) {
+    fn look_ahead(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        moves: &[Move],
+        at: usize,
+        ahead: &mut Ahead,
+    ) {
         while let Some(next) = moves.get(ahead.moves) {
             let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
             if full && ahead.moves > at {
@@ -200,6 +212,8 @@ impl<'a> Work<'a> {
             if let Some((_, Ok(file))) = ahead.files.back() {
                 let bytes = next.length_bytes.min(AHEAD_BYTES);
                 mechanism::read_ahead(file, next.logical_bytes, bytes);
+                let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
+                mechanism.look_ahead(self.volume, file, next, size_bytes);
             }
             ahead.bytes += next.length_bytes;
             ahead.moves += 1;
@@ -229,9 +243,14 @@ impl<'a> Work<'a> {
         ahead.bytes = ahead.bytes.saturating_sub(next.length_bytes);
         let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
         let carried = mechanism.carry(self.volume, file, next, size_bytes);
-        let Carried { bytes, fault } = carried;
+        let Carried { bytes, fault, places } = carried;
+        for place in &places {
+            self.arranger.moved(place);
+        }
         if bytes > 0 {
-            self.arranger.moved(&Move { length_bytes: bytes, ..*next });
+            if places.is_empty() {
+                self.arranger.moved(&Move { length_bytes: bytes, ..*next });
+            }
             self.done.moved_bytes += bytes;
             self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
         }
@@ -256,6 +275,11 @@ impl<'a> Work<'a> {
         let file = self.volume.open_file(&path, &planned.identity, write)?;
         self.extents.clear();
         self.map.read(&file, &mut self.extents).map_err(|_| Skip::Unreadable)?;
+        if let Some(space) = &self.space
+            && !space.place(&mut self.extents)
+        {
+            return Err(Skip::Changed);
+        }
         let special = ExtentFlags::ALL.0 & !ExtentFlags::UNWRITTEN.0;
         let end_bytes = planned.identity.size_bytes.next_multiple_of(self.plan.block_bytes);
         let within = self.extents.iter().filter(|extent| extent.logical_bytes < end_bytes);

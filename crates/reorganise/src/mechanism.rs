@@ -4,6 +4,7 @@
 //! holds, and moves parts of files there. Moves are carried out one at a time, each by calls during
 //! which the kernel keeps writers of that one file out, for a bounded piece of it.
 
+mod btrfs;
 mod copying;
 mod dedupe;
 mod donor;
@@ -18,7 +19,7 @@ use rustix::io::Errno;
 
 use agewell_snapshot::SnapshotError;
 
-use crate::arranger::Move;
+use crate::arranger::{Move, Purpose};
 use crate::runs::Runs;
 use crate::skip::Skip;
 use crate::volume::{FileSystem, Volume};
@@ -38,15 +39,17 @@ pub(crate) enum Fault {
 pub(crate) struct Carried {
     pub(crate) bytes: u64,
     pub(crate) fault: Option<Fault>,
+    /// Where it lies now, if that is not where the move says.
+    pub(crate) places: Vec<Move>,
 }
 
 impl Carried {
     fn all(step: &Move) -> Self {
-        Self { bytes: step.length_bytes, fault: None }
+        Self { bytes: step.length_bytes, fault: None, places: Vec::new() }
     }
 
     fn stopped(bytes: u64, fault: Fault) -> Self {
-        Self { bytes, fault: Some(fault) }
+        Self { bytes, fault: Some(fault), places: Vec::new() }
     }
 }
 
@@ -56,10 +59,19 @@ pub(crate) trait Mechanism {
     /// included. What was freed by moves before is on the device as free by now.
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
 
-    /// The moves in the order in which they can be carried out, divided where they must be.
-    fn in_order(&self, moves: Vec<Move>) -> Vec<Move> {
-        moves
+    /// Makes ready for a batch; gives its moves in the order in which they can be carried out, divided
+    /// where they must be.
+    fn prepare(
+        &mut self,
+        _volume: &Volume,
+        moves: Vec<Move>,
+        _purpose: Purpose,
+    ) -> Result<Vec<Move>, SnapshotError> {
+        Ok(moves)
     }
+
+    /// Begins a move that is carried out later; called for every move, in their order.
+    fn look_ahead(&mut self, _volume: &Volume, _file: &OwnedFd, _step: &Move, _size_bytes: u64) {}
 
     /// Moves a part of `file`, which has `size_bytes`.
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried;
@@ -89,6 +101,7 @@ pub(crate) fn of(file_system: FileSystem) -> Box<dyn Mechanism> {
     match file_system {
         FileSystem::Ext4 => Box::<ext4::Ext4>::default(),
         FileSystem::Xfs => Box::<dedupe::Dedupe>::default(),
+        FileSystem::Btrfs => Box::<btrfs::Btrfs>::default(),
     }
 }
 

@@ -189,7 +189,8 @@ pub fn plan(
         });
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
-    let limits = options.limits;
+    // What is written on btrfs goes to the place that is let free, so there is one at a time.
+    let limits = Limits { one_run: file_system == FileSystem::Btrfs, ..options.limits };
     // What is recorded is little, and read again and again: moving it pays where for a tree it would
     // not.
     let well_bytes = if options.walk { limits.shortest_bytes } else { limits.longest_bytes };

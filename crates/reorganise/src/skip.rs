@@ -23,6 +23,8 @@ pub enum Skip {
     Unwritten,
     /// Immutable or append-only, or to be left alone (`chattr +i`, `+a`).
     Protected,
+    /// Not copied on write (`chattr +C`), so that its blocks cannot be compared and shared.
+    InPlace,
     /// Sealed by fs-verity.
     Sealed,
     /// In use for swapping.
@@ -50,6 +52,7 @@ impl Skip {
             Self::Preallocated => "hold space that was allocated and never written",
             Self::Unwritten => "are being written",
             Self::Protected => "are immutable, append-only or not to be moved",
+            Self::InPlace => "are not copied on write",
             Self::Sealed => "are sealed by fs-verity",
             Self::Swap => "are in use for swapping",
             Self::Changed => "changed since they were looked at",

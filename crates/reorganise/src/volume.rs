@@ -3,8 +3,9 @@
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 
-use agewell_snapshot::source::{TakeOptions, live};
-use agewell_snapshot::{Snapshot, SnapshotError};
+use agewell_snapshot::source::TakeOptions;
+use agewell_snapshot::source::live::{self, DataSpace};
+use agewell_snapshot::{FreeExtent, Snapshot, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAttributes, StatxFlags,
@@ -25,6 +26,8 @@ pub enum FileSystem {
     Ext4,
     /// By a copy that the kernel compares and then shares (`FIDEDUPERANGE`).
     Xfs,
+    /// As xfs, into the only space that is let free.
+    Btrfs,
 }
 
 impl FileSystem {
@@ -34,11 +37,12 @@ impl FileSystem {
         match self {
             Self::Ext4 => "ext4",
             Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
         }
     }
 
     fn named(kind: &str) -> Option<Self> {
-        [Self::Ext4, Self::Xfs].into_iter().find(|known| known.name() == kind)
+        [Self::Ext4, Self::Xfs, Self::Btrfs].into_iter().find(|known| known.name() == kind)
     }
 }
 
@@ -80,7 +84,8 @@ impl Volume {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, path, flags, Mode::empty()).map_err(|why| {
             input(format!(
-                "{shown}: cannot be opened: {why}; give a directory of a mounted ext4 or xfs"
+                "{shown}: cannot be opened: {why}; give a directory of a mounted ext4, xfs or \
+                 btrfs"
             ))
         })?;
         if let Some(below) = live::mounts_below(path).first() {
@@ -103,13 +108,10 @@ impl Volume {
         }
         let kind = live::kind_of(path)?;
         let Some(file_system) = FileSystem::named(&kind) else {
-            let why = if kind == "btrfs" {
-                "is btrfs, which does not let its files be laid side by side; btrfs filesystem \
-                 defragment makes single files whole"
-            } else {
-                "is on no file system whose files can be moved while it is mounted; ext4 and xfs can"
-            };
-            return Err(input(format!("{shown}: {why} (found: {kind})")));
+            return Err(input(format!(
+                "{shown}: is on {kind}, whose files cannot be moved while it is mounted; ext4, xfs \
+                 and btrfs can"
+            )));
         };
         syncfs(&root).map_err(|why| SnapshotError::io("sync", path)(why.into()))?;
         let options = TakeOptions { names: true, now_ns, ..TakeOptions::default() };
@@ -177,6 +179,19 @@ impl Volume {
                     );
                 }
             }
+            FileSystem::Btrfs => {
+                if snapshot.facts.parameters.get("devices").is_none_or(|count| count != "1") {
+                    return refused(
+                        "a btrfs of several devices, where an address does not say which",
+                    );
+                }
+                if self.data_space()?.mixed {
+                    return refused(
+                        "a btrfs that keeps data and metadata together (mkfs.btrfs --mixed), where \
+                         held space would be wanting for metadata",
+                    );
+                }
+            }
         }
         Ok(())
     }
@@ -225,8 +240,12 @@ impl Volume {
                 self.file_system.name()
             )));
         }
-        let free = snapshot.free.iter();
-        Ok(Room::new(free.map(|run| (run.physical_bytes, run.length_bytes)).collect()))
+        let run = |run: &FreeExtent| (run.physical_bytes, run.length_bytes);
+        if self.file_system == FileSystem::Btrfs {
+            let free = self.data_space()?.free.iter().map(run).collect();
+            return Ok(Room { free, reserve_bytes: 0 });
+        }
+        Ok(Room::new(snapshot.free.iter().map(run).collect()))
     }
 
     /// Bytes that are free for programs of any user.
@@ -246,9 +265,18 @@ impl Volume {
 
     /// A file without a name in the tree: it ends with the last who has it open, also after a crash.
     pub(crate) fn nameless_file(&self) -> Result<OwnedFd, SnapshotError> {
+        self.nameless().map_err(self.failed("make a file without a name on"))
+    }
+
+    /// The same.
+    pub(crate) fn nameless(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         openat(&self.root, ".", flags, Mode::RUSR | Mode::WUSR)
-            .map_err(self.failed("make a file without a name on"))
+    }
+
+    /// Where on the device a btrfs keeps data, and what of it is free.
+    pub(crate) fn data_space(&self) -> Result<DataSpace, SnapshotError> {
+        DataSpace::of_btrfs(&self.root).map_err(self.failed("read the trees of"))
     }
 
     /// Opens the file at `relative` for moving, if it is still what `identity` says.
@@ -283,6 +311,11 @@ impl Volume {
         }
         if let Some(why) = by_attributes(attributes) {
             return Err(why);
+        }
+        if self.file_system == FileSystem::Btrfs
+            && kernel::attributes(&file).is_ok_and(|all| all & kernel::NO_COPY_ON_WRITE != 0)
+        {
+            return Err(Skip::InPlace);
         }
         Ok(file)
     }

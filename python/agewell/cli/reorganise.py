@@ -22,7 +22,7 @@ app = typer.Typer()
 def reorganise(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A directory of a mounted ext4 or xfs."),
+        typer.Argument(metavar="PATH", help="A directory of a mounted ext4, xfs or btrfs."),
     ],
     by: Annotated[
         str,

@@ -42,7 +42,7 @@ def reorganise(
     catalogue_directory: Path | str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Lay the files below a directory of a mounted ext4 or xfs one behind another.
+    """Lay the files below a directory of a mounted ext4, xfs or btrfs one behind another.
 
     Contents, sizes, times and attributes of files stay as they are, also when it is interrupted or
     the machine stops.

@@ -12,9 +12,8 @@ use super::{Imported, extracted};
 use crate::geometry::Geometry;
 use crate::parameters::{
     BufferParameters, BusParameters, ExtraDisconnect, FastWrite, GROUP_CYLINDERS,
-    GeometryParameters, KeepRequested,
-    MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve, Sparing, TrackOrder,
-    ZoneParameters,
+    GeometryParameters, KeepRequested, MechanicalParameters, OverheadParameters, ReadAhead,
+    SeekCurve, Sparing, TrackOrder, ZoneParameters,
 };
 use crate::{DeviceError, DeviceKind, DeviceParameters};
 

@@ -1,8 +1,7 @@
 //! A drive with an arm, out of what was seen of it.
 
 use agewell_disk::parameters::{
-    BufferParameters, BusParameters, FastWrite, GROUP_CYLINDERS, GeometryParameters,
-    KeepRequested,
+    BufferParameters, BusParameters, FastWrite, GROUP_CYLINDERS, GeometryParameters, KeepRequested,
     MechanicalParameters, OverheadParameters, ReadAhead, SeekCurve, Sparing, TrackOrder,
     ZoneParameters,
 };

@@ -13,6 +13,7 @@ fn limits(stretch_blocks: u64) -> Limits {
         divided_bytes: stretch_blocks * BLOCK,
         shortest_bytes: stretch_blocks * BLOCK,
         batch_bytes: 16 * stretch_blocks * BLOCK,
+        one_run: false,
     }
 }
 

@@ -6,9 +6,7 @@
 //! space is held beyond the donor's end, and parts are copied by ascending place in the donor: each
 //! copy sets its end.
 //!
-//! On btrfs this does not do. An extent there lasts until nothing refers to any part of it, so that
-//! removing one of many files that share it frees nothing; and once one file shares an allocated
-//! extent, what is written to the rest of it goes elsewhere.
+//! On btrfs this does not do: see [`super::btrfs`].
 //!
 //! Source: Linux `fs/remap_range.c`; manual page ioctl_fideduperange(2).
 
@@ -19,7 +17,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use super::copying::{self, Copied};
 use super::donor::{Donor, Holding};
 use super::{Carried, Fault, Mechanism, skip_of};
-use crate::arranger::Move;
+use crate::arranger::{Move, Purpose};
 use crate::runs::Runs;
 use crate::volume::Volume;
 
@@ -38,8 +36,13 @@ impl Mechanism for Dedupe {
         Ok(runs)
     }
 
-    fn in_order(&self, moves: Vec<Move>) -> Vec<Move> {
-        let Some(donor) = &self.donor else { return moves };
+    fn prepare(
+        &mut self,
+        _volume: &Volume,
+        moves: Vec<Move>,
+        _purpose: Purpose,
+    ) -> Result<Vec<Move>, SnapshotError> {
+        let Some(donor) = &self.donor else { return Ok(moves) };
         let mut parts = Vec::with_capacity(moves.len());
         for step in moves {
             let mut rest = step;
@@ -53,7 +56,7 @@ impl Mechanism for Dedupe {
             }
         }
         parts.sort_by_key(|part| donor.offset_of(part.physical_bytes));
-        parts
+        Ok(parts)
     }
 
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried {

@@ -22,6 +22,12 @@ const DEDUPE_RANGE: Opcode = 0xC018_9436;
 /// `_IOR('X', 126, struct xfs_fsop_geom)`.
 const XFS_GEOMETRY: Opcode = 0x8100_587E;
 
+/// `FS_IOC_GETFLAGS`, `_IOR('f', 1, long)`; fills 32 bits of it.
+const GET_FLAGS: Opcode = 0x8008_6601;
+
+/// `FS_NOCOW_FL`: `chattr +C`.
+pub(crate) const NO_COPY_ON_WRITE: u32 = 0x0080_0000;
+
 /// `struct move_extent`, 40 bytes.
 const MOVE_EXTENT_WORDS: usize = 5;
 /// `struct file_dedupe_range` with one `struct file_dedupe_range_info`: 24 and 32 bytes.
@@ -145,6 +151,26 @@ pub(crate) fn xfs_shares_blocks(file: impl AsFd) -> Result<bool> {
     exchange(file.as_fd(), XFS_GEOMETRY, &mut words)?;
     // `flags` stands behind 22 fields of 32 bits' worth: see the structure.
     Ok(halves(words[11]).1 & XFS_REFLINK != 0)
+}
+
+/// Has what was written to `file` go to the device, without waiting for it. On btrfs its place is
+/// chosen when this returns.
+pub(super) fn start_writing(file: impl AsFd) -> Result<()> {
+    let number = file.as_fd().as_raw_fd();
+    // SAFETY: the call takes numbers and touches no memory of ours.
+    let done = unsafe { libc::sync_file_range(number, 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    }
+}
+
+/// `chattr` attributes of a file.
+pub(crate) fn attributes(file: impl AsFd) -> Result<u32> {
+    let mut words = [0; 1];
+    exchange(file.as_fd(), GET_FLAGS, &mut words)?;
+    Ok(halves(words[0]).0)
 }
 
 /// Has the calling thread's requests served behind those of others, unless whoever started it has

@@ -324,6 +324,60 @@ pub(super) fn describe(
     Ok(())
 }
 
+/// Where on its device a btrfs of one device keeps data, and what of it is free.
+#[derive(Debug, Clone, Default)]
+pub struct DataSpace {
+    /// Chunks of data: address within btrfs, place on the device, length; bytes.
+    chunks: Vec<(u64, u64, u64)>,
+    /// What is free of them, on the device, ascending.
+    pub free: Vec<FreeExtent>,
+    /// Whether data and metadata share chunks.
+    pub mixed: bool,
+}
+
+impl DataSpace {
+    /// Of the file system that `file` is on.
+    ///
+    /// # Errors
+    /// If its trees cannot be read.
+    pub fn of_btrfs(file: impl AsFd) -> Result<Self> {
+        let info = BtrfsInfo::of(&file)?;
+        let mut all = Chunks::read(&file)?;
+        let logical = match free_of_tree(&file, info.sector_bytes.into())? {
+            Some(free) => free,
+            None => free_between_extents(&file, &all, info.node_bytes.into())?,
+        };
+        all.chunks.retain(|chunk| chunk.flags & DATA != 0 && !chunk.stripes.is_empty());
+        all.chunks.iter_mut().for_each(|chunk| chunk.stripes.truncate(1));
+        let mut free = Vec::new();
+        for extent in logical {
+            all.on_device(extent, &mut free);
+        }
+        let superblocks = SUPERBLOCKS_AT.map(|physical_bytes| FreeExtent {
+            physical_bytes,
+            length_bytes: SUPERBLOCK_KEPT_BYTES,
+        });
+        let place = |chunk: &Chunk| (chunk.logical_bytes, chunk.stripes[0], chunk.length_bytes);
+        Ok(Self {
+            mixed: all.chunks.iter().any(|chunk| chunk.flags & METADATA != 0),
+            chunks: all.chunks.iter().map(place).collect(),
+            free: without(free, superblocks.to_vec()),
+        })
+    }
+
+    /// Gives `extents`, as FIEMAP has them, their places on the device; `false` if one has none.
+    #[must_use]
+    pub fn place(&self, extents: &mut [Extent]) -> bool {
+        extents.iter_mut().all(|extent| {
+            let placed = self.chunks.iter().find_map(|(logical, physical, length)| {
+                let within = extent.physical_bytes.checked_sub(*logical)?;
+                (within + extent.length_bytes <= *length).then(|| physical + within)
+            });
+            placed.map(|placed| extent.physical_bytes = placed).is_some()
+        })
+    }
+}
+
 /// Gives every extent its addresses on the device.
 fn translate_all(chunks: &Chunks, snapshot: &mut Snapshot) {
     let mut extents = Vec::with_capacity(snapshot.extents.len());

@@ -1,0 +1,338 @@
+//! btrfs: a copy in a file without a name, which the kernel compares with the file and then has the
+//! file share (`FIDEDUPERANGE`); then that file is dropped.
+//!
+//! Where a new extent comes to lie cannot be asked for. So all free space is held, by
+//! preallocation, and only the place that files are to go to is let free: there the kernel puts what
+//! is written, one after another. What was freed by moves is free only after a commit, so that
+//! nothing else comes free meanwhile. Where a copy came to lie is read before it is shared; what lies
+//! elsewhere, because others took the place, is dropped and the file stays.
+//!
+//! An extent of btrfs lasts until nothing refers to any part of it. So every part that is moved has
+//! an extent, and a file without a name, of its own: removing one file frees all that it had.
+//!
+//! Others find in the meantime only the place that was let free, and what no chunk has yet.
+//!
+//! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
+//! ioctl_fideduperange(2).
+
+use std::collections::VecDeque;
+
+use agewell_snapshot::source::live::{DataSpace, ExtentMap};
+use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FallocateFlags, fallocate, ftruncate};
+use rustix::io::Errno;
+
+use super::copying::{self, Copied};
+use super::{Carried, Fault, Mechanism, kernel};
+use crate::arranger::{Move, Piece, Purpose, joined};
+use crate::runs::Runs;
+use crate::skip::Skip;
+use crate::volume::Volume;
+
+/// Space is held in extents of no more than this many bytes: what btrfs gives to one
+/// (`BTRFS_MAX_EXTENT_SIZE`).
+const EXTENT_BYTES_MAX: u64 = 128 << 20;
+
+#[derive(Debug, Default)]
+pub(super) struct Btrfs {
+    holder: Option<Holder>,
+    /// Runs that are let free for the moves of this batch.
+    target: Option<Target>,
+    /// Copies that are being written, in the order of their moves.
+    copies: VecDeque<Copy>,
+    buffer: Vec<u8>,
+}
+
+/// The file that holds what is free.
+#[derive(Debug)]
+struct Holder {
+    file: OwnedFd,
+    /// Ascending by place on the device.
+    held: Vec<Extent>,
+    space: DataSpace,
+}
+
+/// Where the moves of a batch go.
+#[derive(Debug)]
+struct Target {
+    purpose: Purpose,
+    /// Start and length, ascending.
+    runs: Vec<(u64, u64)>,
+    /// Where what was laid last ends, if anything was.
+    end: Option<u64>,
+}
+
+/// A part of a file that is being written where it is to lie.
+#[derive(Debug)]
+struct Copy {
+    step: Move,
+    /// The file without a name; `None` if the part cannot be read as long as it is planned.
+    written: Result<Option<OwnedFd>, Errno>,
+}
+
+impl Mechanism for Btrfs {
+    fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
+        volume.commit()?;
+        let holder = Holder::holding_free_space(volume)?;
+        let held: Runs = places(&holder.held).collect();
+        let mut free = held.clone();
+        for run in &holder.space.free {
+            free.add_absent(run.physical_bytes, run.length_bytes);
+        }
+        self.holder = Some(holder);
+        Ok((held, free))
+    }
+
+    fn prepare(
+        &mut self,
+        volume: &Volume,
+        mut moves: Vec<Move>,
+        purpose: Purpose,
+    ) -> Result<Vec<Move>, SnapshotError> {
+        let holder = self.holder.as_ref().expect("space is acquired before files are moved");
+        if purpose == Purpose::Evacuate {
+            // The kernel fills the longest run first: what is long comes before what is short.
+            moves.sort_by_key(|step| std::cmp::Reverse(step.length_bytes));
+        }
+        let all: Runs = places(&holder.held).collect();
+        let runs = runs_of(&all, &moves);
+        holder.let_free(volume, &runs)?;
+        self.target = Some(Target { purpose, runs, end: None });
+        Ok(moves)
+    }
+
+    fn look_ahead(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) {
+        let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
+        let written = write_copy(volume, file, step.logical_bytes, data_bytes, &mut self.buffer);
+        self.copies.push_back(Copy { step: *step, written });
+    }
+
+    fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried {
+        let copy = loop {
+            match self.copies.pop_front() {
+                Some(copy) if copy.step == *step => break copy,
+                Some(_) => {}
+                None => return Carried::stopped(0, Fault::Taken),
+            }
+        };
+        let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
+        match self.share(volume, file, &copy, data_bytes) {
+            Ok(places) => Carried { places, ..Carried::all(step) },
+            Err(fault) => Carried::stopped(0, fault),
+        }
+    }
+
+    fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
+        self.copies.clear();
+        self.target = None;
+        self.holder.take().map_or(Ok(()), |holder| {
+            ftruncate(&holder.file, 0).map_err(volume.failed("give up space on"))
+        })
+    }
+}
+
+impl Btrfs {
+    /// Has `file` share its copy if that lies well; where it lies then.
+    fn share(
+        &mut self,
+        volume: &Volume,
+        file: &OwnedFd,
+        copy: &Copy,
+        data_bytes: u64,
+    ) -> Result<Vec<Move>, Fault> {
+        let donor = match &copy.written {
+            Ok(Some(donor)) => donor,
+            Ok(None) => return Err(Fault::Leave(Skip::Changed)),
+            Err(Errno::NOSPC | Errno::DQUOT) => return Err(Fault::Taken),
+            Err(why) => return Err(copying::fault(volume, *why)),
+        };
+        let holder = self.holder.as_ref().expect("space is acquired before files are moved");
+        let target = self.target.as_mut().expect("a batch is prepared before files are moved");
+        let mut extents = Vec::new();
+        ExtentMap::new(true)
+            .read(donor, &mut extents)
+            .map_err(|why| copying::fault(volume, why))?;
+        let special = ExtentFlags::ALL.0;
+        if extents.iter().any(|extent| extent.flags.any(ExtentFlags(special))) {
+            // Written compressed, as the file system is mounted, or not where it can be told.
+            return Err(Fault::Leave(Skip::Refused));
+        }
+        if !holder.space.place(&mut extents) {
+            return Err(Fault::Taken);
+        }
+        let block_bytes = volume.block_bytes();
+        let landed: Vec<Piece> = extents
+            .iter()
+            .map(|extent| Piece {
+                logical_bytes: copy.step.logical_bytes + extent.logical_bytes - block_bytes,
+                physical_bytes: extent.physical_bytes,
+                length_bytes: extent.length_bytes,
+            })
+            .collect();
+        let landed = joined(&landed);
+        let bytes: u64 = landed.iter().map(|piece| piece.length_bytes).sum();
+        if bytes != copy.step.length_bytes {
+            return Err(Fault::Leave(Skip::Refused));
+        }
+        if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs, target.end) {
+            return Err(Fault::Taken);
+        }
+        let from = copy.step.logical_bytes;
+        match copying::exchange(file, from, donor, block_bytes, data_bytes) {
+            Ok(Copied::Shared) => {
+                target.end = landed.last().map(|piece| piece.physical_bytes + piece.length_bytes);
+                let place = |piece: &Piece| Move {
+                    file: copy.step.file,
+                    logical_bytes: piece.logical_bytes,
+                    length_bytes: piece.length_bytes,
+                    physical_bytes: piece.physical_bytes,
+                };
+                Ok(landed.iter().map(place).collect())
+            }
+            Ok(Copied::Not(why)) => Err(Fault::Leave(why)),
+            Err(why) => Err(copying::fault(volume, why)),
+        }
+    }
+}
+
+/// Writes `bytes` of `file` from `from` on to a file without a name, behind a block that is not
+/// there: what begins a file and is short would go amid metadata.
+fn write_copy(
+    volume: &Volume,
+    file: &OwnedFd,
+    from: u64,
+    bytes: u64,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<OwnedFd>, Errno> {
+    let donor = volume.nameless()?;
+    if !copying::copy(file, from, &donor, volume.block_bytes(), bytes, buffer)? {
+        return Ok(None);
+    }
+    // Its place is chosen now, by this call, before that of the next.
+    kernel::start_writing(&donor)?;
+    Ok(Some(donor))
+}
+
+impl Holder {
+    /// Holds what is free of the chunks of data, the longest runs first: each is asked for as long as
+    /// it is, so that no chunk is made for it.
+    fn holding_free_space(volume: &Volume) -> Result<Self, SnapshotError> {
+        let file = volume.nameless_file()?;
+        let space = volume.data_space()?;
+        let block_bytes = volume.block_bytes();
+        let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
+        lengths.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left = volume.free_bytes()?;
+        let mut at = 0;
+        'runs: for length in lengths {
+            let mut rest = length.min(left) / block_bytes * block_bytes;
+            while rest > 0 {
+                let part = rest.min(EXTENT_BYTES_MAX);
+                match fallocate(&file, FallocateFlags::empty(), at, part) {
+                    Ok(()) => {
+                        at += part;
+                        left -= part;
+                        rest -= part;
+                    }
+                    Err(Errno::INTR) => {}
+                    // Others took some of it.
+                    Err(Errno::NOSPC | Errno::DQUOT) if part > block_bytes => break,
+                    Err(Errno::NOSPC | Errno::DQUOT) => break 'runs,
+                    Err(why) => return Err(volume.failed("allocate space on")(why)),
+                }
+            }
+        }
+        // A chunk may have been made for it: block groups keep to extents of a class of lengths.
+        let space = volume.data_space()?;
+        let mut held = Vec::new();
+        ExtentMap::new(true).read(&file, &mut held).map_err(volume.failed("map a file of"))?;
+        held.retain_mut(|extent| space.place(std::slice::from_mut(extent)));
+        held.sort_unstable_by_key(|extent| extent.physical_bytes);
+        Ok(Self { file, held, space })
+    }
+
+    /// Gives up what it holds of `runs`, which is free from then on.
+    fn let_free(&self, volume: &Volume, runs: &[(u64, u64)]) -> Result<(), SnapshotError> {
+        let punch = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
+        for &(start, length) in runs {
+            let first = self.held.partition_point(|extent| extent.physical_bytes < start);
+            let within =
+                self.held[first..].iter().take_while(|held| held.physical_bytes < start + length);
+            for extent in within {
+                fallocate(&self.file, punch, extent.logical_bytes, extent.length_bytes)
+                    .map_err(volume.failed("give up space on"))?;
+            }
+        }
+        volume.commit()
+    }
+}
+
+fn places(held: &[Extent]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    held.iter().map(|extent| (extent.physical_bytes, extent.length_bytes))
+}
+
+/// The runs of `all` that `moves` go to, ascending.
+fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
+    let mut starts: Vec<u64> = moves.iter().map(|step| step.physical_bytes).collect();
+    starts.sort_unstable();
+    let mut runs = Vec::new();
+    let mut starts = starts.into_iter().peekable();
+    for (start, length) in all.iter() {
+        let mut wanted = false;
+        while starts.next_if(|at| *at < start + length).is_some() {
+            wanted = true;
+        }
+        if wanted {
+            runs.push((start, length));
+        }
+    }
+    runs
+}
+
+/// Whether what came to lie as `landed` is of one piece and within one of `runs`, or else goes on
+/// where what was laid last ended, or is the first: the kernel prefers block groups whose extents are
+/// about as long, and makes a chunk rather than mix them, so that a batch may go elsewhere as a whole.
+fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
+    let [piece] = landed else { return false };
+    end.is_none_or(|end| end == piece.physical_bytes)
+        || runs.iter().any(|&(start, length)| {
+            start <= piece.physical_bytes
+                && piece.physical_bytes + piece.length_bytes <= start + length
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Move, Piece, Runs, lies_well, runs_of};
+
+    fn piece(physical_bytes: u64, length_bytes: u64) -> Piece {
+        Piece { logical_bytes: 0, physical_bytes, length_bytes }
+    }
+
+    /// One piece, all of it in what was let free.
+    #[test]
+    fn what_lies_well() {
+        let runs = [(100, 50), (300, 50)];
+        assert!(lies_well(&[piece(100, 50)], &runs, Some(7)));
+        assert!(lies_well(&[piece(310, 40)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(310, 41)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(200, 10)], &runs, Some(7)));
+        assert!(!lies_well(&[piece(100, 10), piece(300, 10)], &runs, Some(7)));
+        assert!(!lies_well(&[], &runs, Some(7)));
+        // The first, and what goes on from it; not what lies anywhere else.
+        assert!(lies_well(&[piece(200, 10)], &runs, None));
+        assert!(lies_well(&[piece(210, 10)], &runs, Some(210)));
+        assert!(!lies_well(&[piece(220, 10)], &runs, Some(210)));
+    }
+
+    /// Each run once, and only those that something goes to.
+    #[test]
+    fn runs_that_are_let_free() {
+        let all: Runs = [(0, 100), (200, 100), (400, 100)].into_iter().collect();
+        let to =
+            |physical_bytes| Move { file: 0, logical_bytes: 0, length_bytes: 10, physical_bytes };
+        assert_eq!(runs_of(&all, &[to(490), to(10), to(0)]), [(0, 100), (400, 100)]);
+        assert_eq!(runs_of(&all, &[]), []);
+    }
+}
