@@ -238,8 +238,8 @@ def test_what_a_file_of_btrfs_had_is_free_when_it_is_removed(tmp_path: Path) -> 
     def used_bytes() -> int:
         subprocess.run(["btrfs", "filesystem", "sync", mount], check=True, capture_output=True)
         command = ["btrfs", "filesystem", "usage", "-b", str(mount)]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        line = next(line for line in told.splitlines() if line.startswith("Data,"))
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        line = next(line for line in printed.splitlines() if line.startswith("Data,"))
         return int(line.split("Used:")[1].split()[0])
 
     with mounted(image, mount):

@@ -292,7 +292,7 @@ def verdict(scored: Score) -> list[str]:
     return sentences
 
 
-REORGANISABLE = ("ext4", "xfs")
+REORGANISABLE = ("ext4", "xfs", "btrfs")
 """File systems whose files `agewell reorganise` moves while they are mounted."""
 
 LISTED_ADJACENCY = 0.95
