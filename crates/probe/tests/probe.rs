@@ -99,7 +99,10 @@ fn flash_shows_its_stripe_page_and_dies() {
         // Where pages are of several types their times hide where one ends: half of it is found.
         let pages = drive.page_bytes / made.page_bytes;
         assert!(pages == 1 || (pages == 2 && drive.read.types().len() > 1), "{name}: {pages}");
-        assert!(found.differences[0].error_pct().abs() < 5.0, "{name}: {:?}", found.differences[0]);
+        // The file gets one time for pages of all types, that of the middle one, which is below the mean.
+        let random_pct = if drive.read.types().len() > 1 { 15.0 } else { 5.0 };
+        let random = &found.differences[0];
+        assert!(random.error_pct().abs() < random_pct, "{name}: {random:?}");
         assert!(
             found.differences[1].error_pct().abs() < 10.0,
             "{name}: {:?}",
