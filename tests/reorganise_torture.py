@@ -297,6 +297,8 @@ class Run:
 
     def _refused(self, said: bytes) -> bool:
         """Whether it says that such a file system cannot be reorganised, and rightly so."""
+        if self.kind == "btrfs" and b"data and metadata together" in said:
+            return "--mixed" in self.forest.made
         fast = "fast_commit" in self.forest.made and b"fast commits" in said
         plain = self.kind == "xfs-plain" and b"reflink" in said
         return fast or plain or (self.kind == "btrfs" and b"is btrfs" in said)

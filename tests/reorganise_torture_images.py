@@ -186,7 +186,8 @@ def mounted(image: Path, mount: Path, options: str = "") -> Iterator[Path]:
                 break
             time.sleep(0.05 * (attempt + 1))
         else:
-            run("umount", mount)
+            if mount.is_mount():
+                run("umount", mount)
 
 
 def check(kind: str, image: Path) -> None:
