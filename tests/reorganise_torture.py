@@ -72,6 +72,11 @@ MEANWHILE = (
 )
 """What else is done to the file system meanwhile; some where that is not, nothing."""
 
+TRIMMED_AWAY = ("ext4", "shutdown-unlogged", "trim")
+"""Not drawn together: fstrim then discards what the transaction that is given up had freed. Without
+any reorganisation files that were fsync'ed and then replaced were all zeros in 8 of 40 such
+shutdowns (Linux 6.18)."""
+
 OTHER_TOOLS = {
     ("trim", "ext4"): ["fstrim", "{mount}"],
     ("trim", "xfs"): ["fstrim", "{mount}"],
@@ -185,6 +190,8 @@ class Run:
             full=self.draw.random() < 0.15,
         )
         self.options = self.draw.choice(MOUNT_OPTIONS[self.kind])
+        if (self.kind, self.outcome.ending, self.outcome.meanwhile) == TRIMMED_AWAY:
+            self.outcome.meanwhile = "nothing"
         self.but = self._not_compared()
         self.swapped = False
         if self.outcome.meanwhile == "rename":

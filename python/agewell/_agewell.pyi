@@ -21,6 +21,7 @@ __all__ = [
     "device_import",
     "device_list",
     "device_load",
+    "probe_disk",
     "record",
     "record_recover",
     "reorganise_path",

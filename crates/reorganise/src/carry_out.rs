@@ -13,7 +13,7 @@ use rustix::fd::OwnedFd;
 use serde::Serialize;
 
 use crate::arranger::{Arranger, Move, Piece, Purpose};
-use crate::mechanism::{self, Carried, Fault, kernel};
+use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault, kernel};
 use crate::pace::{Clock, Pace, wait_part};
 use crate::plan::Plan;
 use crate::skip::{Skip, SkipCounts};
@@ -82,7 +82,6 @@ pub fn carry_out(
 /// Files that are opened, and what is read of them, ahead of their moves: so that the disk always has
 /// something to do. Chosen by us: some tenths of a second of small reads, or of one large one.
 const AHEAD_FILES: usize = 128;
-pub(crate) const AHEAD_BYTES: u64 = 16 << 20;
 
 /// The files of the moves that are next.
 #[derive(Default)]

@@ -24,6 +24,10 @@ use crate::runs::Runs;
 use crate::skip::Skip;
 use crate::volume::{FileSystem, Volume};
 
+/// What is read of files ahead of their moves; chosen by us: some tenths of a second of small reads, or
+/// of one large one.
+pub(crate) const AHEAD_BYTES: u64 = 16 << 20;
+
 /// Why a move was not carried out, or not all of it.
 #[derive(Debug)]
 pub(crate) enum Fault {

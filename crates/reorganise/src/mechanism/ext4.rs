@@ -15,9 +15,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::donor::{Donor, Holding};
-use super::{Carried, Fault, Mechanism, kernel, read_ahead, skip_of};
+use super::{AHEAD_BYTES, Carried, Fault, Mechanism, kernel, read_ahead, skip_of};
 use crate::arranger::Move;
-use crate::carry_out::AHEAD_BYTES;
 use crate::runs::Runs;
 use crate::skip::Skip;
 use crate::volume::Volume;
