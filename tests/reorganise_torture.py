@@ -308,7 +308,7 @@ class Run:
             return "--mixed" in self.forest.made
         fast = "fast_commit" in self.forest.made and b"fast commits" in said
         plain = self.kind == "xfs-plain" and b"reflink" in said
-        return fast or plain or (self.kind == "btrfs" and b"is btrfs" in said)
+        return fast or plain
 
     def _arguments(self) -> list[str]:
         draw = self.draw

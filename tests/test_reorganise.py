@@ -178,34 +178,24 @@ def test_what_cannot_be_reorganised_is_refused_in_one_line(tmp_path: Path) -> No
         assert "read-only" in _refusal(mount)
 
 
-def test_an_ext4_with_small_blocks_is_refused(tmp_path: Path) -> None:
-    if why := missing("ext4"):
+@pytest.mark.parametrize(
+    ("kind", "options", "reason"),
+    [
+        ("ext4", ("-b", "1024"), "smaller than a page"),
+        ("xfs", ("-m", "reflink=0"), "reflink"),
+        ("btrfs", ("--mixed",), "metadata together"),
+    ],
+)
+def test_what_cannot_be_moved_safely_is_refused(
+    tmp_path: Path, kind: str, options: tuple[str, ...], reason: str
+) -> None:
+    if why := missing(kind):
         pytest.skip(why)
     image, mount = tmp_path / "image", tmp_path / "mount"
     mount.mkdir()
-    _make("ext4", image, "-b", "1024")
+    _make(kind, image, *options)
     with mounted(image, mount):
-        assert "smaller than a page" in _refusal(mount)
-
-
-def test_an_xfs_without_reflink_is_refused(tmp_path: Path) -> None:
-    if why := missing("xfs"):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make("xfs", image, "-m", "reflink=0")
-    with mounted(image, mount):
-        assert "reflink" in _refusal(mount)
-
-
-def test_a_btrfs_with_mixed_chunks_is_refused(tmp_path: Path) -> None:
-    if why := missing("btrfs"):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make("btrfs", image, "--mixed")
-    with mounted(image, mount):
-        assert "metadata together" in _refusal(mount)
+        assert reason in _refusal(mount)
 
 
 def test_files_of_btrfs_that_are_not_copied_on_write_are_left(tmp_path: Path) -> None:

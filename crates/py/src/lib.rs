@@ -16,6 +16,7 @@ mod age;
 mod disk;
 mod error;
 mod interpreter;
+mod options;
 mod probe;
 mod record;
 mod reorganise;

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::age::{call_python, detached};
 use crate::error;
+use crate::options::options_given;
 
 keys! {
     /// What a caller may ask for.
@@ -50,10 +51,7 @@ struct Asked {
 
 impl Asked {
     fn read(options: &str, catalogue: &Path) -> PyResult<Self> {
-        let Ok(Value::Object(mut entries)) = serde_json::from_str::<Value>(options) else {
-            return Err(error::input("the options are not a JSON object"));
-        };
-        entries.retain(|_, value| !value.is_null());
+        let entries = options_given(options)?;
         let options = read_table::<OptionTable>("options", Value::Object(entries));
         let options = options.map_err(error::input)?;
         let device = options.device.as_ref().map(|name| DeviceParameters::find(name, catalogue));

@@ -297,7 +297,7 @@ REORGANISABLE = ("ext4", "xfs", "btrfs")
 
 LISTED_ADJACENCY = 0.95
 """Share of files that lie behind their neighbour from which on an order is taken for the one that
-was wanted; chosen by us: `agewell reorganise` leaves 97 % and more."""
+was wanted; chosen by us: `agewell reorganise` leaves 95 % and more."""
 
 
 def remedy(scored: Score, device: str | None) -> str | None:

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{call_python, detached};
 use crate::error;
+use crate::options::options_given;
 
 /// How every Parquet file begins.
 const PARQUET_MAGIC: [u8; 4] = *b"PAR1";
@@ -114,10 +115,7 @@ struct Asked {
 
 impl Asked {
     fn read(options: &str, catalogue: &Path) -> PyResult<Self> {
-        let Ok(Value::Object(mut entries)) = serde_json::from_str::<Value>(options) else {
-            return Err(error::input("the options are not a JSON object"));
-        };
-        entries.retain(|_, value| !value.is_null());
+        let entries = options_given(options)?;
         let given = |key| entries.get(key).and_then(Value::as_str).unwrap_or_default();
         let title = format!("access time {}, {}", given("access_time"), given("bandwidth"));
         let keys = read_table::<OptionTable>("options", Value::Object(entries));
