@@ -1,7 +1,6 @@
 //! Calls to the kernel that move the places of a file's bytes, and what they are asked for.
 //!
-//! The one module with `unsafe`: each call fills a buffer of which only this module sets the size,
-//! in 64-bit words, which every structure here is aligned to.
+//! Each call fills a buffer of which only this module sets the size.
 //!
 //! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{fs,ioprio}.h`,
 //! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2),
@@ -9,11 +8,10 @@
 
 #![allow(unsafe_code, reason = "ioctl takes a pointer; this module keeps its promises")]
 
-use std::ffi::c_void;
-
+use agewell_snapshot::source::live::ioctl::{self, halves, pair};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
 use rustix::io::{Errno, Result};
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
+use rustix::ioctl::Opcode;
 
 /// `_IOWR('f', 15, struct move_extent)`.
 const MOVE_EXTENT: Opcode = 0xC028_660F;
@@ -49,47 +47,10 @@ const USUAL: libc::c_long = 2 << CLASS_SHIFT | 4;
 /// `IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7)`: as everyone, behind everyone.
 const LAST_OF_ALL: libc::c_long = 2 << CLASS_SHIFT | 7;
 
-struct Exchange<'a> {
-    opcode: Opcode,
-    words: &'a mut [u64],
-}
-
-// SAFETY: `as_ptr` gives a buffer that lives as long as the call and is writable; that it is as
-// large as the kernel takes it to be is what each function of this module answers for.
-unsafe impl Ioctl for Exchange<'_> {
-    type Output = ();
-
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        self.opcode
-    }
-
-    fn as_ptr(&mut self) -> *mut c_void {
-        self.words.as_mut_ptr().cast()
-    }
-
-    unsafe fn output_from_ptr(_output: IoctlOutput, _words: *mut c_void) -> Result<()> {
-        Ok(())
-    }
-}
-
 fn exchange(file: BorrowedFd<'_>, opcode: Opcode, words: &mut [u64]) -> Result<()> {
     // SAFETY: every caller of this module gives an opcode with a buffer as large as the structure
     // that it names.
-    unsafe { ioctl(file, Exchange { opcode, words }) }
-}
-
-/// Two 32-bit fields that stand side by side, in the order of memory.
-fn pair(first: u32, second: u32) -> u64 {
-    let (first, second) = (u64::from(first), u64::from(second));
-    if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
-}
-
-/// The first and the second 32-bit field of a word.
-fn halves(word: u64) -> (u32, u32) {
-    let (low, high) = (word as u32, (word >> 32) as u32);
-    if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
+    unsafe { ioctl::exchange(file, opcode, words) }
 }
 
 fn number(file: BorrowedFd<'_>) -> u32 {

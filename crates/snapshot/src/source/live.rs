@@ -16,6 +16,7 @@ mod ext;
 mod extent_map;
 mod found;
 mod free_map;
+pub mod ioctl;
 mod kernel;
 mod listing;
 mod mount;

@@ -1,19 +1,18 @@
 //! What the kernel reports of a mounted file system beyond the usual calls: extent maps, free-space
 //! maps, geometry, trees.
 //!
-//! The one module with `unsafe`: each call fills a buffer of which only this module sets the size
-//! that the kernel is given, so that callers cannot make it write elsewhere. Buffers are 64-bit
-//! words, which every structure here is aligned to.
+//! Each call fills a buffer of which only this module sets the size that the kernel is given, so that
+//! callers cannot make it write elsewhere.
 //!
 //! Source: Linux `include/uapi/linux/{fiemap,fsmap,btrfs}.h` and `fs/xfs/libxfs/xfs_fs.h`.
 
 #![allow(unsafe_code, reason = "ioctl takes a pointer; this module keeps its promises")]
 
-use std::ffi::c_void;
-
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Result;
-use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl};
+use rustix::ioctl::Opcode;
+
+use super::ioctl::{self, halves, pair};
 
 /// `_IOWR('f', 11, struct fiemap)`.
 const FIEMAP: Opcode = 0xC020_660B;
@@ -51,47 +50,10 @@ const SEARCH_HEAD_WORDS: usize = 14;
 /// Items of trees read at a time: 256 KB; chosen by us, at least a node of 64 KiB.
 const SEARCH_BUFFER_WORDS: usize = 1 << 15;
 
-struct Exchange<'a> {
-    opcode: Opcode,
-    words: &'a mut [u64],
-}
-
-// SAFETY: `as_ptr` gives a buffer that lives as long as the call and is writable; that it is as
-// large as the kernel takes it to be is what each function of this module answers for.
-unsafe impl Ioctl for Exchange<'_> {
-    type Output = ();
-
-    const IS_MUTATING: bool = true;
-
-    fn opcode(&self) -> Opcode {
-        self.opcode
-    }
-
-    fn as_ptr(&mut self) -> *mut c_void {
-        self.words.as_mut_ptr().cast()
-    }
-
-    unsafe fn output_from_ptr(_output: IoctlOutput, _words: *mut c_void) -> Result<()> {
-        Ok(())
-    }
-}
-
 fn exchange(file: BorrowedFd<'_>, opcode: Opcode, words: &mut [u64]) -> Result<()> {
     // SAFETY: every caller of this module gives an opcode with a buffer at least as large as the
     // structure it names plus the records that its head asks for.
-    unsafe { ioctl(file, Exchange { opcode, words }) }
-}
-
-/// Two 32-bit fields that stand side by side, in the order of memory.
-fn pair(first: u32, second: u32) -> u64 {
-    let (first, second) = (u64::from(first), u64::from(second));
-    if cfg!(target_endian = "little") { second << 32 | first } else { first << 32 | second }
-}
-
-/// The first and the second 32-bit field of a word.
-fn halves(word: u64) -> (u32, u32) {
-    let (low, high) = (word as u32, (word >> 32) as u32);
-    if cfg!(target_endian = "little") { (low, high) } else { (high, low) }
+    unsafe { ioctl::exchange(file, opcode, words) }
 }
 
 /// An extent as the kernel reports it.
