@@ -56,10 +56,10 @@ def mounted() -> Iterator[Path]:
 def _fill(top: Path) -> None:
     (top / "many").mkdir()
     for number in range(FILES):
-        (top / "many" / f"f{number}").write_bytes(b"x" * 5000)
+        (top / "many" / f"a file {number}").write_bytes(b"x" * 5000)
     os.sync()
     for number in range(0, FILES, 2):
-        (top / "many" / f"f{number}").unlink()
+        (top / "many" / f"a file {number}").unlink()
     (top / "secret").mkdir(mode=0o700)
     (top / "secret" / "f").write_bytes(b"x" * 5000)
     (top / "private").write_bytes(b"x" * 5000)
@@ -86,7 +86,7 @@ def test_what_it_prints_and_writes(agewell: Agewell, mounted: Path, tmp_path: Pa
     table = pq.read_table(tmp_path / "snap.parquet")
     assert table.num_rows > 36
     assert "name" not in table.column_names
-    assert b"f1" not in (tmp_path / "snap.parquet").read_bytes()
+    assert b"a file" not in (tmp_path / "snap.parquet").read_bytes()
 
 
 def test_json(agewell: Agewell, mounted: Path) -> None:
@@ -113,12 +113,12 @@ def test_python_api(mounted: Path, tmp_path: Path) -> None:
     snapshot = snapshots.read(output)
     assert snapshot.facts == done["facts"]
     names = dict(zip(snapshot.files["name"].to_pylist(), _rows(snapshot.files), strict=True))
-    one = names[b"f1"]
+    one = names[b"a file 1"]
     assert one["kind"] == "regular"
     assert one["size_bytes"] == 5000
     assert [extent["length_bytes"] for extent in one["extents"]] == [8192]
     assert one["directory"] == names[b"many"]["inode"]
-    assert one["inode"] == (mounted / "many" / "f1").stat().st_ino
+    assert one["inode"] == (mounted / "many" / "a file 1").stat().st_ino
     assert snapshot.free.column_names == ["physical_bytes", "length_bytes"]
     assert sum(snapshot.free["length_bytes"].to_pylist()) == done["free_extent_bytes"]
     assert pa.types.is_timestamp(snapshot.files["change_time"].type)
