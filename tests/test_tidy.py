@@ -72,6 +72,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-snapshot",
         "agewell-trace",
     },
+    "agewell-store": {"agewell-core", "agewell-disk", "agewell-log", "agewell-trace"},
     "agewell-py": {
         "agewell-age",
         "agewell-reorganise",
@@ -93,7 +94,7 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
-disk <- probe <- py, and record <- py.
+{disk, trace, log} <- store, disk <- probe <- py, and record <- py.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

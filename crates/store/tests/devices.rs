@@ -1,0 +1,7 @@
+//! Every device, held against a plain vector of bytes.
+
+#[path = "devices/plain.rs"]
+mod plain;
+
+#[path = "devices/memory.rs"]
+mod memory;
