@@ -9,7 +9,7 @@ use super::buffers::Waiting;
 use super::log::{Log, Open, Trigger, WAITING};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
-use super::{BlockDevice, LogError, Purpose};
+use super::{BlockDevice, LogError, Purpose, Sources};
 
 fn waiting_blocks(entries: &[Waiting]) -> impl Iterator<Item = u32> + '_ {
     entries.iter().map(|waiting| waiting.block)
@@ -156,7 +156,7 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         while !entries.is_empty() {
-            if self.open[0].next == self.open[0].end && !self.open_for_new_data(0, device)? {
+            if self.rest_for_data(0) == 0 && !self.open_for_new_data(0, device)? {
                 // The rest goes into holes, as many at a time as a segment has.
                 let mut rest = std::mem::take(&mut self.outgoing[0]);
                 rest.extend(entries);
@@ -165,6 +165,7 @@ impl<P: Placement> Log<P> {
                 self.outgoing[0] = rest;
                 return written;
             }
+            self.leave_record_slots(0);
             let room = self.open[0].end - self.open[0].next;
             let count = room.min(entries.end - entries.start);
             self.append_new_run(entries.start..entries.start + count, device);
@@ -175,12 +176,13 @@ impl<P: Placement> Log<P> {
 
     fn append_new_run(&mut self, entries: std::ops::Range<u32>, device: &mut impl BlockDevice) {
         let Open { segment, next: first, .. } = self.open[0];
-        let (count, clock) = (entries.end - entries.start, self.clock);
+        let (number, count, clock) = (entries.start, entries.end - entries.start, self.clock);
         let entries = entries.start as usize..entries.end as usize;
         let waiting = &self.buffers.entries[entries.clone()];
         self.table.fill_run(segment, first, waiting.iter().map(|waiting| waiting.block));
         self.table.youngest[segment as usize] = clock;
-        self.appended(0, count, Purpose::NewData, device);
+        self.send_appended(0, count, Purpose::NewData, Sources::Run(number, waiting), device);
+        self.appended(0, count);
         self.counts.new_blocks += u64::from(count);
         self.block_times.written_all(waiting_blocks(&self.buffers.entries[entries.clone()]), clock);
         self.settle_run(entries, first);
@@ -217,15 +219,19 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         let mut rest = entries;
         while !rest.is_empty() {
-            let mut room = (self.open[log].end - self.open[log].next) as usize;
-            if room == 0 {
+            if self.rest_for_data(log) == 0 {
                 if !self.open_for_new_data(log, device)? {
                     let threaded = self.thread(rest, device);
+                    if threaded == 0 {
+                        // The holes that there are may not be filled yet.
+                        return Err(self.full());
+                    }
                     rest = &rest[threaded..];
                     continue;
                 }
-                room = (self.open[log].end - self.open[log].next) as usize;
             }
+            self.leave_record_slots(log);
+            let room = (self.open[log].end - self.open[log].next) as usize;
             let (now, later) = rest.split_at(room.min(rest.len()));
             self.append_new(log, now, device);
             rest = later;
@@ -244,7 +250,10 @@ impl<P: Placement> Log<P> {
             }
         }
         self.table.youngest[segment as usize] = self.clock;
-        self.appended(log, entries.len() as u32, Purpose::NewData, device);
+        let (count, sources) =
+            (entries.len() as u32, Sources::Entries(entries, &self.buffers.entries));
+        self.send_appended(log, count, Purpose::NewData, sources, device);
+        self.appended(log, count);
         self.counts.new_blocks += entries.len() as u64;
         for (slot, entry) in (first..).zip(entries) {
             self.settle(*entry, slot);
