@@ -5,3 +5,6 @@ mod plain;
 
 #[path = "devices/memory.rs"]
 mod memory;
+
+#[path = "devices/crash.rs"]
+mod crash;
