@@ -8,3 +8,6 @@ mod memory;
 
 #[path = "devices/crash.rs"]
 mod crash;
+
+#[path = "devices/fault.rs"]
+mod fault;
