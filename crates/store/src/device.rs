@@ -1,10 +1,14 @@
 //! What a store lies on: the seam to whatever keeps the bytes, and those who implement it.
 
+mod crash;
+mod fault;
 mod memory;
 
 use std::io;
 use std::sync::Arc;
 
+pub use crash::{CrashDisk, CrashState, CrashStates, Recording};
+pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
 pub use memory::MemoryDisk;
 
 /// A run of bytes that goes to a disk.

@@ -5,3 +5,9 @@ mod plain;
 
 #[path = "devices/memory.rs"]
 mod memory;
+
+#[path = "devices/crash.rs"]
+mod crash;
+
+#[path = "devices/fault.rs"]
+mod fault;
