@@ -22,6 +22,22 @@ impl<P: Placement> Log<P> {
         self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
     }
 
+    /// Entries that wait in the buffer of `client`, those of blocks deleted meanwhile among them.
+    #[must_use]
+    pub fn buffered(&self, client: u32) -> u32 {
+        self.buffers.filled[client as usize]
+    }
+
+    /// The entry of `block`, if it waits in a buffer, and what is known of it.
+    #[must_use]
+    #[inline]
+    pub fn entry_of(&self, block: u32) -> Option<(u32, Waiting)> {
+        let place = self.look_up(block);
+        // Waiting places are those from WAITING on, but for NONE.
+        let waits = place != NONE && place & WAITING != 0;
+        waits.then(|| (place & !WAITING, self.buffers.entries[(place & !WAITING) as usize]))
+    }
+
     /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; returns
     /// their number. The one that fills the buffer is not among them. Each is what [`Log::write`]
     /// would make of it, where [`Log::takes_many_writes`].

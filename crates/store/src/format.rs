@@ -7,7 +7,9 @@ mod root;
 
 pub use geometry::{FormatOptions, Geometry};
 pub(crate) use map_page::{MapEntry, MapPage};
-pub(crate) use record::{InlineRecord, Kind, Named, RECORD_HEADER_BYTES, RingRecord, Run, Runs};
+pub(crate) use record::{
+    ANNOUNCED_MAX, InlineRecord, Kind, Named, RING_RECORD_BLOCKS_MAX, RingRecord, Run, Runs,
+};
 pub(crate) use root::Root;
 
 use twox_hash::XxHash3_64;
