@@ -144,7 +144,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Free segments of the first zone in the order in which they are opened.
-    pub fn free_segments(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn free_segments(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.free[0].iter().copied()
     }
 
@@ -171,6 +171,12 @@ impl<P: Placement> Log<P> {
     #[must_use]
     pub fn owner_of(&self, slot: u32) -> Option<u32> {
         self.table.is_live(slot).then(|| self.table.owner[slot as usize])
+    }
+
+    /// Slots of the open segment that new data may have, behind its record.
+    #[must_use]
+    pub fn open_rest(&self) -> u32 {
+        self.rest_for_data(0)
     }
 
     /// Slots that new data of one log can have without a collection: the rest of its open segment and

@@ -21,8 +21,12 @@ use crate::StoreError;
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
 
-/// Segments that the log keeps free to collect into.
-const LOG_RESERVE_SEGMENTS: u32 = 2;
+/// Segments that are kept free to collect into.
+const RESERVE_SEGMENTS: u32 = 2;
+
+/// Of these the log keeps for itself. The other may be begun by what does not quite fit into the open
+/// segment, and is made up for afterwards.
+const LOG_RESERVE_SEGMENTS: u32 = 1;
 
 /// The engine.
 #[derive(Debug)]
@@ -32,6 +36,23 @@ pub(crate) struct Engine {
     /// Data of the blocks that wait, entry by entry.
     data: Vec<u8>,
     block_bytes: usize,
+}
+
+/// What writes down what is discarded.
+#[derive(Debug, Default)]
+struct Discards(Vec<(u32, u32)>);
+
+impl BlockDevice for Discards {
+    fn transfer(&mut self, _transfer: &Transfer, _contents: &[u32]) {
+        unreachable!("a discard transfers nothing");
+    }
+
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        match self.0.last_mut() {
+            Some((first, before)) if *first + *before == slot => *before += blocks,
+            _ => self.0.push((slot, blocks)),
+        }
+    }
 }
 
 /// What writes down what the log does.
@@ -208,9 +229,12 @@ impl Engine {
             next_sequence,
             ..Recorder::default()
         };
+        let data = vec![0; setting.buffer_blocks as usize * block_bytes];
+        let mut log = Log::restore(setting, NoSeparation, kept)?;
+        log.enable_discard();
         Ok(Self {
-            data: vec![0; setting.buffer_blocks as usize * block_bytes],
-            log: Log::restore(setting, NoSeparation, kept)?,
+            data,
+            log,
             recorder,
             block_bytes,
         })
@@ -230,8 +254,16 @@ impl Engine {
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
         let needed = u64::from(self.waiting() + blocks);
-        let room = self.log.room_without_collection();
-        room >= needed || (self.threads() && self.is_covered() && self.log.holes() >= needed)
+        if self.threads() && self.is_covered() && self.log.holes() >= needed {
+            return true;
+        }
+        let (rest, free) = (u64::from(self.log.open_rest()), self.log.free_segments().len() as u64);
+        let segment_blocks = u64::from(self.log.shape().segment_blocks_max()) - 1;
+        let opened = needed.saturating_sub(rest).div_ceil(segment_blocks);
+        let reserve = u64::from(RESERVE_SEGMENTS);
+        // A simulated log collects when the open segment is full, amid what it writes. What is all or
+        // nothing cannot; it goes before or after, whichever is nearer.
+        free >= reserve + opened || (free == reserve && opened == 1 && rest * 2 >= needed)
     }
 
     fn threads(&self) -> bool {
@@ -241,11 +273,6 @@ impl Engine {
     /// Whether its mechanism fills holes.
     pub(crate) fn fills_holes(&self) -> bool {
         self.log.collect_rule() != Collect::Always(Mechanism::Clean)
-    }
-
-    /// Cleans from here on: nothing else makes room.
-    pub(crate) fn clean_instead(&mut self) {
-        self.log.set_collect(Collect::Always(Mechanism::Clean));
     }
 
     /// Free segments that come first.
@@ -305,12 +332,29 @@ impl Engine {
         Ok(self.take_groups().pop())
     }
 
-    /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait
-    /// for theirs.
-    pub(crate) fn groups_of_collection(&mut self) -> (Vec<Group>, Result<bool, LogError>) {
+    /// A collection, as groups, and whether it made room; by cleaning, if that is said. Must not be asked
+    /// for while freed blocks wait for theirs.
+    pub(crate) fn groups_of_collection(
+        &mut self,
+        cleans: bool,
+    ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
+        let rule = self.log.collect_rule();
+        if cleans {
+            self.log.set_collect(Collect::Always(Mechanism::Clean));
+        }
         let made = self.log.make_more_room(&mut self.recorder);
+        self.log.set_collect(rule);
         (self.take_groups(), made)
+    }
+
+    /// Slots whose data is dead, in segments that came free: first and number of those side by side.
+    /// Every group must be covered.
+    pub(crate) fn discards(&mut self) -> Vec<(u32, u32)> {
+        assert!(self.is_covered(), "what a crash may bring back is not discarded");
+        let mut discards = Discards::default();
+        self.log.issue_discards(&mut discards);
+        discards.0
     }
 
     fn take_groups(&mut self) -> Vec<Group> {

@@ -305,16 +305,17 @@ impl<D: Disk> Store<D> {
             if self.engine.can_take(blocks) {
                 return Ok(());
             }
-            if !self.collect_once()? && !self.engine.can_take(blocks) {
-                self.engine.clean_instead();
+            if !self.collect_once(false)? && !self.engine.can_take(blocks) {
+                self.collect_once(true)?;
             }
         }
         let (live, capacity) = (self.live_blocks(), self.medium.geometry.capacity_blocks());
         panic!("{live} of {capacity} blocks are in use, and no room can be made for {blocks}");
     }
 
-    /// Makes room once; false if the mechanism is one that makes none beforehand.
-    fn collect_once(&mut self) -> Result<bool, StoreError> {
+    /// Makes room once, by cleaning if that is said; false if the mechanism is one that makes none
+    /// beforehand.
+    fn collect_once(&mut self, cleans: bool) -> Result<bool, StoreError> {
         if self.engine.has_freed() {
             self.write_out()?;
         }
@@ -323,7 +324,7 @@ impl<D: Disk> Store<D> {
             self.medium.cover()?;
             self.engine.covered(self.medium.covered);
         }
-        let (groups, made) = self.engine.groups_of_collection();
+        let (groups, made) = self.engine.groups_of_collection(cleans);
         self.queue.extend(groups);
         self.drain()?;
         Ok(made?)
@@ -340,7 +341,49 @@ impl<D: Disk> Store<D> {
         if self.engine.log.room_without_collection() >= wanted {
             return Ok(false);
         }
-        self.collect_once()
+        self.collect_once(false)
+    }
+
+    /// Gives back to the device what is in segments that came free since the last time; how many bytes.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn discard(&mut self) -> Result<u64, StoreError> {
+        self.sync()?;
+        self.medium.cover()?;
+        self.engine.covered(self.medium.covered);
+        let block_bytes = u64::from(self.medium.geometry.block_bytes);
+        let mut discarded = 0;
+        for (slot, blocks) in self.engine.discards() {
+            let (offset, bytes) =
+                (self.medium.geometry.slot_offset(slot), u64::from(blocks) * block_bytes);
+            self.medium.disk.discard(offset, bytes).map_err(|error| StoreError::Device {
+                what: "discard",
+                offset,
+                bytes,
+                error,
+            })?;
+            discarded += bytes;
+        }
+        Ok(discarded)
+    }
+
+    /// Reads the blocks among `blocks` that there are, and gives those that are damaged.
+    ///
+    /// # Errors
+    /// If the store itself cannot be read.
+    pub fn scrub(&self, blocks: std::ops::Range<u32>) -> Result<Vec<u32>, StoreError> {
+        let mut into = vec![0; self.medium.geometry.block_bytes as usize];
+        let mut damaged = Vec::new();
+        for block in blocks.start..blocks.end.min(self.medium.geometry.blocks) {
+            match self.read(block, &mut into) {
+                Ok(_) => {}
+                // A block that the device cannot read is as lost as one that is not what it was.
+                Err(StoreError::Damaged { .. } | StoreError::Device { .. }) => damaged.push(block),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(damaged)
     }
 
     /// Reads `block`; false if there is none, and then `into` is left as it is.

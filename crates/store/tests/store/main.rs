@@ -3,3 +3,4 @@
 mod crashes;
 mod load;
 mod operations;
+mod simulation;
