@@ -1,20 +1,19 @@
 //! Transactions of random blocks on a store in memory or in a file: how many a second, what they cost.
 //!
-//!     cargo run --release -p agewell-store --example transactions -- [memory|FILE] [GiB] [full %] [clean|plug|thread]
+//!     cargo run --release -p agewell-store --example transactions -- [memory|FILE] [GiB] [full %] [clean|plug|thread|adaptive]
 
 use std::time::Instant;
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, MemoryDisk};
 use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
 
 const BLOCKS: usize = 64;
 
-fn run<D: Disk>(disk: D, full: f64, collect: Collect) {
-    let options = OpenOptions { collect };
+fn run<D: Disk>(disk: D, full: f64, options: &OpenOptions) {
     Store::format(&disk, &FormatOptions::new([5; 16])).expect("it can be formatted");
-    let mut store = Store::open(disk, &options).expect("it opens");
+    let mut store = Store::open(disk, options).expect("it opens");
     let blocks = (store.geometry().capacity_blocks() as f64 * full) as u32;
     let data: Vec<u8> = (0..4096 * BLOCKS).map(|at| (at * 31 / 7) as u8).collect();
     let begun = Instant::now();
@@ -76,7 +75,7 @@ fn run<D: Disk>(disk: D, full: f64, collect: Collect) {
     let disk = store.close().expect("it closes");
     println!("closed in {:.3} s", begun.elapsed().as_secs_f64());
     let begun = Instant::now();
-    drop(Store::open(disk, &options).expect("it opens"));
+    drop(Store::open(disk, options).expect("it opens"));
     println!("opened in {:.3} s", begun.elapsed().as_secs_f64());
 }
 
@@ -87,11 +86,12 @@ fn main() {
     };
     let gib: f64 = argument(1, "1").parse().expect("GiB");
     let full: f64 = argument(2, "50").parse().expect("per cent");
-    let mechanism = match argument(3, "clean").as_str() {
-        "plug" => Mechanism::Plug,
-        "thread" => Mechanism::Thread,
-        _ => Mechanism::Clean,
+    let options = match argument(3, "clean").as_str() {
+        "plug" => OpenOptions::fixed(Mechanism::Plug),
+        "thread" => OpenOptions::fixed(Mechanism::Thread),
+        "adaptive" => OpenOptions::default(),
+        _ => OpenOptions::fixed(Mechanism::Clean),
     };
     let bytes = (gib * f64::from(1 << 30)) as u64;
-    run(MemoryDisk::new(bytes), full / 100.0, Collect::Always(mechanism));
+    run(MemoryDisk::new(bytes), full / 100.0, &options);
 }

@@ -11,13 +11,15 @@
 
 use std::collections::VecDeque;
 
+use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    BlockDevice, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources, Transfer,
+    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources, Transfer,
 };
 
 use crate::StoreError;
+use crate::options::{Means, OpenOptions};
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
 
@@ -31,7 +33,7 @@ const LOG_RESERVE_SEGMENTS: u32 = 1;
 /// The engine.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(crate) log: Log<NoSeparation>,
+    log: AdaptiveLog<NoSeparation>,
     recorder: Recorder,
     /// Data of the blocks that wait, entry by entry.
     data: Vec<u8>,
@@ -206,15 +208,13 @@ impl Engine {
         geometry: &Geometry,
         kept: &Kept<'_>,
         next_sequence: u64,
-        collect: Collect,
+        options: &OpenOptions,
     ) -> Result<Self, StoreError> {
         let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
-        // Prices are not asked for by fixed mechanisms.
-        let disk = agewell_log::policy::cost::CostModel {
-            access_ns: 8_000_000,
-            further_ns: 8_000_000,
-            bandwidth_bytes_per_s: 200_000_000,
-            block_bytes: u64::from(geometry.block_bytes),
+        let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        let (mechanisms, collect): (&[Mechanism], _) = match options.means {
+            Means::Fixed(collect) => (&[], collect),
+            Means::Adaptive => (&Mechanism::ALL, Collect::Always(Mechanism::Clean)),
         };
         let setting = LogSetting {
             buffer_blocks: geometry.buffer_blocks(),
@@ -230,8 +230,8 @@ impl Engine {
             ..Recorder::default()
         };
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];
-        let mut log = Log::restore(setting, NoSeparation, kept)?;
-        log.enable_discard();
+        let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
+        log.log_mut().enable_discard();
         Ok(Self {
             data,
             log,
@@ -240,9 +240,19 @@ impl Engine {
         })
     }
 
+    /// The log.
+    pub(crate) fn log(&self) -> &Log<NoSeparation> {
+        self.log.log()
+    }
+
+    /// Checks what the log promises.
+    pub(crate) fn verify(&self) {
+        self.log.verify();
+    }
+
     /// Blocks that wait to be written.
     pub(crate) fn waiting(&self) -> u32 {
-        self.log.buffered(0)
+        self.log.log().buffered(0)
     }
 
     /// Whether blocks were freed that are in no group yet.
@@ -254,11 +264,11 @@ impl Engine {
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
         let needed = u64::from(self.waiting() + blocks);
-        if self.threads() && self.is_covered() && self.log.holes() >= needed {
+        if self.threads() && self.is_covered() && self.log.log().holes() >= needed {
             return true;
         }
-        let (rest, free) = (u64::from(self.log.open_rest()), self.log.free_segments().len() as u64);
-        let segment_blocks = u64::from(self.log.shape().segment_blocks_max()) - 1;
+        let (rest, free) = (u64::from(self.log.log().open_rest()), self.log.log().free_segments().len() as u64);
+        let segment_blocks = u64::from(self.log.log().shape().segment_blocks_max()) - 1;
         let opened = needed.saturating_sub(rest).div_ceil(segment_blocks);
         let reserve = u64::from(RESERVE_SEGMENTS);
         // A simulated log collects when the open segment is full, amid what it writes. What is all or
@@ -267,17 +277,17 @@ impl Engine {
     }
 
     fn threads(&self) -> bool {
-        self.log.collect_rule() == Collect::Always(Mechanism::Thread)
+        self.log.log().collect_rule() == Collect::Always(Mechanism::Thread)
     }
 
     /// Whether its mechanism fills holes.
     pub(crate) fn fills_holes(&self) -> bool {
-        self.log.collect_rule() != Collect::Always(Mechanism::Clean)
+        self.log.log().collect_rule() != Collect::Always(Mechanism::Clean)
     }
 
     /// Free segments that come first.
     pub(crate) fn first_free(&self) -> Vec<u32> {
-        self.log.free_segments().take(ANNOUNCED_MAX).collect()
+        self.log.log().free_segments().take(ANNOUNCED_MAX).collect()
     }
 
     /// Whether no slot is held.
@@ -287,8 +297,8 @@ impl Engine {
 
     /// Takes in `data` as the newest version of `block`; there must be room.
     pub(crate) fn write(&mut self, block: u32, data: &[u8]) -> Result<(), LogError> {
-        self.log.write(block, 0, &mut self.recorder)?;
-        let (entry, _) = self.log.entry_of(block).expect("it waits: the buffer had room for two");
+        self.log.carry_out(Call::Write { block, client: 0 }, &mut self.recorder)?;
+        let (entry, _) = self.log.log().entry_of(block).expect("it waits: the buffer had room for two");
         let at = entry as usize * self.block_bytes;
         self.data[at..at + self.block_bytes].copy_from_slice(data);
         Ok(())
@@ -296,27 +306,28 @@ impl Engine {
 
     /// `block` is no more.
     pub(crate) fn free(&mut self, block: u32) {
-        self.log.delete(block, &mut self.recorder);
+        let deleted = self.log.carry_out(Call::Delete(block), &mut self.recorder);
+        deleted.expect("a deletion needs no room");
     }
 
     /// The data of `block`, if it waits.
     pub(crate) fn waiting_data(&self, block: u32) -> Option<&[u8]> {
-        let (entry, _) = self.log.entry_of(block)?;
+        let (entry, _) = self.log.log().entry_of(block)?;
         let at = entry as usize * self.block_bytes;
         Some(&self.data[at..at + self.block_bytes])
     }
 
     /// Where the last version of `block` is that left the buffer.
     pub(crate) fn slot_on_disk(&self, block: u32) -> u32 {
-        match self.log.entry_of(block) {
+        match self.log.log().entry_of(block) {
             Some((_, waiting)) => waiting.old,
-            None => self.log.look_up(block),
+            None => self.log.log().look_up(block),
         }
     }
 
     /// Everything that waits, as a group.
     pub(crate) fn group_of_changes(&mut self, spare: Vec<u8>) -> Result<Option<Group>, LogError> {
-        self.log.sync(0, &mut self.recorder)?;
+        self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
         let length = self.data.len();
         self.recorder.group.data = std::mem::replace(&mut self.data, spare);
         self.data.resize(length, 0);
@@ -339,12 +350,12 @@ impl Engine {
         cleans: bool,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
-        let rule = self.log.collect_rule();
+        let rule = self.log.log().collect_rule();
         if cleans {
-            self.log.set_collect(Collect::Always(Mechanism::Clean));
+            self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
         }
-        let made = self.log.make_more_room(&mut self.recorder);
-        self.log.set_collect(rule);
+        let made = self.log.log_mut().make_more_room(&mut self.recorder);
+        self.log.log_mut().set_collect(rule);
         (self.take_groups(), made)
     }
 
@@ -353,7 +364,7 @@ impl Engine {
     pub(crate) fn discards(&mut self) -> Vec<(u32, u32)> {
         assert!(self.is_covered(), "what a crash may bring back is not discarded");
         let mut discards = Discards::default();
-        self.log.issue_discards(&mut discards);
+        self.log.log_mut().issue_discards(&mut discards);
         discards.0
     }
 
@@ -362,7 +373,7 @@ impl Engine {
         self.recorder.group.reads.clear();
         let mut groups = std::mem::take(&mut self.recorder.finished);
         if let Some(last) = groups.last_mut() {
-            last.free = self.log.free_segments().take(ANNOUNCED_MAX).collect();
+            last.free = self.log.log().free_segments().take(ANNOUNCED_MAX).collect();
         }
         groups
     }

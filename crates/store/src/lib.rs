@@ -7,6 +7,7 @@ mod error;
 mod format;
 mod group;
 mod medium;
+mod options;
 mod recovery;
 mod store;
 
@@ -15,4 +16,5 @@ pub mod device;
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;
-pub use store::{OpenOptions, Opened, Store, Transaction};
+pub use options::{Means, OpenOptions};
+pub use store::{Opened, Store, Transaction};

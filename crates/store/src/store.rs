@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::{Counts, Kept};
 
 use crate::StoreError;
@@ -15,21 +14,8 @@ use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
 use crate::medium::{Medium, MediumCounts, Sum, flush, read, write};
+use crate::options::OpenOptions;
 use crate::recovery;
-
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    /// How room is made.
-    pub collect: Collect,
-}
-
-impl Default for OpenOptions {
-    /// Segments are cleaned.
-    fn default() -> Self {
-        Self { collect: Collect::Always(Mechanism::Clean) }
-    }
-}
 
 /// Blocks that are written and freed together: all or none.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +90,7 @@ impl<D: Disk> Store<D> {
         let clock = clock.max().unwrap_or(0).max(found.sequence);
         let kept = Kept { map: &found.map, open: &open, times, clock };
         let mut engine =
-            Engine::restore(&found.geometry, &kept, found.sequence + 1, options.collect)?;
+            Engine::restore(&found.geometry, &kept, found.sequence + 1, options)?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -157,7 +143,7 @@ impl<D: Disk> Store<D> {
     /// What the log has done since it was opened.
     #[must_use]
     pub fn log_counts(&self) -> &Counts {
-        self.engine.log.counts()
+        self.engine.log().counts()
     }
 
     /// What the medium has done since it was opened.
@@ -169,7 +155,7 @@ impl<D: Disk> Store<D> {
     /// Blocks that there are.
     #[must_use]
     pub fn live_blocks(&self) -> u64 {
-        self.engine.log.live_blocks()
+        self.engine.log().live_blocks()
     }
 
     /// Blocks that a transaction may write.
@@ -181,7 +167,7 @@ impl<D: Disk> Store<D> {
     /// Whether there is `block`.
     #[must_use]
     pub fn holds(&self, block: u32) -> bool {
-        self.engine.log.holds(block)
+        self.engine.log().holds(block)
     }
 
     /// Takes `transaction` in. It is durable after the next [`sync`](Self::sync).
@@ -292,7 +278,7 @@ impl<D: Disk> Store<D> {
             None => engine.slot_on_disk(block),
         };
         let segments = medium.geometry.segments;
-        let times = || (0..segments).map(|segment| engine.log.segment_times(segment)).collect();
+        let times = || (0..segments).map(|segment| engine.log().segment_times(segment)).collect();
         medium.write_map(&slot_of, &times, closes)?;
         engine.covered(medium.covered);
         Ok(())
@@ -338,7 +324,7 @@ impl<D: Disk> Store<D> {
     pub fn collect(&mut self) -> Result<bool, StoreError> {
         let geometry = &self.medium.geometry;
         let wanted = u64::from(geometry.reserve_segments / 4 * geometry.segment_blocks);
-        if self.engine.log.room_without_collection() >= wanted {
+        if self.engine.log().room_without_collection() >= wanted {
             return Ok(false);
         }
         self.collect_once(false)
@@ -400,7 +386,7 @@ impl<D: Disk> Store<D> {
             into.copy_from_slice(data);
             return Ok(true);
         }
-        let mut slot = self.engine.log.look_up(block);
+        let mut slot = self.engine.log().look_up(block);
         if slot == NONE {
             return Ok(false);
         }
@@ -434,7 +420,7 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If it does not hold, which is a bug.
     pub fn verify(&self) {
-        self.engine.log.verify();
+        self.engine.verify();
     }
 
     /// Closes it in order and gives the disk back.

@@ -3,7 +3,7 @@
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::Disk;
-use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
+use agewell_store::{FormatOptions, Means, OpenOptions, Store, StoreError, Transaction};
 
 /// A small store and what is done to it.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub(crate) struct Load {
     pub(crate) block_bytes: u32,
     pub(crate) segment_blocks: u32,
     pub(crate) device_bytes: u64,
-    pub(crate) collect: Collect,
+    pub(crate) means: Means,
     /// Share of what users may have that is in use.
     pub(crate) full: f64,
     /// Transactions after it was filled.
@@ -25,13 +25,14 @@ pub(crate) struct Load {
     pub(crate) free_every: u32,
 }
 
-/// Mechanisms by number.
-pub(crate) fn mechanism(number: u64) -> Collect {
-    match number % 4 {
-        0 => Collect::Always(Mechanism::Clean),
-        1 => Collect::Always(Mechanism::Plug),
-        2 => Collect::Always(Mechanism::Thread),
-        _ => Collect::Matthews1999(PlugCandidate::LeastUtilized),
+/// Ways to make room by number.
+pub(crate) fn means(number: u64) -> Means {
+    match number % 5 {
+        0 => Means::Fixed(Collect::Always(Mechanism::Clean)),
+        1 => Means::Fixed(Collect::Always(Mechanism::Plug)),
+        2 => Means::Fixed(Collect::Always(Mechanism::Thread)),
+        3 => Means::Fixed(Collect::Matthews1999(PlugCandidate::LeastUtilized)),
+        _ => Means::Adaptive,
     }
 }
 
@@ -43,7 +44,7 @@ impl Load {
             block_bytes: 512,
             segment_blocks: [8, 16, 23][(seed / 4 % 3) as usize],
             device_bytes: 512 * [700, 520, 900][(seed / 12 % 3) as usize],
-            collect: mechanism(seed),
+            means: means(seed),
             full: [0.9, 0.98, 0.6, 1.0][(seed / 36 % 4) as usize],
             transactions: 120,
             blocks_max: 7,
@@ -63,7 +64,7 @@ impl Load {
     }
 
     pub(crate) fn open_options(&self) -> OpenOptions {
-        OpenOptions { collect: self.collect }
+        OpenOptions { means: self.means, ..OpenOptions::default() }
     }
 }
 

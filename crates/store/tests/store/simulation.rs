@@ -10,7 +10,7 @@ use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced};
 use agewell_store::device::MemoryDisk;
-use agewell_store::{FormatOptions, Geometry, OpenOptions, Store, Transaction};
+use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Store, Transaction};
 
 const BLOCK_BYTES: u32 = 512;
 const SEGMENT_BLOCKS: u32 = 64;
@@ -98,7 +98,7 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
         ..FormatOptions::new([1; 16])
     };
     let geometry = Store::format(&disk, &options).unwrap();
-    let mut store = Store::open(disk, &OpenOptions { collect }).unwrap();
+    let mut store = Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() }).unwrap();
     // Full as a simulation says it: of all there is.
     let slots = f64::from(geometry.slots());
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
