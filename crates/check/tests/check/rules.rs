@@ -1,0 +1,1 @@
+//! Rules of the format, one by one.

@@ -1,0 +1,1 @@
+//! What is intact is copied out, and what is lost is named.
