@@ -36,6 +36,7 @@ FORBIDDEN = {
 
 ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
+    "agewell-check": set(),
     "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-config", "agewell-core"},
@@ -74,6 +75,7 @@ ALLOWED_DEPENDENCIES = {
     },
     "agewell-py": {
         "agewell-age",
+        "agewell-check",
         "agewell-reorganise",
         "agewell-config",
         "agewell-core",
@@ -93,7 +95,7 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
-disk <- probe <- py, and record <- py.
+disk <- probe <- py, record <- py, and check <- py: it shares nothing with what it checks.
 """
 
 PLATFORM_FUNCTIONS = re.compile(
@@ -119,7 +121,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe"),
+    *("log", "layout", "disk", "sim", "probe", "check"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

@@ -1,7 +1,9 @@
 //! Versions of blocks, from every record and map page that is whole, current or not.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::NONE;
 use crate::checksum::extended;
 use crate::geometry::Geometry;
 use crate::groups::Part;
@@ -10,7 +12,7 @@ use crate::inline_records::parse_inline;
 use crate::map::read_page;
 use crate::ring::{Kind, Ring};
 use crate::root::read_root;
-use crate::superblock::{Copy, Placed};
+use crate::superblock::{COPIES, Copy, Placed};
 
 /// Blocks that are read at once in search of inline records; chosen by us: a megabyte and more.
 const SCANNED_BLOCKS: u32 = 1024;
@@ -44,10 +46,14 @@ pub(crate) fn versions<I: Image + ?Sized>(
             let Ok(there) = read_page(image, geometry, page, place) else { continue };
             let (first, last) = geometry.page_blocks(page);
             for (block, entry) in (first..=last).zip(&there.entries) {
-                let known = (found.wanted)(block) && entry.slot < geometry.slots();
-                let Some(sequence) = extended(entry.sequence, there.sequence) else { continue };
-                if known {
-                    let (slot, short_sum, damaged) = (entry.slot, entry.short_sum, entry.damaged);
+                let (slot, short_sum, damaged) = (entry.slot, entry.short_sum, entry.damaged);
+                // That there is no such block holds up to the sequence of the page.
+                let sequence = match slot {
+                    NONE => Some(there.sequence),
+                    _ => extended(entry.sequence, there.sequence),
+                };
+                let Some(sequence) = sequence.filter(|_| (found.wanted)(block)) else { continue };
+                if slot == NONE || slot < geometry.slots() {
                     versions.push(Version { block, slot, short_sum, sequence, damaged });
                 }
             }
@@ -82,9 +88,9 @@ pub(crate) fn versions<I: Image + ?Sized>(
         }
     }
     versions.extend(found.acknowledged());
-    versions.sort_by(|one, other| {
-        (one.block, other.sequence, one.slot).cmp(&(other.block, one.sequence, other.slot))
-    });
+    // A page without a block comes before the group that it has.
+    let order = |version: &Version| (version.block, Reverse((version.sequence, version.slot)));
+    versions.sort_unstable_by_key(order);
     versions.dedup();
     Some(versions)
 }
@@ -130,7 +136,7 @@ impl<W: Fn(u32) -> bool> Found<W> {
 /// The geometry of a superblock whose checksum is wrong, if what lies where it says vouches for it.
 pub(crate) fn vouched_geometry<I: Image + ?Sized>(
     image: &I,
-    copies: &[Placed; 2],
+    copies: &[Placed; COPIES],
 ) -> Option<Geometry> {
     let claimed = copies.iter().filter_map(|(copy, _)| match copy {
         Copy::Damaged(_, Some(geometry)) => Some(geometry),

@@ -16,13 +16,13 @@ const DAMAGED_NAMED_MAX: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// There is nothing like a superblock.
-    #[error("is not a store: no superblock at its beginning, nor at its end")]
+    #[error("is not a store: no superblock at its beginning or at its end")]
     NotAStore,
     /// The store is of a later format.
     #[error("{0}")]
     Unsupported(String),
-    /// Both superblocks are damaged, so that nothing says where anything lies.
-    #[error("both superblocks are damaged")]
+    /// All superblocks are damaged, so that nothing says where anything lies.
+    #[error("no superblock is whole: nothing says where anything lies")]
     NoSuperblock(Vec<Finding>),
     /// The caller has said so.
     #[error("stopped")]

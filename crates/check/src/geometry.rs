@@ -134,9 +134,10 @@ impl Geometry {
             ("the ring", self.ring_start, u64::from(self.ring_blocks)),
             ("the map", self.map_start, 2 * u64::from(self.map_pages)),
             ("the segments", self.segments_start, u64::from(self.slots())),
-            ("the second superblock", self.used_blocks.saturating_sub(1), 1),
+            ("the last superblock", self.used_blocks.saturating_sub(1), 1),
         ];
-        let mut end = 1;
+        // Behind the first two superblocks.
+        let mut end = 2;
         for (name, start, blocks) in parts {
             if start < end {
                 return Some(format!("{name} at {start} lie within what is before them"));

@@ -1,6 +1,6 @@
 //! Groups: what became durable together, and which of them count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::NONE;
@@ -247,15 +247,29 @@ fn missing<I: Image + ?Sized>(
         incomplete(image, geometry, &of_first, false)
             .unwrap_or_else(|| "its data is damaged".to_owned())
     };
-    let named = left.iter().copied().chain(lost).filter(|part| part.sequence > sequence);
-    let blocks = Blocks::of(named.flat_map(|part| part.blocks.iter().map(|one| one.block)));
+    let named = || {
+        let all = left.iter().copied().chain(lost);
+        all.filter(|part| part.sequence > sequence && part.sequence <= flushed)
+    };
+    let blocks = Blocks::of(named().flat_map(|part| part.blocks.iter().map(|one| one.block)));
+    // A group of which a part is missing has blocks that nothing names.
+    let mut parts: BTreeMap<u64, (u16, BTreeSet<u16>)> = BTreeMap::new();
+    for part in named() {
+        parts.entry(part.sequence).or_insert((part.of, BTreeSet::new())).1.insert(part.number);
+    }
+    let whole = parts.values().filter(|(of, there)| there.len() == usize::from(*of)).count();
+    let unknown = match (flushed - sequence).saturating_sub(whole as u64) {
+        0 => String::new(),
+        unknown => format!(", and which blocks {unknown} of them had is not known"),
+    };
     let at = of_first.first().map(|part| part.address);
     let from = of_first.first().map_or_else(String::new, |part| format!(" ({})", part.structure));
     Finding::damage(
         Structure::Group(first),
         at,
         format!(
-            "groups up to {flushed} were flushed, but {why}{from}; it and all behind it are left out"
+            "groups up to {flushed} were flushed, but {why}{from}; it and all behind it are left \
+             out{unknown}"
         ),
     )
     .affecting(blocks)

@@ -247,7 +247,7 @@ fn checked_somehow<I: Image + ?Sized>(image: &I) -> Result<Checked, CheckError> 
                 return Err(CheckError::NoSuperblock(found));
             };
             findings = found;
-            let problem = "both superblocks are damaged; what they say fits with the rest";
+            let problem = "no superblock is whole; what one says fits with the rest";
             findings.push(Finding::damage(Structure::Store, None, problem));
             geometry
         }

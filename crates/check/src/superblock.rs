@@ -1,4 +1,4 @@
-//! The two superblocks, and which of them counts.
+//! The three superblocks, and which of them counts.
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::checking::CheckError;
@@ -32,18 +32,24 @@ pub(crate) enum Copy {
 /// A superblock and where it lies, blocks from the start.
 pub(crate) type Placed = (Copy, u64);
 
-/// Reads both copies; the second as far as it can be found.
-pub(crate) fn read_copies<I: Image + ?Sized>(image: &I) -> [Placed; 2] {
+/// How many copies there are: at addresses 0 and 1, and in the last block.
+pub(crate) const COPIES: usize = 3;
+
+/// Reads all copies; the others as far as they can be found, where the first does not say how large a block is.
+pub(crate) fn read_copies<I: Image + ?Sized>(image: &I) -> [Placed; COPIES] {
     let first = first_copy(image);
-    let known = match &first {
-        Copy::Valid(geometry) => Some(geometry.clone()),
-        _ => None,
+    let last_address = |block_bytes| {
+        let blocks = image.size_bytes() / u64::from(block_bytes);
+        blocks.saturating_sub(1)
     };
-    let second = match known {
-        Some(geometry) => second_copy(image, &geometry),
-        None => second_copy_alone(image),
+    let [second, last] = if let Copy::Valid(geometry) = &first {
+        let block_bytes = geometry.block_bytes;
+        let last = last_address(block_bytes);
+        [(read_copy(image, block_bytes, 1), 1), last_copy(image, geometry, last)]
+    } else {
+        [of_any_size(image, |_| 1), of_any_size(image, last_address)]
     };
-    [(first, 0), second]
+    [(first, 0), second, last]
 }
 
 fn first_copy<I: Image + ?Sized>(image: &I) -> Copy {
@@ -68,8 +74,7 @@ fn is_block_bytes(bytes: u32) -> bool {
 }
 
 /// The copy in the last block of the device, or else of what the store uses of it.
-fn second_copy<I: Image + ?Sized>(image: &I, geometry: &Geometry) -> Placed {
-    let last = (image.size_bytes() / u64::from(geometry.block_bytes)).saturating_sub(1);
+fn last_copy<I: Image + ?Sized>(image: &I, geometry: &Geometry, last: u64) -> Placed {
     let at_end = read_copy(image, geometry.block_bytes, last);
     let used_last = geometry.used_blocks - 1;
     if matches!(at_end, Copy::Valid(_)) || used_last == last {
@@ -78,18 +83,18 @@ fn second_copy<I: Image + ?Sized>(image: &I, geometry: &Geometry) -> Placed {
     (read_copy(image, geometry.block_bytes, used_last), used_last)
 }
 
-/// The second copy where the first does not say how large a block is.
-fn second_copy_alone<I: Image + ?Sized>(image: &I) -> Placed {
+/// The copy at an address where nothing says how large a block is.
+fn of_any_size<I: Image + ?Sized>(image: &I, address: impl Fn(u32) -> u64) -> Placed {
     let mut best = (Copy::Absent("there is none".to_owned()), 0);
     let mut block_bytes = BLOCK_BYTES.0;
     while block_bytes <= BLOCK_BYTES.1 {
-        let last = (image.size_bytes() / u64::from(block_bytes)).saturating_sub(1);
-        if last > 0 {
-            let found = read_copy(image, block_bytes, last);
+        let address = address(block_bytes);
+        if address > 0 {
+            let found = read_copy(image, block_bytes, address);
             match found {
-                Copy::Valid(_) => return (found, last),
+                Copy::Valid(_) => return (found, address),
                 Copy::Absent(_) => {}
-                Copy::Refused(_) | Copy::Damaged(..) => best = (found, last),
+                Copy::Refused(_) | Copy::Damaged(..) => best = (found, address),
             }
         }
         block_bytes *= 2;
@@ -142,42 +147,48 @@ fn read_copy<I: Image + ?Sized>(image: &I, block_bytes: u32, address: u64) -> Co
 
 /// The geometry to go by, and what is wrong with the superblocks.
 pub(crate) fn choose(
-    copies: &[Placed; 2],
+    copies: &[Placed; COPIES],
     findings: &mut Vec<Finding>,
 ) -> Result<Geometry, CheckError> {
-    for (number, (copy, address)) in copies.iter().enumerate() {
-        if let Copy::Damaged(why, _) | Copy::Absent(why) | Copy::Refused(why) = copy {
-            let structure = Structure::Superblock(number as u32);
-            findings.push(Finding::damage(structure, *address, why.clone()));
+    let mut best: Option<&Geometry> = None;
+    for (copy, _) in copies {
+        if let Copy::Valid(geometry) = copy {
+            best = best.filter(|best| best.generation >= geometry.generation).or(Some(geometry));
         }
     }
-    match (&copies[0], &copies[1]) {
-        ((Copy::Valid(first), _), (Copy::Valid(second), address)) => {
-            let structure = Structure::Superblock(1);
-            if first == second {
-                if *address + 1 != first.used_blocks {
-                    let why = format!("the store ends at {}", first.used_blocks);
-                    findings.push(Finding::damage(structure, *address, why).or_note(true));
+    for (number, (copy, address)) in (0..).zip(copies) {
+        let structure = Structure::Superblock(number);
+        let finding = |why: &str| Finding::damage(structure, *address, why);
+        match copy {
+            Copy::Damaged(why, _) | Copy::Absent(why) | Copy::Refused(why) => {
+                findings.push(finding(why));
+            }
+            Copy::Valid(geometry) => {
+                let best = best.expect("one is valid");
+                if geometry.uuid == best.uuid && geometry.generation < best.generation {
+                    // Growing may have been cut short.
+                    findings.push(finding("it is older than another").or_note(true));
+                } else if geometry != best {
+                    findings.push(finding("it is valid, but differs from another"));
+                } else if number as usize + 1 == COPIES && address + 1 != best.used_blocks {
+                    let why = format!("the store ends at {}", best.used_blocks);
+                    findings.push(finding(&why).or_note(true));
                 }
-                return Ok(first.clone());
             }
-            if first.uuid == second.uuid && first.generation != second.generation {
-                // Growing may have been cut short.
-                let older = u32::from(first.generation > second.generation);
-                let (structure, why) = (Structure::Superblock(older), "it is older than the other");
-                let place = copies[older as usize].1;
-                findings.push(Finding::damage(structure, place, why).or_note(true));
-                return Ok(if older == 1 { first } else { second }.clone());
-            }
-            let why = "it is valid, but differs from the first";
-            findings.push(Finding::damage(structure, *address, why));
-            Ok(first.clone())
         }
-        ((Copy::Valid(geometry), _), _) | (_, (Copy::Valid(geometry), _)) => Ok(geometry.clone()),
-        ((Copy::Refused(why), _), _) | (_, (Copy::Refused(why), _)) => {
-            Err(CheckError::Unsupported(why.clone()))
-        }
-        ((Copy::Absent(_), _), (Copy::Absent(_), _)) => Err(CheckError::NotAStore),
-        _ => Err(CheckError::NoSuperblock(std::mem::take(findings))),
     }
+    if let Some(best) = best {
+        return Ok(best.clone());
+    }
+    let refused = copies.iter().find_map(|(copy, _)| match copy {
+        Copy::Refused(why) => Some(why.clone()),
+        _ => None,
+    });
+    if let Some(why) = refused {
+        return Err(CheckError::Unsupported(why));
+    }
+    if copies.iter().all(|(copy, _)| matches!(copy, Copy::Absent(_))) {
+        return Err(CheckError::NotAStore);
+    }
+    Err(CheckError::NoSuperblock(std::mem::take(findings)))
 }

@@ -1,6 +1,7 @@
 //! Stores written from the page of the format, read, damaged and salvaged.
 
 mod damaged;
+mod golden;
 mod histories;
 mod rules;
 mod salvaged;

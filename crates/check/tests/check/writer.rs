@@ -58,7 +58,7 @@ pub(crate) struct Writer {
     ring_number: u64,
     ring_place: u32,
     /// Where the root lets the ring begin.
-    ring_begins: (u64, u32),
+    pub(crate) ring_begins: (u64, u32),
     /// Blocks of the ring from there on that are taken.
     ring_taken: u32,
     /// The open segment and its next slot.
@@ -81,7 +81,7 @@ impl Writer {
         let map_pages = shape.blocks.div_ceil(entries);
         let root_bytes = 256 + 8 * map_pages as usize + 32 * shape.segments as usize;
         let root_blocks = root_bytes.div_ceil(shape.block_bytes) as u32;
-        let used = 2 + 2 * root_blocks
+        let used = 3 + 2 * root_blocks
             + shape.ring_blocks
             + 2 * map_pages
             + shape.segments * shape.segment_blocks;
@@ -105,7 +105,7 @@ impl Writer {
             free: (shape.segment_blocks..shape.segments * shape.segment_blocks).rev().collect(),
             dying: Vec::new(),
         };
-        for address in [0, u64::from(used) - 1] {
+        for address in [0, 1, u64::from(used) - 1] {
             let superblock = writer.superblock(address, u64::from(used));
             writer.put(address, &superblock);
         }
@@ -122,7 +122,7 @@ impl Writer {
     }
 
     pub(crate) fn ring_start(&self) -> u64 {
-        1 + 2 * u64::from(self.root_blocks)
+        2 + 2 * u64::from(self.root_blocks)
     }
 
     pub(crate) fn map_start(&self) -> u64 {
@@ -134,7 +134,7 @@ impl Writer {
     }
 
     pub(crate) fn root_address(&self, copy: u32) -> u64 {
-        1 + u64::from(copy * self.root_blocks)
+        2 + u64::from(copy * self.root_blocks)
     }
 
     fn put(&mut self, address: u64, bytes: &[u8]) {
@@ -166,7 +166,7 @@ impl Writer {
         for (index, number) in numbers.into_iter().enumerate() {
             bytes.u32(56 + 4 * index, number);
         }
-        let starts = [1, self.ring_start(), self.map_start(), self.segments_start(), used];
+        let starts = [2, self.ring_start(), self.map_start(), self.segments_start(), used];
         for (index, start) in starts.into_iter().enumerate() {
             bytes.u64(88 + 8 * index, start);
         }
