@@ -95,7 +95,7 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
-disk <- probe <- py, record <- py, and check <- py: it shares nothing with what it checks.
+disk <- probe <- py, record <- py, and check <- py: it shares no code with what it checks.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

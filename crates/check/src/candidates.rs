@@ -44,8 +44,7 @@ pub(crate) fn versions<I: Image + ?Sized>(
     for page in 0..geometry.map_pages {
         for place in [0, 1] {
             let Ok(there) = read_page(image, geometry, page, place) else { continue };
-            let (first, last) = geometry.page_blocks(page);
-            for (block, entry) in (first..=last).zip(&there.entries) {
+            for (block, entry) in geometry.page_blocks(page).zip(&there.entries) {
                 let (slot, short_sum, damaged) = (entry.slot, entry.short_sum, entry.damaged);
                 // That there is no such block holds up to the sequence of the page.
                 let sequence = match slot {

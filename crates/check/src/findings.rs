@@ -1,6 +1,7 @@
 //! What was found to be wrong, and which blocks suffer from it.
 
 use std::fmt;
+use std::ops::Range;
 
 /// Block numbers, as ranges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +17,11 @@ impl Blocks {
     /// Those from `first` to `last`, both among them.
     pub fn range(first: u32, last: u32) -> Self {
         Self { ranges: vec![(first, last)] }
+    }
+
+    /// Those of a range.
+    pub(crate) fn within(range: &Range<u32>) -> Self {
+        Self { ranges: if range.is_empty() { Vec::new() } else { vec![(range.start, range.end - 1)] } }
     }
 
     /// Any, in any order.

@@ -1,6 +1,7 @@
 //! Where the parts of a store lie, as its superblock says.
 
 use std::io;
+use std::ops::Range;
 
 use crate::bytes::{array_at, u16_at, u32_at, u64_at};
 use crate::image::Image;
@@ -125,9 +126,13 @@ impl Geometry {
         if self.ring_blocks == 0 {
             return Some("the ring has no blocks".to_owned());
         }
-        if u64::from(self.map_pages) * u64::from(self.page_entries()) < u64::from(self.blocks) {
-            let (pages, blocks) = (self.map_pages, self.blocks);
+        let (pages, blocks) = (self.map_pages, self.blocks);
+        if u64::from(pages) * u64::from(self.page_entries()) < u64::from(blocks) {
             return Some(format!("{pages} map pages are too few for {blocks} blocks"));
+        }
+        // So the numbers of all blocks that pages may describe have 32 bits.
+        if pages > BLOCKS_MAX.div_ceil(self.page_entries()) {
+            return Some(format!("{pages} map pages are more than any store needs"));
         }
         let parts = [
             ("the roots", self.roots_start, 2 * u64::from(self.root_blocks)),
@@ -159,11 +164,10 @@ impl Geometry {
         ((self.block_bytes as usize - PAGE_HEAD_BYTES) / PAGE_ENTRY_BYTES) as u32
     }
 
-    /// The first and the last block of a map page.
-    pub(crate) fn page_blocks(&self, page: u32) -> (u32, u32) {
-        let first = u64::from(page) * u64::from(self.page_entries());
-        let last = (first + u64::from(self.page_entries())).min(u64::from(self.blocks)) - 1;
-        (first.min(last) as u32, last as u32)
+    /// The blocks of a map page; none of a page that is kept for more blocks than there are.
+    pub(crate) fn page_blocks(&self, page: u32) -> Range<u32> {
+        let first = page * self.page_entries();
+        first..(first + self.page_entries()).min(self.blocks).max(first)
     }
 
     /// Where a slot lies.

@@ -208,9 +208,9 @@ fn incomplete<I: Image + ?Sized>(
     if of == 0 || parts.iter().any(|part| part.of != of) {
         return Some("its records differ in how many parts it has".to_owned());
     }
-    for (number, part) in (0..).zip(parts) {
-        if part.number != number {
-            return Some(format!("part {} of {of} is there where part {number} should be", part.number));
+    for (number, part) in parts.iter().enumerate() {
+        if usize::from(part.number) != number {
+            return Some(format!("part {} of {of} is where part {number} should be", part.number));
         }
     }
     if parts.len() != usize::from(of) {

@@ -164,8 +164,7 @@ pub(crate) fn read_map<I: Image + ?Sized>(
                 findings.push(if found.is_some() {
                     finding
                 } else {
-                    let (first, last) = geometry.page_blocks(page);
-                    finding.affecting(Blocks::range(first, last))
+                    finding.affecting(Blocks::within(&geometry.page_blocks(page)))
                 });
                 found
             }
