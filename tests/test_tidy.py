@@ -73,6 +73,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-snapshot",
         "agewell-trace",
     },
+    "agewell-store": {"agewell-core", "agewell-disk", "agewell-log", "agewell-trace"},
     "agewell-py": {
         "agewell-age",
         "agewell-check",
@@ -95,7 +96,8 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
-disk <- probe <- py, record <- py, and check <- py: it shares no code with what it checks.
+{disk, trace, log} <- store, disk <- probe <- py, record <- py,
+and check <- py: it shares no code with what it checks.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

@@ -331,6 +331,7 @@ impl LogChoice {
             ages: log.ages,
             header: log.keys.header,
             join_holes: log.keys.join_holes,
+            record_slots: 0,
             ..LogSetting::plain(shape, 1, disk)
         };
         LogFileSystem::new(LogFileSystemSetting {

@@ -10,6 +10,8 @@
 //! read before it is known what else to read, is apart from it by [`BlockDevice::wait`] or
 //! [`BlockDevice::commit`], inside a bracket or not.
 
+use super::buffers::Waiting;
+
 /// Why blocks are transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -162,11 +164,63 @@ impl Transfer {
     }
 }
 
+/// Where the data of a log's transfer comes from, slot by slot. What lay there before dies with the
+/// commit that follows.
+#[derive(Debug, Clone, Copy)]
+pub enum Sources<'a> {
+    /// Nothing is said of it.
+    Unnamed,
+    /// Write buffers: the entries from this number on.
+    Run(u32, &'a [Waiting]),
+    /// Write buffers: entries by number, among all there are.
+    Entries(&'a [u32], &'a [Waiting]),
+    /// A block that waited nowhere, and its last place.
+    Through(Waiting),
+    /// Slots on the disk: blocks, and where each is copied from.
+    Copies(&'a [(u32, u32)]),
+}
+
+impl<'a> Sources<'a> {
+    /// Those of `slots` of the transfer.
+    #[must_use]
+    pub fn part(self, slots: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::Run(first, waiting) => Self::Run(first + slots.start as u32, &waiting[slots]),
+            Self::Entries(entries, waiting) => Self::Entries(&entries[slots], waiting),
+            Self::Copies(copies) => Self::Copies(&copies[slots]),
+            whole => whole,
+        }
+    }
+}
+
 /// Carries out, prices or records what a layout does.
 pub trait BlockDevice {
     /// A transfer. `contents` are the blocks whose data is moved, one a slot, for writes; nothing
     /// for reads.
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]);
+
+    /// A log's transfer, of whose data more is known. Who only prices or times it need not listen.
+    #[inline]
+    fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], _sources: Sources<'_>) {
+        self.transfer(transfer, contents);
+    }
+
+    /// `block` does not exist any longer from the next commit on; `slot` is its place, if it had one.
+    #[inline]
+    fn deletes(&mut self, _block: u32, _slot: Option<u32>) {}
+
+    /// Whether the hole in `slot` may be filled. Who carries transfers out says no as long as a crash
+    /// would bring back what died there.
+    #[inline]
+    fn may_fill(&self, _slot: u32) -> bool {
+        true
+    }
+
+    /// Whether every hole may be filled.
+    #[inline]
+    fn may_fill_all(&self) -> bool {
+        true
+    }
 
     /// Everything transferred before is now what the map on disk says; slots that this frees may be
     /// written from here on.

@@ -9,7 +9,7 @@ use super::buffers::Waiting;
 use super::log::{Log, Open, Trigger, WAITING};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
-use super::{BlockDevice, LogError, Purpose};
+use super::{BlockDevice, LogError, Purpose, Sources};
 
 fn waiting_blocks(entries: &[Waiting]) -> impl Iterator<Item = u32> + '_ {
     entries.iter().map(|waiting| waiting.block)
@@ -20,6 +20,22 @@ impl<P: Placement> Log<P> {
     #[must_use]
     pub fn takes_many_writes(&self) -> bool {
         self.setting.buffer_blocks > 1 && self.setting.trigger == Trigger::NoFreeSegment
+    }
+
+    /// Entries that wait in the buffer of `client`, those of blocks deleted meanwhile among them.
+    #[must_use]
+    pub fn buffered(&self, client: u32) -> u32 {
+        self.buffers.filled[client as usize]
+    }
+
+    /// The entry of `block`, if it waits in a buffer, and what is known of it.
+    #[must_use]
+    #[inline]
+    pub fn entry_of(&self, block: u32) -> Option<(u32, Waiting)> {
+        let place = self.look_up(block);
+        // Waiting places are those from WAITING on, but for NONE.
+        let waits = place != NONE && place & WAITING != 0;
+        waits.then(|| (place & !WAITING, self.buffers.entries[(place & !WAITING) as usize]))
     }
 
     /// `client` writes the first of `blocks`, as many as only have to wait in its buffer; returns
@@ -156,7 +172,7 @@ impl<P: Placement> Log<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         while !entries.is_empty() {
-            if self.open[0].next == self.open[0].end && !self.open_for_new_data(0, device)? {
+            if self.rest_for_data(0) == 0 && !self.open_for_new_data(0, device)? {
                 // The rest goes into holes, as many at a time as a segment has.
                 let mut rest = std::mem::take(&mut self.outgoing[0]);
                 rest.extend(entries);
@@ -165,6 +181,7 @@ impl<P: Placement> Log<P> {
                 self.outgoing[0] = rest;
                 return written;
             }
+            self.leave_record_slots(0);
             let room = self.open[0].end - self.open[0].next;
             let count = room.min(entries.end - entries.start);
             self.append_new_run(entries.start..entries.start + count, device);
@@ -175,12 +192,13 @@ impl<P: Placement> Log<P> {
 
     fn append_new_run(&mut self, entries: std::ops::Range<u32>, device: &mut impl BlockDevice) {
         let Open { segment, next: first, .. } = self.open[0];
-        let (count, clock) = (entries.end - entries.start, self.clock);
+        let (number, count, clock) = (entries.start, entries.end - entries.start, self.clock);
         let entries = entries.start as usize..entries.end as usize;
         let waiting = &self.buffers.entries[entries.clone()];
         self.table.fill_run(segment, first, waiting.iter().map(|waiting| waiting.block));
         self.table.youngest[segment as usize] = clock;
-        self.appended(0, count, Purpose::NewData, device);
+        self.send_appended(0, count, Purpose::NewData, Sources::Run(number, waiting), device);
+        self.appended(0, count);
         self.counts.new_blocks += u64::from(count);
         self.block_times.written_all(waiting_blocks(&self.buffers.entries[entries.clone()]), clock);
         self.settle_run(entries, first);
@@ -217,15 +235,19 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         let mut rest = entries;
         while !rest.is_empty() {
-            let mut room = (self.open[log].end - self.open[log].next) as usize;
-            if room == 0 {
+            if self.rest_for_data(log) == 0 {
                 if !self.open_for_new_data(log, device)? {
                     let threaded = self.thread(rest, device);
+                    if threaded == 0 {
+                        // The holes that there are may not be filled yet.
+                        return Err(self.full());
+                    }
                     rest = &rest[threaded..];
                     continue;
                 }
-                room = (self.open[log].end - self.open[log].next) as usize;
             }
+            self.leave_record_slots(log);
+            let room = (self.open[log].end - self.open[log].next) as usize;
             let (now, later) = rest.split_at(room.min(rest.len()));
             self.append_new(log, now, device);
             rest = later;
@@ -244,7 +266,10 @@ impl<P: Placement> Log<P> {
             }
         }
         self.table.youngest[segment as usize] = self.clock;
-        self.appended(log, entries.len() as u32, Purpose::NewData, device);
+        let (count, sources) =
+            (entries.len() as u32, Sources::Entries(entries, &self.buffers.entries));
+        self.send_appended(log, count, Purpose::NewData, sources, device);
+        self.appended(log, count);
         self.counts.new_blocks += entries.len() as u64;
         for (slot, entry) in (first..).zip(entries) {
             self.settle(*entry, slot);

@@ -5,12 +5,12 @@
 use super::shape::NONE;
 
 /// A block that waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
-    /// The block; none if it was deleted while it waited, or has been written.
-    pub(crate) block: u32,
-    /// Where its last version lies on disk.
-    pub(crate) old: u32,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// The block; [`NONE`] if it was deleted while it waited, or has been written.
+    pub block: u32,
+    /// Where its last version lies on disk; [`NONE`] if nowhere.
+    pub old: u32,
 }
 
 /// The buffers of all clients.

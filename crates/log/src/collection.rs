@@ -21,7 +21,7 @@ use super::policy::mechanism::{
 };
 use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
-use super::{BlockDevice, LogError, Purpose, Transfer, Victim};
+use super::{BlockDevice, LogError, Purpose, Sources, Transfer, Victim};
 
 impl<P: Placement> Log<P> {
     /// Makes room for new data.
@@ -92,7 +92,7 @@ impl<P: Placement> Log<P> {
         open + self.free_slots(self.all_zones())
     }
 
-    fn full(&self) -> LogError {
+    pub(super) fn full(&self) -> LogError {
         LogError::Full { live: self.live_blocks, capacity: self.table.shape.capacity_blocks() }
     }
 
@@ -463,7 +463,9 @@ impl<P: Placement> Log<P> {
             }
         }
         self.table.youngest[segment as usize] = youngest;
-        self.appended(log, blocks.len() as u32, Purpose::CollectWrite, device);
+        let count = blocks.len() as u32;
+        self.send_appended(log, count, Purpose::CollectWrite, Sources::Copies(blocks), device);
+        self.appended(log, count);
         self.counts.cleaned_blocks += blocks.len() as u64;
         if self.is_indifferent && self.setting.ages.order == CollectedOrder::Found {
             // Nothing was staged for another log, and segments were staged from end to end.
@@ -559,6 +561,9 @@ impl<P: Placement> Log<P> {
     /// Copies the live blocks of the least utilized segment, or of the policy's victim if the rule
     /// says so, into holes of the most utilized; false if there are not enough holes.
     fn plug(&mut self, device: &mut impl BlockDevice) -> bool {
+        if !device.may_fill_all() {
+            return false;
+        }
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
         let live = self.table.live[victim as usize];
@@ -584,7 +589,8 @@ impl<P: Placement> Log<P> {
             let segment = found.expect("the holes that were counted are there");
             let rest = &moves[filled.len()..];
             let blocks = rest.iter().map(|moved| moved.0);
-            self.fill_holes(segment, blocks, Purpose::Plug, &mut filled, device);
+            let sources = Sources::Copies(rest);
+            self.fill_holes(segment, blocks, Purpose::Plug, sources, &mut filled, device);
             self.rejuvenate(segment, self.table.youngest[victim as usize]);
         }
         device.end_batch();
@@ -615,6 +621,7 @@ impl<P: Placement> Log<P> {
         segment: u32,
         blocks: impl Iterator<Item = u32>,
         purpose: Purpose,
+        sources: Sources<'_>,
         filled: &mut Vec<u32>,
         device: &mut impl BlockDevice,
     ) {
@@ -622,7 +629,7 @@ impl<P: Placement> Log<P> {
         let mut slot = first;
         let begin = filled.len();
         for block in blocks {
-            let Some(hole) = self.table.next_hole(slot, end) else { break };
+            let Some(hole) = self.next_fillable(slot, end, device) else { break };
             self.table.fill(segment, hole, block);
             self.placement.placed(block, segment);
             filled.push(hole);
@@ -630,33 +637,56 @@ impl<P: Placement> Log<P> {
         }
         let zone = self.table.shape.zone_of(segment);
         self.index.update(segment, zone, self.table.live[segment as usize]);
-        self.transfer_filled(&filled[begin..], purpose, device);
+        if filled.len() > begin {
+            self.transfer_filled(&filled[begin..], purpose, sources, device);
+        }
+    }
+
+    /// The first hole from `slot` on, before `end`, that may be filled.
+    #[inline]
+    pub(super) fn next_fillable(
+        &self,
+        mut slot: u32,
+        end: u32,
+        device: &impl BlockDevice,
+    ) -> Option<u32> {
+        loop {
+            let hole = self.table.next_hole(slot, end)?;
+            if device.may_fill(hole) {
+                return Some(hole);
+            }
+            slot = hole + 1;
+        }
     }
 
     pub(super) fn transfer_filled(
         &self,
         slots: &[u32],
         purpose: Purpose,
+        sources: Sources<'_>,
         device: &mut impl BlockDevice,
     ) {
         let mut further = false;
         device.begin_batch();
-        let mut send = |purpose, slot, blocks: u32, header_bytes: u32| {
+        let mut send = |purpose, slot, blocks: u32, header_bytes: u32, sources| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };
             let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
-            device.transfer(&transfer, contents);
+            device.transfer_from(&transfer, contents, sources);
             further = true;
         };
         if self.setting.header == Header::Segment {
-            send(Purpose::HeaderRead, slots[0], 0, HEADER_BYTES);
+            send(Purpose::HeaderRead, slots[0], 0, HEADER_BYTES, Sources::Unnamed);
         }
         let per_block = if self.setting.header == Header::Block { HEADER_BYTES } else { 0 };
         let joined = |one: &u32, next: &u32| self.setting.join_holes && one + 1 == *next;
+        let mut done = 0;
         for run in slots.chunk_by(joined) {
-            send(purpose, run[0], run.len() as u32, per_block * run.len() as u32);
+            let (blocks, sources) = (run.len() as u32, sources.part(done..done + run.len()));
+            send(purpose, run[0], blocks, per_block * blocks, sources);
+            done += run.len();
         }
         if self.setting.header == Header::Segment {
-            send(Purpose::HeaderWrite, slots[0], 0, HEADER_BYTES);
+            send(Purpose::HeaderWrite, slots[0], 0, HEADER_BYTES, Sources::Unnamed);
         }
         device.end_batch();
     }

@@ -32,7 +32,7 @@
 use agewell_core::{RandomStreams, Stream};
 
 use super::ages::{Ages, BlockTimes};
-use super::buffers::Buffers;
+use super::buffers::{Buffers, Waiting};
 use super::changed_segments::ChangedSegments;
 use super::counts::Counts;
 use super::policy::cost::CostModel;
@@ -44,7 +44,7 @@ use super::shape::SLOTS_MAX;
 use super::victim_index::{Victim, VictimIndex};
 use crate::pending_discards::PendingDiscards;
 
-use super::{BlockDevice, LogError, LogShape, Purpose, ShapeError, Transfer};
+use super::{BlockDevice, LogError, LogShape, Purpose, ShapeError, Sources, Transfer};
 
 /// Set in a block's place while it waits in a buffer; the rest is the entry's number.
 pub(crate) const WAITING: u32 = SLOTS_MAX as u32;
@@ -119,6 +119,9 @@ pub struct LogSetting {
     pub header: Header,
     /// Whether neighbouring holes are filled by one transfer.
     pub join_holes: bool,
+    /// Slots left before each run of new data, for a record of where it belongs; they hold nothing
+    /// that is live.
+    pub record_slots: u32,
     /// Use of zones.
     pub zone_use: ZoneUse,
     /// Whether it is known which blocks are in the host's cache.
@@ -148,6 +151,7 @@ impl LogSetting {
             ages: Ages::default(),
             header: Header::Free,
             join_holes: true,
+            record_slots: 0,
             zone_use: ZoneUse::Any,
             tracks_cache: false,
             disk,
@@ -234,6 +238,8 @@ impl<P: Placement> Log<P> {
     /// If the reserve leaves nothing.
     pub fn new(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
         setting.check_fits(0, placement.logs())?;
+        let least = (0..setting.shape.zones()).map(|zone| setting.shape.zone(zone).segment_blocks);
+        assert!(least.min() > Some(setting.record_slots), "records leave no room for data");
         let shape = setting.shape.clone();
         let logs = placement.logs();
         let free = (0..shape.zones()).map(|zone| shape.segments_of_zone(zone).collect()).collect();
@@ -489,7 +495,9 @@ impl<P: Placement> Log<P> {
         if !self.is_indifferent {
             self.placement.placed(block, segment);
         }
-        device.transfer(&Transfer::of_blocks(Purpose::NewData, slot, 1), &[block]);
+        let transfer = Transfer::of_blocks(Purpose::NewData, slot, 1);
+        let old = self.map[block as usize];
+        device.transfer_from(&transfer, &[block], Sources::Through(Waiting { block, old }));
         if self.open[log].next == self.open[log].end {
             self.seal(log);
         }
@@ -513,6 +521,7 @@ impl<P: Placement> Log<P> {
             waiting.block = NONE;
             waiting.old
         };
+        device.deletes(block, (slot != NONE).then_some(slot));
         device.commit();
         if slot != NONE {
             self.placement.died(block, self.table.shape.segment_of(slot));
@@ -521,23 +530,53 @@ impl<P: Placement> Log<P> {
         self.placement.deleted(block, self.clock);
     }
 
-    /// The next `blocks` slots of an open segment have been filled: transfers and commits them, and
-    /// seals the segment if it is full.
-    pub(crate) fn appended(
-        &mut self,
+    /// Transfers and commits the next `blocks` slots of an open segment, which have been filled.
+    #[inline]
+    pub(crate) fn send_appended(
+        &self,
         log: usize,
         blocks: u32,
         purpose: Purpose,
+        sources: Sources<'_>,
         device: &mut impl BlockDevice,
     ) {
         let slot = self.open[log].next;
         let contents = &self.table.owner[slot as usize..(slot + blocks) as usize];
-        device.transfer(&Transfer::of_blocks(purpose, slot, blocks), contents);
+        device.transfer_from(&Transfer::of_blocks(purpose, slot, blocks), contents, sources);
         device.commit();
+    }
+
+    /// The next `blocks` slots of an open segment have been filled and sent: seals the segment if it
+    /// is full.
+    #[inline]
+    pub(crate) fn appended(&mut self, log: usize, blocks: u32) {
         self.written_slots += u64::from(blocks);
         self.open[log].next += blocks;
         if self.open[log].next == self.open[log].end {
             self.seal(log);
+        }
+    }
+
+    /// Slots of the open segment of `log` that new data may have, behind its record.
+    #[inline]
+    pub(crate) fn rest_for_data(&self, log: usize) -> u32 {
+        (self.open[log].end - self.open[log].next).saturating_sub(self.setting.record_slots)
+    }
+
+    /// Leaves the slots of a record in the open segment of `log` before new data, which has room.
+    #[inline]
+    pub(crate) fn leave_record_slots(&mut self, log: usize) {
+        if self.setting.record_slots > 0 {
+            self.appended(log, self.setting.record_slots);
+        }
+    }
+
+    /// Seals the open segment of `log`, if there is one: its rest has no room for data behind a record.
+    #[inline]
+    pub(crate) fn leave_rest(&mut self, log: usize) {
+        let rest = self.open[log].end - self.open[log].next;
+        if rest > 0 {
+            self.appended(log, rest);
         }
     }
 
@@ -666,15 +705,17 @@ impl<P: Placement> Log<P> {
             let zones = self.zones(false);
             // A collection may have left its last segment open on the same log. New data may have
             // the rest of it only when the reserve is whole again: the next collection needs both.
-            let has_rest = self.open[log].next < self.open[log].end;
+            let has_rest = self.rest_for_data(log) > 0;
             if has_rest && self.has_reserve() {
                 return Ok(true);
             }
             if !has_rest && self.has_free_for_new_data() {
+                self.leave_rest(log);
                 self.open_segment(log, zones);
                 return Ok(true);
             }
-            if !has_rest && self.take_over_regrouping(log, &zones) {
+            let is_closed = self.open[log].next == self.open[log].end;
+            if is_closed && self.take_over_regrouping(log, &zones) {
                 continue;
             }
             if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
@@ -690,10 +731,12 @@ impl<P: Placement> Log<P> {
     /// garbage: one that collections have left open, or one of another zone; false if there is none.
     #[cold]
     pub(super) fn open_elsewhere(&mut self, log: usize) -> bool {
-        if self.open[log].next < self.open[log].end {
-            self.has_reserve()
-        } else {
-            self.has_more_than_reserve() && self.open_segment(log, self.all_zones())
+        if self.rest_for_data(log) > 0 {
+            return self.has_reserve();
+        }
+        self.has_more_than_reserve() && {
+            self.leave_rest(log);
+            self.open_segment(log, self.all_zones())
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::log::{Log, Open};
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
-use super::{BlockDevice, LogError, Purpose, Unpriced};
+use super::{BlockDevice, LogError, Unpriced};
 
 /// First places of chunks of `chunk_blocks` that hold `blocks` in all, spread evenly over
 /// `capacity` places (Matthews 1999, §6.3: "evenly throughout the disk in chunks of 8 blocks at a
@@ -105,7 +105,7 @@ impl<P: Placement> Log<P> {
         self.table.youngest[segment as usize] = self.clock;
         self.live_blocks += u64::from(count);
         self.counts.new_blocks += u64::from(count);
-        self.appended(0, count, Purpose::NewData, &mut Unpriced);
+        self.appended(0, count);
     }
 
     /// Puts `blocks` on the empty log in chunks of `chunk_blocks` that lie evenly (Matthews 1999,

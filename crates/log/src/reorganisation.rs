@@ -30,7 +30,7 @@ use super::log::Log;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::segment_table::{NONE, State};
-use super::{BlockDevice, LogError, Purpose, Transfer};
+use super::{BlockDevice, LogError, Purpose, Sources, Transfer};
 
 impl<P: Placement> Log<P> {
     /// The placement, to change what is kept in the reorganisation log.
@@ -262,7 +262,9 @@ impl<P: Placement> Log<P> {
             self.placement.placed(*block, segment);
         }
         self.table.youngest[segment as usize] = youngest;
-        self.appended(log, blocks.len() as u32, Purpose::RegroupWrite, device);
+        let count = blocks.len() as u32;
+        self.send_appended(log, count, Purpose::RegroupWrite, Sources::Unnamed, device);
+        self.appended(log, count);
         self.counts.regrouped_blocks += blocks.len() as u64;
         for (slot, block) in (first..).zip(blocks) {
             let old = std::mem::replace(&mut self.map[*block as usize], slot);
@@ -327,7 +329,7 @@ impl<P: Placement> Log<P> {
         {
             slots.clear();
             slots.extend(in_segment.iter().map(|patch| patch.0));
-            self.transfer_filled(&slots, Purpose::Patch, device);
+            self.transfer_filled(&slots, Purpose::Patch, Sources::Unnamed, device);
         }
         device.end_batch();
         device.commit();

@@ -105,6 +105,24 @@ impl SegmentTable {
         self.live_slots += 1;
     }
 
+    /// Puts `block` into `slot`; counts are the caller's to make.
+    #[inline]
+    pub(crate) fn restore_slot(&mut self, slot: u32, block: u32) {
+        self.owner[slot as usize] = block;
+        self.live_bits[(slot / 64) as usize] |= 1 << (slot % 64);
+    }
+
+    /// Live blocks in the slots from `first` to before `end`.
+    pub(crate) fn live_in(&self, first: u32, end: u32) -> u32 {
+        let (mut slot, mut live) = (first, 0);
+        while slot < end {
+            let (bits, next) = self.live_word(slot, end);
+            live += bits.count_ones();
+            slot = next;
+        }
+        live
+    }
+
     /// Puts `blocks` into the slots of `segment` from `first` on.
     #[inline]
     pub(crate) fn fill_run(

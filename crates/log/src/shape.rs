@@ -12,7 +12,7 @@
 use super::ShapeError;
 
 /// No block, no slot, no segment.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// Location bit of a block that waits in a write buffer: slots stay below it.
 pub(crate) const SLOTS_MAX: u64 = 1 << 31;

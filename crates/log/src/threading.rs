@@ -7,7 +7,8 @@
 use super::log::Log;
 use super::policy::placement::Placement;
 
-use super::{BlockDevice, Purpose};
+use super::buffers::Waiting;
+use super::{BlockDevice, Purpose, Sources};
 
 impl<P: Placement> Log<P> {
     /// Whether a full segment has a dead block.
@@ -17,11 +18,14 @@ impl<P: Placement> Log<P> {
 
     /// Writes buffer entries into the holes of one segment; as many as it has holes.
     pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl BlockDevice) -> usize {
-        let Some(segment) = self.choose_thread_segment() else { return 0 };
+        let Some(segment) = self.choose_thread_segment(device) else { return 0 };
         let mut blocks = std::mem::take(&mut self.threading);
         let mut filled = std::mem::take(&mut self.filled);
         blocks.extend(entries.iter().map(|entry| self.buffers.entries[*entry as usize].block));
-        self.fill_holes(segment, blocks.drain(..), Purpose::Thread, &mut filled, device);
+        let waiting = std::mem::take(&mut self.buffers.entries);
+        let sources = Sources::Entries(entries, &waiting);
+        self.fill_holes(segment, blocks.drain(..), Purpose::Thread, sources, &mut filled, device);
+        self.buffers.entries = waiting;
         self.threaded(segment, filled.len(), device);
         for (entry, slot) in entries.iter().zip(&filled) {
             self.settle(*entry, *slot);
@@ -35,9 +39,11 @@ impl<P: Placement> Log<P> {
 
     /// Writes one block, which waits in no buffer, into a hole; false if there is none.
     pub(super) fn thread_one(&mut self, block: u32, device: &mut impl BlockDevice) -> bool {
-        let Some(segment) = self.choose_thread_segment() else { return false };
+        let Some(segment) = self.choose_thread_segment(device) else { return false };
         let mut filled = std::mem::take(&mut self.filled);
-        self.fill_holes(segment, std::iter::once(block), Purpose::Thread, &mut filled, device);
+        let (once, old) = (std::iter::once(block), self.map[block as usize]);
+        let sources = Sources::Through(Waiting { block, old });
+        self.fill_holes(segment, once, Purpose::Thread, sources, &mut filled, device);
         self.threaded(segment, 1, device);
         self.lands(block, filled[0], device);
         filled.clear();
@@ -45,9 +51,31 @@ impl<P: Placement> Log<P> {
         true
     }
 
-    fn choose_thread_segment(&mut self) -> Option<u32> {
+    /// The emptiest segment with a hole that may be filled.
+    fn choose_thread_segment(&mut self, device: &impl BlockDevice) -> Option<u32> {
         self.refresh_index();
-        self.emptiest_with_hole(0..self.table.shape.zones())
+        let zones = self.all_zones();
+        let segment = self.emptiest_with_hole(zones.clone())?;
+        if device.may_fill_all() || self.has_fillable(segment, device) {
+            return Some(segment);
+        }
+        // It is left out of the index while the next is looked for.
+        let mut left_out = vec![segment];
+        let found = loop {
+            let last = left_out[left_out.len() - 1];
+            self.index.remove(last, self.table.shape.zone_of(last));
+            match self.emptiest_with_hole(zones.clone()) {
+                Some(segment) if !self.has_fillable(segment, device) => left_out.push(segment),
+                found => break found,
+            }
+        };
+        left_out.into_iter().for_each(|segment| self.enter_index(segment));
+        found
+    }
+
+    fn has_fillable(&self, segment: u32, device: &impl BlockDevice) -> bool {
+        let (first, end) = self.table.bounds(segment);
+        self.next_fillable(first, end, device).is_some()
     }
 
     fn threaded(&mut self, segment: u32, blocks: usize, device: &mut impl BlockDevice) {

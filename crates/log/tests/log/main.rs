@@ -8,6 +8,7 @@ mod limit;
 mod operations;
 mod preloading;
 mod reference;
+mod restore;
 mod repetition;
 mod rosenblum;
 mod steady;

@@ -52,6 +52,7 @@ fn plain() -> Case {
         ages: Ages::default(),
         header: Header::Free,
         join_holes: false,
+        record_slots: 0,
         zone_use: ZoneUse::Any,
         trigger: Trigger::NoFreeSegment,
         batch_segments: 0,

@@ -1,0 +1,104 @@
+//! What a store lies on: the seam to whatever keeps the bytes, and those who implement it.
+
+mod crash;
+mod fault;
+mod memory;
+
+use std::io;
+use std::sync::Arc;
+
+pub use crash::{CrashDisk, CrashState, CrashStates, Recording};
+pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
+pub use memory::MemoryDisk;
+
+/// A run of bytes that goes to a disk.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// Where it goes, bytes from the start.
+    pub offset: u64,
+    /// What goes there.
+    pub data: &'a [u8],
+}
+
+/// What a store lies on. Offsets and lengths are multiples of the store's `block_bytes`.
+///
+/// A disk may report what is written before it is on the medium. What reaches beyond the end is
+/// refused with [`io::ErrorKind::InvalidInput`], and nothing of it is done.
+pub trait Disk {
+    /// How many bytes there are.
+    fn size_bytes(&self) -> u64;
+
+    /// Fills `into` with what lies from byte `offset` on.
+    ///
+    /// # Errors
+    /// If the range is not the disk's, or cannot be read.
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Writes `pieces`, in any order, several in flight; after an error any of them, or a part of
+    /// one, may be there.
+    ///
+    /// # Errors
+    /// If a range is not the disk's, or cannot be written.
+    fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()>;
+
+    /// The data of the range is dead: it may read as anything from here on.
+    ///
+    /// # Errors
+    /// If the range is not the disk's, or the disk fails.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()>;
+
+    /// Everything written before is on the medium when it returns.
+    ///
+    /// # Errors
+    /// If the disk fails: what of it is on the medium is then unknown, whatever a later flush says.
+    fn flush(&self) -> io::Result<()>;
+}
+
+/// Forwards to what `$disk` points to.
+macro_rules! forward {
+    ($disk:ty) => {
+        impl<D: Disk + ?Sized> Disk for $disk {
+            fn size_bytes(&self) -> u64 {
+                (**self).size_bytes()
+            }
+
+            fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+                (**self).read(offset, into)
+            }
+
+            fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
+                (**self).write(pieces)
+            }
+
+            fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+                (**self).discard(offset, bytes)
+            }
+
+            fn flush(&self) -> io::Result<()> {
+                (**self).flush()
+            }
+        }
+    };
+}
+
+forward!(&D);
+forward!(Arc<D>);
+forward!(Box<D>);
+
+/// Refuses `bytes` bytes from `offset` on, if they are not all within `size_bytes`.
+fn check_range(size_bytes: u64, offset: u64, bytes: u64) -> io::Result<()> {
+    match offset.checked_add(bytes) {
+        Some(end) if end <= size_bytes => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{bytes} bytes at byte {offset} are not within a disk of {size_bytes} bytes"),
+        )),
+    }
+}
+
+/// Refuses `pieces` unless all are within `size_bytes`.
+fn check_pieces(size_bytes: u64, pieces: &[Piece<'_>]) -> io::Result<()> {
+    pieces
+        .iter()
+        .try_for_each(|piece| check_range(size_bytes, piece.offset, piece.data.len() as u64))
+}

@@ -1,0 +1,336 @@
+//! The engine of the simulator, asked what a store is to do.
+//!
+//! The log decides where every block goes and what is collected, as in a simulation. What it would
+//! transfer is written down as a [`Group`] and carried out by someone else ([`crate::medium`]), so the
+//! engine is ahead of the medium, never waits for it, and cannot fail because of it.
+//!
+//! A slot that has died may still be what a crash brings back. Such slots are *held*: no hole is filled
+//! there, and a group that writes over one says up to which group the medium must be ahead first.
+//! Nothing is ever written over what died in the same group: before blocks are taken in, there is room
+//! for them elsewhere, and a collection that writes where it has just read becomes another group.
+
+use std::collections::VecDeque;
+
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::placement::NoSeparation;
+use agewell_log::{
+    BlockDevice, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources, Transfer,
+};
+
+use crate::StoreError;
+use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
+use crate::group::{Group, Move, Origin, PlannedRun};
+
+/// Segments that the log keeps free to collect into.
+const LOG_RESERVE_SEGMENTS: u32 = 2;
+
+/// The engine.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub(crate) log: Log<NoSeparation>,
+    recorder: Recorder,
+    /// Data of the blocks that wait, entry by entry.
+    data: Vec<u8>,
+    block_bytes: usize,
+}
+
+/// What writes down what the log does.
+#[derive(Debug, Default)]
+struct Recorder {
+    group: Group,
+    /// Groups before it that nobody has taken.
+    finished: Vec<Group>,
+    next_sequence: u64,
+    /// Slots that died in the group.
+    dying: Vec<u32>,
+    /// Slots that died in groups before, and are held.
+    deaths: VecDeque<(u64, Vec<u32>)>,
+    /// A bit for each slot that is held.
+    held: Vec<u64>,
+}
+
+impl Recorder {
+    fn dies(&mut self, slot: u32) {
+        self.held[(slot / 64) as usize] |= 1 << (slot % 64);
+        self.dying.push(slot);
+    }
+
+    fn is_held(&self, slot: u32) -> bool {
+        self.held[(slot / 64) as usize] >> (slot % 64) & 1 == 1
+    }
+
+    /// The last group in which one of `slots` died, if one of them is held.
+    fn death_of(&self, slots: std::ops::Range<u32>) -> u64 {
+        if !slots.clone().any(|slot| self.is_held(slot)) {
+            return 0;
+        }
+        let youngest = self.deaths.iter().rev();
+        let mut found = youngest.filter(|(_, died)| died.iter().any(|slot| slots.contains(slot)));
+        found.next().map_or(0, |(sequence, _)| *sequence)
+    }
+
+    fn plan(&mut self, slot: u32, origin: Origin, moves: &[Move]) {
+        let blocks = moves.len() as u32;
+        let record = u32::from(origin == Origin::Appended);
+        let slots = slot - record..slot + blocks;
+        if slots.clone().any(|slot| self.is_held(slot))
+            && self.dying.iter().any(|slot| slots.contains(slot))
+        {
+            let copies = self.group.runs.iter().all(|run| run.origin.copies());
+            assert!(origin.copies() && copies, "reused within a group");
+            self.close();
+        }
+        let first = self.group.moves.len() as u32;
+        self.group.moves.extend_from_slice(moves);
+        let needed = self.death_of(slots);
+        self.group.needs_covered = self.group.needs_covered.max(needed);
+        if record > 0 {
+            // What stands there is needed until a record that lasts has it.
+            self.dies(slot - record);
+        }
+        self.group.runs.push(PlannedRun { slot, first, blocks, origin });
+        moves.iter().filter(|moved| moved.old != NONE).for_each(|moved| self.dies(moved.old));
+    }
+
+    /// The group is whole. What has been read for the next is not yet used.
+    fn close(&mut self) {
+        let mut group = std::mem::take(&mut self.group);
+        let dying = std::mem::take(&mut self.dying);
+        if group.is_empty() {
+            assert!(dying.is_empty(), "something died in no group");
+            return;
+        }
+        group.sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.deaths.push_back((group.sequence, dying));
+        self.group.reads.clone_from(&group.reads);
+        self.finished.push(group);
+    }
+}
+
+impl BlockDevice for Recorder {
+    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
+        assert_eq!(transfer.purpose, Purpose::CollectRead, "a store does nothing else unnamed");
+        let read = transfer.slot..transfer.slot + transfer.blocks;
+        if self.group.runs.iter().any(|run| read.contains(&run.slot)) {
+            // What the group writes is read for the next: a group moves a block once.
+            assert!(self.group.runs.iter().all(|run| run.origin.copies()), "read in its group");
+            self.close();
+        }
+        self.group.reads.push((read.start, transfer.blocks));
+    }
+
+    fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], sources: Sources<'_>) {
+        let slot = transfer.slot;
+        let origin = match transfer.purpose {
+            Purpose::NewData => Origin::Appended,
+            Purpose::Thread => Origin::Threaded,
+            Purpose::CollectWrite => Origin::Collected,
+            Purpose::Plug => Origin::Plugged,
+            _ => return self.transfer(transfer, contents),
+        };
+        match sources {
+            Sources::Run(first, waiting) => {
+                let moves = contents.iter().zip(waiting).zip(first..);
+                let moves: Vec<Move> = moves
+                    .map(|((block, waiting), source)| Move {
+                        block: *block,
+                        source,
+                        old: waiting.old,
+                    })
+                    .collect();
+                self.plan(slot, origin, &moves);
+            }
+            Sources::Entries(entries, waiting) => {
+                let moves = contents.iter().zip(entries);
+                let moves: Vec<Move> = moves
+                    .map(|(block, entry)| Move {
+                        block: *block,
+                        source: *entry,
+                        old: waiting[*entry as usize].old,
+                    })
+                    .collect();
+                self.plan(slot, origin, &moves);
+            }
+            Sources::Copies(copies) => {
+                let moves: Vec<Move> = copies
+                    .iter()
+                    .map(|(block, source)| Move { block: *block, source: *source, old: *source })
+                    .collect();
+                self.plan(slot, origin, &moves);
+            }
+            Sources::Unnamed | Sources::Through(_) => unreachable!("a store's log has buffers"),
+        }
+    }
+
+    fn deletes(&mut self, block: u32, slot: Option<u32>) {
+        if let Some(slot) = slot {
+            self.dies(slot);
+            self.group.freed.push((block, slot));
+        }
+    }
+
+    fn may_fill(&self, slot: u32) -> bool {
+        !self.is_held(slot)
+    }
+
+    fn may_fill_all(&self) -> bool {
+        self.deaths.is_empty() && self.dying.is_empty()
+    }
+}
+
+impl Engine {
+    /// The engine of a store of which `kept` was kept; the next group has number `next_sequence`.
+    pub(crate) fn restore(
+        geometry: &Geometry,
+        kept: &Kept<'_>,
+        next_sequence: u64,
+        collect: Collect,
+    ) -> Result<Self, StoreError> {
+        let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
+        // Prices are not asked for by fixed mechanisms.
+        let disk = agewell_log::policy::cost::CostModel {
+            access_ns: 8_000_000,
+            further_ns: 8_000_000,
+            bandwidth_bytes_per_s: 200_000_000,
+            block_bytes: u64::from(geometry.block_bytes),
+        };
+        let setting = LogSetting {
+            buffer_blocks: geometry.buffer_blocks(),
+            reserve_segments: LOG_RESERVE_SEGMENTS,
+            record_slots: 1,
+            collect,
+            ..LogSetting::plain(shape, geometry.blocks, disk)
+        };
+        let block_bytes = geometry.block_bytes as usize;
+        let recorder = Recorder {
+            held: vec![0; (geometry.slots() as usize).div_ceil(64)],
+            next_sequence,
+            ..Recorder::default()
+        };
+        Ok(Self {
+            data: vec![0; setting.buffer_blocks as usize * block_bytes],
+            log: Log::restore(setting, NoSeparation, kept)?,
+            recorder,
+            block_bytes,
+        })
+    }
+
+    /// Blocks that wait to be written.
+    pub(crate) fn waiting(&self) -> u32 {
+        self.log.buffered(0)
+    }
+
+    /// Whether blocks were freed that are in no group yet.
+    pub(crate) fn has_freed(&self) -> bool {
+        !self.recorder.group.freed.is_empty()
+    }
+
+    /// Whether `blocks` more may be taken in, so that all that waits goes elsewhere than where its last
+    /// versions are.
+    pub(crate) fn can_take(&self, blocks: u32) -> bool {
+        let needed = u64::from(self.waiting() + blocks);
+        let room = self.log.room_without_collection();
+        room >= needed || (self.threads() && self.is_covered() && self.log.holes() >= needed)
+    }
+
+    fn threads(&self) -> bool {
+        self.log.collect_rule() == Collect::Always(Mechanism::Thread)
+    }
+
+    /// Whether its mechanism fills holes.
+    pub(crate) fn fills_holes(&self) -> bool {
+        self.log.collect_rule() != Collect::Always(Mechanism::Clean)
+    }
+
+    /// Cleans from here on: nothing else makes room.
+    pub(crate) fn clean_instead(&mut self) {
+        self.log.set_collect(Collect::Always(Mechanism::Clean));
+    }
+
+    /// Free segments that come first.
+    pub(crate) fn first_free(&self) -> Vec<u32> {
+        self.log.free_segments().take(ANNOUNCED_MAX).collect()
+    }
+
+    /// Whether no slot is held.
+    pub(crate) fn is_covered(&self) -> bool {
+        self.recorder.may_fill_all()
+    }
+
+    /// Takes in `data` as the newest version of `block`; there must be room.
+    pub(crate) fn write(&mut self, block: u32, data: &[u8]) -> Result<(), LogError> {
+        self.log.write(block, 0, &mut self.recorder)?;
+        let (entry, _) = self.log.entry_of(block).expect("it waits: the buffer had room for two");
+        let at = entry as usize * self.block_bytes;
+        self.data[at..at + self.block_bytes].copy_from_slice(data);
+        Ok(())
+    }
+
+    /// `block` is no more.
+    pub(crate) fn free(&mut self, block: u32) {
+        self.log.delete(block, &mut self.recorder);
+    }
+
+    /// The data of `block`, if it waits.
+    pub(crate) fn waiting_data(&self, block: u32) -> Option<&[u8]> {
+        let (entry, _) = self.log.entry_of(block)?;
+        let at = entry as usize * self.block_bytes;
+        Some(&self.data[at..at + self.block_bytes])
+    }
+
+    /// Where the last version of `block` is that left the buffer.
+    pub(crate) fn slot_on_disk(&self, block: u32) -> u32 {
+        match self.log.entry_of(block) {
+            Some((_, waiting)) => waiting.old,
+            None => self.log.look_up(block),
+        }
+    }
+
+    /// Everything that waits, as a group.
+    pub(crate) fn group_of_changes(&mut self, spare: Vec<u8>) -> Result<Option<Group>, LogError> {
+        self.log.sync(0, &mut self.recorder)?;
+        let length = self.data.len();
+        self.recorder.group.data = std::mem::replace(&mut self.data, spare);
+        self.data.resize(length, 0);
+        let group = &mut self.recorder.group;
+        if !group.freed.is_empty() {
+            // What was freed and written again is only written.
+            let mut written: Vec<u32> = group.moves.iter().map(|moved| moved.block).collect();
+            written.sort_unstable();
+            group.freed.retain(|freed| written.binary_search(&freed.0).is_err());
+            group.freed.sort_unstable();
+            group.freed.dedup_by_key(|freed| freed.0);
+        }
+        Ok(self.take_groups().pop())
+    }
+
+    /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait
+    /// for theirs.
+    pub(crate) fn groups_of_collection(&mut self) -> (Vec<Group>, Result<bool, LogError>) {
+        assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
+        let made = self.log.make_more_room(&mut self.recorder);
+        (self.take_groups(), made)
+    }
+
+    fn take_groups(&mut self) -> Vec<Group> {
+        self.recorder.close();
+        self.recorder.group.reads.clear();
+        let mut groups = std::mem::take(&mut self.recorder.finished);
+        if let Some(last) = groups.last_mut() {
+            last.free = self.log.free_segments().take(ANNOUNCED_MAX).collect();
+        }
+        groups
+    }
+
+    /// The records of all groups up to `sequence` last: what died in them may be written over.
+    pub(crate) fn covered(&mut self, sequence: u64) {
+        let Recorder { deaths, held, .. } = &mut self.recorder;
+        while let Some((_, died)) = deaths.front().filter(|(group, _)| *group <= sequence) {
+            for slot in died {
+                held[(slot / 64) as usize] &= !(1 << (slot % 64));
+            }
+            deaths.pop_front();
+        }
+    }
+}

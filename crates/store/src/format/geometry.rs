@@ -1,0 +1,342 @@
+//! The superblock: how a store is divided.
+
+use crate::StoreError;
+
+use super::{NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+
+const MAGIC: &[u8; 8] = b"AGEWELL\0";
+const VERSION: u16 = 1;
+const CHECKSUM_AT: usize = 40;
+
+/// Bytes of a root before its tables.
+pub(super) const ROOT_HEADER_BYTES: u64 = 256;
+/// Bytes of a segment in a root.
+pub(super) const SEGMENT_BYTES: u64 = 32;
+
+/// Blocks that may be in a write buffer, and so in a transaction, at most.
+const BUFFER_BLOCKS_MAX: u32 = 1024;
+
+/// Segments at least that are kept from users: the log's own reserve of two, the open one, one in which
+/// a buffer may end, and as many again for what collections leave behind; chosen by us.
+const RESERVE_SEGMENTS_MIN: u32 = 8;
+
+/// Share of the segments kept from users at least; chosen by us: of a log that is fuller, a collection
+/// copies more than twenty blocks for each that it frees.
+const RESERVE_SHARE: f64 = 0.045;
+
+/// Bytes of the ring for each block: as many records of eight bytes as this may wait until the map is
+/// written, so that the map costs little. At most [`RING_BYTES_MAX`], which is read in a second.
+const RING_BYTES_A_BLOCK: u64 = 16;
+const RING_BYTES_MAX: u64 = 256 << 20;
+/// Blocks of the ring at least: a few of the longest records.
+const RING_BLOCKS_MIN: u64 = 32;
+
+/// What a store is made with.
+#[derive(Debug, Clone)]
+pub struct FormatOptions {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Blocks of a segment.
+    pub segment_blocks: u32,
+    /// Segments kept from users; none for what is usual.
+    pub reserve_segments: Option<u32>,
+    /// What tells it from all others.
+    pub uuid: [u8; 16],
+}
+
+impl FormatOptions {
+    /// Blocks of 4 KiB in segments of 1 MiB.
+    #[must_use]
+    pub fn new(uuid: [u8; 16]) -> Self {
+        Self { block_bytes: 4096, segment_blocks: 256, reserve_segments: None, uuid }
+    }
+}
+
+/// How a store is divided. All addresses count blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Geometry {
+    /// What tells it from all others.
+    pub uuid: [u8; 16],
+    /// Greater whenever it changes.
+    pub generation: u64,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Blocks of a segment.
+    pub segment_blocks: u32,
+    /// Segments.
+    pub segments: u32,
+    /// Segments kept from users.
+    pub reserve_segments: u32,
+    /// Block numbers there may be.
+    pub blocks: u32,
+    pub(crate) root_blocks: u32,
+    pub(crate) ring_blocks: u32,
+    pub(crate) map_pages: u32,
+    pub(crate) roots: u64,
+    pub(crate) ring: u64,
+    pub(crate) map: u64,
+    pub(crate) segments_start: u64,
+    /// Blocks of the device that are used.
+    pub used_blocks: u64,
+}
+
+impl Geometry {
+    /// Divides a device of `device_bytes`.
+    ///
+    /// # Errors
+    /// If there is not enough room, or the options are beyond the limits of the format.
+    pub fn plan(device_bytes: u64, options: &FormatOptions) -> Result<Self, StoreError> {
+        let FormatOptions { block_bytes, segment_blocks, .. } = *options;
+        if !block_bytes.is_power_of_two() || !(512..=65_536).contains(&block_bytes) {
+            return Err(StoreError::Options(format!(
+                "blocks have 512 to 65,536 bytes, a power of two, not {block_bytes}"
+            )));
+        }
+        if !(8..=1 << 20).contains(&segment_blocks) {
+            return Err(StoreError::Options(format!(
+                "segments have 8 to 1,048,576 blocks, not {segment_blocks}"
+            )));
+        }
+        let device_blocks = device_bytes / u64::from(block_bytes);
+        // As many segments as find room with what describes them.
+        let (mut fewest, mut most) = (0, (device_blocks / u64::from(segment_blocks)) as u32 + 1);
+        while fewest + 1 < most {
+            let middle = fewest.midpoint(most);
+            match Self::with_segments(options, middle) {
+                Some(geometry) if geometry.used_blocks <= device_blocks => fewest = middle,
+                _ => most = middle,
+            }
+        }
+        let too_small = || {
+            let needed = (RESERVE_SEGMENTS_MIN + 4) as u64 * u64::from(segment_blocks);
+            StoreError::Options(format!(
+                "{device_bytes} bytes are too small for a store: segments of {segment_blocks} \
+                 blocks of {block_bytes} bytes need some {} bytes; take smaller segments",
+                (needed + 64) * u64::from(block_bytes)
+            ))
+        };
+        let geometry = Self::with_segments(options, fewest).ok_or_else(too_small)?;
+        if geometry.segments < geometry.reserve_segments + 2 {
+            return Err(too_small());
+        }
+        Ok(geometry)
+    }
+
+    fn with_segments(options: &FormatOptions, segments: u32) -> Option<Self> {
+        let FormatOptions { block_bytes, segment_blocks, .. } = *options;
+        let slots = u64::from(segments) * u64::from(segment_blocks);
+        if slots >= 1 << 31 {
+            return None;
+        }
+        let bytes = u64::from(block_bytes);
+        let usual = ((f64::from(segments) * RESERVE_SHARE) as u32).max(RESERVE_SEGMENTS_MIN);
+        let blocks = slots as u32;
+        let entries = (bytes - 32) / 12;
+        let map_pages = u64::from(blocks).div_ceil(entries);
+        let tables = 8 * map_pages + SEGMENT_BYTES * u64::from(segments);
+        let root_blocks = (ROOT_HEADER_BYTES + tables).div_ceil(bytes);
+        let ring_bytes = (u64::from(blocks) * RING_BYTES_A_BLOCK).min(RING_BYTES_MAX);
+        let ring_blocks = (ring_bytes / bytes).max(RING_BLOCKS_MIN);
+        let roots = 2;
+        let ring = roots + 2 * root_blocks;
+        let map = ring + ring_blocks;
+        let segments_start = map + 2 * map_pages;
+        Some(Self {
+            uuid: options.uuid,
+            generation: 1,
+            block_bytes,
+            segment_blocks,
+            segments,
+            reserve_segments: options.reserve_segments.unwrap_or(usual).max(RESERVE_SEGMENTS_MIN),
+            blocks,
+            root_blocks: root_blocks as u32,
+            ring_blocks: ring_blocks as u32,
+            map_pages: map_pages as u32,
+            roots,
+            ring,
+            map,
+            segments_start,
+            // The last superblock comes behind.
+            used_blocks: segments_start + slots + 1,
+        })
+    }
+
+    /// Entries of a map page.
+    #[must_use]
+    pub(crate) fn page_entries(&self) -> u32 {
+        (self.block_bytes - 32) / 12
+    }
+
+    /// Where `slot` begins, bytes.
+    #[must_use]
+    pub(crate) fn slot_offset(&self, slot: u32) -> u64 {
+        (self.segments_start + u64::from(slot)) * u64::from(self.block_bytes)
+    }
+
+    /// The address of `slot`.
+    #[must_use]
+    pub(crate) fn slot_address(&self, slot: u32) -> u64 {
+        self.segments_start + u64::from(slot)
+    }
+
+    /// Where `address` begins, bytes.
+    #[must_use]
+    pub(crate) fn offset(&self, address: u64) -> u64 {
+        address * u64::from(self.block_bytes)
+    }
+
+    /// Slots.
+    #[must_use]
+    pub fn slots(&self) -> u32 {
+        self.segments * self.segment_blocks
+    }
+
+    /// Blocks that users may have at once.
+    #[must_use]
+    pub fn capacity_blocks(&self) -> u64 {
+        let segments = self.segments - self.reserve_segments;
+        u64::from(segments) * u64::from(self.segment_blocks)
+    }
+
+    /// Blocks that wait at most before they are written.
+    #[must_use]
+    pub(crate) fn buffer_blocks(&self) -> u32 {
+        self.segment_blocks.min(BUFFER_BLOCKS_MAX)
+    }
+
+    /// Where the superblocks are, addresses.
+    pub(crate) fn superblocks(device_bytes: u64, block_bytes: u32) -> [u64; 3] {
+        let last = (device_bytes / u64::from(block_bytes)).saturating_sub(1);
+        [0, 1, last]
+    }
+
+    fn place(uuid: &[u8; 16], address: u64) -> Place<'_> {
+        let magic = MAGIC[..4].try_into().expect("four bytes");
+        Place { uuid, magic, address }
+    }
+
+    /// The superblock at `address`.
+    pub(crate) fn encode(&self, address: u64) -> Vec<u8> {
+        let mut bytes = vec![0; self.block_bytes as usize];
+        bytes[..8].copy_from_slice(MAGIC);
+        put_u16(&mut bytes, 8, VERSION);
+        bytes[24..40].copy_from_slice(&self.uuid);
+        put_u64(&mut bytes, 48, self.generation);
+        let numbers = [
+            self.block_bytes,
+            self.segment_blocks,
+            self.segments,
+            self.reserve_segments,
+            self.blocks,
+            self.root_blocks,
+            self.ring_blocks,
+            self.map_pages,
+        ];
+        for (place, number) in numbers.into_iter().enumerate() {
+            put_u32(&mut bytes, 56 + 4 * place, number);
+        }
+        let addresses = [self.roots, self.ring, self.map, self.segments_start, self.used_blocks];
+        for (place, number) in addresses.into_iter().enumerate() {
+            put_u64(&mut bytes, 88 + 8 * place, number);
+        }
+        Self::place(&self.uuid, address).sign_at(&mut bytes, CHECKSUM_AT);
+        bytes
+    }
+
+    /// What the superblock `bytes`, a whole block, says, if it is one; an error if it is one that
+    /// cannot be used.
+    pub(crate) fn decode(bytes: &[u8], address: u64) -> Result<Option<Self>, StoreError> {
+        if bytes[..8] != *MAGIC {
+            return Ok(None);
+        }
+        let uuid: [u8; 16] = bytes[24..40].try_into().expect("sixteen bytes");
+        if Self::place(&uuid, address).check_at(bytes, CHECKSUM_AT).is_none() {
+            return Ok(None);
+        }
+        let offset = address * bytes.len() as u64;
+        let (version, features, writing) = (u16_at(bytes, 8), u32_at(bytes, 12), u32_at(bytes, 16));
+        if version != VERSION {
+            let what = format!("this is a store of version {version}, and we read version 1");
+            return Err(StoreError::format(offset, what));
+        }
+        if features | writing != 0 {
+            let what = "this store has features that we do not know; take a newer agewell";
+            return Err(StoreError::format(offset, what));
+        }
+        let number = |place: usize| u32_at(bytes, 56 + 4 * place);
+        let address_of = |place: usize| u64_at(bytes, 88 + 8 * place);
+        let geometry = Self {
+            uuid,
+            generation: u64_at(bytes, 48),
+            block_bytes: number(0),
+            segment_blocks: number(1),
+            segments: number(2),
+            reserve_segments: number(3),
+            blocks: number(4),
+            root_blocks: number(5),
+            ring_blocks: number(6),
+            map_pages: number(7),
+            roots: address_of(0),
+            ring: address_of(1),
+            map: address_of(2),
+            segments_start: address_of(3),
+            used_blocks: address_of(4),
+        };
+        if !geometry.is_possible() || geometry.block_bytes as usize != bytes.len() {
+            return Err(StoreError::format(offset, "the superblock's numbers cannot be"));
+        }
+        Ok(Some(geometry))
+    }
+
+    fn is_possible(&self) -> bool {
+        let bytes = u64::from(self.block_bytes);
+        let slots = u64::from(self.segments) * u64::from(self.segment_blocks);
+        let tables = 8 * u64::from(self.map_pages) + SEGMENT_BYTES * u64::from(self.segments);
+        self.block_bytes.is_power_of_two()
+            && (512..=65_536).contains(&self.block_bytes)
+            && (8..=1 << 20).contains(&self.segment_blocks)
+            && self.segments >= 4
+            && slots < 1 << 31
+            && self.blocks < NONE >> 1
+            && self.reserve_segments < self.segments
+            && self.ring_blocks > 0
+            && u64::from(self.map_pages) * u64::from(self.page_entries()) >= u64::from(self.blocks)
+            && u64::from(self.root_blocks) * bytes >= ROOT_HEADER_BYTES + tables
+            && self.roots >= 2
+            && self.ring >= self.roots.saturating_add(2 * u64::from(self.root_blocks))
+            && self.map >= self.ring.saturating_add(u64::from(self.ring_blocks))
+            && self.segments_start >= self.map.saturating_add(2 * u64::from(self.map_pages))
+            && self.used_blocks > self.segments_start.saturating_add(slots)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_fits_its_device_and_is_read_back() {
+        for (bytes, block_bytes, segment_blocks) in
+            [(512 * 700, 512, 16), (64 << 20, 4096, 256), (64 << 30, 4096, 256)]
+        {
+            let options =
+                FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([7; 16]) };
+            let geometry = Geometry::plan(bytes, &options).unwrap();
+            assert!(geometry.used_blocks * u64::from(block_bytes) <= bytes);
+            let more = Geometry::with_segments(&options, geometry.segments + 1).unwrap();
+            assert!(more.used_blocks * u64::from(block_bytes) > bytes, "there was room for more");
+            for address in Geometry::superblocks(bytes, block_bytes) {
+                let read = Geometry::decode(&geometry.encode(address), address).unwrap();
+                assert_eq!(read, Some(geometry.clone()));
+                assert_eq!(Geometry::decode(&geometry.encode(address), address + 1).unwrap(), None);
+            }
+        }
+    }
+
+    #[test]
+    fn users_have_nine_tenths() {
+        let geometry = Geometry::plan(1 << 30, &FormatOptions::new([0; 16])).unwrap();
+        let usable = geometry.capacity_blocks() as f64 * 4096.0 / f64::from(1 << 30);
+        assert!(usable >= 0.91, "{usable}");
+    }
+}

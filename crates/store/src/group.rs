@@ -1,0 +1,75 @@
+//! What becomes durable together, as it is planned: where blocks go and where their data comes from.
+
+/// Where the data of a planned run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Entries of the group's own buffer, appended behind a slot left for a record.
+    Appended,
+    /// Entries of the group's own buffer, in holes.
+    Threaded,
+    /// Slots on the disk, appended.
+    Collected,
+    /// Slots on the disk, in holes.
+    Plugged,
+}
+
+impl Origin {
+    /// Whether the data comes from the disk.
+    pub(crate) fn copies(self) -> bool {
+        matches!(self, Self::Collected | Self::Plugged)
+    }
+
+    /// Whether it goes behind what was appended last.
+    pub(crate) fn appends(self) -> bool {
+        matches!(self, Self::Appended | Self::Collected)
+    }
+}
+
+/// Blocks that go to slots that follow one another.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PlannedRun {
+    pub(crate) slot: u32,
+    /// The first of its moves, and their number.
+    pub(crate) first: u32,
+    pub(crate) blocks: u32,
+    pub(crate) origin: Origin,
+}
+
+/// A block, and the buffer entry or slot that has its data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Move {
+    pub(crate) block: u32,
+    pub(crate) source: u32,
+    /// The slot of its last version, if there is one.
+    pub(crate) old: u32,
+}
+
+/// A group. Its parts are found when it is carried out.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) sequence: u64,
+    /// Slots that are read for it: first and number.
+    pub(crate) reads: Vec<(u32, u32)>,
+    pub(crate) runs: Vec<PlannedRun>,
+    pub(crate) moves: Vec<Move>,
+    /// Blocks that are no more, and their slots.
+    pub(crate) freed: Vec<(u32, u32)>,
+    /// Data of buffer entries.
+    pub(crate) data: Vec<u8>,
+    /// Groups up to this one must be on the medium, with records that last, before a slot of this
+    /// group is written.
+    pub(crate) needs_covered: u64,
+    /// Free segments afterwards, in the order in which they will be opened; none where a collection
+    /// goes on.
+    pub(crate) free: Vec<u32>,
+}
+
+impl Group {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.freed.is_empty()
+    }
+
+    pub(crate) fn moves_of(&self, run: &PlannedRun) -> &[Move] {
+        &self.moves[run.first as usize..(run.first + run.blocks) as usize]
+    }
+}

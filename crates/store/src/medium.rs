@@ -1,0 +1,684 @@
+//! The medium: groups carried out on a disk, in their order.
+//!
+//! A group's data goes to its slots and its records before the data or into the ring, in one call. It is
+//! on the medium when a flush has come back. Until then its bytes are kept: if a flush fails, all that
+//! was written since the last is written again before the next, because nobody knows what of it the
+//! device still has.
+//!
+//! *Covered* are groups whose records last: those of the ring, and inline ones that a checkpoint has
+//! repeated there. What died in them may be written over.
+
+use std::collections::BTreeSet;
+
+use agewell_log::OpenSegment;
+
+use crate::StoreError;
+use crate::device::{Disk, Piece};
+use crate::format::{
+    DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RingRecord, Root, Run,
+    Runs, short_sum,
+};
+use crate::group::{Group, Origin, PlannedRun};
+
+/// Bytes written since the last flush after which there is one, so that what is kept stays small;
+/// chosen by us.
+const UNFLUSHED_BYTES_MAX: usize = 64 << 20;
+
+/// Blocks of inline records after which there is a checkpoint, so that opening reads little; chosen by
+/// us: 64 MiB of blocks of 4 KiB.
+const UNCHECKED_BLOCKS_MAX: usize = 1 << 14;
+
+/// Map pages that are written by one call; chosen by us.
+const PAGES_AT_ONCE: usize = 256;
+
+/// What the medium knows of a block beside its slot.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sum {
+    pub(crate) sum: u32,
+    pub(crate) sequence: u32,
+}
+
+/// The ring: where the next record goes, and what of it is in use.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ring {
+    pub(crate) number: u64,
+    pub(crate) at: u32,
+    pub(crate) used: u32,
+}
+
+/// What has been written and may have to be written again.
+#[derive(Debug)]
+struct Unflushed {
+    /// Where each piece goes, in which of the buffers it is, and from where to where.
+    pieces: Vec<(u64, usize, std::ops::Range<usize>)>,
+    buffers: [Vec<u8>; 2],
+}
+
+impl Unflushed {
+    fn write(&self, disk: &impl Disk) -> Result<(), StoreError> {
+        let pieces: Vec<Piece<'_>> = self
+            .pieces
+            .iter()
+            .map(|(offset, buffer, range)| Piece {
+                offset: *offset,
+                data: &self.buffers[*buffer][range.clone()],
+            })
+            .collect();
+        write(disk, &pieces)
+    }
+
+    fn bytes(&self) -> usize {
+        self.buffers.iter().map(Vec::len).sum()
+    }
+}
+
+/// Writes `pieces`.
+pub(crate) fn write(disk: &impl Disk, pieces: &[Piece<'_>]) -> Result<(), StoreError> {
+    disk.write(pieces).map_err(|error| StoreError::Device {
+        what: "write",
+        offset: pieces.first().map_or(0, |piece| piece.offset),
+        bytes: pieces.iter().map(|piece| piece.data.len() as u64).sum(),
+        error,
+    })
+}
+
+/// Reads into `bytes`.
+pub(crate) fn read(disk: &impl Disk, offset: u64, bytes: &mut [u8]) -> Result<(), StoreError> {
+    let length = bytes.len() as u64;
+    disk.read(offset, bytes).map_err(|error| StoreError::Device {
+        what: "read",
+        offset,
+        bytes: length,
+        error,
+    })
+}
+
+pub(crate) fn flush(disk: &impl Disk) -> Result<(), StoreError> {
+    disk.flush().map_err(|error| StoreError::Device { what: "flush", offset: 0, bytes: 0, error })
+}
+
+/// What the medium has done, in blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MediumCounts {
+    /// Blocks of users' new data.
+    pub new_blocks: u64,
+    /// Blocks moved by collections.
+    pub moved_blocks: u64,
+    /// Inline records.
+    pub inline_blocks: u64,
+    /// Blocks of ring records.
+    pub ring_blocks: u64,
+    /// Blocks of map pages and roots.
+    pub map_blocks: u64,
+    /// Flushes.
+    pub flushes: u64,
+    /// Checkpoints.
+    pub checkpoints: u64,
+    /// Times that the map was written.
+    pub maps_written: u64,
+    /// Groups.
+    pub groups: u64,
+}
+
+/// The medium.
+#[derive(Debug)]
+pub(crate) struct Medium<D> {
+    pub(crate) disk: D,
+    pub(crate) geometry: Geometry,
+    pub(crate) incarnation: u32,
+    pub(crate) ring: Ring,
+    /// The last root, and whether it is still to be written.
+    pub(crate) root: Root,
+    pub(crate) root_is_due: bool,
+    pub(crate) sums: Vec<Sum>,
+    pub(crate) damaged: BTreeSet<u32>,
+    /// A bit for each map page that has changed since it was written.
+    pub(crate) dirty: Vec<u64>,
+    pub(crate) written: u64,
+    pub(crate) flushed: u64,
+    pub(crate) covered: u64,
+    /// Entries of inline records since the last checkpoint, and the first group among them.
+    pub(crate) unchecked: Runs,
+    pub(crate) unchecked_first: u64,
+    /// Where inline records may go: names of records that last, and where the last inline part ended.
+    pub(crate) chain: Vec<u32>,
+    chain_coming: Vec<u32>,
+    pub(crate) open: Option<OpenSegment>,
+    pub(crate) free: Vec<u32>,
+    unflushed: Vec<Unflushed>,
+    unflushed_bytes: usize,
+    rewrite_is_due: bool,
+    spare: Vec<Vec<u8>>,
+    pub(crate) counts: MediumCounts,
+}
+
+impl<D: Disk> Medium<D> {
+    /// Of `disk`, where nothing has been written yet.
+    pub(crate) fn new(disk: D, geometry: Geometry) -> Self {
+        let pages = geometry.map_pages as usize;
+        Self {
+            disk,
+            incarnation: 0,
+            ring: Ring::default(),
+            root: Root { pages: vec![0; pages], ..Root::default() },
+            root_is_due: false,
+            sums: vec![Sum::default(); geometry.blocks as usize],
+            damaged: BTreeSet::new(),
+            dirty: vec![0; pages.div_ceil(64)],
+            written: 0,
+            flushed: 0,
+            covered: 0,
+            unchecked: Runs::default(),
+            unchecked_first: u64::MAX,
+            chain: Vec::new(),
+            chain_coming: Vec::new(),
+            open: None,
+            free: Vec::new(),
+            unflushed: Vec::new(),
+            unflushed_bytes: 0,
+            rewrite_is_due: false,
+            spare: Vec::new(),
+            counts: MediumCounts::default(),
+            geometry,
+        }
+    }
+
+    /// A buffer that is not in use.
+    pub(crate) fn spare(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.geometry.block_bytes as usize
+    }
+
+    /// Carries out `group`, which the last one was before. After an error it may be tried again.
+    pub(crate) fn carry_out(&mut self, group: &mut Group) -> Result<(), StoreError> {
+        assert_eq!(group.sequence, self.written + 1, "groups come in their order");
+        assert!(!self.root_is_due, "a root that was begun is written first");
+        if group.needs_covered > self.covered {
+            self.cover()?;
+        }
+        assert!(group.needs_covered <= self.covered, "what is needed is covered");
+        let (data, bad) = self.collect_data(group)?;
+        let composed = self.compose(group, &data, &bad);
+        let Composed { heads, places, ring, inline, .. } = &composed;
+        let parcel = Unflushed { pieces: places.clone(), buffers: [data, heads.clone()] };
+        if let Err(error) = parcel.write(&self.disk) {
+            // The data may be needed again.
+            let [data, _] = parcel.buffers;
+            group.data = if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
+            return Err(error);
+        }
+        self.counts.groups += 1;
+        self.counts.inline_blocks += inline.len() as u64;
+        self.unflushed_bytes += parcel.bytes();
+        self.unflushed.push(parcel);
+        if let Some((record, at)) = ring {
+            self.ring_written(record, *at);
+        }
+        self.settle(group, &composed, &bad);
+        if self.unflushed_bytes > UNFLUSHED_BYTES_MAX {
+            self.flush()?;
+        }
+        if self.unchecked.named.len() > UNCHECKED_BLOCKS_MAX {
+            self.cover()?;
+        }
+        Ok(())
+    }
+
+    /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
+    /// cannot be read.
+    fn collect_data(&mut self, group: &mut Group) -> Result<(Vec<u8>, BTreeSet<u32>), StoreError> {
+        if !group.runs.iter().any(|run| run.origin.copies()) {
+            return Ok((std::mem::take(&mut group.data), BTreeSet::new()));
+        }
+        assert!(group.data.is_empty(), "copies are groups of their own");
+        let bytes = self.block_bytes();
+        let mut data = self.spare();
+        data.clear();
+        data.resize(group.moves.len() * bytes, 0);
+        let mut bad = BTreeSet::new();
+        let mut read_at: Option<(u32, u32)> = None;
+        let mut victim = Vec::new();
+        for (index, moved) in group.moves.iter().enumerate() {
+            let is_in = |read: &(u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
+            if !read_at.is_some_and(|read| is_in(&read)) {
+                let found = group.reads.iter().copied().find(is_in);
+                let (first, blocks) = found.expect("what is copied has been asked for");
+                victim.clear();
+                victim.resize(blocks as usize * bytes, 0);
+                if read(&self.disk, self.geometry.slot_offset(first), &mut victim).is_err() {
+                    // Block by block, so that one that cannot be read takes no others with it.
+                    for (slot, block) in (first..).zip(victim.chunks_exact_mut(bytes)) {
+                        if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
+                            block.fill(0);
+                        }
+                    }
+                }
+                read_at = Some((first, blocks));
+            }
+            let (first, _) = read_at.expect("it has just been read");
+            let from = (moved.source - first) as usize * bytes;
+            let contents = &victim[from..from + bytes];
+            let Sum { sum, sequence } = self.sums[moved.block as usize];
+            let uuid = &self.geometry.uuid;
+            let is_good = short_sum(uuid, moved.block, moved.source, sequence, contents) == sum;
+            if self.damaged.contains(&moved.block) || !is_good {
+                bad.insert(index as u32);
+            }
+            data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
+        }
+        Ok((data, bad))
+    }
+
+    /// Where in its buffer the data of a move is.
+    fn range_of(&self, group: &Group, index: u32, origin: Origin) -> std::ops::Range<usize> {
+        let bytes = self.block_bytes();
+        let entry = if origin.copies() { index } else { group.moves[index as usize].source };
+        entry as usize * bytes..(entry as usize + 1) * bytes
+    }
+
+    /// What is to be written for `group`.
+    fn compose(&self, group: &Group, data: &[u8], bad: &BTreeSet<u32>) -> Composed {
+        let (bytes, sequence) = (self.block_bytes(), group.sequence as u32);
+        let mut composed = Composed::default();
+        for run in &group.runs {
+            let mut named = Vec::with_capacity(run.blocks as usize);
+            for (index, slot) in (run.first..run.first + run.blocks).zip(run.slot..) {
+                let range = self.range_of(group, index, run.origin);
+                let block = group.moves[index as usize].block;
+                let sum = short_sum(&self.geometry.uuid, block, slot, sequence, &data[range.clone()]);
+                named.push(Named { block, sum });
+                let offset = self.geometry.slot_offset(slot);
+                match composed.places.last_mut() {
+                    Some((first, 0, last))
+                        if *first + last.len() as u64 == offset && last.end == range.start =>
+                    {
+                        last.end = range.end;
+                    }
+                    _ => composed.places.push((offset, 0, range)),
+                }
+            }
+            if bad.range(run.first..run.first + run.blocks).next().is_none() {
+                let whole = Run { first: run.slot, blocks: run.blocks, sequence };
+                composed.runs.push(whole, named);
+            } else {
+                for (index, (slot, named)) in (run.first..).zip((run.slot..).zip(named)) {
+                    let first = if bad.contains(&index) { slot | DAMAGED } else { slot };
+                    composed.runs.push(Run { first, blocks: 1, sequence }, [named]);
+                }
+            }
+        }
+        self.compose_records(group, bytes, &mut composed);
+        composed
+    }
+
+    /// Divides what is to be recorded between inline records and the ring.
+    fn compose_records(&self, group: &Group, bytes: usize, composed: &mut Composed) {
+        let chain = &mut self.chain.clone();
+        let mut in_ring = Runs::default();
+        let mut inline: Vec<(u32, Vec<Named>)> = Vec::new();
+        let mut origins = group.runs.iter();
+        for (run, named) in composed.runs.iter() {
+            let planned = origins.next();
+            let may = planned.is_some_and(|planned| {
+                planned.origin == Origin::Appended && planned.blocks == run.blocks
+            });
+            let place = run.first.wrapping_sub(1);
+            let place_in_chain = chain.iter().position(|next| *next == place);
+            let fits = InlineRecord::has_room(&self.geometry, named.len(), 0);
+            match place_in_chain {
+                Some(index) if may && fits => {
+                    chain[index] = run.first + run.blocks;
+                    inline.push((place, named.to_vec()));
+                }
+                _ => in_ring.push(run, named.iter().copied()),
+            }
+        }
+        let last = inline.last();
+        let freed_fit = last.is_some_and(|(_, named)| {
+            InlineRecord::has_room(&self.geometry, named.len(), group.freed.len())
+        });
+        if !freed_fit && !group.freed.is_empty() {
+            let blocks = group.freed.len() as u32;
+            let freed = group.freed.iter().map(|(block, _)| Named { block: *block, sum: 0 });
+            let run = Run { first: NONE, blocks, sequence: group.sequence as u32 };
+            in_ring.push(run, freed);
+        }
+        let parts = (inline.len() + usize::from(!in_ring.is_empty())) as u16;
+        composed.heads = vec![0; inline.len() * bytes];
+        let last = inline.len().wrapping_sub(1);
+        let freed: Vec<u32> = group.freed.iter().map(|freed| freed.0).collect();
+        for (part, (slot, data)) in inline.iter().enumerate() {
+            let freed = if part == last && freed_fit { freed.clone() } else { Vec::new() };
+            let record = InlineRecord {
+                incarnation: self.incarnation,
+                sequence: group.sequence,
+                flushed: self.flushed,
+                part: part as u16,
+                parts,
+                data: data.clone(),
+                freed,
+            };
+            let range = part * bytes..(part + 1) * bytes;
+            record.encode(&self.geometry, *slot, &mut composed.heads[range.clone()]);
+            composed.places.push((self.geometry.slot_offset(*slot), 1, range));
+        }
+        composed.freed_inline = freed_fit;
+        composed.inline = inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
+        if !in_ring.is_empty() {
+            let kind = Kind::Part { part: parts - 1, parts };
+            let mut record = self.ring_record(kind, group.sequence, in_ring);
+            record.open = self.open_after(&group.runs).into_iter().collect();
+            record.announced.clone_from(&group.free);
+            let at = self.ring_place(record.blocks(&self.geometry));
+            let encoded = record.encode(&self.geometry, at);
+            let range = composed.heads.len()..composed.heads.len() + encoded.len();
+            composed.heads.extend(encoded);
+            let address = self.geometry.ring + u64::from(at);
+            composed.places.push((self.geometry.offset(address), 1, range));
+            composed.ring = Some((record, at));
+        }
+        // Neighbours behind one another: a record and its data go together.
+        composed.places.sort_unstable_by_key(|place| place.0);
+    }
+
+    /// The open segment once `runs` are there.
+    fn open_after(&self, runs: &[PlannedRun]) -> Option<OpenSegment> {
+        let Some(last) = runs.iter().rfind(|run| run.origin.appends()) else { return self.open };
+        let (next, blocks) = (last.slot + last.blocks, self.geometry.segment_blocks);
+        let open = OpenSegment { segment: last.slot / blocks, next, log: 0 };
+        (next % blocks > 0).then_some(open)
+    }
+
+    fn ring_record(&self, kind: Kind, sequence: u64, runs: Runs) -> RingRecord {
+        RingRecord {
+            incarnation: self.incarnation,
+            number: self.ring.number,
+            sequence,
+            flushed: self.flushed,
+            kind,
+            open: self.open.into_iter().collect(),
+            announced: self.free.clone(),
+            runs,
+        }
+    }
+
+    /// Where in the ring a record of `blocks` goes.
+    fn ring_place(&self, blocks: u32) -> u32 {
+        if self.ring.at + blocks <= self.geometry.ring_blocks { self.ring.at } else { 0 }
+    }
+
+    /// Whether the ring has room for a record with `runs_bytes`, and a checkpoint.
+    pub(crate) fn ring_has_room(&self, runs_bytes: usize) -> bool {
+        let record = RingRecord::blocks_for(&self.geometry, runs_bytes);
+        let unchecked = self.unchecked.bytes() + runs_bytes;
+        let checkpoint = RingRecord::blocks_for(&self.geometry, unchecked);
+        // Twice: either may not fit before the ring's end.
+        self.ring.used + 2 * (record + checkpoint) <= self.geometry.ring_blocks
+    }
+
+    fn ring_written(&mut self, record: &RingRecord, at: u32) {
+        let blocks = record.blocks(&self.geometry);
+        let skipped = if at < self.ring.at { self.geometry.ring_blocks - self.ring.at } else { 0 };
+        self.ring.used += blocks + skipped;
+        assert!(self.ring.used <= self.geometry.ring_blocks, "the ring overtakes itself");
+        self.ring.at = at + blocks;
+        self.ring.number += 1;
+        self.counts.ring_blocks += u64::from(blocks);
+        self.chain_coming.clear();
+        self.chain_coming.extend(record.open.iter().map(|open| open.next));
+        let first = |segment: &u32| segment * self.geometry.segment_blocks;
+        self.chain_coming.extend(record.announced.iter().map(first));
+    }
+
+    /// `group` has been written: what is known of its blocks.
+    fn settle(&mut self, group: &Group, composed: &Composed, bad: &BTreeSet<u32>) {
+        let sequence = group.sequence as u32;
+        for (run, named) in composed.runs.iter() {
+            for one in named {
+                self.sums[one.block as usize] = Sum { sum: one.sum, sequence };
+                self.soil(one.block);
+                if run.first & DAMAGED == 0 {
+                    self.damaged.remove(&one.block);
+                }
+            }
+        }
+        for index in bad {
+            self.damaged.insert(group.moves[*index as usize].block);
+        }
+        for (block, _) in &group.freed {
+            self.sums[*block as usize] = Sum::default();
+            self.damaged.remove(block);
+            self.soil(*block);
+        }
+        for run in &group.runs {
+            let count = if run.origin.copies() {
+                &mut self.counts.moved_blocks
+            } else {
+                &mut self.counts.new_blocks
+            };
+            *count += u64::from(run.blocks);
+        }
+        // What inline records say is repeated in the next checkpoint.
+        for (run, named) in composed.runs.iter() {
+            let place = run.first.wrapping_sub(1);
+            if composed.inline.contains(&(place, run.blocks)) {
+                self.unchecked.push(run, named.iter().copied());
+                let named = self.chain.iter_mut().chain(&mut self.chain_coming);
+                named.filter(|next| **next == place).for_each(|next| *next = run.first + run.blocks);
+            }
+        }
+        if composed.freed_inline && !group.freed.is_empty() {
+            let blocks = group.freed.len() as u32;
+            let freed = group.freed.iter().map(|(block, _)| Named { block: *block, sum: 0 });
+            self.unchecked.push(Run { first: NONE, blocks, sequence }, freed);
+        }
+        if !composed.inline.is_empty() {
+            self.unchecked_first = self.unchecked_first.min(group.sequence);
+        }
+        self.open = self.open_after(&group.runs);
+        if !group.free.is_empty() {
+            self.free.clone_from(&group.free);
+        }
+        self.written = group.sequence;
+    }
+
+    /// The page of `block` has changed.
+    pub(crate) fn soil(&mut self, block: u32) {
+        let page = block / self.geometry.page_entries();
+        self.dirty[(page / 64) as usize] |= 1 << (page % 64);
+    }
+
+    /// Everything written is on the medium when this returns.
+    pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        if self.rewrite_is_due {
+            self.unflushed.iter().try_for_each(|parcel| parcel.write(&self.disk))?;
+        }
+        self.rewrite_is_due = true;
+        flush(&self.disk)?;
+        self.rewrite_is_due = false;
+        self.counts.flushes += 1;
+        self.unflushed_bytes = 0;
+        for parcel in self.unflushed.drain(..) {
+            let [data, _] = parcel.buffers;
+            if self.spare.len() < 4 {
+                self.spare.push(data);
+            }
+        }
+        self.flushed = self.written;
+        self.covered = self.flushed.min(self.unchecked_first - 1);
+        if !self.chain_coming.is_empty() {
+            self.chain = std::mem::take(&mut self.chain_coming);
+        }
+        Ok(())
+    }
+
+
+    /// Sees to it that the records of all groups last.
+    pub(crate) fn cover(&mut self) -> Result<(), StoreError> {
+        if self.flushed < self.written || self.rewrite_is_due {
+            self.flush()?;
+        }
+        if self.unchecked.is_empty() {
+            return Ok(());
+        }
+        self.checkpoint()?;
+        self.flush()
+    }
+
+    /// Puts into the ring what inline records have said, all of which must be on the medium.
+    pub(crate) fn checkpoint(&mut self) -> Result<(), StoreError> {
+        assert_eq!(self.flushed, self.written, "a checkpoint has only what is on the medium");
+        let runs = self.unchecked.clone();
+        let record = self.ring_record(Kind::Checkpoint, self.flushed, runs);
+        let at = self.ring_place(record.blocks(&self.geometry));
+        let encoded = record.encode(&self.geometry, at);
+        let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
+        let range = 0..encoded.len();
+        let parcel =
+            Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
+        parcel.write(&self.disk)?;
+        self.unflushed.push(parcel);
+        self.counts.checkpoints += 1;
+        self.ring_written(&record, at);
+        self.unchecked.clear();
+        self.unchecked_first = u64::MAX;
+        Ok(())
+    }
+
+    /// Writes the map pages that have changed, and the roots; `slot_of` says where a block is on disk.
+    /// The ring is empty afterwards.
+    pub(crate) fn write_map(
+        &mut self,
+        slot_of: &dyn Fn(u32) -> u32,
+        times: &dyn Fn() -> Vec<agewell_log::SegmentTimes>,
+        closes: bool,
+    ) -> Result<(), StoreError> {
+        if !self.root_is_due {
+            if self.flushed < self.written || self.rewrite_is_due {
+                self.flush()?;
+            }
+            let pages = self.write_pages(slot_of)?;
+            self.root = Root {
+                generation: self.root.generation + 1,
+                sequence: self.flushed,
+                ring_number: self.ring.number,
+                ring_at: self.ring.at,
+                incarnation: self.incarnation,
+                closed: closes,
+                open: self.open.into_iter().collect(),
+                pages,
+                segments: times(),
+            };
+            // From here on it is this root or none: it may be on the medium already.
+            self.root_is_due = true;
+        }
+        for copy in 0..2 {
+            let bytes = self.root.encode(&self.geometry, copy);
+            let offset = self.geometry.offset(Root::address(&self.geometry, copy));
+            write(&self.disk, &[Piece { offset, data: &bytes }])?;
+            flush(&self.disk)?;
+            self.counts.flushes += 1;
+            self.counts.map_blocks += u64::from(self.geometry.root_blocks);
+        }
+        self.root_is_due = false;
+        self.counts.maps_written += 1;
+        self.ring.used = 0;
+        if self.flushed == self.root.sequence {
+            self.dirty.fill(0);
+            self.unchecked.clear();
+            self.unchecked_first = u64::MAX;
+            self.covered = self.flushed;
+        }
+        self.chain.clear();
+        self.chain_coming.clear();
+        self.chain.extend(self.open.iter().map(|open| open.next));
+        Ok(())
+    }
+
+    /// Writes changed pages to the places that the root does not name; the root's table with them.
+    fn write_pages(&mut self, slot_of: &dyn Fn(u32) -> u32) -> Result<Vec<u64>, StoreError> {
+        let (bytes, entries) = (self.block_bytes(), self.geometry.page_entries());
+        let mut table = self.root.pages.clone();
+        let is_dirty = |page: &u32| self.dirty[(page / 64) as usize] >> (page % 64) & 1 == 1;
+        let pages: Vec<u32> = (0..self.geometry.map_pages).filter(is_dirty).collect();
+        let mut encoded = vec![0; PAGES_AT_ONCE.min(pages.len()) * bytes];
+        for batch in pages.chunks(PAGES_AT_ONCE) {
+            let mut places = Vec::with_capacity(batch.len());
+            for (page, into) in batch.iter().zip(encoded.chunks_exact_mut(bytes)) {
+                let second = table[*page as usize] != 0 && table[*page as usize] & 1 == 0;
+                let first = page * entries;
+                let blocks = first..(first + entries).min(self.geometry.blocks);
+                let all = blocks.map(|block| self.entry(block, slot_of));
+                let sum = MapPage::encode(&self.geometry, *page, self.flushed, all, into);
+                table[*page as usize] = sum & !1 | u64::from(second);
+                let address = MapPage::address(&self.geometry, *page, second);
+                places.push(self.geometry.offset(address));
+            }
+            let pieces: Vec<Piece<'_>> = places
+                .iter()
+                .zip(encoded.chunks_exact(bytes))
+                .map(|(offset, data)| Piece { offset: *offset, data })
+                .collect();
+            write(&self.disk, &pieces)?;
+        }
+        self.counts.map_blocks += pages.len() as u64;
+        flush(&self.disk)?;
+        self.counts.flushes += 1;
+        Ok(table)
+    }
+
+    fn entry(&self, block: u32, slot_of: &dyn Fn(u32) -> u32) -> MapEntry {
+        let slot = slot_of(block);
+        if slot == NONE {
+            return MapEntry::NOTHING;
+        }
+        let Sum { sum, sequence } = self.sums[block as usize];
+        let damaged = if self.damaged.contains(&block) { DAMAGED } else { 0 };
+        MapEntry { slot: slot | damaged, sum, sequence }
+    }
+
+    /// Gives every map page the same at both places, so that one may be lost.
+    pub(crate) fn copy_pages(&mut self) -> Result<(), StoreError> {
+        let bytes = self.block_bytes();
+        let mut page_bytes = vec![0; bytes];
+        for page in 0..self.geometry.map_pages {
+            let named = self.root.pages[page as usize];
+            if named == 0 {
+                continue;
+            }
+            let is_second = named & 1 == 1;
+            let from = self.geometry.offset(MapPage::address(&self.geometry, page, is_second));
+            let other = self.geometry.offset(MapPage::address(&self.geometry, page, !is_second));
+            read(&self.disk, from, &mut page_bytes)?;
+            let sum = MapPage::check(&self.geometry, page, &page_bytes).map(|(_, sum)| sum);
+            if sum.is_none_or(|sum| (sum ^ named) & !1 != 0) {
+                continue;
+            }
+            let mut there = vec![0; bytes];
+            read(&self.disk, other, &mut there)?;
+            if there != page_bytes {
+                write(&self.disk, &[Piece { offset: other, data: &page_bytes }])?;
+                self.counts.map_blocks += 1;
+            }
+        }
+        flush(&self.disk)
+    }
+}
+
+/// What is to be written for a group.
+#[derive(Debug, Default)]
+struct Composed {
+    /// All runs with their blocks, those that were damaged apart.
+    runs: Runs,
+    /// Records.
+    heads: Vec<u8>,
+    /// Where each piece goes, in which buffer it is (0 data, 1 records), and from where to where.
+    places: Vec<(u64, usize, std::ops::Range<usize>)>,
+    /// Slots of inline records, and how many blocks each has.
+    inline: Vec<(u32, u32)>,
+    freed_inline: bool,
+    ring: Option<(RingRecord, u32)>,
+}

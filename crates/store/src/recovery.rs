@@ -1,0 +1,469 @@
+//! Reading a store: what its map, its ring and its segments say, after a crash as after a closing.
+//!
+//! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
+
+use std::collections::BTreeMap;
+
+use agewell_log::OpenSegment;
+
+use crate::StoreError;
+use crate::device::Disk;
+use crate::format::{
+    DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX, RingRecord,
+    Root, Run, Runs, short_sum,
+};
+use crate::medium::{Ring, Sum, read};
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) geometry: Geometry,
+    pub(crate) root: Root,
+    /// The slot of each block.
+    pub(crate) map: Vec<u32>,
+    pub(crate) sums: Vec<Sum>,
+    pub(crate) damaged: Vec<u32>,
+    /// Blocks whose entries are not those of their map page.
+    pub(crate) changed: Vec<u32>,
+    pub(crate) open: Option<OpenSegment>,
+    /// Where the next ring record goes.
+    pub(crate) ring: Ring,
+    pub(crate) incarnation: u32,
+    /// The last group that is there.
+    pub(crate) sequence: u64,
+    /// What inline records say that no checkpoint has.
+    pub(crate) unchecked: Runs,
+    pub(crate) unchecked_first: u64,
+    /// Groups that were found behind the map.
+    pub(crate) replayed: u64,
+    /// Whether something was found that had not become whole.
+    pub(crate) dropped: u64,
+}
+
+/// The superblock of `disk`.
+pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
+    let size = disk.size_bytes();
+    let mut refused = None;
+    let mut best: Option<Geometry> = None;
+    for shift in 9..=16 {
+        let block_bytes = 1_u32 << shift;
+        if size < 3 * u64::from(block_bytes) {
+            continue;
+        }
+        let mut bytes = vec![0; block_bytes as usize];
+        for address in Geometry::superblocks(size, block_bytes) {
+            let offset = address * u64::from(block_bytes);
+            if read(disk, offset, &mut bytes).is_err() {
+                continue;
+            }
+            match Geometry::decode(&bytes, address) {
+                Ok(Some(found)) => {
+                    if best.as_ref().is_none_or(|best| found.generation > best.generation) {
+                        best = Some(found);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => refused = Some(error),
+            }
+        }
+    }
+    let nothing = || StoreError::format(0, "there is no store here; make one by `agewell store format`");
+    let geometry = best.ok_or_else(|| refused.unwrap_or_else(nothing))?;
+    if geometry.offset(geometry.used_blocks) > size {
+        let what = format!(
+            "the store is {} bytes long and the device {size}: a part of it is missing",
+            geometry.offset(geometry.used_blocks)
+        );
+        return Err(StoreError::format(0, what));
+    }
+    Ok(geometry)
+}
+
+/// A part of a group.
+#[derive(Debug)]
+struct Part {
+    part: u16,
+    parts: u16,
+    runs: Runs,
+    /// Open segments behind it; of an inline part, where it ends.
+    open: Option<OpenSegment>,
+    is_inline: bool,
+}
+
+/// What the ring says.
+#[derive(Debug, Default)]
+struct RingRead {
+    records: Vec<RingRecord>,
+    ring: Ring,
+    incarnation: u32,
+    flushed: u64,
+    covered: u64,
+}
+
+/// Reads the store on `disk`.
+pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
+    let geometry = geometry(disk)?;
+    let root = root(disk, &geometry)?;
+    let mut found = Found {
+        map: vec![NONE; geometry.blocks as usize],
+        sums: vec![Sum::default(); geometry.blocks as usize],
+        damaged: Vec::new(),
+        changed: Vec::new(),
+        open: root.open.first().copied(),
+        ring: Ring::default(),
+        incarnation: root.incarnation,
+        sequence: root.sequence,
+        unchecked: Runs::default(),
+        unchecked_first: u64::MAX,
+        replayed: 0,
+        dropped: 0,
+        geometry,
+        root,
+    };
+    found.read_map(disk)?;
+    let mut ring = found.read_ring(disk);
+    found.ring = ring.ring;
+    found.incarnation = ring.incarnation;
+    let mut groups = found.read_inline(disk, &mut ring);
+    let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
+    let (covered, flushed) = (ring.covered, ring.flushed);
+    let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
+    for record in ring.records {
+        let open = record.open.first().copied();
+        match record.kind {
+            Kind::Checkpoint => {
+                opens.push((record.sequence, open));
+                for (run, named) in record.runs.iter() {
+                    entries.push((whole(run.sequence, record.sequence), run, named.to_vec()));
+                }
+            }
+            Kind::Part { part, parts } => {
+                let of = groups.entry(record.sequence).or_default();
+                of.push(Part { part, parts, runs: record.runs, open, is_inline: false });
+            }
+        }
+    }
+    found.apply_parts(disk, groups, (covered, flushed), &mut entries, &mut opens)?;
+    // A sort that keeps the order of what has the same sequence.
+    entries.sort_by_key(|entry| entry.0);
+    opens.sort_by_key(|open| open.0);
+    if let Some((_, open)) = opens.last() {
+        found.open = *open;
+    }
+    for (sequence, run, named) in entries {
+        found.apply(sequence, run, &named)?;
+    }
+    found.replayed = found.sequence - found.root.sequence;
+    Ok(found)
+}
+
+/// The number not above `most` whose low 32 bits are `low`.
+fn whole(low: u32, most: u64) -> u64 {
+    let same = most & !u64::from(u32::MAX) | u64::from(low);
+    if same > most { same.wrapping_sub(1 << 32) } else { same }
+}
+
+fn root(disk: &impl Disk, geometry: &Geometry) -> Result<Root, StoreError> {
+    let mut best: Option<Root> = None;
+    for copy in 0..2 {
+        let mut bytes = vec![0; geometry.root_blocks as usize * geometry.block_bytes as usize];
+        if read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes).is_err() {
+            continue;
+        }
+        if let Some(root) = Root::decode(geometry, copy, &bytes)
+            && best.as_ref().is_none_or(|best| root.generation > best.generation)
+        {
+            best = Some(root);
+        }
+    }
+    let offset = geometry.offset(geometry.roots);
+    best.ok_or_else(|| {
+        StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
+    })
+}
+
+impl Found {
+    fn read_map(&mut self, disk: &impl Disk) -> Result<(), StoreError> {
+        let geometry = self.geometry.clone();
+        let bytes = geometry.block_bytes as usize;
+        let mut page_bytes = vec![0; bytes];
+        for page in 0..geometry.map_pages {
+            let named = self.root.pages.get(page as usize).copied().unwrap_or(0);
+            if named == 0 {
+                continue;
+            }
+            let is_second = named & 1 == 1;
+            let is_found = [is_second, !is_second].into_iter().any(|second| {
+                let address = MapPage::address(&geometry, page, second);
+                read(disk, geometry.offset(address), &mut page_bytes).is_ok()
+                    && MapPage::check(&geometry, page, &page_bytes)
+                        .is_some_and(|(_, sum)| (sum ^ named) & !1 == 0)
+            });
+            if !is_found {
+                let offset = geometry.offset(MapPage::address(&geometry, page, is_second));
+                let what = format!(
+                    "page {page} of the map is damaged at both its places; `agewell store salvage` \
+                     copies out the rest"
+                );
+                return Err(StoreError::format(offset, what));
+            }
+            let first = page * geometry.page_entries();
+            for (block, entry) in (first..geometry.blocks).zip(MapPage::entries(&page_bytes)) {
+                if entry.slot == NONE {
+                    continue;
+                }
+                self.map[block as usize] = entry.slot & !DAMAGED;
+                self.sums[block as usize] = Sum { sum: entry.sum, sequence: entry.sequence };
+                if entry.slot & DAMAGED != 0 {
+                    self.damaged.push(block);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The record with number `number` at `at`, or at the ring's beginning.
+    fn ring_record(&self, disk: &impl Disk, at: u32, number: u64) -> Option<(RingRecord, u32)> {
+        let geometry = &self.geometry;
+        [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks).find_map(|at| {
+            let record = record_at(disk, geometry, at)?;
+            (record.number == number).then_some((record, at))
+        })
+    }
+
+    fn read_ring(&self, disk: &impl Disk) -> RingRead {
+        let (geometry, root) = (&self.geometry, &self.root);
+        let mut read = RingRead {
+            ring: Ring { number: root.ring_number, at: root.ring_at, used: 0 },
+            incarnation: root.incarnation,
+            flushed: root.sequence,
+            covered: root.sequence,
+            ..RingRead::default()
+        };
+        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number) {
+            if record.incarnation < read.incarnation {
+                break;
+            }
+            let blocks = record.blocks(geometry);
+            let skipped = if at == read.ring.at { 0 } else { geometry.ring_blocks - read.ring.at };
+            if read.ring.used + blocks + skipped > geometry.ring_blocks {
+                break;
+            }
+            if record.kind == Kind::Checkpoint {
+                if record.incarnation > read.incarnation {
+                    // What had not become whole before does not come back.
+                    let sequence = record.sequence;
+                    read.records.retain(|before| {
+                        before.kind == Kind::Checkpoint || before.sequence <= sequence
+                    });
+                }
+                read.covered = read.covered.max(record.sequence);
+            } else if record.incarnation > read.incarnation {
+                break;
+            }
+            read.incarnation = record.incarnation;
+            read.flushed = read.flushed.max(record.flushed).max(read.covered);
+            read.ring.used += blocks + skipped;
+            read.ring.at = at + blocks;
+            read.ring.number += 1;
+            read.records.push(record);
+        }
+        // Behind a record that is damaged there may be others, which say what was acknowledged.
+        let ahead = RING_RECORD_BLOCKS_MAX.min(geometry.ring_blocks);
+        for step in 0..ahead {
+            let at = (read.ring.at + step) % geometry.ring_blocks;
+            if let Some(record) = record_at(disk, geometry, at)
+                && record.number >= read.ring.number
+                && record.incarnation >= read.incarnation
+            {
+                read.flushed = read.flushed.max(record.flushed);
+            }
+        }
+        read
+    }
+
+    /// Inline records behind what is covered, as parts of their groups.
+    fn read_inline(
+        &self,
+        disk: &impl Disk,
+        ring: &mut RingRead,
+    ) -> BTreeMap<u64, Vec<Part>> {
+        let geometry = &self.geometry;
+        let from = ring.records.iter().rposition(|record| record.kind == Kind::Checkpoint);
+        let recent = &ring.records[from.unwrap_or(0)..];
+        let mut places: Vec<u32> = self.root.open.iter().map(|open| open.next).collect();
+        for record in recent {
+            places.extend(record.open.iter().map(|open| open.next));
+            let first = |segment: &u32| segment.checked_mul(geometry.segment_blocks);
+            places.extend(record.announced.iter().filter_map(first));
+        }
+        places.sort_unstable();
+        places.dedup();
+        let mut groups: BTreeMap<u64, Vec<Part>> = BTreeMap::new();
+        let mut bytes = vec![0; geometry.block_bytes as usize];
+        let mut seen = std::collections::BTreeSet::new();
+        for place in places {
+            let segment = place / geometry.segment_blocks;
+            let mut slot = place;
+            while slot < geometry.slots()
+                && slot / geometry.segment_blocks == segment
+                && seen.insert(slot)
+            {
+                if read(disk, geometry.slot_offset(slot), &mut bytes).is_err() {
+                    break;
+                }
+                let Some(record) = InlineRecord::decode(geometry, slot, &bytes) else { break };
+                if record.incarnation != ring.incarnation {
+                    break;
+                }
+                let next = slot + 1 + record.data.len() as u32;
+                if record.sequence > ring.covered {
+                    ring.flushed = ring.flushed.max(record.flushed);
+                    let open = OpenSegment { segment, next, log: 0 };
+                    let open = (next % geometry.segment_blocks > 0).then_some(open);
+                    groups.entry(record.sequence).or_default().push(inline_part(slot, record, open));
+                }
+                slot = next;
+            }
+        }
+        groups
+    }
+
+    /// Groups as long as they are whole: their entries, and the open segment behind each.
+    fn apply_parts(
+        &mut self,
+        disk: &impl Disk,
+        groups: BTreeMap<u64, Vec<Part>>,
+        (covered, flushed): (u64, u64),
+        entries: &mut Vec<(u64, Run, Vec<Named>)>,
+        opens: &mut Vec<(u64, Option<OpenSegment>)>,
+    ) -> Result<(), StoreError> {
+        let mut next = covered + 1;
+        let mut ended = false;
+        for (sequence, mut parts) in groups {
+            if sequence > covered {
+                let is_next = sequence == next && !ended && is_whole(&parts);
+                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts));
+                if !is_there {
+                    if next <= flushed {
+                        return Err(self.lost(next, flushed));
+                    }
+                    ended = true;
+                    self.dropped += 1;
+                    continue;
+                }
+                next += 1;
+            }
+            parts.sort_by_key(|part| part.part);
+            for part in parts {
+                opens.push((sequence, part.open));
+                for (run, named) in part.runs.iter() {
+                    entries.push((sequence, run, named.to_vec()));
+                    if part.is_inline {
+                        self.unchecked.push(run, named.iter().copied());
+                        self.unchecked_first = self.unchecked_first.min(sequence);
+                    }
+                }
+            }
+        }
+        self.sequence = next - 1;
+        if self.sequence < flushed {
+            return Err(self.lost(next, flushed));
+        }
+        Ok(())
+    }
+
+    fn lost(&self, sequence: u64, flushed: u64) -> StoreError {
+        let offset = self.geometry.offset(self.geometry.segments_start);
+        let what = format!(
+            "group {sequence} was acknowledged, as group {flushed} was, and its record is damaged; \
+             `agewell store salvage` copies out the rest"
+        );
+        StoreError::format(offset, what)
+    }
+
+    /// Whether the data of all blocks is what their records say.
+    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> bool {
+        let geometry = &self.geometry;
+        let mut bytes = vec![0; geometry.block_bytes as usize];
+        parts.iter().all(|part| {
+            part.runs.iter().all(|(run, named)| {
+                if run.first == NONE || run.first & DAMAGED != 0 {
+                    return true;
+                }
+                (run.first..).zip(named).all(|(slot, named)| {
+                    slot < geometry.slots()
+                        && read(disk, geometry.slot_offset(slot), &mut bytes).is_ok()
+                        && short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes)
+                            == named.sum
+                })
+            })
+        })
+    }
+
+    fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
+        if sequence <= self.root.sequence {
+            return Ok(());
+        }
+        for (index, one) in (0..).zip(named) {
+            let block = one.block as usize;
+            if block >= self.map.len() {
+                let offset = self.geometry.offset(self.geometry.ring);
+                let what = format!("a record names block {block}, which there cannot be");
+                return Err(StoreError::format(offset, what));
+            }
+            let was_damaged = self.damaged.iter().position(|damaged| *damaged == one.block);
+            if let Some(place) = was_damaged {
+                self.damaged.swap_remove(place);
+            }
+            self.changed.push(one.block);
+            if run.first == NONE {
+                self.map[block] = NONE;
+                self.sums[block] = Sum::default();
+                continue;
+            }
+            self.map[block] = (run.first & !DAMAGED) + index;
+            self.sums[block] = Sum { sum: one.sum, sequence: run.sequence };
+            if run.first & DAMAGED != 0 {
+                self.damaged.push(one.block);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn record_at(disk: &impl Disk, geometry: &Geometry, at: u32) -> Option<RingRecord> {
+    let bytes = geometry.block_bytes as usize;
+    let offset = geometry.offset(geometry.ring + u64::from(at));
+    let mut first = vec![0; bytes];
+    read(disk, offset, &mut first).ok()?;
+    let length = RingRecord::length(geometry, at, &first)?;
+    if length > 1 {
+        first.resize(length as usize * bytes, 0);
+        read(disk, offset + bytes as u64, &mut first[bytes..]).ok()?;
+    }
+    RingRecord::decode(geometry, at, &first)
+}
+
+fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Part {
+    let sequence = record.sequence as u32;
+    let mut runs = Runs::default();
+    let blocks = record.data.len() as u32;
+    if blocks > 0 {
+        runs.push(Run { first: slot + 1, blocks, sequence }, record.data);
+    }
+    if !record.freed.is_empty() {
+        let blocks = record.freed.len() as u32;
+        let freed = record.freed.iter().map(|block| Named { block: *block, sum: 0 });
+        runs.push(Run { first: NONE, blocks, sequence }, freed);
+    }
+    Part { part: record.part, parts: record.parts, runs, open, is_inline: true }
+}
+
+/// Whether every part is there, and once.
+fn is_whole(parts: &[Part]) -> bool {
+    let all = parts[0].parts;
+    let mut there: Vec<u16> = parts.iter().map(|part| part.part).collect();
+    there.sort_unstable();
+    parts.iter().all(|part| part.parts == all) && there.into_iter().eq(0..all)
+}

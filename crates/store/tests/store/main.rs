@@ -1,0 +1,5 @@
+//! The store against a map of versions: random operations, reopenings, crashes at every moment.
+
+mod crashes;
+mod load;
+mod operations;
