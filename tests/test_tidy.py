@@ -36,6 +36,7 @@ FORBIDDEN = {
 
 ALLOWED_DEPENDENCIES = {
     "agewell-core": set(),
+    "agewell-check": set(),
     "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-config", "agewell-core"},
@@ -75,6 +76,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-store": {"agewell-core", "agewell-disk", "agewell-log", "agewell-trace"},
     "agewell-py": {
         "agewell-age",
+        "agewell-check",
         "agewell-reorganise",
         "agewell-config",
         "agewell-core",
@@ -94,7 +96,8 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
-{disk, trace, log} <- store, disk <- probe <- py, and record <- py.
+{disk, trace, log} <- store, disk <- probe <- py, record <- py,
+and check <- py: it shares no code with what it checks.
 """
 
 PLATFORM_FUNCTIONS = re.compile(
@@ -120,7 +123,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe"),
+    *("log", "layout", "disk", "sim", "probe", "check"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

@@ -31,6 +31,8 @@ __all__ = [
     "sha256",
     "snapshot_check",
     "snapshot_take",
+    "store_check",
+    "store_salvage",
     "trace_convert",
     "trace_formats",
     "trace_head",
@@ -73,6 +75,27 @@ def run_experiment(
     Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
     are written there. The document names `build`, the software that made it. `progress` is called
     with the number of requests read so far.
+    """
+
+def store_check(
+    path: str | PathLike[str],
+    data: bool = False,
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Read the store at `path`: its figures, and what is wrong with it, as JSON.
+
+    With `data` the data of every block is read as well. `progress` is called with the share of it
+    that is done.
+    """
+
+def store_salvage(
+    path: str | PathLike[str],
+    blocks: str | PathLike[str],
+    table: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Copy every intact block of the store at `path` into the file `blocks`, and say of each in the
+    file `table` what has become of it; what was salvaged, as JSON.
     """
 
 def configuration_reference() -> str:

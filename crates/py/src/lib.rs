@@ -21,6 +21,7 @@ mod probe;
 mod record;
 mod reorganise;
 mod sim;
+mod store;
 mod tables;
 mod trace;
 
@@ -57,6 +58,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::sim::{configuration_reference, resolve_experiment, run_experiment};
+
+    #[pymodule_export]
+    use crate::store::{store_check, store_salvage};
 
     #[pymodule_export]
     use crate::tables::{check_parquet, with_checksums};
