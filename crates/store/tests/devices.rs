@@ -11,3 +11,12 @@ mod crash;
 
 #[path = "devices/fault.rs"]
 mod fault;
+
+#[path = "devices/modelled.rs"]
+mod modelled;
+
+#[path = "devices/recorder.rs"]
+mod recorder;
+
+#[path = "devices/file.rs"]
+mod file;

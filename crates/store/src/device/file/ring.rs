@@ -1,0 +1,130 @@
+//! Several writes in flight through io_uring.
+
+#![expect(unsafe_code, reason = "the kernel is given pointers that it reads later")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use io_uring::{IoUring, opcode, types};
+use rustix::io::Errno;
+
+use super::requests::Request;
+
+/// Requests in flight at most; chosen by us: what a SATA or NVMe drive makes use of.
+pub(super) const ENTRIES: usize = 64;
+/// How often it is looked whether requests are done that cannot be waited for.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// A pair of queues shared with the kernel.
+pub(super) struct Ring {
+    ring: IoUring,
+    /// Whether it must not be used again.
+    is_broken: bool,
+}
+
+/// Whether a request or call may simply be made again.
+fn is_passing(error: &io::Error) -> bool {
+    let again = [Errno::INTR, Errno::AGAIN, Errno::BUSY].map(|errno| Some(errno.raw_os_error()));
+    again.contains(&error.raw_os_error())
+}
+
+impl Ring {
+    /// New queues.
+    ///
+    /// # Errors
+    /// If the kernel has no io_uring or refuses it.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { ring: IoUring::new(ENTRIES as u32)?, is_broken: false })
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Writes `requests` to `file`, in any order.
+    ///
+    /// # Errors
+    /// The first error of any; all are done or have failed when it returns.
+    pub(super) fn write(&mut self, file: &File, requests: &[Request<'_>]) -> io::Result<()> {
+        let fd = types::Fd(file.as_raw_fd());
+        let mut written = vec![0; requests.len()];
+        let mut waiting: Vec<usize> = (0..requests.len()).rev().collect();
+        let (mut in_flight, mut error) = (0, None);
+        loop {
+            while in_flight < ENTRIES
+                && let Some(number) = waiting.pop()
+            {
+                let rest = &requests[number].bytes()[written[number]..];
+                let offset = requests[number].offset + written[number] as u64;
+                let entry = opcode::Write::new(fd, rest.as_ptr(), rest.len() as u32)
+                    .offset(offset)
+                    .build()
+                    .user_data(number as u64);
+                // SAFETY: the memory of `requests` is borrowed for this call, which does not return
+                // before nothing is in flight, and does not panic in between; `file` stays open.
+                let pushed = unsafe { self.ring.submission().push(&entry) };
+                assert!(pushed.is_ok() || in_flight > 0, "an empty queue takes an entry");
+                if pushed.is_err() {
+                    waiting.push(number);
+                    break;
+                }
+                in_flight += 1;
+            }
+            if in_flight == 0 {
+                return error.map_or(Ok(()), Err);
+            }
+            match self.ring.submit_and_wait(1) {
+                Err(problem) if !is_passing(&problem) => {
+                    self.abandon(in_flight);
+                    return Err(problem);
+                }
+                _ => {}
+            }
+            for completion in self.ring.completion() {
+                in_flight -= 1;
+                let number = completion.user_data() as usize;
+                let length = requests[number].bytes().len();
+                match completion.result() {
+                    0 => {
+                        error.get_or_insert_with(|| io::ErrorKind::WriteZero.into());
+                    }
+                    bytes if bytes > 0 => {
+                        written[number] += bytes as usize;
+                        if written[number] < length {
+                            waiting.push(number);
+                        }
+                    }
+                    code => {
+                        let problem = io::Error::from_raw_os_error(-code);
+                        if is_passing(&problem) {
+                            waiting.push(number);
+                        } else {
+                            error.get_or_insert(problem);
+                        }
+                    }
+                }
+            }
+            if error.is_some() {
+                waiting.clear();
+            }
+        }
+    }
+
+    /// The kernel takes no more, and cannot be waited for: looks on until it has done what it took.
+    fn abandon(&mut self, in_flight: usize) {
+        self.is_broken = true;
+        let mut done = 0;
+        while done + self.ring.submission().len() < in_flight {
+            std::thread::sleep(LOOK);
+            done += self.ring.completion().count();
+        }
+    }
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Ring").field("is_broken", &self.is_broken).finish_non_exhaustive()
+    }
+}
