@@ -112,7 +112,7 @@ impl FileDisk {
     /// # Errors
     /// If it cannot be opened, is something else, is too small, or is in use: by a mounted file system,
     /// or by another process that holds it so.
-    pub fn open(path: &Path, options: &FileOptions) -> io::Result<Self> {
+    pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
         let cannot = |source| failed(path, "cannot open", source);
         let kind = std::fs::metadata(path).map_err(cannot)?.file_type();
         let is_block_device = kind.is_block_device();
@@ -161,7 +161,7 @@ impl FileDisk {
     ///
     /// # Errors
     /// If there is such a file, or it cannot be made.
-    pub fn create(path: &Path, size_bytes: u64, options: &FileOptions) -> io::Result<Self> {
+    pub fn create(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
         if size_bytes == 0 || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
             let why = format!("{size_bytes} bytes are not a multiple of 4 KiB");
             return Err(refused(path, io::ErrorKind::InvalidInput, &why));
@@ -320,7 +320,7 @@ impl FileDisk {
 /// Opens `path` and locks it.
 fn open_file(
     path: &Path,
-    options: &FileOptions,
+    options: FileOptions,
     is_block_device: bool,
     flags: OFlags,
 ) -> io::Result<File> {
@@ -358,7 +358,7 @@ fn open_file(
 /// Opens `path` past the page cache, if that can be done, and how requests must be aligned then.
 fn open_direct(
     path: &Path,
-    options: &FileOptions,
+    options: FileOptions,
     is_block_device: bool,
 ) -> io::Result<Option<(File, u64)>> {
     let file = match open_file(path, options, is_block_device, OFlags::DIRECT) {

@@ -51,8 +51,20 @@ impl MemoryDisk {
     #[must_use]
     pub fn image(&self) -> Vec<u8> {
         let mut image = vec![0; self.size_bytes as usize];
-        self.read(0, &mut image).expect("a disk has its own size");
+        self.copy_to(0, &mut image);
         image
+    }
+
+    /// Fills `into` with what lies from `offset` on, which is within the disk.
+    fn copy_to(&self, offset: u64, into: &mut [u8]) {
+        Self::each_chunk(offset, into.len(), |number, within, range| {
+            let into = &mut into[range];
+            let chunk = self.chunk(number).map(read_lock);
+            match chunk.as_deref().and_then(Option::as_ref) {
+                Some(memory) => into.copy_from_slice(&memory[within..within + into.len()]),
+                None => into.fill(0),
+            }
+        });
     }
 
     /// Memory that it takes at the moment, in bytes.
@@ -132,14 +144,7 @@ impl Disk for MemoryDisk {
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         check_range(self.size_bytes, offset, into.len() as u64)?;
-        Self::each_chunk(offset, into.len(), |number, within, range| {
-            let into = &mut into[range];
-            let chunk = self.chunk(number).map(read_lock);
-            match chunk.as_deref().and_then(Option::as_ref) {
-                Some(memory) => into.copy_from_slice(&memory[within..within + into.len()]),
-                None => into.fill(0),
-            }
-        });
+        self.copy_to(offset, into);
         Ok(())
     }
 

@@ -50,7 +50,9 @@ impl<D: Disk, C: Fn() -> SimTime> RecordingDisk<D, C> {
         rows.sort_by_key(|row| row.enqueue_ns);
         let mut requests = BlockBatch::default();
         requests.reserve(rows.len());
-        rows.into_iter().for_each(|row| requests.push(row));
+        for row in rows {
+            requests.push(row);
+        }
         requests
     }
 

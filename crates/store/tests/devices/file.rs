@@ -1,3 +1,5 @@
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,7 @@ proptest! {
         for folder in folders() {
             for (number, way) in ways().into_iter().enumerate() {
                 let path = folder.path().join(number.to_string());
-                let disk = FileDisk::create(&path, 80 * block_bytes, &way).unwrap();
+                let disk = FileDisk::create(&path, 80 * block_bytes, way).unwrap();
                 hold_against_plain(&disk, &steps, block_bytes)?;
             }
         }
@@ -53,7 +55,7 @@ fn many_and_long_pieces_arrive() {
     for folder in folders() {
         for (number, way) in ways().into_iter().enumerate() {
             let path = folder.path().join(number.to_string());
-            let disk = FileDisk::create(&path, size, &way).unwrap();
+            let disk = FileDisk::create(&path, size, way).unwrap();
             let data = contents(0, size as usize + 8, number as u8);
             let mut expected = vec![0; size as usize];
             let (mut pieces, mut offset) = (Vec::new(), 0);
@@ -94,7 +96,7 @@ fn threads_write_and_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     for (number, way) in ways().into_iter().enumerate() {
         let path = folder.path().join(number.to_string());
-        let disk = FileDisk::create(&path, 64 << 20, &way).unwrap();
+        let disk = FileDisk::create(&path, 64 << 20, way).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
                 let disk = &disk;
@@ -125,7 +127,7 @@ fn ranges_beyond_the_end_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (number, way) in ways().into_iter().enumerate() {
         let path = folder.path().join(number.to_string());
-        let disk = FileDisk::create(&path, 3 * BLOCK, &way).unwrap();
+        let disk = FileDisk::create(&path, 3 * BLOCK, way).unwrap();
         refuses_what_is_beyond_the_end(&disk, BLOCK);
     }
 }
@@ -134,7 +136,7 @@ fn ranges_beyond_the_end_are_refused() {
 fn a_discard_gives_room_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let disk = FileDisk::create(&path, 8 << 20, &FileOptions::default()).unwrap();
+    let disk = FileDisk::create(&path, 8 << 20, FileOptions::default()).unwrap();
     disk.write(&[Piece { offset: 0, data: &vec![1; 8 << 20] }]).unwrap();
     disk.flush().unwrap();
     let taken = || std::fs::metadata(&path).unwrap().blocks() * 512;
@@ -153,10 +155,10 @@ fn a_file_is_opened_by_one_writer_or_many_readers() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let reading = FileOptions { is_read_only: true, ..FileOptions::default() };
-    let open = |options: &FileOptions| FileDisk::open(&path, options);
-    let writer = FileDisk::create(&path, 16 * BLOCK, &FileOptions::default()).unwrap();
+    let open = |options: FileOptions| FileDisk::open(&path, options);
+    let writer = FileDisk::create(&path, 16 * BLOCK, FileOptions::default()).unwrap();
     writer.write(&[Piece { offset: 0, data: &[3; BLOCK as usize] }]).unwrap();
-    for options in [&FileOptions::default(), &reading] {
+    for options in [FileOptions::default(), reading] {
         let refused = open(options).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
         assert_eq!(
@@ -165,17 +167,17 @@ fn a_file_is_opened_by_one_writer_or_many_readers() {
         );
     }
     drop(writer);
-    let (first, second) = (open(&reading).unwrap(), open(&reading).unwrap());
+    let (first, second) = (open(reading).unwrap(), open(reading).unwrap());
     let mut read = [0; BLOCK as usize];
     first.read(0, &mut read).unwrap();
     assert_eq!(read, [3; BLOCK as usize]);
-    assert!(open(&FileOptions::default()).is_err());
+    assert!(open(FileOptions::default()).is_err());
     let changes = [first.write(&[Piece { offset: 0, data: &read }]), second.discard(0, BLOCK)];
     for change in changes {
         assert_eq!(change.unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
     drop((first, second));
-    open(&FileOptions::default()).unwrap();
+    open(FileOptions::default()).unwrap();
 }
 
 #[test]
@@ -186,13 +188,13 @@ fn what_cannot_be_opened_is_refused_in_one_line() {
     std::fs::write(path("there"), [0; 8192]).unwrap();
     let options = FileOptions::default();
     let errors = [
-        (FileDisk::open(&path("missing"), &options), "cannot open: No such file"),
-        (FileDisk::open(folder.path(), &options), "is neither a file nor a block device"),
-        (FileDisk::open(Path::new("/dev/null"), &options), "is neither a file nor a block device"),
-        (FileDisk::open(&path("small"), &options), "has 100 bytes, less than one block of 4 KiB"),
-        (FileDisk::create(&path("there"), 8192, &options), "cannot create: File exists"),
-        (FileDisk::create(&path("odd"), 5000, &options), "5000 bytes are not a multiple of 4 KiB"),
-        (FileDisk::create(&path("odd"), 0, &options), "0 bytes are not a multiple of 4 KiB"),
+        (FileDisk::open(&path("missing"), options), "cannot open: No such file"),
+        (FileDisk::open(folder.path(), options), "is neither a file nor a block device"),
+        (FileDisk::open(Path::new("/dev/null"), options), "is neither a file nor a block device"),
+        (FileDisk::open(&path("small"), options), "has 100 bytes, less than one block of 4 KiB"),
+        (FileDisk::create(&path("there"), 8192, options), "cannot create: File exists"),
+        (FileDisk::create(&path("odd"), 5000, options), "5000 bytes are not a multiple of 4 KiB"),
+        (FileDisk::create(&path("odd"), 0, options), "0 bytes are not a multiple of 4 KiB"),
     ];
     for (result, expected) in errors {
         let message = result.unwrap_err().to_string();
@@ -200,7 +202,7 @@ fn what_cannot_be_opened_is_refused_in_one_line() {
     }
     assert!(!path("odd").exists());
     std::fs::write(path("ragged"), vec![0; 10_000]).unwrap();
-    assert_eq!(FileDisk::open(&path("ragged"), &options).unwrap().size_bytes(), 8192);
+    assert_eq!(FileDisk::open(&path("ragged"), options).unwrap().size_bytes(), 8192);
 }
 
 /// A file that shrinks under the store: an error that names it, not a panic.
@@ -208,7 +210,7 @@ fn what_cannot_be_opened_is_refused_in_one_line() {
 fn a_read_that_fails_names_the_file_and_the_place() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
-    let disk = FileDisk::create(&path, 16 * BLOCK, &FileOptions::default()).unwrap();
+    let disk = FileDisk::create(&path, 16 * BLOCK, FileOptions::default()).unwrap();
     std::fs::File::options().write(true).open(&path).unwrap().set_len(BLOCK).unwrap();
     let error = disk.read(8 * BLOCK, &mut [0; BLOCK as usize]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
@@ -259,12 +261,12 @@ proptest! {
             };
             for way in ways() {
                 // The plain vector begins as zeros.
-                let disk = FileDisk::open(&device.device, &way).unwrap();
+                let disk = FileDisk::open(&device.device, way).unwrap();
                 disk.write(&[Piece { offset: 0, data: &vec![0; disk.size_bytes() as usize] }]).unwrap();
                 prop_assert!(!way.is_direct || disk.alignment_bytes() == u64::from(sector_bytes));
                 prop_assert_eq!(disk.is_direct(), way.is_direct);
                 hold_against_plain(&disk, &steps, 512)?;
-                let refused = FileDisk::open(&device.device, &way).unwrap_err();
+                let refused = FileDisk::open(&device.device, way).unwrap_err();
                 prop_assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
             }
         }
