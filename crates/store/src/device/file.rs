@@ -16,28 +16,30 @@ mod ring;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fallocate, flock, statx,
+    AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fallocate, flock, fstatfs, statx,
 };
 use rustix::io::Errno;
 
 use super::{Disk, Piece, check_pieces, check_range};
 use aligned::{Buffers, REQUEST_BYTES};
-use requests::{Data, Request, Requests, is_aligned};
-use ring::{ENTRIES, Ring};
+use requests::{Batch, Pieces, is_aligned};
+use ring::Ring;
 
 /// Sizes are multiples of it, whatever way a file is opened; no device has larger sectors. Chosen by us.
 const SIZE_UNIT_BYTES: u64 = 4096;
-/// Bytes in flight at most: what all buffers hold that are in use at once; chosen by us.
-const IN_FLIGHT_BYTES: usize = 8 * REQUEST_BYTES;
 /// Threads that write where there is no io_uring; chosen by us: measured on a virtual disk, four requests
 /// in flight have most of what more would bring.
 const WRITERS: usize = 4;
+
+/// `TMPFS_MAGIC`, `RAMFS_MAGIC`; Linux `include/uapi/linux/magic.h`.
+const MEMORY_FILE_SYSTEMS: [u32; 2] = [0x0102_1994, 0x8584_58F6];
 
 /// How a file or device is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,7 +142,8 @@ impl FileDisk {
         }
         let discard_unit = if is_block_device { sector_bytes(&file) } else { 1 };
         // Whether the kernel has it is seen once; later queues are made as they are needed.
-        let first = options.uses_io_uring.then(Ring::new).and_then(Result::ok);
+        let is_of_use = options.uses_io_uring && alignment > 1;
+        let first = is_of_use.then(Ring::new).and_then(Result::ok);
         Ok(Self {
             path: path.to_owned(),
             file,
@@ -207,56 +210,68 @@ impl FileDisk {
         Ok(())
     }
 
-    /// Reads through aligned memory, and the sectors that `into` is a part of.
-    fn read_copied(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let mut buffer = self.buffers.take();
+    /// Calls `visit` with whole sectors that cover `bytes` bytes from `offset` on, request by request: where
+    /// they begin and how many bytes they are, and which of the bytes, counted from `offset`, lie where in
+    /// them.
+    fn each_covering(
+        &self,
+        offset: u64,
+        bytes: usize,
+        mut visit: impl FnMut(u64, usize, Range<usize>, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
         let mut done = 0;
-        while done < into.len() {
+        while done < bytes {
             let at = offset + done as u64;
             let from = at / self.alignment * self.alignment;
             let before = (at - from) as usize;
-            let length = (into.len() - done).min(REQUEST_BYTES - SIZE_UNIT_BYTES as usize);
-            buffer.length = (before + length).next_multiple_of(self.alignment as usize);
-            self.file.read_exact_at(buffer.bytes_mut(), from)?;
-            into[done..done + length].copy_from_slice(&buffer.bytes()[before..before + length]);
+            let length = (bytes - done).min(REQUEST_BYTES);
+            let whole = (before + length).next_multiple_of(self.alignment as usize);
+            visit(from, whole, done..done + length, before)?;
             done += length;
         }
-        self.buffers.give_back(buffer);
         Ok(())
+    }
+
+    /// Reads through aligned memory, and the sectors that `into` is a part of.
+    fn read_copied(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut buffer = self.buffers.take();
+        let read = self.each_covering(offset, into.len(), |from, whole, part, before| {
+            let sectors = buffer.first(whole);
+            self.file.read_exact_at(sectors, from)?;
+            let length = part.len();
+            into[part].copy_from_slice(&sectors[before..before + length]);
+            Ok(())
+        });
+        self.buffers.give_back(buffer);
+        read
     }
 
     /// Writes what is not whole sectors: the rest of them is read first.
     fn write_ragged(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let _alone = self.ragged.lock().unwrap_or_else(PoisonError::into_inner);
         let mut buffer = self.buffers.take();
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u64;
-            let from = at / self.alignment * self.alignment;
-            let before = (at - from) as usize;
-            let length = (data.len() - done).min(REQUEST_BYTES - SIZE_UNIT_BYTES as usize);
-            buffer.length = (before + length).next_multiple_of(self.alignment as usize);
-            self.file.read_exact_at(buffer.bytes_mut(), from)?;
-            buffer.bytes_mut()[before..before + length].copy_from_slice(&data[done..done + length]);
-            self.file.write_all_at(buffer.bytes(), from)?;
-            done += length;
-        }
+        let written = self.each_covering(offset, data.len(), |from, whole, part, before| {
+            let sectors = buffer.first(whole);
+            self.file.read_exact_at(sectors, from)?;
+            sectors[before..before + part.len()].copy_from_slice(&data[part]);
+            self.file.write_all_at(sectors, from)
+        });
         self.buffers.give_back(buffer);
-        Ok(())
+        written
     }
 
-    /// Writes `requests`, several in flight.
-    fn write_together(&self, requests: &[Request<'_>]) -> io::Result<()> {
-        let [request] = requests else {
-            return match &self.rings {
-                Some(rings) => self.write_by_ring(rings, requests),
-                None => self.write_by_threads(requests),
-            };
-        };
-        self.file.write_all_at(request.bytes(), request.offset)
+    /// Writes `requests`, several in flight where that is of use: to the page cache one after another.
+    fn write_together(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+        match &self.rings {
+            _ if requests.len() == 1 || !self.is_direct() => requests
+                .iter()
+                .try_for_each(|(offset, bytes)| self.file.write_all_at(bytes, *offset)),
+            Some(rings) => self.write_by_ring(rings, requests),
+            None => self.write_by_threads(requests),
+        }
     }
 
-    fn write_by_ring(&self, rings: &Mutex<Vec<Ring>>, requests: &[Request<'_>]) -> io::Result<()> {
+    fn write_by_ring(&self, rings: &Mutex<Vec<Ring>>, requests: &[(u64, &[u8])]) -> io::Result<()> {
         let free = rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let made = free.map_or_else(Ring::new, Ok);
         // A process may have as many queues as its memory limits allow, and no more.
@@ -268,11 +283,11 @@ impl FileDisk {
         written
     }
 
-    fn write_by_threads(&self, requests: &[Request<'_>]) -> io::Result<()> {
-        let next = std::sync::atomic::AtomicUsize::new(0);
+    fn write_by_threads(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+        let next = AtomicUsize::new(0);
         let write = || {
-            while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.file.write_all_at(request.bytes(), request.offset)?;
+            while let Some((offset, bytes)) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.file.write_all_at(bytes, *offset)?;
             }
             Ok(())
         };
@@ -286,34 +301,29 @@ impl FileDisk {
         })
     }
 
-    /// Writes what waits and empties it.
-    fn write_waiting(&self, waiting: &mut Vec<Request<'_>>) -> io::Result<()> {
-        let written = if waiting.is_empty() { Ok(()) } else { self.write_together(waiting) };
-        for request in waiting.drain(..) {
-            if let Data::Copied(buffer) = request.data {
-                self.buffers.give_back(buffer);
-            }
-        }
-        written
-    }
-
     fn write_pieces(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
-        let (mut waiting, mut bytes) = (Vec::new(), 0);
-        for request in Requests::new(pieces, &self.buffers, self.is_direct()) {
-            if !self.is_whole(request.offset, request.bytes().len()) {
-                // What is read first must be there.
-                self.write_waiting(&mut waiting)?;
-                self.write_ragged(request.offset, request.bytes())?;
-                continue;
+        let mut pieces = Pieces::new(pieces);
+        let mut batch = Batch::new(self.buffers.take());
+        let mut write = || {
+            loop {
+                batch.fill(&mut pieces, self.is_direct());
+                let (whole, ragged): (Vec<_>, Vec<_>) = batch
+                    .requests()
+                    .partition(|(offset, bytes)| self.is_whole(*offset, bytes.len()));
+                if whole.is_empty() && ragged.is_empty() {
+                    return Ok(());
+                }
+                if !whole.is_empty() {
+                    self.write_together(&whole)?;
+                }
+                for (offset, bytes) in ragged {
+                    self.write_ragged(offset, bytes)?;
+                }
             }
-            bytes += request.bytes().len();
-            waiting.push(request);
-            if waiting.len() == ENTRIES || bytes >= IN_FLIGHT_BYTES {
-                self.write_waiting(&mut waiting)?;
-                bytes = 0;
-            }
-        }
-        self.write_waiting(&mut waiting)
+        };
+        let written = write();
+        self.buffers.give_back(batch.into_buffer());
+        written
     }
 }
 
@@ -367,6 +377,11 @@ fn open_direct(
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
         Err(error) => return Err(error),
     };
+    // A file system in memory takes the flag, and has nothing but its page cache.
+    let facts = fstatfs(&file).map_err(|errno| failed(path, "cannot open", errno.into()))?;
+    if !is_block_device && MEMORY_FILE_SYSTEMS.contains(&(facts.f_type as u32)) {
+        return Ok(None);
+    }
     let alignment = direct_alignment(&file, is_block_device);
     if !alignment.is_power_of_two() || alignment > SIZE_UNIT_BYTES {
         return Ok(None);
@@ -374,8 +389,7 @@ fn open_direct(
     // Some file systems take the flag and refuse the requests.
     let buffers = Buffers::default();
     let mut buffer = buffers.take();
-    buffer.length = SIZE_UNIT_BYTES as usize;
-    let read = file.read_at(buffer.bytes_mut(), 0);
+    let read = file.read_at(buffer.first(SIZE_UNIT_BYTES as usize), 0);
     let is_refused = read.is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
     Ok((!is_refused).then_some((file, alignment)))
 }

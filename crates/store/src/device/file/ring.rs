@@ -10,10 +10,8 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
 
-use super::requests::Request;
+use super::requests::IN_FLIGHT;
 
-/// Requests in flight at most; chosen by us: what a SATA or NVMe drive makes use of.
-pub(super) const ENTRIES: usize = 64;
 /// How often it is looked whether requests are done that cannot be waited for.
 const LOOK: Duration = Duration::from_micros(100);
 
@@ -36,7 +34,7 @@ impl Ring {
     /// # Errors
     /// If the kernel has no io_uring or refuses it.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { ring: IoUring::new(ENTRIES as u32)?, is_broken: false })
+        Ok(Self { ring: IoUring::new(IN_FLIGHT as u32)?, is_broken: false })
     }
 
     pub(super) fn is_broken(&self) -> bool {
@@ -47,17 +45,17 @@ impl Ring {
     ///
     /// # Errors
     /// The first error of any; all are done or have failed when it returns.
-    pub(super) fn write(&mut self, file: &File, requests: &[Request<'_>]) -> io::Result<()> {
+    pub(super) fn write(&mut self, file: &File, requests: &[(u64, &[u8])]) -> io::Result<()> {
         let fd = types::Fd(file.as_raw_fd());
         let mut written = vec![0; requests.len()];
         let mut waiting: Vec<usize> = (0..requests.len()).rev().collect();
         let (mut in_flight, mut error) = (0, None);
         loop {
-            while in_flight < ENTRIES
+            while in_flight < IN_FLIGHT
                 && let Some(number) = waiting.pop()
             {
-                let rest = &requests[number].bytes()[written[number]..];
-                let offset = requests[number].offset + written[number] as u64;
+                let rest = &requests[number].1[written[number]..];
+                let offset = requests[number].0 + written[number] as u64;
                 let entry = opcode::Write::new(fd, rest.as_ptr(), rest.len() as u32)
                     .offset(offset)
                     .build()
@@ -85,7 +83,7 @@ impl Ring {
             for completion in self.ring.completion() {
                 in_flight -= 1;
                 let number = completion.user_data() as usize;
-                let length = requests[number].bytes().len();
+                let length = requests[number].1.len();
                 match completion.result() {
                     0 => {
                         error.get_or_insert_with(|| io::ErrorKind::WriteZero.into());
@@ -126,5 +124,36 @@ impl Ring {
 impl std::fmt::Debug for Ring {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Ring").field("is_broken", &self.is_broken).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::OpenOptions;
+
+    use super::*;
+
+    /// More requests than are in flight; of a file that cannot be written every one fails.
+    #[test]
+    fn an_error_is_reported_when_nothing_is_in_flight_and_the_queues_go_on() {
+        // Where the kernel refuses queues, threads write.
+        let Ok(mut ring) = Ring::new() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let writable = OpenOptions::new().write(true).create_new(true).open(&path).unwrap();
+        let readable = File::open(&path).unwrap();
+        let blocks: Vec<Vec<u8>> = (0..200).map(|at| vec![at as u8; 512]).collect();
+        let requests: Vec<(u64, &[u8])> =
+            (0..).step_by(512).zip(&blocks).map(|(offset, block)| (offset, &block[..])).collect();
+        for _ in 0..3 {
+            let error = ring.write(&readable, &requests).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
+            assert!(!ring.is_broken());
+            assert_eq!(ring.ring.submission().len() + ring.ring.completion().count(), 0);
+        }
+        assert!(std::fs::read(&path).unwrap().is_empty());
+        ring.write(&writable, &requests).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), blocks.concat());
+        ring.write(&writable, &[]).unwrap();
     }
 }
