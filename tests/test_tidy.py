@@ -120,7 +120,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe"),
+    *("log", "layout", "disk", "sim", "probe", "store"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

@@ -48,7 +48,7 @@ pub enum When {
     At(Vec<u64>),
     /// That one and all behind it.
     From(u64),
-    /// Each by chance, in so many of so many cases.
+    /// Each by chance, in the first number of cases out of the second.
     Chance(u32, u32),
 }
 

@@ -1,3 +1,5 @@
+//! The states in which a loss of power may leave a disk, held against copies of whole images.
+
 use std::collections::{HashMap, HashSet};
 
 use agewell_store::device::{CrashDisk, CrashStates, Disk, Piece, Recording};

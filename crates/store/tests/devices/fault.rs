@@ -1,3 +1,5 @@
+//! Faults: each strikes when it is asked to, and does what it says.
+
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

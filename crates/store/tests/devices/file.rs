@@ -1,3 +1,5 @@
+//! Files and block devices, in every way of opening them.
+
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::io::ErrorKind;

@@ -1,3 +1,5 @@
+//! Modelled devices: contents, and the clock of the bare model.
+
 use std::path::{Path, PathBuf};
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};

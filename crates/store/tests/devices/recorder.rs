@@ -1,3 +1,5 @@
+//! The trace of what a disk was asked.
+
 use std::cell::Cell;
 
 use agewell_core::{Operation, SimTime};

@@ -149,7 +149,8 @@ mod tests {
             let error = ring.write(&readable, &requests).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
             assert!(!ring.is_broken());
-            assert_eq!(ring.ring.submission().len() + ring.ring.completion().count(), 0);
+            assert_eq!(ring.ring.submission().len(), 0);
+            assert_eq!(ring.ring.completion().count(), 0);
         }
         assert!(std::fs::read(&path).unwrap().is_empty());
         ring.write(&writable, &requests).unwrap();
