@@ -123,7 +123,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe", "check"),
+    *("log", "layout", "disk", "sim", "probe", "check", "store"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

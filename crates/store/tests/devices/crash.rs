@@ -1,3 +1,5 @@
+//! The states in which a loss of power may leave a disk, held against copies of whole images.
+
 use std::collections::{HashMap, HashSet};
 
 use agewell_store::device::{CrashDisk, CrashStates, Disk, Piece, Recording};
@@ -73,7 +75,7 @@ proptest! {
     #[test]
     fn a_state_holds_what_is_written_to_it(steps in steps(40, 7)) {
         let disk = CrashDisk::new(40 * BLOCK, 0);
-        disk.write(&[Piece { offset: 0, data: &[1; 5 * BLOCK as usize] }]).unwrap();
+        disk.write(&[Piece { offset: 0, data: &vec![1; 5 * BLOCK as usize] }]).unwrap();
         let recording = disk.recording();
         let zeros = recording.states(0).state(0);
         hold_against_plain(&zeros, &steps, BLOCK)?;
@@ -100,7 +102,9 @@ proptest! {
             }
             let Some((last, before)) = epoch.split_last() else { continue };
             let mut without = base.clone();
-            before.iter().for_each(|write| enter(&mut without, *write));
+            for write in before {
+                enter(&mut without, *write);
+            }
             let mut with = without.clone();
             enter(&mut with, *last);
             for cut in last.0 as usize..(last.0 + last.1) as usize {
@@ -246,7 +250,7 @@ fn of_many_writes_small_subsets_and_their_complements_are_states() {
 #[test]
 fn pages_of_a_large_write_are_lost_apart() {
     let disk = CrashDisk::new(16 * BLOCK, 0);
-    disk.write(&[Piece { offset: 0, data: &[1; 16 * BLOCK as usize] }]).unwrap();
+    disk.write(&[Piece { offset: 0, data: &vec![1; 16 * BLOCK as usize] }]).unwrap();
     let recording = disk.recording();
     let scattered = images(&recording.states(0)).into_iter().filter(|image| {
         let pages: Vec<u8> = image.chunks(BLOCK as usize).map(|page| page[0]).collect();

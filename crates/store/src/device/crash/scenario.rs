@@ -225,14 +225,15 @@ impl Scenario {
                 let mut random = drawn(*draw);
                 // From nearly nothing to nearly all.
                 let eighths = 1 + uniform_below(&mut random, 7);
-                for item in 0..items.len() {
-                    if !items[item].is_write() {
-                        enter(item, 0..sectors(item), false);
+                for (item, asked) in items.iter().enumerate() {
+                    let all = sectors(item);
+                    if !asked.is_write() {
+                        enter(item, 0..all, false);
                         continue;
                     }
-                    for first in (0..sectors(item)).step_by(PAGE_SECTORS as usize) {
+                    for first in (0..all).step_by(PAGE_SECTORS as usize) {
                         if uniform_below(&mut random, 8) < eighths {
-                            enter(item, first..(first + PAGE_SECTORS).min(sectors(item)), false);
+                            enter(item, first..(first + PAGE_SECTORS).min(all), false);
                         }
                     }
                 }
