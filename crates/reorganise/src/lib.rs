@@ -16,6 +16,7 @@
 //! what the plan saw; free space is held by a file without a name, which ends with the process.
 
 mod arranger;
+mod budget;
 mod carry_out;
 mod mechanism;
 mod order;
