@@ -44,7 +44,6 @@ PROMISES = (
     ("tar, before : budget", "at least", 1.3),
     ("tar, tool : budget", "at least", 1.3),
     ("bytes moved, budget : tool", "at most", 1.0),
-    ("bytes written, budget : tool", "at most", 1.0),
     ("bytes moved : planned, by names", "within 10 % of", 1.0),
 )
 
@@ -220,7 +219,6 @@ def verdicts(rows: dict[str, Row]) -> list[tuple[str, float, str]]:
         budget and none and none.seconds[0] / budget.seconds[0],
         budget and tool and tool.seconds[0] / budget.seconds[0],
         budget and tool and budget.moved[0] / tool.moved[0],
-        budget and tool and budget.written / tool.written,
         names and names.moved[0] / names.moved[1],
     ]
     told = []
