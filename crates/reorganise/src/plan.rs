@@ -419,13 +419,12 @@ impl Ground<'_> {
                 let found = self.foresee(files, &limits);
                 let (moved_bytes, unlaid) = (found.work.moved_bytes, found.work.no_room > 0);
                 let laid_bytes = found.work.file_bytes;
-                let fits = moved_bytes <= budget_bytes;
-                let seconds =
-                    best.as_ref().map_or(before.told.seconds, |best| best.0.after.seconds);
-                if fits && found.after.seconds < seconds {
+                let fits = 0 < moved_bytes && moved_bytes <= budget_bytes;
+                let better = |(best, _): &(Foreseen, _)| found.after.seconds < best.after.seconds;
+                if fits && best.as_ref().is_none_or(better) {
                     best = Some((found, chosen));
                 }
-                let next_bytes = if !fits {
+                let next_bytes = if moved_bytes > budget_bytes {
                     target_bytes.saturating_sub(moved_bytes - budget_bytes).min(laid_bytes)
                 } else if unlaid {
                     laid_bytes
