@@ -30,7 +30,9 @@ mod volume;
 
 pub use arranger::{Arranger, Limits, Move, Piece};
 pub use carry_out::{Done, Progress, Step, carry_out};
-pub use order::{FileReads, Order, by_recording, read_order};
+pub use order::{
+    ChosenOrder, FileRead, FileReads, Order, RecordedOrder, RecordedRead, by_recording, read_order,
+};
 pub use pace::Pace;
 pub use plan::{Plan, PlanOptions, PlannedFile, Room, Saving, Work, plan};
 pub use plan_file::{read_plan, write_plan};

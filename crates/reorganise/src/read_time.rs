@@ -89,7 +89,6 @@ impl ColdReader {
                 self.breaks += u64::from(self.end_bytes.is_some());
             }
             self.end_bytes = Some(piece.physical_bytes + piece.length_bytes);
-            self.bytes += piece.length_bytes;
             let mut at = 0;
             while at < piece.length_bytes {
                 let bytes = (piece.length_bytes - at).min(REQUEST_BYTES);
@@ -100,7 +99,17 @@ impl ColdReader {
         (self.now.0 - began.0) as f64 / 1e9
     }
 
+    /// Reads `bytes` from `at_bytes` on in one request.
+    pub(crate) fn read_at(&mut self, at_bytes: u64, bytes: u64) {
+        if self.end_bytes != Some(at_bytes) {
+            self.breaks += u64::from(self.end_bytes.is_some());
+        }
+        self.end_bytes = Some(at_bytes + bytes);
+        self.serve(at_bytes, bytes);
+    }
+
     fn serve(&mut self, at_bytes: u64, bytes: u64) {
+        self.bytes += bytes;
         let capacity = self.device.capacity().0;
         let sectors = bytes.div_ceil(SECTOR_BYTES).min(capacity);
         let sector = at_bytes / SECTOR_BYTES;
