@@ -49,16 +49,17 @@ PROMISES = (
 
 
 @contextlib.contextmanager
-def mounted(image: Path, folder: Path) -> Iterator[harness.Target]:
-    """The image on a loop device, mounted."""
+def mounted(image: Path, folder: Path, *options: str) -> Iterator[harness.Target]:
+    """The image on a loop device, mounted with options."""
     device = harness.run(["losetup", "--find", "--show", str(image)]).strip()
     mount = folder / "mount"
     mount.mkdir(exist_ok=True)
     try:
         # Copies of one image have one identity, by which xfs would refuse the second.
         kind = harness.run(["blkid", "-o", "value", "-s", "TYPE", device]).strip()
-        options = ["-o", "nouuid"] if kind == "xfs" else []
-        harness.run(["mount", *options, device, str(mount)])
+        if kind == "xfs":
+            options = (*options, "nouuid")
+        harness.run(["mount", "-o", ",".join(options or ("rw",)), device, str(mount)])
         try:
             name = Path(device).name
             sectors = int(Path(f"/sys/block/{name}/size").read_text())
@@ -82,7 +83,8 @@ def agewell(*words: object) -> str:
 def cold_tar(image: Path, folder: Path, name: str, order: str) -> Path:
     """Record the requests of a cold `tar`; gives the trace."""
     trace = folder / f"{name}.{order}.parquet"
-    with mounted(image, folder) as target:
+    # Times of reading are written now and then, so that the first tar would have writes in it.
+    with mounted(image, folder, "noatime") as target:
         command = ["tar", f"--sort={order}", "-cf", "-", "-C", str(target.mount), "."]
         with harness.recording(target, trace, {"workload": "cold tar"}, BUFFER):
             # To /dev/null itself tar would read nothing.
