@@ -254,8 +254,8 @@ def _recording(paths: list[Path], recording: Path) -> None:
         first = next(line for line in extents.splitlines() if line.strip().startswith("0:"))
         place, length = first.split(":")[2].split("..")[0], first.split(":")[3]
         lines[path] = f"0 {int(place)} {min(int(length), 128)} 1"
-    told = (f"{number * 10.0} {lines[path]}\n" for number, path in enumerate(paths))
-    recording.write_text("".join(told))
+    rows = (f"{number * 10.0} {lines[path]}\n" for number, path in enumerate(paths))
+    recording.write_text("".join(rows))
 
 
 def test_a_recording_says_the_order(scattered: tuple[str, Path, Path], tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_
 ) -> None:
     kind, mount, _ = scattered
     if kind == "btrfs":
-        pytest.skip("filefrag tells addresses of btrfs that are not those of the device")
+        pytest.skip("filefrag prints logical addresses of btrfs, not places on the device")
     recording = tmp_path / "reads.trace"
     # More than a drive keeps in its buffer.
     one, other = ([mount / f"{name}{number:03}" for number in range(90)] for name in "ab")

@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::arranger::{Arranger, Limits, Piece, Purpose};
 use crate::budget::{Candidate, Costs, choose};
+use crate::file_system::{FileSystem, Identity};
 use crate::read_time::{ColdReader, ReadTime, sequential_byte_seconds};
+use crate::room::Room;
 use crate::runs::Runs;
 use crate::skip::{self, SkipCounts};
-use crate::volume::{FileSystem, Identity};
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -27,7 +28,7 @@ pub struct PlanOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// Its path from the root of the tree.
-    #[serde(with = "crate::plan_file::path_text")]
+    #[serde(with = "crate::path_text")]
     pub path: Vec<u8>,
     /// What it was.
     pub identity: Identity,
@@ -102,48 +103,6 @@ pub struct Plan {
     pub work: Work,
     /// What it saves, if a disk was named.
     pub saving: Option<Saving>,
-}
-
-/// What of the device is free, and how much of it may be held.
-#[derive(Debug, Clone)]
-pub struct Room {
-    /// Free runs that data may come to lie in.
-    pub free: Runs,
-    /// Of it is left to others, bytes.
-    pub reserve_bytes: u64,
-}
-
-impl Room {
-    /// A part of what is free stays free for others: an eighth, at least 16 MiB, at most half; chosen
-    /// by us, so that a program that writes in the meantime finds room for seconds of its work.
-    #[must_use]
-    pub fn new(free: Runs) -> Self {
-        let reserve_bytes = reserve_bytes(free.bytes());
-        Self { free, reserve_bytes }
-    }
-
-    /// What is held: all but the shortest runs, which come to the reserve.
-    pub(crate) fn held(&self) -> Runs {
-        let mut lengths: Vec<(u64, u64)> =
-            self.free.iter().map(|(start, length)| (length, start)).collect();
-        lengths.sort_unstable();
-        let mut left = self.reserve_bytes;
-        let mut held = self.free.clone();
-        for (length, start) in lengths {
-            if left == 0 {
-                break;
-            }
-            let bytes = length.min(left);
-            held.take(start, bytes);
-            left -= bytes;
-        }
-        held
-    }
-}
-
-/// What of `free_bytes` stays free for others.
-pub(crate) fn reserve_bytes(free_bytes: u64) -> u64 {
-    (free_bytes / 8).max(16 << 20).min(free_bytes / 2)
 }
 
 /// Plans to lay the files of `snapshot` in `order` into `room`; `device` is the disk for which the
@@ -267,7 +226,8 @@ fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<
 }
 
 /// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
-/// free, or as another's, as well. Files that have bytes twice in it are left out.
+/// free, or as another's, as well. Files that have bytes twice in it are left out: so what the others
+/// leave is not free before they leave it.
 fn leave_out_contradictions(files: &mut Vec<PlannedFile>, free: &Runs, skipped: &mut SkipCounts) {
     let mut pieces: Vec<(u64, u64, usize)> = Vec::new();
     for (number, file) in files.iter().enumerate() {
@@ -419,7 +379,9 @@ impl Ground<'_> {
                 let found = self.foresee(files, &limits);
                 let (moved_bytes, unlaid) = (found.work.moved_bytes, found.work.no_room > 0);
                 let laid_bytes = found.work.file_bytes;
-                let fits = 0 < moved_bytes && moved_bytes <= budget_bytes;
+                // By time alone chance would say for few files: how the disk happens to stand.
+                let gains = found.after.breaks < before.told.breaks;
+                let fits = gains && moved_bytes <= budget_bytes;
                 let better = |(best, _): &(Foreseen, _)| found.after.seconds < best.after.seconds;
                 if fits && best.as_ref().is_none_or(better) {
                     best = Some((found, chosen));
@@ -515,9 +477,8 @@ fn foresee(
             work.moved_bytes += step.length_bytes;
             laid[step.file as usize] |= purpose == Purpose::Lay;
         }
-        // What was written while the snapshot was taken may be in it as a file's and as free.
         for (start, length) in left {
-            room.free.add_absent(start, length);
+            room.free.add(start, length);
         }
     }
     let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
@@ -587,9 +548,9 @@ impl<'a> Paths<'a> {
 #[cfg(test)]
 mod tests {
     use super::{Ground, Limits, Piece, PlannedFile, Room, leave_out_contradictions};
+    use crate::file_system::Identity;
     use crate::runs::Runs;
     use crate::skip::{Skip, SkipCounts};
-    use crate::volume::Identity;
 
     /// A file of one piece, named by its number.
     fn file(inode: u64, physical_bytes: u64, length_bytes: u64) -> PlannedFile {
