@@ -282,7 +282,8 @@ def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_
         path.write_bytes(bytes(1 << 16))
     os.sync()
     side_by_side = [path for pair in zip(one, other, strict=True) for path in pair]
-    command = [sys.executable, "-m", "agewell", "reorganise", mount, "--dry-run", "--by", recording]
+    command = [sys.executable, "-m", "agewell", "reorganise", str(mount)]
+    command += ["--dry-run", "--by", str(recording)]
     # Once side by side and often alone; and as often so as alone.
     for starts, expected in ((1, "access-graph"), (30, "first-reads")):
         _recording(starts * side_by_side + 30 * (one + other), recording)
