@@ -13,11 +13,13 @@ use rustix::fd::OwnedFd;
 use serde::Serialize;
 
 use crate::arranger::{Arranger, Move, Piece, Purpose};
-use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault, kernel};
+use crate::file_system::FileSystem;
+use crate::kernel;
+use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault};
 use crate::pace::{Clock, Pace, wait_part};
 use crate::plan::Plan;
 use crate::skip::{Skip, SkipCounts};
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 /// Times that a place taken by others is looked for elsewhere; chosen by us.
 const RETRIES_MAX: u8 = 3;

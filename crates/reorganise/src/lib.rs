@@ -16,24 +16,33 @@
 //! what the plan saw; free space is held by a file without a name, which ends with the process.
 
 mod arranger;
+mod budget;
 mod carry_out;
+mod file_system;
+mod kernel;
 mod mechanism;
 mod order;
 mod pace;
+mod path_text;
 mod plan;
 mod plan_file;
 mod read_time;
+mod room;
 mod runs;
 mod skip;
 mod volume;
 
 pub use arranger::{Arranger, Limits, Move, Piece};
 pub use carry_out::{Done, Progress, Step, carry_out};
-pub use order::{FileReads, Order, by_recording, read_order};
+pub use file_system::FileSystem;
+pub use order::{
+    ChosenOrder, FileRead, FileReads, Order, RecordedOrder, RecordedRead, by_recording, read_order,
+};
 pub use pace::Pace;
-pub use plan::{Plan, PlanOptions, PlannedFile, Room, Saving, Work, plan};
+pub use plan::{Plan, PlanOptions, PlannedFile, Saving, Work, plan};
 pub use plan_file::{read_plan, write_plan};
 pub use read_time::{ReadTime, cold_read};
+pub use room::Room;
 pub use runs::Runs;
 pub use skip::{Skip, SkipCounts};
-pub use volume::{FileSystem, Volume};
+pub use volume::Volume;

@@ -9,7 +9,6 @@ mod copying;
 mod dedupe;
 mod donor;
 mod ext4;
-pub(crate) mod kernel;
 
 use std::num::NonZeroU64;
 
@@ -20,9 +19,11 @@ use rustix::io::Errno;
 use agewell_snapshot::SnapshotError;
 
 use crate::arranger::{Move, Purpose};
+use crate::file_system::FileSystem;
+use crate::kernel;
 use crate::runs::Runs;
 use crate::skip::Skip;
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 /// What is read of files ahead of their moves; chosen by us: some tenths of a second of small reads, or
 /// of one large one.

@@ -119,9 +119,27 @@ def reorganise(
         _print_left_out(document)
 
 
+def _order(order: dict[str, Any] | None) -> list[str]:
+    """Which order of the files of a recording was taken, and why."""
+    if order is None:
+        return []
+    first, graph = order["first_reads_seconds"], order["access_graph_seconds"]
+    if graph is None:
+        return ["Order of first reads: no file is come back to."]
+    if order["order"] == "access-graph":
+        return [
+            f"Order along the access graph: laid so, the recording reads in {graph:.1f} s, "
+            f"and in {first:.1f} s in the order of first reads."
+        ]
+    return [
+        f"Order of first reads: laid so, the recording reads in {first:.1f} s, "
+        f"and in {graph:.1f} s along the access graph."
+    ]
+
+
 def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
     work, saving = document["work"], document["saving"]
-    lines = []
+    lines = _order(document["order"])
     if not work["moved_bytes"]:
         lines.append("There is nothing to move: the files lie in this order already.")
     elif saving:

@@ -14,6 +14,7 @@ fn limits(stretch_blocks: u64) -> Limits {
         shortest_bytes: stretch_blocks * BLOCK,
         batch_bytes: 16 * stretch_blocks * BLOCK,
         one_run: false,
+        makes_room: true,
     }
 }
 
@@ -103,10 +104,36 @@ proptest! {
         spare in 1_usize..60,
         stays in prop::collection::vec(prop::bool::weighted(0.2), 20),
         stretch_blocks in 1_u64..8,
+        makes_room in any::<bool>(),
     ) {
         let blocks = sizes.iter().sum::<u64>() as usize + spare;
         let mut device = Device::scattered(blocks, &sizes, &places);
-        arrange(&mut device, sizes.len() as u32, &stays, limits(stretch_blocks));
+        let limits = Limits { makes_room, ..limits(stretch_blocks) };
+        arrange(&mut device, sizes.len() as u32, &stays, limits);
+    }
+
+    /// Where no room is made each file moves once or not at all, and is whole where it lies then,
+    /// unless it is long enough to be divided.
+    #[test]
+    fn into_what_is_free_as_it_is_files_move_once_and_whole(
+        sizes in prop::collection::vec(1_u64..9, 1..20),
+        places in prop::collection::vec(0_usize..1000, 1..50),
+        spare in 1_usize..60,
+    ) {
+        let blocks = sizes.iter().sum::<u64>() as usize + spare;
+        let mut device = Device::scattered(blocks, &sizes, &places);
+        let before = device.clone();
+        let limits = Limits { makes_room: false, ..limits(16) };
+        let files = sizes.len() as u32;
+        let moved = arrange(&mut device, files, &[false; 20], limits);
+        let mut expected = 0;
+        for file in 0..files {
+            if device.pieces(file) != before.pieces(file) {
+                prop_assert_eq!(device.pieces(file).len(), 1, "file {} is whole", file);
+                expected += sizes[file as usize];
+            }
+        }
+        prop_assert_eq!(moved, expected);
     }
 }
 
