@@ -23,6 +23,7 @@ mod reorganise;
 mod sim;
 mod tables;
 mod trace;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -63,6 +64,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
+
+    #[pymodule_export]
+    use crate::watch::watch_path;
 
     #[pymodule_export]
     use crate::age::workload::{workload_info, workload_make};

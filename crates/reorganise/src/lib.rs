@@ -26,6 +26,7 @@ mod read_time;
 mod runs;
 mod skip;
 mod volume;
+mod watch;
 
 pub use arranger::{Arranger, Limits, Move, Piece};
 pub use carry_out::{Done, Progress, Step, carry_out};
@@ -37,3 +38,4 @@ pub use read_time::{ReadTime, cold_read};
 pub use runs::Runs;
 pub use skip::{Skip, SkipCounts};
 pub use volume::{FileSystem, Volume};
+pub use watch::{Considered, Outcome, Round, Tell, Told, WatchOptions, watch};
