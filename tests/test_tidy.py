@@ -69,6 +69,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-disk",
         "agewell-layout",
         "agewell-log",
+        "agewell-record",
         "agewell-snapshot",
         "agewell-trace",
     },
@@ -92,7 +93,7 @@ ALLOWED_DEPENDENCIES = {
 """What each crate may use.
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
-{disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
+{disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
 disk <- probe <- py, and record <- py.
 """
 

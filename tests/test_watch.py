@@ -31,8 +31,6 @@ BUDGET = 40_000_000
 def _why_not(kind: str) -> str | None:
     if why := missing(kind):
         return why
-    if not Path("/sys/kernel/tracing").is_dir():
-        return "no tracefs"
     return None
 
 
@@ -158,8 +156,8 @@ def test_what_is_read_again_and_again_is_laid_together(
     after = _places(files)
     moved = {path for path in files if places[path] != after[path]}
     assert len(moved & set(load.program)) >= 0.9 * PROGRAM
-    # Those that were read once or not at all stay; a few may have made room.
-    assert len(moved - set(load.program)) <= 0.02 * FILES
+    # Those that were read once or not at all stay.
+    assert moved <= set(load.program)
     assert _breaks(after, load.program) < 0.25 * _breaks(places, load.program)
     assert sum(told["bytes"] for told in rounds if told["outcome"] == "moved") <= BUDGET
     assert rounds[-1]["saved_seconds"] > 0
@@ -168,7 +166,8 @@ def test_what_is_read_again_and_again_is_laid_together(
         rounds[-1]["read_seconds"] / rounds[-1]["reads"]
         < 0.5 * first["read_seconds"] / first["reads"]
     )
-    assert differences(before, record(mount)) == []
+    changed = differences(before, record(mount))
+    assert [line for line in changed if not line.startswith("atime of")] == []
 
 
 def test_a_restart_goes_on_where_it_was(
@@ -235,6 +234,22 @@ def test_a_signal_ends_it_in_good_order(
     # It can be unmounted: nothing of it is held (the fixture does).
 
 
+def test_one_that_was_killed_leaves_nothing_in_the_way(
+    scattered: tuple[Path, Path], tmp_path: Path
+) -> None:
+    mount, _ = scattered
+    state = tmp_path / "state"
+    command = [sys.executable, "-m", "agewell", "reorganise", str(mount), "--watch"]
+    options = ["--every", "1 s", "--json", "--state", str(state)]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.kill()
+    again = _watch(mount, state, lambda rounds: len(rounds) >= 1)
+    assert again[0]["outcome"] == "idle"
+    assert sorted(path.name for path in tmp_path.glob("state*")) == ["state", "state.lock"]
+
+
 def test_a_file_system_that_is_unmounted_ends_it_in_one_line(
     scattered: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -258,7 +273,7 @@ def test_what_cannot_be_watched_is_refused_in_one_line(
 
     def refusal(path: Path, **options: Any) -> str:
         with pytest.raises(InputError) as raised:
-            watching.watch(path, tell=lambda _: False, **options)
+            watching.watch(path, tell=lambda _: True, **options)
         text = str(raised.value)
         assert "\n" not in text
         return text

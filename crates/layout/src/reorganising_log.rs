@@ -99,6 +99,8 @@ struct View<'a, P> {
 }
 
 impl<P: Placement + Clone> StepView for View<'_, P> {
+    type Slot = u32;
+
     #[inline]
     fn slot_of(&self, block: u32) -> Option<u32> {
         self.log.slot_of(block)

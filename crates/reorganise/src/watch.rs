@@ -46,10 +46,10 @@ use budget::HourlyBudget;
 use busy::Quiet;
 use choice::{Choice, Group, choose};
 use device_times::{DiskTimes, ModelledDisk, cost_model};
-use history::{ReadHistory, Run, SLOT_BYTES};
+use history::{ReadHistory, Run};
 use slice::Around;
 use state::Words;
-use tree_view::{TreeView, place_sum};
+use tree_view::{TreeView, place_sum, slots_of};
 
 /// Files that are remembered; chosen by us: 2^18 take about 50 MB.
 const FILES_MAX: u32 = 1 << 18;
@@ -60,6 +60,8 @@ const READS_MIN: u64 = 16;
 const LOOKS_PER_ROUND: u32 = 100;
 /// Most bytes of the trace of a slice, so that a busy disk fills neither the disk nor the memory.
 const SLICE_BYTES_MAX: u64 = 256 << 20;
+/// What the name of a slice ends with.
+const SLICE: &str = ".slice";
 /// Plans that are tried, each of half as many groups, where the room that must be made is beyond the
 /// budget; chosen by us.
 const PLANS_MAX: u32 = 6;
@@ -192,6 +194,7 @@ pub type Tell<'a> = dyn FnMut(&Told<'_>) -> bool + 'a;
 /// was moved until then stays moved.
 pub fn watch(options: &WatchOptions, tell: &mut Tell<'_>) -> Result<(), SnapshotError> {
     let _lock = lock(&options.state)?;
+    remove_slices(&options.state);
     let mut watch = match Watch::begin(options, tell) {
         Err(SnapshotError::Stopped) => return Ok(()),
         begun => begun?,
@@ -227,6 +230,21 @@ fn beside(state: &Path, ending: &str) -> PathBuf {
     let mut name = state.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
+}
+
+/// Removes what is left of slices, also of one that was killed: it is of no use to anyone. Nobody
+/// else has any there, for the history is locked.
+fn remove_slices(state: &Path) {
+    let folder = state.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let slice = beside(state, SLICE);
+    let Some(name) = slice.file_name() else { return };
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")));
+    for entry in entries.into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(name.as_encoded_bytes()) {
+            // What cannot be removed is said when the next slice is begun.
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// One watches with a history at a time.
@@ -274,13 +292,6 @@ impl<'a> Watch<'a> {
         let device_number = device_number(path)?;
         let disk = Disk::of(path).map_err(of_record)?;
         let (before, look_time) = look(path, tell)?;
-        if before.facts.total_bytes / SLOT_BYTES > u64::from(u32::MAX) {
-            return Err(SnapshotError::Input(format!(
-                "{}: is larger than 16 TiB, which --watch does not number; agewell reorganise --by a \
-                 recording does",
-                path.display()
-            )));
-        }
         let cost = cost_model(options.device.as_ref().unwrap_or(&options.usual));
         let mut watch = Self {
             options,
@@ -355,10 +366,9 @@ impl<'a> Watch<'a> {
                 return Ok(());
             }
             let time = left.map_or(most, |left| left.min(most));
-            let path = beside(&self.options.state, ".slice");
+            let path = beside(&self.options.state, SLICE);
             let result = self.round(&path, time, tell);
-            // What is left of a slice is of no use to anyone.
-            let _ = std::fs::remove_file(&path);
+            remove_slices(&self.options.state);
             let round = result?;
             self.save()?;
             asked(tell, &Told::Round(&round))?;
@@ -461,10 +471,9 @@ impl<'a> Watch<'a> {
         let mut sizes = Vec::new();
         let mut left = Vec::new();
         for (number, file) in self.history.known() {
-            let slots: u32 = view.runs(number).iter().map(|run| run.slots).sum();
-            match slots {
+            match slots_of(view.runs(number)) {
                 0 => gone.push(number),
-                _ => sizes.push((number, slots)),
+                slots => sizes.push((number, slots)),
             }
             if file.moved_to != 0 && place_sum(view.runs(number)) != file.moved_to {
                 left.push(number);

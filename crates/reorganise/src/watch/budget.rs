@@ -11,6 +11,8 @@ pub(crate) struct HourlyBudget {
     per_hour_bytes: Option<u64>,
     /// When how much was moved, ascending, none older than an hour.
     spent: VecDeque<(i64, u64)>,
+    /// The latest time that was seen: a clock that is set back frees nothing, then or later.
+    latest_ns: i64,
 }
 
 /// Times nearer to each other than this are one entry; chosen by us: 361 entries at most, and a budget
@@ -20,7 +22,7 @@ const GRAIN_NS: i64 = HOUR_NS / 360;
 impl HourlyBudget {
     /// Nothing was moved yet; `None` for no bound.
     pub(crate) fn new(per_hour_bytes: Option<u64>) -> Self {
-        Self { per_hour_bytes, spent: VecDeque::new() }
+        Self { per_hour_bytes, spent: VecDeque::new(), latest_ns: i64::MIN }
     }
 
     /// The same with what was moved before, by another budget perhaps.
@@ -35,10 +37,11 @@ impl HourlyBudget {
         self.spent.iter().copied()
     }
 
-    /// Bytes that may be moved at `now_ns`. A clock that was set back frees nothing.
+    /// Bytes that may be moved at `now_ns`.
     pub(crate) fn allowance(&mut self, now_ns: i64) -> u64 {
-        let last_ns = self.spent.back().map_or(now_ns, |last| last.0.max(now_ns));
-        while self.spent.front().is_some_and(|first| last_ns - first.0 > HOUR_NS) {
+        self.latest_ns = self.latest_ns.max(now_ns);
+        let old = |entry: &(i64, u64)| self.latest_ns.saturating_sub(entry.0) > HOUR_NS;
+        while self.spent.front().is_some_and(old) {
             self.spent.pop_front();
         }
         let spent = self.spent.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.1));
@@ -50,10 +53,11 @@ impl HourlyBudget {
         if bytes == 0 {
             return;
         }
-        let last_ns = self.spent.back().map_or(now_ns, |last| last.0.max(now_ns));
+        self.latest_ns = self.latest_ns.max(now_ns);
+        let last_ns = self.latest_ns;
         // An entry has the time of the last that is in it, so that none is forgotten early.
         match self.spent.iter().rev().nth(1) {
-            Some(before) if last_ns - before.0 < GRAIN_NS => {
+            Some(before) if last_ns.saturating_sub(before.0) < GRAIN_NS => {
                 if let Some(last) = self.spent.back_mut() {
                     *last = (last_ns, last.1.saturating_add(bytes));
                 }
@@ -79,7 +83,7 @@ mod tests {
             asked in prop::collection::vec((-60_000_000_000_i64..600_000_000_000, 0_u64..400_000), 0..300),
         ) {
             let mut budget = HourlyBudget::new(Some(budget_bytes));
-            let (mut clock_ns, mut true_ns) = (0_i64, 0_i64);
+            let (mut clock_ns, mut true_ns) = (0_i64, i64::MIN);
             let mut moved: Vec<(i64, u64)> = Vec::new();
             for (step_ns, bytes) in asked {
                 clock_ns += step_ns;

@@ -11,6 +11,10 @@ use super::tree_view::{FileSteps, TreeView};
 /// gain ([`ReorganiseSetting::by_gain`](agewell_layout::reorganise::ReorganiseSetting::by_gain)).
 const MOVES_MAX: u8 = 4;
 
+/// Visits since it was last written below which a file is not moved with others; chosen by us, as the
+/// partitions shift no boundary for what was seen once.
+const VISITS_MIN: u32 = 2;
+
 /// Pieces of files that make room are taken to be of so many slots; chosen by us: 64 KiB.
 const ROOM_PIECE_SLOTS: f64 = 16.0;
 
@@ -129,7 +133,9 @@ fn propose(
     if weight <= VALUE_MIN * len {
         return None;
     }
-    files.retain(|file| view.slot_of(*file).is_some());
+    // A file that was read once has come in after another by chance, as far as anyone knows.
+    let is_read = |file: &u32| known(file).is_some_and(|known| known.visits >= VISITS_MIN);
+    files.retain(|file| view.slot_of(*file).is_some() && (alone.is_some() || is_read(file)));
     if files.is_empty() || (alone.is_some() && view.runs(files[0]).len() < 2) {
         return None;
     }

@@ -37,8 +37,8 @@ pub(crate) struct FileKey {
 pub(crate) struct Part {
     pub(crate) file: FileKey,
     /// Where in the file it begins, slots.
-    pub(crate) offset: u32,
-    pub(crate) slots: u32,
+    pub(crate) offset: u64,
+    pub(crate) slots: u64,
 }
 
 /// A request that the disk carried out.
@@ -46,8 +46,8 @@ pub(crate) struct Part {
 pub(crate) struct Request {
     pub(crate) is_read: bool,
     /// Where, in slots from the start of the file system.
-    pub(crate) slot: u32,
-    pub(crate) slots: u32,
+    pub(crate) slot: u64,
+    pub(crate) slots: u64,
     /// For which the disk was busy with it, ns.
     pub(crate) time_ns: u64,
     /// Of which files, in the order in which they lie; none where that is not known.
@@ -57,9 +57,9 @@ pub(crate) struct Request {
 /// Slots of a file that lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
-    pub(crate) offset: u32,
-    pub(crate) slot: u32,
-    pub(crate) slots: u32,
+    pub(crate) offset: u64,
+    pub(crate) slot: u64,
+    pub(crate) slots: u64,
 }
 
 /// What is known of one file.
@@ -85,8 +85,8 @@ pub(crate) struct Known {
 /// Where the arm is, and where it would be if nothing had been moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Arm {
-    end: u32,
-    home_end: u32,
+    end: u64,
+    home_end: u64,
 }
 
 /// Sums over the history.
@@ -161,7 +161,7 @@ pub(crate) struct ReadHistory {
     numbers: BTreeMap<FileKey, u32>,
     arm: Option<Arm>,
     /// The file being visited, and the slot of it behind what was read last.
-    visited: Option<(u32, u32)>,
+    visited: Option<(u32, u64)>,
     written: Option<u32>,
     /// Time of reads since the last visit began, ns.
     visit_ns: u64,
@@ -254,11 +254,12 @@ impl ReadHistory {
 
     fn read(&mut self, request: &Request) {
         self.written = None;
-        let step = self.arm.map(|arm| i64::from(request.slot) - i64::from(arm.end));
+        let step = self.arm.map(|arm| between(arm.end, request.slot));
         let jumps = u32::from(step != Some(0));
-        self.times.note(jumps, request.slots, request.time_ns, step, &[]);
+        let slots = u32::try_from(request.slots).unwrap_or(u32::MAX);
+        self.times.note(jumps, slots, request.time_ns, step, &[]);
         self.totals.reads += 1;
-        self.totals.read_slots += u64::from(request.slots);
+        self.totals.read_slots += request.slots;
         self.totals.read_ns += request.time_ns;
         self.visit_ns += request.time_ns;
         let mut at = request.slot;
@@ -267,7 +268,7 @@ impl ReadHistory {
             let slots = part.slots.min(end - at);
             let step = if place == 0 { step } else { Some(0) };
             self.read_part(&Part { slots, ..*part }, at, step);
-            self.totals.named_slots += u64::from(slots);
+            self.totals.named_slots += slots;
             at += slots;
         }
         if at < end {
@@ -276,7 +277,7 @@ impl ReadHistory {
     }
 
     /// A part of a file was read from `slot`, `step` slots behind where the arm was.
-    fn read_part(&mut self, part: &Part, slot: u32, step: Option<i64>) {
+    fn read_part(&mut self, part: &Part, slot: u64, step: Option<i64>) {
         let number = self.number_of(part.file);
         let jumped = step.is_none_or(|step| {
             // What is streamed over faster than sought was put together well enough.
@@ -284,11 +285,13 @@ impl ReadHistory {
         });
         match self.visited {
             Some((visited, offset)) if visited == number => {
-                if jumped
+                if let Some(file) = &mut self.files[number as usize]
+                    && jumped
                     && offset == part.offset
-                    && let Some(file) = &mut self.files[number as usize]
                 {
                     file.breaks = file.breaks.saturating_add(1);
+                    // The piece was read after the other in each visit.
+                    self.trust.step(file.visits > 1);
                 }
             }
             _ => self.visit(number, jumped),
@@ -315,12 +318,12 @@ impl ReadHistory {
     }
 
     /// What this read saved, or lost, because files were moved.
-    fn credit(&mut self, number: u32, part: &Part, slot: u32, step: Option<i64>) {
+    fn credit(&mut self, number: u32, part: &Part, slot: u64, step: Option<i64>) {
         let homes = self.homes(number, part, slot);
         let (mut home_ns, mut at) = (0.0, self.arm.map(|arm| arm.home_end));
         for run in &homes {
             if let Some(end) = at {
-                home_ns += self.times.step_ns(i64::from(run.slot) - i64::from(end), false);
+                home_ns += self.times.step_ns(between(end, run.slot), false);
             }
             at = Some(run.slot + run.slots);
         }
@@ -332,8 +335,8 @@ impl ReadHistory {
     }
 
     /// Where a part of a file, which was read from `slot`, would lie if nothing had been moved.
-    fn homes(&self, number: u32, part: &Part, slot: u32) -> Vec<Run> {
-        let here = |offset: u32, slots| Run { offset, slot: slot + (offset - part.offset), slots };
+    fn homes(&self, number: u32, part: &Part, slot: u64) -> Vec<Run> {
+        let here = |offset: u64, slots| Run { offset, slot: slot + (offset - part.offset), slots };
         let home = self.file(number).map_or(&[][..], |file| &file.home);
         let mut runs = Vec::new();
         let (mut at, end) = (part.offset, part.offset + part.slots);
@@ -468,10 +471,7 @@ impl ReadHistory {
             words.push(u64::from(file.moves) << 8 | u64::from(file.trial));
             words.push(file.home.len() as u64);
             for run in &file.home {
-                words.extend([
-                    u64::from(run.offset),
-                    u64::from(run.slot) << 32 | u64::from(run.slots),
-                ]);
+                words.extend([run.offset, run.slot, run.slots]);
             }
         }
         words.extend(self.free.iter().map(|number| u64::from(*number)));
@@ -501,16 +501,16 @@ impl ReadHistory {
                 unused += 1;
                 continue;
             }
-            let file = known(words)?;
+            let file = known(words).filter(|file| file.trial <= history.trust.current())?;
             if history.numbers.insert(file.key, number).is_some() {
                 return None;
             }
             history.files.push(Some(file));
         }
+        let mut is_used: Vec<bool> = history.files.iter().map(Option::is_some).collect();
         for _ in 0..unused {
             let number = u32::try_from(words.next()?).ok()?;
-            let is_unused = history.files.get(number as usize).is_some_and(Option::is_none);
-            if !is_unused || history.free.contains(&number) {
+            if std::mem::replace(is_used.get_mut(number as usize)?, true) {
                 return None;
             }
             history.free.push(number);
@@ -525,6 +525,11 @@ impl ReadHistory {
     }
 }
 
+/// Slots from the end of a read to the next.
+fn between(end: u64, slot: u64) -> i64 {
+    slot.wrapping_sub(end).cast_signed()
+}
+
 /// A file of [`ReadHistory::words`].
 fn known(words: &mut Reader<'_>) -> Option<Known> {
     let key = FileKey { inode: words.next()?, birth_ns: words.next()? as i64 };
@@ -533,14 +538,12 @@ fn known(words: &mut Reader<'_>) -> Option<Known> {
     let runs = usize::try_from(words.next()?).ok().filter(|runs| *runs <= HOME_PIECES_MAX)?;
     let mut home = Vec::with_capacity(runs);
     for _ in 0..runs {
-        let (offset, place) = (words.next()?, words.next()?);
-        let run = Run {
-            offset: u32::try_from(offset).ok()?,
-            slot: (place >> 32) as u32,
-            slots: place as u32,
-        };
-        run.offset.checked_add(run.slots)?;
-        run.slot.checked_add(run.slots)?;
+        let run = Run { offset: words.next()?, slot: words.next()?, slots: words.next()? };
+        // No file system is larger.
+        let is_place = |number: u64| number < 1 << 52;
+        if ![run.offset, run.slot, run.slots].into_iter().all(is_place) {
+            return None;
+        }
         home.push(run);
     }
     Some(Known {

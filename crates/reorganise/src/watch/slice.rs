@@ -82,13 +82,13 @@ pub(crate) fn tell(
             let slot = sector / slot_sectors;
             let parts = attribution.parts_of(&row).into_iter().map(|part| Part {
                 file: numbers.keys[part.file as usize],
-                offset: (part.offset_bytes / SLOT_BYTES) as u32,
-                slots: u64::from(part.sectors).div_ceil(slot_sectors) as u32,
+                offset: part.offset_bytes / SLOT_BYTES,
+                slots: u64::from(part.sectors).div_ceil(slot_sectors),
             });
             history.observe(&Request {
                 is_read: operation == Operation::Read,
-                slot: slot as u32,
-                slots: (end - slot) as u32,
+                slot,
+                slots: end - slot,
                 time_ns,
                 parts: parts.collect(),
             });

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::choice::{Choice, choose};
 use super::history::{FileKey, Part, ReadHistory, Request, Run, SLOT_BYTES};
 use super::state::{Words, read};
-use super::tree_view::{TreeView, place_sum};
+use super::tree_view::{TreeView, place_sum, slots_of};
 
 /// 12 ms to go elsewhere, 150 MB/s: a disk of today.
 const DISK: CostModel = CostModel {
@@ -29,26 +29,26 @@ fn key(file: u64) -> FileKey {
 /// Files, each by its directory and where its pieces lie (slot, slots).
 struct Disk {
     cost: CostModel,
-    files: Vec<(u64, Vec<(u32, u32)>)>,
-    arm: u32,
+    files: Vec<(u64, Vec<(u64, u64)>)>,
+    arm: u64,
 }
 
 impl Disk {
     /// `count` files of `slots` slots, each `apart` slots behind the one before, all of directories
     /// of their own.
-    fn scattered(cost: CostModel, count: u32, slots: u32, apart: u32) -> Self {
+    fn scattered(cost: CostModel, count: u64, slots: u64, apart: u64) -> Self {
         // Not in the order of their numbers.
-        let place = |file: u32| 1000 + (file * 7 % count) * (slots + apart);
-        let files = (0..count).map(|file| (1000 + u64::from(file), vec![(place(file), slots)]));
+        let place = |file: u64| 1000 + (file * 7 % count) * (slots + apart);
+        let files = (0..count).map(|file| (1000 + file, vec![(place(file), slots)]));
         Self { cost, files: files.collect(), arm: 0 }
     }
 
     fn snapshot(&self) -> Snapshot {
-        let file = |inode, kind, directory, first_extent, extents, slots: u32| SnapshotFile {
+        let file = |inode, kind, directory, first_extent, extents, slots: u64| SnapshotFile {
             inode,
             kind,
             links: 1,
-            size_bytes: u64::from(slots) * SLOT_BYTES,
+            size_bytes: slots * SLOT_BYTES,
             birth_ns: 7,
             change_ns: NO_TIME,
             modify_ns: NO_TIME,
@@ -65,16 +65,23 @@ impl Disk {
             let mut at = 0;
             for (slot, slots) in pieces {
                 snapshot.extents.push(Extent {
-                    logical_bytes: u64::from(at) * SLOT_BYTES,
-                    physical_bytes: u64::from(*slot) * SLOT_BYTES,
-                    length_bytes: u64::from(*slots) * SLOT_BYTES,
+                    logical_bytes: at * SLOT_BYTES,
+                    physical_bytes: slot * SLOT_BYTES,
+                    length_bytes: slots * SLOT_BYTES,
                     flags: ExtentFlags::default(),
                 });
                 at += slots;
             }
             let inode = key(number as u64).inode;
             let pieces = pieces.len() as u32;
-            snapshot.files.push(file(inode, FileKind::Regular, *directory, first_extent, pieces, at));
+            snapshot.files.push(file(
+                inode,
+                FileKind::Regular,
+                *directory,
+                first_extent,
+                pieces,
+                at,
+            ));
         }
         snapshot
     }
@@ -92,13 +99,13 @@ impl Disk {
         &mut self,
         history: &mut ReadHistory,
         file: usize,
-        offset: u32,
-        slot: u32,
-        slots: u32,
+        offset: u64,
+        slot: u64,
+        slots: u64,
         is_read: bool,
     ) {
         let access_ns = if slot == self.arm { 0 } else { self.cost.access_ns };
-        let bytes = u64::from(slots) * SLOT_BYTES;
+        let bytes = slots * SLOT_BYTES;
         self.arm = slot + slots;
         history.observe(&Request {
             is_read,
@@ -111,12 +118,10 @@ impl Disk {
 
     fn choose(&self, history: &mut ReadHistory, allowance_bytes: u64) -> Choice {
         let snapshot = self.snapshot();
-        for number in history.known().map(|(number, _)| number).collect::<Vec<_>>() {
-            let view = TreeView::new(&snapshot, history);
-            let slots = view.runs(number).iter().map(|run| run.slots).sum();
-            history.set_slots(number, slots);
-        }
         let view = TreeView::new(&snapshot, history);
+        let slots = |(number, _)| (number, slots_of(view.runs(number)));
+        let sizes: Vec<(u32, u32)> = history.known().map(slots).collect();
+        sizes.into_iter().for_each(|(number, slots)| history.set_slots(number, slots));
         choose(history, &view, allowance_bytes)
     }
 
@@ -203,7 +208,7 @@ fn nothing_pays_on_flash_and_the_best_is_told() {
 fn files_side_by_side_already_lie_well() {
     let mut disk = Disk::scattered(DISK, 240, 2, 5000);
     for file in 0..200 {
-        disk.files[file].1 = vec![(5_000_000 + 2 * file as u32, 2)];
+        disk.files[file].1 = vec![(5_000_000 + 2 * file as u64, 2)];
     }
     let mut history = ReadHistory::new(1000, DISK);
     program(&mut disk, &mut history, 200, 8);
@@ -218,7 +223,7 @@ fn a_file_in_pieces_that_is_read_again_and_again_is_chosen_alone() {
     // 20 MiB, more than is laid in one row, in pieces of 256 KiB.
     disk.files[0].1 = (0..80).map(|piece| (100_000 + piece * 1000, 64)).collect();
     let mut history = ReadHistory::new(1000, DISK);
-    for _ in 0..8 {
+    for _ in 0..30 {
         (0..2).for_each(|file| disk.read(&mut history, file));
     }
     let choice = disk.choose(&mut history, u64::MAX);
@@ -245,7 +250,7 @@ fn files_taken_out_of_a_row_of_their_directory_count_as_torn() {
     // Every other file of a directory, in its order.
     for file in 0..200 {
         let place = if file < 100 { 2 * file } else { 2 * (file - 100) + 1 };
-        disk.files[file] = (50, vec![(5_000_000 + 2 * place as u32, 2)]);
+        disk.files[file] = (50, vec![(5_000_000 + 2 * place as u64, 2)]);
     }
     let mut history = ReadHistory::new(1000, DISK);
     for _ in 0..8 {
@@ -294,14 +299,14 @@ fn a_load_that_moves_on_is_no_longer_believed() {
 
 /// Requests of whatever files, of whatever lengths.
 fn requests(files: u64) -> impl Strategy<Value = Request> {
-    let part = (0..files, 0_u32..4, 1_u32..9);
-    let place = (any::<bool>(), 0_u32..5000, 0_u64..20_000_000);
+    let part = (0..files, 0_u64..4, 1_u64..9);
+    let place = (any::<bool>(), 0_u64..5000, 0_u64..20_000_000);
     (place, prop::collection::vec(part, 0..3)).prop_map(|((is_read, slot, time_ns), parts)| {
         let parts: Vec<Part> = parts
             .into_iter()
             .map(|(file, offset, slots)| Part { file: key(file), offset, slots })
             .collect();
-        let slots = parts.iter().map(|part| part.slots).sum::<u32>().max(1);
+        let slots = parts.iter().map(|part| part.slots).sum::<u64>().max(1);
         Request { is_read, slot, slots, time_ns, parts }
     })
 }

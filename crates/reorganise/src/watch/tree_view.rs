@@ -23,10 +23,9 @@ pub(crate) fn runs_of(snapshot: &Snapshot, file: &SnapshotFile) -> Vec<Run> {
             continue;
         }
         let bytes = extent.length_bytes.min(end_bytes - extent.logical_bytes);
-        let slot = |bytes: u64| u32::try_from(bytes / SLOT_BYTES).unwrap_or(u32::MAX);
-        let first = slot(extent.physical_bytes);
-        let slots = slot(extent.physical_bytes + bytes.max(1) - 1).saturating_sub(first) + 1;
-        let offset = slot(extent.logical_bytes);
+        let first = extent.physical_bytes / SLOT_BYTES;
+        let slots = (extent.physical_bytes + bytes.max(1) - 1) / SLOT_BYTES - first + 1;
+        let offset = extent.logical_bytes / SLOT_BYTES;
         match runs.last_mut() {
             Some(last) if last.offset + last.slots == offset && last.slot + last.slots == first => {
                 last.slots += slots;
@@ -37,12 +36,18 @@ pub(crate) fn runs_of(snapshot: &Snapshot, file: &SnapshotFile) -> Vec<Run> {
     runs
 }
 
+/// How many slots runs have.
+pub(crate) fn slots_of(runs: &[Run]) -> u32 {
+    let slots: u64 = runs.iter().map(|run| run.slots).sum();
+    u32::try_from(slots).unwrap_or(u32::MAX)
+}
+
 /// What tells one place of a file from another.
 pub(crate) fn place_sum(runs: &[Run]) -> u64 {
     let bytes: Vec<u8> = runs
         .iter()
         .flat_map(|run| [run.offset, run.slot, run.slots])
-        .flat_map(u32::to_le_bytes)
+        .flat_map(u64::to_le_bytes)
         .collect();
     checksum(&bytes)
 }
@@ -65,8 +70,8 @@ pub(crate) struct TreeView<'a> {
     places: Vec<Option<u32>>,
     runs: Vec<Vec<Run>>,
     /// Files by the slot in which they begin, and by the one in which they end.
-    begins: BTreeMap<u32, u32>,
-    ends: BTreeMap<u32, u32>,
+    begins: BTreeMap<u64, u32>,
+    ends: BTreeMap<u64, u32>,
 }
 
 impl<'a> TreeView<'a> {
@@ -118,27 +123,29 @@ impl<'a> TreeView<'a> {
 }
 
 impl StepView for TreeView<'_> {
-    fn slot_of(&self, file: u32) -> Option<u32> {
+    type Slot = u64;
+
+    fn slot_of(&self, file: u32) -> Option<u64> {
         self.runs(file).first().map(|run| run.slot)
     }
 
-    fn last_slot_of(&self, file: u32) -> Option<u32> {
+    fn last_slot_of(&self, file: u32) -> Option<u64> {
         self.runs(file).last().map(|run| run.slot + run.slots - 1)
     }
 
     fn slots(&self, file: u32) -> u32 {
-        self.runs(file).iter().map(|run| run.slots).sum()
+        slots_of(self.runs(file))
     }
 
-    fn step_blocks(&self, slot: u32, next: u32) -> i64 {
-        i64::from(next) - i64::from(slot) - 1
+    fn step_blocks(&self, slot: u64, next: u64) -> i64 {
+        next.wrapping_sub(slot).cast_signed() - 1
     }
 
-    fn block_before(&self, slot: u32) -> Option<u32> {
+    fn block_before(&self, slot: u64) -> Option<u32> {
         self.ends.get(&slot.checked_sub(1)?).copied()
     }
 
-    fn block_after(&self, slot: u32) -> Option<u32> {
+    fn block_after(&self, slot: u64) -> Option<u32> {
         self.begins.get(&slot.checked_add(1)?).copied()
     }
 

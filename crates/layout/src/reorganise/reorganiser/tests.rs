@@ -33,6 +33,8 @@ impl Places {
 }
 
 impl StepView for Places {
+    type Slot = u32;
+
     fn slot_of(&self, block: u32) -> Option<u32> {
         self.slots.get(block as usize).copied()
     }
