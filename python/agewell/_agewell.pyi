@@ -268,7 +268,7 @@ def watch_path(
 ) -> None:
     """Keep a mounted tree in shape until the time is over or `tell` says no.
 
-    `options` is a JSON object: `budget` (bytes an hour), `every`, `time`, `device`, `usual`, `state`,
-    `dry_run`. `tell` is called several times a second with JSON text, an object with its `kind`
-    (`look`, `record`, `wait`, `move`, `round`), and returns whether to go on.
+    `options` is a JSON object: `budget` (bytes an hour), `every`, `time`, `device`, `usual`,
+    `state`, `dry_run`. `tell` is called several times a second with JSON text, an object with its
+    `kind` (`look`, `record`, `wait`, `move`, `round`), and returns whether to go on.
     """

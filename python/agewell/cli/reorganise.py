@@ -42,8 +42,8 @@ def reorganise(
             metavar="NAME|FILE",
             help=(
                 "The disk that the saving is estimated for: a name of the catalogue, or a file. "
-                f"Default: {reorganising.DEFAULT_DEVICE}; with --watch, the disk itself by the times "
-                "of its requests."
+                f"Default: {reorganising.DEFAULT_DEVICE}; with --watch, the disk itself, by the "
+                "times of its requests."
             ),
         ),
     ] = None,
@@ -65,8 +65,8 @@ def reorganise(
         typer.Option(
             metavar="SIZE",
             help=(
-                "Move no more than this, such as '1 GB': what saves most for its bytes. With --watch, "
-                "in any hour, such as '2 GB/h'."
+                "Move no more than this, such as '1 GB': what saves most for its bytes. With "
+                "--watch, in any hour, such as '2 GB/h'."
             ),
         ),
     ] = None,

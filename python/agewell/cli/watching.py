@@ -13,6 +13,9 @@ from agewell.cli.terminal import print_text, progress
 from agewell.filesystems import watching
 from agewell.filesystems.scoring import size_text as size
 
+TENTHS_FROM_SECONDS = 10.0
+"""Times from here on are shown in tenths; chosen by us: three digits and more either way."""
+
 
 class _Ending:
     """Ctrl-C, SIGTERM and SIGHUP end the work in good order; another one of them gives it up."""
@@ -58,7 +61,9 @@ def _going(told: dict[str, Any]) -> tuple[float | None, str]:
             fraction = min(told["seconds"] / max(told["of_seconds"], 1e-9), 1.0)
             return fraction, f"{told['requests']:,} requests"
         case "move":
-            return min(told["bytes"] / max(told["of_bytes"], 1), 1.0), f"{size(told['bytes'])} moved"
+            return min(
+                told["bytes"] / max(told["of_bytes"], 1), 1.0
+            ), f"{size(told['bytes'])} moved"
         case "look":
             return None, f"{told['files']:,} files looked at"
         case _:
@@ -111,12 +116,12 @@ def _why(looked: dict[str, Any]) -> str:
     if looked["declined"]:
         return (
             f"of {looked['groups']:,} groups of files {looked['well']:,} lie well, and the best of "
-            f"{looked['declined']:,} is likely to save {_seconds(looked['best_saved_seconds'])} and "
-            f"would cost {_seconds(looked['best_cost_seconds'])}"
+            f"{looked['declined']:,} is likely to save {_seconds(looked['best_saved_seconds'])} "
+            f"and would cost {_seconds(looked['best_cost_seconds'])}"
         )
     bounded = f", {looked['bounded']:,} were moved often enough" if looked["bounded"] else ""
     return f"of {looked['groups']:,} groups of files {looked['well']:,} lie well{bounded}"
 
 
 def _seconds(seconds: float) -> str:
-    return f"{seconds:,.1f} s" if abs(seconds) >= 10 else f"{seconds:.3g} s"
+    return f"{seconds:,.1f} s" if abs(seconds) >= TENTHS_FROM_SECONDS else f"{seconds:.3g} s"
