@@ -24,6 +24,7 @@ from reorganise_torture_images import CHECKS, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, record
 
 DISK = "seagate-st2000dm006"
+KINDS = ("ext4", "xfs", "btrfs")
 FILES = 1500
 PROGRAM = 120
 BUDGET = 40_000_000
@@ -126,20 +127,21 @@ def _watch(mount: Path, state: Path, ends: Any, **options: Any) -> list[dict[str
     rounds: list[dict[str, Any]] = []
     until = time.monotonic() + 90
 
-    def tell(told: dict[str, Any]) -> bool:
-        if told["kind"] == "round":
-            rounds.append(told)
+    def report(event: dict[str, Any]) -> bool:
+        if event["kind"] == "round":
+            rounds.append(event)
         return not ends(rounds) and time.monotonic() < until
 
     given: dict[str, Any] = {"budget": f"{BUDGET} B/h", "every": "4 s", "device": DISK, **options}
-    watching.watch(mount, tell=tell, state=state, **given)
+    watching.watch(mount, report=report, state=state, **given)
     return rounds
 
 
 def _moved(rounds: list[dict[str, Any]]) -> bool:
-    return any(told["outcome"] == "moved" for told in rounds)
+    return any(event["outcome"] == "moved" for event in rounds)
 
 
+@pytest.mark.parametrize("scattered", KINDS, indirect=True)
 def test_what_is_read_again_and_again_is_laid_together(
     scattered: tuple[Path, Path], load: _Load, tmp_path: Path
 ) -> None:
@@ -149,20 +151,20 @@ def test_what_is_read_again_and_again_is_laid_together(
 
     def ends(rounds: list[dict[str, Any]]) -> bool:
         # Until reads after a move were seen.
-        first = next((n for n, told in enumerate(rounds) if told["outcome"] == "moved"), None)
+        first = next((n for n, event in enumerate(rounds) if event["outcome"] == "moved"), None)
         return first is not None and len(rounds) > first + 2
 
     rounds = _watch(mount, tmp_path / "state", ends)
-    assert _moved(rounds), [round_text(told) for told in rounds]
+    assert _moved(rounds), [round_text(event) for event in rounds]
     after = _places(files)
     moved = {path for path in files if places[path] != after[path]}
     assert len(moved & set(load.program)) >= 0.9 * PROGRAM
     # Those that were read once or not at all stay.
     assert moved <= set(load.program)
     assert _breaks(after, load.program) < 0.25 * _breaks(places, load.program)
-    assert sum(told["bytes"] for told in rounds if told["outcome"] == "moved") <= BUDGET
+    assert sum(event["bytes"] for event in rounds if event["outcome"] == "moved") <= BUDGET
     assert rounds[-1]["saved_seconds"] > 0
-    first = next(told for told in rounds if told["reads"])
+    first = next(event for event in rounds if event["reads"])
     assert (
         rounds[-1]["read_seconds"] / rounds[-1]["reads"]
         < 0.5 * first["read_seconds"] / first["reads"]
@@ -195,7 +197,7 @@ def test_with_dry_run_nothing_moves(
     places = _places(load.program)
 
     def ends(rounds: list[dict[str, Any]]) -> bool:
-        return any(told["outcome"] == "would-move" for told in rounds)
+        return any(event["outcome"] == "would-move" for event in rounds)
 
     rounds = _watch(mount, tmp_path / "state", ends, dry_run=True)
     assert ends(rounds)
@@ -210,7 +212,7 @@ def test_a_budget_that_is_too_small_moves_nothing(
     places = _places(load.program)
 
     def ends(rounds: list[dict[str, Any]]) -> bool:
-        return any(told["outcome"] == "beyond-budget" for told in rounds)
+        return any(event["outcome"] == "beyond-budget" for event in rounds)
 
     rounds = _watch(mount, tmp_path / "state", ends, budget="4 KB/h")
     assert ends(rounds)
@@ -256,13 +258,13 @@ def test_a_file_system_that_is_unmounted_ends_it_in_one_line(
 ) -> None:
     mount, image = scattered
 
-    def tell(told: dict[str, Any]) -> bool:
-        if told["kind"] == "record" and os.path.ismount(mount):
+    def report(event: dict[str, Any]) -> bool:
+        if event["kind"] == "record" and os.path.ismount(mount):
             subprocess.run(["umount", mount], check=True)
         return True
 
     with pytest.raises(RunError, match="was unmounted") as raised:
-        watching.watch(mount, tell=tell, state=tmp_path / "state", every="20 s")
+        watching.watch(mount, report=report, state=tmp_path / "state", every="20 s")
     assert "\n" not in str(raised.value)
     subprocess.run(["mount", "-o", "loop", image, mount], check=True)
 
@@ -323,7 +325,7 @@ def test_what_cannot_be_watched_is_refused_in_one_line(
 
     def refusal(path: Path, **options: Any) -> str:
         with pytest.raises(InputError) as raised:
-            watching.watch(path, tell=lambda _: True, **options)
+            watching.watch(path, report=lambda _: True, **options)
         text = str(raised.value)
         assert "\n" not in text
         return text
@@ -335,6 +337,6 @@ def test_what_cannot_be_watched_is_refused_in_one_line(
     assert "--state" in refusal(mount, state=state)
     assert state.read_bytes() == b"something else"
     other = tmp_path / "other"
-    watching.watch(mount, tell=lambda told: told["kind"] == "look", state=other)
+    watching.watch(mount, report=lambda event: event["kind"] == "look", state=other)
     below = mount / "d00"
     assert "another file system" in refusal(below, state=other)

@@ -264,11 +264,11 @@ def watch_path(
     path: str | PathLike[str],
     catalogue_dir: str | PathLike[str],
     options: str,
-    tell: Callable[[str], bool],
+    report: Callable[[str], bool],
 ) -> None:
-    """Keep a mounted tree in shape until the time is over or `tell` says no.
+    """Keep a mounted tree in shape until the time is over or `report` says no.
 
     `options` is a JSON object: `budget` (bytes an hour), `every`, `time`, `device`, `usual`,
-    `state`, `dry_run`. `tell` is called several times a second with JSON text, an object with its
+    `state`, `dry_run`. `report` is called several times a second with JSON text, an object with its
     `kind` (`look`, `record`, `wait`, `move`, `round`), and returns whether to go on.
     """

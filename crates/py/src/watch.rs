@@ -35,9 +35,9 @@ keys! {
     }
 }
 
-/// Keeps the mounted tree at `path` in shape until the time is over or `tell` says no.
+/// Keeps the mounted tree at `path` in shape until the time is over or `report` says no.
 ///
-/// `options` is a JSON object with the keys of [`OptionTable`]. `tell` is called several times a second
+/// `options` is a JSON object with the keys of [`OptionTable`]. `report` is called several times a second
 /// with JSON text, an object with its `kind`; it returns whether to go on.
 #[pyfunction]
 pub(crate) fn watch_path(
@@ -45,7 +45,7 @@ pub(crate) fn watch_path(
     path: PathBuf,
     catalogue_dir: PathBuf,
     options: &str,
-    tell: Py<PyAny>,
+    report: Py<PyAny>,
 ) -> PyResult<()> {
     let entries = options_given(options)?;
     let asked = read_table::<OptionTable>("options", Value::Object(entries));
@@ -67,7 +67,7 @@ pub(crate) fn watch_path(
         watch(&options, &mut |told| {
             let mut going_on = true;
             let called = interpreter::call(raised, |py| {
-                going_on = tell.call1(py, (json!(told).to_string(),))?.extract(py)?;
+                going_on = report.call1(py, (json!(told).to_string(),))?.extract(py)?;
                 Ok(())
             });
             called && going_on

@@ -202,9 +202,8 @@ pub fn watch(options: &WatchOptions, tell: &mut Tell<'_>) -> Result<(), Snapshot
     let ended = watch.run(tell);
     let saved = watch.save();
     match ended {
-        Err(SnapshotError::Stopped) => saved,
+        Err(SnapshotError::Stopped) | Ok(()) => saved,
         Err(why) => Err(why),
-        Ok(()) => saved,
     }
 }
 
@@ -367,10 +366,13 @@ impl<'a> Watch<'a> {
             }
             let time = left.map_or(most, |left| left.min(most));
             let path = beside(&self.options.state, SLICE);
+            let known = self.history.totals;
             let result = self.round(&path, time, tell);
             remove_slices(&self.options.state);
             let round = result?;
-            self.save()?;
+            if self.history.totals != known {
+                self.save()?;
+            }
             asked(tell, &Told::Round(&round))?;
         }
     }
@@ -387,15 +389,15 @@ impl<'a> Watch<'a> {
         let is_idle = recording.recorded.reads < READS_MIN;
         if stopped || is_idle {
             if recording.requests > 0 {
-                let (before, times) = (&self.before, &mut self.times());
+                let (looked, times) = (&self.before, &mut self.times());
                 let first_sector = self.disk.first_sector;
-                let around = Around { before, behind: before, first_sector };
+                let around = Around { before: looked, behind: looked, first_sector };
                 slice::tell(path, &around, times, &mut self.history, &mut || Ok(()))?;
             }
             if stopped {
                 return Err(SnapshotError::Stopped);
             }
-            return Ok(self.told(&recording, before, Round::default()));
+            return Ok(self.told(&recording, &before, &Round::default()));
         }
         self.check_mount()?;
         let (volume, behind, look_time) = open(&self.options.path, tell)?;
@@ -409,7 +411,7 @@ impl<'a> Watch<'a> {
         self.before = behind;
         self.settle_places();
         let round = self.decide(volume, tell)?;
-        Ok(self.told(&recording, before, round))
+        Ok(self.told(&recording, &before, &round))
     }
 
     fn times(&self) -> DiskTimes {
@@ -464,7 +466,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Takes from the new look which files are gone, how long the others are, and which were written
-    /// anew since they were moved.
+    /// since they were moved.
     fn settle_places(&mut self) {
         let view = TreeView::new(&self.before, &self.history);
         let mut gone = Vec::new();
@@ -482,7 +484,9 @@ impl<'a> Watch<'a> {
         for (number, slots) in sizes {
             self.history.set_slots(number, slots);
         }
-        left.into_iter().for_each(|number| self.history.left_place(number));
+        for number in left {
+            self.history.left_place(number);
+        }
         self.history.forget(&gone);
     }
 
@@ -628,7 +632,9 @@ impl<'a> Watch<'a> {
         places: &[(u32, Vec<Run>)],
         tell: &mut Tell<'_>,
     ) -> Result<(), SnapshotError> {
-        places.iter().for_each(|(number, _)| self.history.tried(*number));
+        for (number, _) in places {
+            self.history.tried(*number);
+        }
         (self.before, self.look_time) = look(&self.options.path, tell)?;
         let view = TreeView::new(&self.before, &self.history);
         for (number, before) in places {
@@ -644,7 +650,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The round with what is known of all.
-    fn told(&mut self, recording: &Recording, before: history::Totals, round: Round) -> Round {
+    fn told(&mut self, recording: &Recording, before: &history::Totals, round: &Round) -> Round {
         let totals = self.history.totals;
         let slots = totals.read_slots - before.read_slots;
         let named = totals.named_slots - before.named_slots;
@@ -662,7 +668,7 @@ impl<'a> Watch<'a> {
             all_read_seconds: totals.read_ns as f64 / 1e9,
             moving_seconds: totals.moving_ns as f64 / 1e9,
             moved_bytes: totals.moved_bytes,
-            ..round
+            ..*round
         }
     }
 }

@@ -43,70 +43,70 @@ class _Ending:
 
 def watch(path: Path, *, as_json: bool, quiet: bool, **options: Any) -> None:
     """Watch until the time is over or a signal comes; a line a round on standard output."""
-    with progress("reorganise --watch", quiet=quiet) as report, _Ending() as ending:
+    with progress("reorganise --watch", quiet=quiet) as show, _Ending() as ending:
 
-        def tell(told: dict[str, Any]) -> bool:
-            if told["kind"] == "round":
-                print_text((json.dumps(told) if as_json else round_text(told)) + "\n")
+        def report(event: dict[str, Any]) -> bool:
+            if event["kind"] == "round":
+                print_text((json.dumps(event) if as_json else round_text(event)) + "\n")
             else:
-                report(*_going(told))
+                show(*_going(event))
             return not ending.came
 
-        watching.watch(path, tell=tell, **options)
+        watching.watch(path, report=report, **options)
 
 
-def _going(told: dict[str, Any]) -> tuple[float | None, str]:
-    match told["kind"]:
+def _going(event: dict[str, Any]) -> tuple[float | None, str]:
+    match event["kind"]:
         case "record":
-            fraction = min(told["seconds"] / max(told["of_seconds"], 1e-9), 1.0)
-            return fraction, f"{told['requests']:,} requests"
+            fraction = min(event["seconds"] / max(event["of_seconds"], 1e-9), 1.0)
+            return fraction, f"{event['requests']:,} requests"
         case "move":
             return min(
-                told["bytes"] / max(told["of_bytes"], 1), 1.0
-            ), f"{size(told['bytes'])} moved"
+                event["bytes"] / max(event["of_bytes"], 1), 1.0
+            ), f"{size(event['bytes'])} moved"
         case "look":
-            return None, f"{told['files']:,} files looked at"
+            return None, f"{event['files']:,} files looked at"
         case _:
             return None, "others use the disk"
 
 
-def round_text(told: dict[str, Any]) -> str:
+def round_text(event: dict[str, Any]) -> str:
     """A round in one line."""
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(told["now_ns"] / 1e9))
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event["now_ns"] / 1e9))
     parts = [
-        f"{told['reads']:,} reads took {_seconds(told['read_seconds'])} "
-        f"({told['named_pct']:.0f} % of known files)",
-        _outcome(told),
+        f"{event['reads']:,} reads took {_seconds(event['read_seconds'])} "
+        f"({event['named_pct']:.0f} % of known files)",
+        _outcome(event),
     ]
-    if told["moved_bytes"]:
+    if event["moved_bytes"]:
         parts.append(
-            f"moves so far: {size(told['moved_bytes'])} in {_seconds(told['moving_seconds'])}, "
-            f"saved {_seconds(told['saved_seconds'])} of reads as observed"
+            f"moves so far: {size(event['moved_bytes'])} in {_seconds(event['moving_seconds'])}, "
+            f"saved {_seconds(event['saved_seconds'])} of reads as observed"
         )
-    if told["lost_events"]:
-        parts.append(f"{told['lost_events']:,} events lost")
+    if event["lost_events"]:
+        parts.append(f"{event['lost_events']:,} events lost")
     return f"{clock}  " + "; ".join(parts)
 
 
-def _outcome(told: dict[str, Any]) -> str:
-    looked = told["considered"]
-    left = told["left_bytes"]
+def _outcome(event: dict[str, Any]) -> str:
+    looked = event["considered"]
+    left = event["left_bytes"]
     of_hour = f" ({size(left)} of this hour's budget left)" if left is not None else ""
     move = (
-        f"{told['files']:,} files, {size(told['bytes'])}{of_hour}, likely to save "
-        f"{_seconds(told['likely_seconds'])} at a cost of {_seconds(told['cost_seconds'])}"
+        f"{event['files']:,} files, {size(event['bytes'])}{of_hour}, likely to save "
+        f"{_seconds(event['likely_seconds'])} at a cost of {_seconds(event['cost_seconds'])}"
     )
     texts = {
         "idle": "hardly anything was read",
         "learning": "too few reads yet to know the disk's times",
         "nothing-pays": f"nothing pays: {_why(looked)}",
         "beyond-budget": f"what pays is beyond the hour's budget{of_hour}",
-        "busy": f"put off: others keep the disk busy ({told['busy_pct']:.0f} % of the time)",
+        "busy": f"postponed: others keep the disk busy ({event['busy_pct']:.0f} % of the time)",
         "no-room": "no room where files could be put together",
         "would-move": f"would move {move}",
         "moved": f"moved {move}",
     }
-    text: str = texts[told["outcome"]]
+    text: str = texts[event["outcome"]]
     return text
 
 

@@ -2,7 +2,7 @@
 
 from agewell.filesystems import watching
 
-watching.watch("/srv", budget="2 GB/h", time_limit="8 h", tell=lambda told: True)
+watching.watch("/srv", budget="2 GB/h", time_limit="8 h", report=lambda event: True)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EVERY = "10 min"
 """How long a round is at least; chosen by us: programs that are started once an hour are seen in
 few rounds, and a slice of recorded requests stays small."""
 
-Tell = Callable[[dict[str, Any]], bool]
+Report = Callable[[dict[str, Any]], bool]
 """Called several times a second with what goes on, an object with its `kind` (`look`, `record`,
 `wait`, `move`, `round`); it returns whether to go on."""
 
@@ -54,7 +54,7 @@ def _bytes_per_hour(budget: str) -> str:
 def watch(
     path: str | PathLike[str],
     *,
-    tell: Tell,
+    report: Report,
     budget: str | None = None,
     every: str = EVERY,
     time_limit: str | None = None,
@@ -70,7 +70,7 @@ def watch(
 
     Args:
         path: A directory of a mounted file system.
-        tell: Told what goes on; what it raises ends the work between two moves.
+        report: Called with what goes on; what it raises ends the work between two moves.
         budget: No more than this is moved in any hour, such as `2 GB/h`.
         every: How long a round is at least.
         time_limit: It ends after so long, such as `8 h`.
@@ -95,7 +95,7 @@ def watch(
     }
     directory = catalogue.directory(catalogue_directory)
 
-    def told(text: str) -> bool:
-        return tell(json.loads(text))
+    def reported(text: str) -> bool:
+        return report(json.loads(text))
 
-    _agewell.watch_path(path, directory, json.dumps(options), told)
+    _agewell.watch_path(path, directory, json.dumps(options), reported)

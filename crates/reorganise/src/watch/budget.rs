@@ -28,7 +28,9 @@ impl HourlyBudget {
     /// The same with what was moved before, by another budget perhaps.
     pub(crate) fn with_spent(per_hour_bytes: Option<u64>, spent: Vec<(i64, u64)>) -> Self {
         let mut budget = Self::new(per_hour_bytes);
-        spent.into_iter().for_each(|(at_ns, bytes)| budget.spend(at_ns, bytes));
+        for (at_ns, bytes) in spent {
+            budget.spend(at_ns, bytes);
+        }
         budget
     }
 

@@ -46,7 +46,7 @@ impl<'a> Quiet<'a> {
         rest(time, ask)?;
         let elapsed_ms = (now_ns() - began_ns) as f64 / 1e6;
         let busy = before.zip(self.disk.busy_ms());
-        Ok(busy.map_or(0.0, |(before, after)| after.wrapping_sub(before) as f64 / elapsed_ms))
+        Ok(busy.map_or(0.0, |(before, after)| f64::from(after.wrapping_sub(before)) / elapsed_ms))
     }
 
     /// Waits until the disk is quiet; how busy it is, per cent, if it does not become so.

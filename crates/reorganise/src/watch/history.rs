@@ -387,7 +387,7 @@ impl ReadHistory {
     }
 
     /// Forgets the eighth of the files that was not read for longest; an eighth so that it is not done
-    /// for every file anew, chosen by us.
+    /// for every single file, chosen by us.
     fn forget_oldest(&mut self) {
         let mut ages: Vec<(u64, u32)> =
             self.known().map(|(number, file)| (file.last_visit, number)).collect();
@@ -422,7 +422,7 @@ impl ReadHistory {
         self.related.set_size(number, slots.max(1));
     }
 
-    /// The file lies elsewhere than we had it lie: it was written anew.
+    /// The file lies elsewhere than we had it lie: it was written since.
     pub(crate) fn left_place(&mut self, number: u32) {
         if let Some(file) = self.files.get_mut(number as usize).and_then(Option::as_mut) {
             (file.home, file.trial, file.moved_to) = (Vec::new(), 0, 0);

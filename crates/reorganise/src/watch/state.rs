@@ -62,8 +62,8 @@ pub(crate) fn read<T>(
     };
     let unlike = || {
         SnapshotError::Input(format!(
-            "{}: is no history of agewell reorganise --watch, or a damaged one; remove it to begin \
-             anew, or give another with --state",
+            "{}: is no history of agewell reorganise --watch, or a damaged one; remove it to \
+             start afresh, or give another with --state",
             path.display()
         ))
     };

@@ -121,7 +121,9 @@ impl Disk {
         let view = TreeView::new(&snapshot, history);
         let slots = |(number, _)| (number, slots_of(view.runs(number)));
         let sizes: Vec<(u32, u32)> = history.known().map(slots).collect();
-        sizes.into_iter().for_each(|(number, slots)| history.set_slots(number, slots));
+        for (number, slots) in sizes {
+            history.set_slots(number, slots);
+        }
         choose(history, &view, allowance_bytes)
     }
 
@@ -340,7 +342,9 @@ proptest! {
         second in prop::collection::vec(requests(60), 0..150),
     ) {
         let mut history = ReadHistory::new(files_max, DISK);
-        first.iter().for_each(|request| history.observe(request));
+        for request in &first {
+            history.observe(request);
+        }
         history.interrupted();
         let mut words = Words::default();
         history.words(&mut words);
@@ -376,7 +380,9 @@ proptest! {
         let mut disk = Disk::scattered(DISK, 30, 3, 700);
         let mut history = ReadHistory::new(100, DISK);
         for _ in 0..times {
-            reads.iter().for_each(|file| disk.read(&mut history, *file));
+            for file in &reads {
+                disk.read(&mut history, *file);
+            }
         }
         let mut twin = history.clone();
         let choice = disk.choose(&mut history, allowance_bytes);
@@ -396,7 +402,9 @@ proptest! {
         byte in any::<u8>(),
     ) {
         let mut history = ReadHistory::new(50, DISK);
-        requests.iter().for_each(|request| history.observe(request));
+        for request in &requests {
+            history.observe(request);
+        }
         let mut words = Words::default();
         history.words(&mut words);
         // Past the checksum, which finds nearly all of them.
@@ -414,7 +422,7 @@ proptest! {
         bytes[place] ^= byte | 1;
         std::fs::write(&path, bytes).expect("written");
         let found = read(&path, |words| ReadHistory::from_words(50, DISK, words));
-        let text = found.err().expect("refused").to_string();
+        let text = found.expect_err("refused").to_string();
         prop_assert!(text.contains("--state") && !text.contains('\n'), "{}", text);
     }
 }
