@@ -219,6 +219,35 @@ def test_a_budget_that_is_too_small_moves_nothing(
     assert _places(load.program) == places
 
 
+def test_nothing_moves_while_others_keep_the_disk_busy(
+    scattered: tuple[Path, Path], tmp_path: Path
+) -> None:
+    mount, _ = scattered
+    large = mount / "large"
+    large.write_bytes(bytes(64 << 20))
+    places = _places(_program(mount))
+    command = ["dd", f"if={large}", "of=/dev/null", "iflag=direct", "bs=64k"]
+    ends = threading.Event()
+
+    def read() -> None:
+        while not ends.is_set():
+            subprocess.run(command, check=True, capture_output=True)
+
+    # Always more than one is under way.
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    try:
+        rounds = _watch(mount, tmp_path / "state", len)
+    finally:
+        ends.set()
+        for reader in readers:
+            reader.join()
+    assert rounds[0]["outcome"] == "busy"
+    assert rounds[0]["busy_pct"] > 50
+    assert _places(_program(mount)) == places
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_good_order(
     scattered: tuple[Path, Path], tmp_path: Path, number: signal.Signals
