@@ -70,6 +70,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-disk",
         "agewell-layout",
         "agewell-log",
+        "agewell-record",
         "agewell-snapshot",
         "agewell-trace",
     },
@@ -95,7 +96,7 @@ ALLOWED_DEPENDENCIES = {
 """What each crate may use.
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
-{disk, trace} <- snapshot <- {age, record}, {snapshot, layout} <- reorganise <- py,
+{disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
 {disk, trace, log} <- store, disk <- probe <- py, record <- py,
 and check <- py: it shares no code with what it checks.
 """

@@ -39,6 +39,7 @@ __all__ = [
     "trace_info",
     "validate_device",
     "version",
+    "watch_path",
     "with_checksums",
     "workload_info",
     "workload_make",
@@ -281,3 +282,16 @@ def check_parquet(path: str | PathLike[str]) -> bool:
 
 def with_checksums(table: bytes) -> bytes:
     """Put checksums into a Parquet file whose metadata have the key `agewell.checksums`."""
+
+def watch_path(
+    path: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    options: str,
+    report: Callable[[str], bool],
+) -> None:
+    """Keep a mounted tree in shape until the time is over or `report` says no.
+
+    `options` is a JSON object: `budget` (bytes an hour), `every`, `time`, `device`, `usual`,
+    `state`, `dry_run`. `report` is called several times a second with JSON text, an object with its
+    `kind` (`look`, `record`, `wait`, `move`, `round`), and returns whether to go on.
+    """

@@ -24,6 +24,7 @@ mod sim;
 mod store;
 mod tables;
 mod trace;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -67,6 +68,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
+
+    #[pymodule_export]
+    use crate::watch::watch_path;
 
     #[pymodule_export]
     use crate::age::workload::{workload_info, workload_make};
