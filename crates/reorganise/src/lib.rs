@@ -17,6 +17,7 @@
 
 mod arranger;
 mod carry_out;
+mod gain;
 mod mechanism;
 mod order;
 mod pace;
