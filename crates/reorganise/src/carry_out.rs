@@ -148,7 +148,9 @@ impl<'a> Work<'a> {
         while self.arranger.waiting_bytes() > 0 {
             let (held, free) = mechanism.acquire(self.volume)?;
             if self.volume.file_system() == FileSystem::Btrfs {
-                self.space = Some(self.volume.data_space()?);
+                let space = self.volume.data_space()?;
+                self.arranger.divide(space.regions());
+                self.space = Some(space);
             }
             let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {

@@ -2,15 +2,19 @@
 //! file share (`FIDEDUPERANGE`); then that file is dropped.
 //!
 //! Where a new extent comes to lie cannot be asked for. So all free space is held, by
-//! preallocation, and only the place that files are to go to is let free: there the kernel puts what
-//! is written, one after another. What was freed by moves is free only after a commit, so that
-//! nothing else comes free meanwhile. Where a copy came to lie is read before it is shared; what lies
+//! preallocation, and only the places that files are to go to are let free, one run of each block
+//! group: there the kernel puts what is written, one after another, block group after block group by
+//! address. (Of two runs of one block group it would take the longer each time, and so go to and fro.)
+//! What a run has left when it is full is held again, or a later file that is small would go there.
+//! What was freed by moves is free only after a commit, so that nothing else comes free meanwhile.
+//! Each commit writes anew every node of a tree that was touched, so there are few: what is held stays
+//! held from batch to batch, and only what came free is added. Where a copy came to lie is read before it is shared; what lies
 //! elsewhere, because others took the place, is dropped and the file stays.
 //!
 //! An extent of btrfs lasts until nothing refers to any part of it. So every part that is moved has
 //! an extent, and a file without a name, of its own: removing one file frees all that it had.
 //!
-//! Others find in the meantime only the place that was let free, and what no chunk has yet.
+//! Others find in the meantime only the places that were let free, and what no chunk has yet.
 //!
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
@@ -48,6 +52,8 @@ pub(super) struct Btrfs {
     copies: VecDeque<Copy>,
     /// Files without a name and without contents, for the next copies.
     spare: Vec<OwnedFd>,
+    /// Holds what is left over of the runs of this batch, so that no later file is put there.
+    filler: Option<OwnedFd>,
     buffer: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
@@ -87,6 +93,7 @@ impl Default for Btrfs {
             target: None,
             copies: VecDeque::new(),
             spare: Vec::new(),
+            filler: None,
             buffer: Vec::new(),
             map: ExtentMap::new(true),
             extents: Vec::new(),
@@ -97,6 +104,7 @@ impl Default for Btrfs {
 impl Mechanism for Btrfs {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         self.target = None;
+        self.filler = None;
         // What is left of a batch that ended early.
         self.copies.clear();
         self.holders.retain(|holder| !holder.held.is_empty());
@@ -122,9 +130,11 @@ impl Mechanism for Btrfs {
         mut moves: Vec<Move>,
         purpose: Purpose,
     ) -> Result<Vec<Move>, SnapshotError> {
-        if purpose == Purpose::Evacuate {
+        match purpose {
             // The kernel fills the longest run first: what is long comes before what is short.
-            moves.sort_by_key(|step| std::cmp::Reverse(step.length_bytes));
+            Purpose::Evacuate => moves.sort_by_key(|step| std::cmp::Reverse(step.length_bytes)),
+            // It goes through its block groups by address, in each of which there is one run.
+            Purpose::Lay => moves.sort_by_key(|step| self.space.address(step.physical_bytes)),
         }
         let all: Runs = self.held().collect();
         let runs = runs_of(&all, &moves);
@@ -132,12 +142,15 @@ impl Mechanism for Btrfs {
             holder.let_free(volume, &runs)?;
         }
         volume.commit()?;
+        self.filler = None;
         self.target = Some(Target { purpose, runs, end: None });
         Ok(moves)
     }
 
     fn look_ahead(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) {
         let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
+        // Only what is sure to lie well is worth it, so what fails is not told.
+        let _ = self.fill_up(volume, step);
         let written = self.write_copy(volume, file, step.logical_bytes, data_bytes);
         self.copies.push_back(Copy { step: *step, written });
     }
@@ -167,6 +180,7 @@ impl Mechanism for Btrfs {
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
         self.copies.clear();
         self.spare.clear();
+        self.filler = None;
         self.target = None;
         self.give_up(volume)
     }
@@ -181,6 +195,40 @@ impl Btrfs {
     fn give_up(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
         for holder in self.holders.drain(..) {
             ftruncate(&holder.file, 0).map_err(volume.failed("give up space on"))?;
+        }
+        Ok(())
+    }
+
+    /// Where `step` is the first that goes to its run: takes what is left over of the run before, if
+    /// that was filled as it should be.
+    fn fill_up(&mut self, volume: &Volume, step: &Move) -> Result<(), Errno> {
+        let Some(target) = &self.target else { return Ok(()) };
+        let run_of = |at: u64| {
+            target.runs.iter().find(|(start, length)| (*start..start + length).contains(&at))
+        };
+        let Some(Copy { step: before, written: Ok(Some(donor)) }) = self.copies.back() else {
+            return Ok(());
+        };
+        let run = run_of(before.physical_bytes);
+        if target.purpose != Purpose::Lay || run == run_of(step.physical_bytes) {
+            return Ok(());
+        }
+        self.extents.clear();
+        self.map.read(donor, &mut self.extents)?;
+        if !self.space.place(&mut self.extents) {
+            return Ok(());
+        }
+        let end = self.extents.last().map(|extent| extent.physical_bytes + extent.length_bytes);
+        let (Some(end), Some((start, length))) = (end, run) else { return Ok(()) };
+        let rest = (start + length).saturating_sub(end);
+        if end <= *start || rest == 0 {
+            return Ok(());
+        }
+        if self.filler.is_none() {
+            self.filler = Some(volume.nameless()?);
+        }
+        if let Some(filler) = &self.filler {
+            fallocate(filler, FallocateFlags::KEEP_SIZE, *start, rest)?;
         }
         Ok(())
     }
