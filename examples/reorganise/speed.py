@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kind", choices=("ext4", "xfs"))
+    parser.add_argument("kind", choices=("ext4", "xfs", "btrfs"))
     parser.add_argument("--files", type=int, default=12_000, help="small files")
     parser.add_argument("--large", type=int, default=128, help="MiB of each of 8 large files")
     parser.add_argument("--runs", type=int, default=3)

@@ -60,7 +60,7 @@ pub struct Limits {
     pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
-    /// Whether a batch of files that come to their place goes to one run only.
+    /// Whether a batch of files that come to their place goes to one run only of each region.
     #[serde(default)]
     pub one_run: bool,
     /// Whether room is made. Else files go to what is free as it is, and those for which no run is
@@ -146,6 +146,8 @@ pub struct Arranger {
     waiting_bytes: u64,
     /// Lengths of the stretches for which room was made since a file was last laid.
     evacuated: Vec<u64>,
+    /// Where regions of the device begin, ascending; without any all of it is one.
+    regions: Vec<u64>,
 }
 
 impl Arranger {
@@ -168,7 +170,20 @@ impl Arranger {
             .collect();
         let queue = (0..files.len() as u32).filter(|file| files[*file as usize].waits).collect();
         let waiting_bytes = files.iter().filter(|file| file.waits).map(File::bytes).sum();
-        Self { files, queue, limits, block_bytes, waiting_bytes, evacuated: Vec::new() }
+        Self {
+            files,
+            queue,
+            limits,
+            block_bytes,
+            waiting_bytes,
+            evacuated: Vec::new(),
+            regions: Vec::new(),
+        }
+    }
+
+    /// From now on the device has regions that begin at `starts`, ascending.
+    pub fn divide(&mut self, starts: Vec<u64>) {
+        self.regions = starts;
     }
 
     /// Bytes that are not in place yet.
@@ -231,10 +246,18 @@ impl Arranger {
             held.take(start, used);
             bytes += used;
             if self.limits.one_run {
-                break;
+                let (from, to) = self.region_of(start);
+                held.take_within(from, to);
             }
         }
         moves
+    }
+
+    /// From where to where the region goes that `place` is in.
+    fn region_of(&self, place: u64) -> (u64, u64) {
+        let next = self.regions.partition_point(|start| *start <= place);
+        let from = next.checked_sub(1).map_or(0, |region| self.regions[region]);
+        (from, self.regions.get(next).copied().unwrap_or(u64::MAX))
     }
 
     /// Lays files from `start` on in `room` bytes; how many it took.

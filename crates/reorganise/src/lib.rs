@@ -20,6 +20,7 @@ mod arranger;
 mod budget;
 mod carry_out;
 mod file_system;
+mod gain;
 mod kernel;
 mod mechanism;
 mod order;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::arranger::{Arranger, Limits, Piece, Purpose};
 use crate::budget::{Candidate, Costs, choose};
 use crate::file_system::{FileSystem, Identity};
+use crate::gain::{moved_for_nothing, stretches};
 use crate::read_time::{ColdReader, ReadTime, sequential_byte_seconds};
 use crate::room::Room;
 use crate::runs::Runs;
@@ -155,6 +156,9 @@ pub fn plan(
     // not.
     let well_bytes = if options.walk { limits.shortest_bytes } else { limits.longest_bytes };
     keep_what_lies_well(&mut files, well_bytes);
+    if options.budget_bytes.is_none() {
+        keep_what_gains_nothing(&mut files, room, &limits, block_bytes);
+    }
     let total_bytes = snapshot.facts.total_bytes;
     let ground = Ground { room, block_bytes, total_bytes, device };
     let before = ground.read(files.iter().map(|file| &file.pieces[..]));
@@ -285,6 +289,31 @@ fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
             files[first..=last].iter_mut().for_each(|file| file.stays = true);
         }
         first = last + 1;
+    }
+}
+
+/// Times that a plan is made anew without what it would move for nothing; chosen by us: what else is moved
+/// changes little with it.
+const GAIN_ROUNDS_MAX: usize = 4;
+
+/// Files that would be moved and lie no better afterwards stay.
+fn keep_what_gains_nothing(
+    files: &mut [PlannedFile],
+    room: &Room,
+    limits: &Limits,
+    block_bytes: u64,
+) {
+    for _ in 0..GAIN_ROUNDS_MAX {
+        let (_, after) = foresee(files, room, limits, block_bytes);
+        let before: Vec<&[Piece]> = files.iter().map(|file| &file.pieces[..]).collect();
+        let stays: Vec<bool> = files.iter().map(|file| file.stays).collect();
+        let nothing = moved_for_nothing(&before, &after, &stays);
+        if !nothing.contains(&true) {
+            return;
+        }
+        for (file, nothing) in files.iter_mut().zip(nothing) {
+            file.stays |= nothing;
+        }
     }
 }
 
@@ -491,17 +520,6 @@ fn foresee(
         (0..files.len() as u32).map(|file| arranger.pieces(file).to_vec()).collect();
     work.stretches_after = stretches(after.iter().map(|pieces| &pieces[..]));
     (work, after)
-}
-
-/// Pieces in which files lie in their order.
-fn stretches<'a>(files: impl Iterator<Item = &'a [Piece]>) -> u64 {
-    let mut end = None;
-    let mut count = 0;
-    for piece in files.flatten() {
-        count += u64::from(end != Some(piece.physical_bytes));
-        end = Some(piece.physical_bytes + piece.length_bytes);
-    }
-    count
 }
 
 /// Paths of the files of a snapshot.

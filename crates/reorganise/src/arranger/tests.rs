@@ -185,3 +185,29 @@ fn what_is_left_is_left() {
     let (_, moves) = arranger.next_batch(&device.free(), &device.free());
     assert!(moves.iter().all(|step| step.file == 1), "{moves:?}");
 }
+
+/// Where one run of each region is filled in a batch, no two stretches of it are in one region, and with
+/// regions more is laid than without.
+#[test]
+fn a_batch_goes_to_one_run_of_each_region() {
+    let runs = [(0, 8), (20, 6), (100, 7), (120, 5), (200, 4)];
+    let free: Runs = runs.iter().map(|(at, blocks)| (at * BLOCK, blocks * BLOCK)).collect();
+    let pieces = |file: u64| {
+        let physical_bytes = (1000 + 10 * file) * BLOCK;
+        vec![Piece { logical_bytes: 0, physical_bytes, length_bytes: BLOCK }]
+    };
+    let files: Vec<Vec<Piece>> = (0..30).map(pieces).collect();
+    let limits = Limits { one_run: true, longest_bytes: 4 * BLOCK, ..limits(4) };
+    let starts = |regions: &[u64]| {
+        let mut arranger = Arranger::new(files.clone(), &[false; 30], limits, BLOCK);
+        arranger.divide(regions.iter().map(|at| at * BLOCK).collect());
+        let (purpose, moves) = arranger.next_batch(&free, &free);
+        assert_eq!(purpose, Purpose::Lay);
+        moves.iter().map(|step| step.physical_bytes / BLOCK).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(&[]), (0..8).collect::<Vec<_>>());
+    let expected: Vec<u64> = (0..8).chain(100..107).chain(200..204).collect();
+    assert_eq!(starts(&[0, 100, 200]), expected);
+    // What lies before the first region is a region as well.
+    assert_eq!(starts(&[100, 200]), expected);
+}
