@@ -576,12 +576,7 @@ impl<D: Disk> Medium<D> {
             self.root_is_due = true;
         }
         for copy in 0..2 {
-            let bytes = self.root.encode(&self.geometry, copy);
-            let offset = self.geometry.offset(Root::address(&self.geometry, copy));
-            write(&self.disk, &[Piece { offset, data: &bytes }])?;
-            flush(&self.disk)?;
-            self.counts.flushes += 1;
-            self.counts.map_blocks += u64::from(self.geometry.root_blocks);
+            self.write_root(copy)?;
         }
         self.root_is_due = false;
         self.counts.maps_written += 1;
@@ -595,6 +590,17 @@ impl<D: Disk> Medium<D> {
         self.chain.clear();
         self.chain_coming.clear();
         self.chain.extend(self.open.iter().map(|open| open.next));
+        Ok(())
+    }
+
+    /// Writes the root to one of its places, and sees to it that it is on the medium.
+    pub(crate) fn write_root(&mut self, copy: u32) -> Result<(), StoreError> {
+        let bytes = self.root.encode(&self.geometry, copy);
+        let offset = self.geometry.offset(Root::address(&self.geometry, copy));
+        write(&self.disk, &[Piece { offset, data: &bytes }])?;
+        flush(&self.disk)?;
+        self.counts.flushes += 1;
+        self.counts.map_blocks += u64::from(self.geometry.root_blocks);
         Ok(())
     }
 

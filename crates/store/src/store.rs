@@ -125,6 +125,10 @@ impl<D: Disk> Store<D> {
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
+        // One that is older names what is written over from here on.
+        for copy in found.stale_roots {
+            medium.write_root(copy)?;
+        }
         engine.covered(medium.covered);
         let mut store = Self { engine, medium, queue: VecDeque::new(), opened };
         if store.medium.ring_has_room(0) {
