@@ -285,7 +285,7 @@ impl<D: Disk> Store<D> {
     /// Writes the map as the medium has it.
     fn write_map(&mut self, closes: bool) -> Result<(), StoreError> {
         // What is planned has not been done: the last that is done comes first.
-        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut before: HashMap<u32, u32> = self.engine.freed().iter().copied().collect();
         for group in self.queue.iter().rev() {
             before.extend(group.freed.iter().copied());
             before.extend(group.moves.iter().map(|moved| (moved.block, moved.old)));

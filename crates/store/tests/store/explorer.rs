@@ -103,12 +103,15 @@ impl fmt::Display for Violation {
 }
 
 /// What is known at the moment of an epoch's crashes.
+#[derive(Clone)]
 struct Moment {
     /// Transactions whose durability was reported, and those that were begun.
     acked: usize,
     begun: usize,
     /// What the blocks held after those acknowledged.
     versions: Versions,
+    /// The transactions that were begun since.
+    maybe: Vec<Step>,
     /// Blocks that transactions not long before or since have named.
     near: Vec<u32>,
     is_active: bool,
@@ -117,24 +120,29 @@ struct Moment {
 /// A run on a disk that remembers.
 pub(crate) struct Run {
     recording: Recording,
-    steps: Vec<Step>,
     moments: Vec<Moment>,
 }
 
 impl Run {
     /// The run that `disk` has recorded: `steps`, from `base` on. Holes were filled in the epochs
-    /// `filled`; if `begins_active`, not long before the first, too.
+    /// `filled`. Until the store was open, in the epochs before `opened`, nobody had seen which of the
+    /// transactions there are that were not acknowledged at the crash `before` it.
     fn new(
         disk: &CrashDisk,
         base: Versions,
-        steps: Vec<Step>,
+        steps: &[Step],
         filled: &[usize],
-        begins_active: bool,
+        before: Option<(&Moment, usize)>,
     ) -> Self {
         let recording = disk.recording();
         let (mut versions, mut done) = (base, 0);
         let mut moments = Vec::with_capacity(recording.epochs());
+        let begins_active = before.is_some_and(|(moment, _)| moment.is_active);
         for epoch in 0..recording.epochs() {
+            if let Some((moment, _)) = before.filter(|(_, opened)| epoch < *opened) {
+                moments.push(moment.clone());
+                continue;
+            }
             let marks = recording.marks(epoch);
             let begun = marks.iter().filter(|mark| **mark % 2 == 0).max().map_or(0, |mark| mark / 2);
             let acked = marks.iter().filter(|mark| **mark % 2 == 1).max().map_or(0, |mark| mark / 2);
@@ -150,9 +158,10 @@ impl Run {
             near.dedup();
             let is_active = filled.iter().any(|filled| (*filled..filled + 3).contains(&epoch))
                 || begins_active && epoch < 2;
-            moments.push(Moment { acked, begun, versions: versions.clone(), near, is_active });
+            let (versions, maybe) = (versions.clone(), steps[acked..begun].to_vec());
+            moments.push(Moment { acked, begun, versions, maybe, near, is_active });
         }
-        Self { recording, steps, moments }
+        Self { recording, moments }
     }
 
     /// The states of `epoch` that are looked at, at most `most`, none twice.
@@ -235,7 +244,7 @@ pub(crate) fn record(load: &Load, prepared: &Prepared, steps: &[Step]) -> Result
             .map_err(|error| format!("does not work: {error}"))
     });
     recorded?;
-    Ok(Run::new(&disk, prepared.versions.clone(), steps.to_vec(), &filled, false))
+    Ok(Run::new(&disk, prepared.versions.clone(), steps, &filled, None))
 }
 
 /// What `work` says; a panic is an error too.
@@ -252,7 +261,6 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, S
 /// All blocks are read if `all`, else those that were near, and some.
 fn is_a_prefix<D: Disk>(
     store: &Store<D>,
-    run: &Run,
     moment: &Moment,
     draw: u64,
     all: bool,
@@ -272,7 +280,7 @@ fn is_a_prefix<D: Disk>(
     let mut why = String::new();
     for done in moment.acked..=moment.begun {
         if done > moment.acked {
-            run.steps[done - 1].apply(&mut versions);
+            moment.maybe[done - 1 - moment.acked].apply(&mut versions);
         }
         let live = versions.iter().filter(|version| **version > 0).count() as u64;
         let differs = found.iter().find(|(block, version)| versions[*block as usize] != *version);
@@ -312,17 +320,18 @@ fn check_state(
         tally.replayed += store.opened().replayed;
         tally.dropped += store.opened().dropped;
         store.verify();
-        is_a_prefix(&store, run, moment, draw, draw.is_multiple_of(8))?;
+        is_a_prefix(&store, moment, draw, draw.is_multiple_of(8))?;
         return Ok(None);
     }
     let disk = CrashDisk::over(&state, draw);
     let mut store = Store::open(&disk, &load.open_options())
         .map_err(|error| format!("does not open: {error}"))?;
+    let opened = disk.recording().epochs() - 1;
     tally.replayed += store.opened().replayed;
     tally.dropped += store.opened().dropped;
     store.verify();
     tally.went_on += 1;
-    let base = is_a_prefix(&store, run, moment, draw, true)?;
+    let base = is_a_prefix(&store, moment, draw, true)?;
     // It goes on.
     let mut driver = Driver::new(&Load { seed: draw, ..load.clone() }, base.len() as u32);
     let mut steps: Vec<Step> = (0..4).map(|_| driver.step(load)).collect();
@@ -337,12 +346,12 @@ fn check_state(
     if draw & 1 == 0 {
         store.close().map_err(|error| format!("does not close: {error}"))?;
     }
-    let next = Run::new(&disk, base, steps, &filled, moment.is_active);
+    let next = Run::new(&disk, base, &steps, &filled, Some((moment, opened)));
     let store = Store::open(&disk, &load.open_options())
         .map_err(|error| format!("does not open again: {error}"))?;
     store.verify();
     let last = next.moments.last().expect("there is an epoch");
-    is_a_prefix(&store, &next, last, draw, draw.is_multiple_of(5))
+    is_a_prefix(&store, last, draw, draw.is_multiple_of(5))
         .map_err(|what| format!("after going on: {what}"))?;
     Ok(Some(next))
 }
