@@ -9,7 +9,7 @@
 //! Nothing is ever written over what died in the same group: before blocks are taken in, there is room
 //! for them elsewhere, and a collection that writes where it has just read becomes another group.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
@@ -260,6 +260,11 @@ impl Engine {
         !self.recorder.group.freed.is_empty()
     }
 
+    /// Blocks that were freed and are in no group yet, and their slots.
+    pub(crate) fn freed(&self) -> &[(u32, u32)] {
+        &self.recorder.group.freed
+    }
+
     /// Whether `blocks` more may be taken in, so that all that waits goes elsewhere than where its last
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
@@ -333,7 +338,11 @@ impl Engine {
         self.data.resize(length, 0);
         let group = &mut self.recorder.group;
         if !group.freed.is_empty() {
-            // What was freed and written again is only written.
+            // What was freed and written again is only written, and lay where it was freed.
+            let slots: HashMap<u32, u32> = group.freed.iter().copied().collect();
+            for moved in group.moves.iter_mut().filter(|moved| moved.old == NONE) {
+                moved.old = slots.get(&moved.block).copied().unwrap_or(NONE);
+            }
             let mut written: Vec<u32> = group.moves.iter().map(|moved| moved.block).collect();
             written.sort_unstable();
             group.freed.retain(|freed| written.binary_search(&freed.0).is_err());

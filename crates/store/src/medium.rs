@@ -330,7 +330,7 @@ impl<D: Disk> Medium<D> {
             let fits = InlineRecord::has_room(&self.geometry, named.len(), 0);
             match place_in_chain {
                 Some(index) if may && fits => {
-                    chain[index] = run.first + run.blocks;
+                    chain[index] = self.place_behind(run);
                     inline.push((place, named.to_vec()));
                 }
                 _ => in_ring.push(run, named.iter().copied()),
@@ -382,6 +382,13 @@ impl<D: Disk> Medium<D> {
         }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
+    }
+
+    /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as
+    /// a reader does not go on into the one that happens to lie there.
+    fn place_behind(&self, run: Run) -> u32 {
+        let next = run.first + run.blocks;
+        if next.is_multiple_of(self.geometry.segment_blocks) { NONE } else { next }
     }
 
     /// The open segment once `runs` are there.
@@ -466,8 +473,9 @@ impl<D: Disk> Medium<D> {
             let place = run.first.wrapping_sub(1);
             if composed.inline.contains(&(place, run.blocks)) {
                 self.unchecked.push(run, named.iter().copied());
+                let behind = self.place_behind(run);
                 let named = self.chain.iter_mut().chain(&mut self.chain_coming);
-                named.filter(|next| **next == place).for_each(|next| *next = run.first + run.blocks);
+                named.filter(|next| **next == place).for_each(|next| *next = behind);
             }
         }
         if composed.freed_inline && !group.freed.is_empty() {
@@ -576,12 +584,7 @@ impl<D: Disk> Medium<D> {
             self.root_is_due = true;
         }
         for copy in 0..2 {
-            let bytes = self.root.encode(&self.geometry, copy);
-            let offset = self.geometry.offset(Root::address(&self.geometry, copy));
-            write(&self.disk, &[Piece { offset, data: &bytes }])?;
-            flush(&self.disk)?;
-            self.counts.flushes += 1;
-            self.counts.map_blocks += u64::from(self.geometry.root_blocks);
+            self.write_root(copy)?;
         }
         self.root_is_due = false;
         self.counts.maps_written += 1;
@@ -595,6 +598,17 @@ impl<D: Disk> Medium<D> {
         self.chain.clear();
         self.chain_coming.clear();
         self.chain.extend(self.open.iter().map(|open| open.next));
+        Ok(())
+    }
+
+    /// Writes the root to one of its places, and sees to it that it is on the medium.
+    pub(crate) fn write_root(&mut self, copy: u32) -> Result<(), StoreError> {
+        let bytes = self.root.encode(&self.geometry, copy);
+        let offset = self.geometry.offset(Root::address(&self.geometry, copy));
+        write(&self.disk, &[Piece { offset, data: &bytes }])?;
+        flush(&self.disk)?;
+        self.counts.flushes += 1;
+        self.counts.map_blocks += u64::from(self.geometry.root_blocks);
         Ok(())
     }
 

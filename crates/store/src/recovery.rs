@@ -19,6 +19,8 @@ use crate::medium::{Ring, Sum, read};
 pub(crate) struct Found {
     pub(crate) geometry: Geometry,
     pub(crate) root: Root,
+    /// Copies of the root that are not the same.
+    pub(crate) stale_roots: Vec<u32>,
     /// The slot of each block.
     pub(crate) map: Vec<u32>,
     pub(crate) sums: Vec<Sum>,
@@ -66,6 +68,10 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
                 Err(error) => refused = Some(error),
             }
         }
+        // What lies beyond in blocks of another size is of a store that was here before.
+        if best.is_some() {
+            break;
+        }
     }
     let nothing = || StoreError::format(0, "there is no store here; make one by `agewell store format`");
     let geometry = best.ok_or_else(|| refused.unwrap_or_else(nothing))?;
@@ -104,7 +110,9 @@ struct RingRead {
 pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     let geometry = geometry(disk)?;
     let root = root(disk, &geometry)?;
+    let (root, stale_roots) = root;
     let mut found = Found {
+        stale_roots,
         map: vec![NONE; geometry.blocks as usize],
         sums: vec![Sum::default(); geometry.blocks as usize],
         damaged: Vec::new(),
@@ -163,23 +171,23 @@ fn whole(low: u32, most: u64) -> u64 {
     if same > most { same.wrapping_sub(1 << 32) } else { same }
 }
 
-fn root(disk: &impl Disk, geometry: &Geometry) -> Result<Root, StoreError> {
-    let mut best: Option<Root> = None;
+/// The current root, and the copies that are not the same.
+fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), StoreError> {
+    let mut copies = [None, None];
     for copy in 0..2 {
         let mut bytes = vec![0; geometry.root_blocks as usize * geometry.block_bytes as usize];
         if read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes).is_err() {
             continue;
         }
-        if let Some(root) = Root::decode(geometry, copy, &bytes)
-            && best.as_ref().is_none_or(|best| root.generation > best.generation)
-        {
-            best = Some(root);
-        }
+        copies[copy as usize] = Root::decode(geometry, copy, &bytes);
     }
+    let best = copies.iter().flatten().max_by_key(|root| root.generation).cloned();
     let offset = geometry.offset(geometry.roots);
-    best.ok_or_else(|| {
+    let best = best.ok_or_else(|| {
         StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
-    })
+    })?;
+    let stale = (0..2).filter(|copy| copies[*copy as usize].as_ref() != Some(&best)).collect();
+    Ok((best, stale))
 }
 
 impl Found {
@@ -193,13 +201,17 @@ impl Found {
                 continue;
             }
             let is_second = named & 1 == 1;
-            let is_found = [is_second, !is_second].into_iter().any(|second| {
+            let place = [is_second, !is_second].into_iter().find(|second| {
+                let second = *second;
                 let address = MapPage::address(&geometry, page, second);
                 read(disk, geometry.offset(address), &mut page_bytes).is_ok()
                     && MapPage::check(&geometry, page, &page_bytes)
                         .is_some_and(|(_, sum)| (sum ^ named) & !1 == 0)
             });
-            if !is_found {
+            if let Some(second) = place {
+                // What is written next goes to the other, which may be damaged.
+                self.root.pages[page as usize] = named & !1 | u64::from(second);
+            } else {
                 let offset = geometry.offset(MapPage::address(&geometry, page, is_second));
                 let what = format!(
                     "page {page} of the map is damaged at both its places; `agewell store salvage` \

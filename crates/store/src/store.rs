@@ -111,6 +111,10 @@ impl<D: Disk> Store<D> {
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
+        // One that is older names what is written over from here on.
+        for copy in found.stale_roots {
+            medium.write_root(copy)?;
+        }
         engine.covered(medium.covered);
         let mut store = Self { engine, medium, queue: VecDeque::new(), opened };
         if store.medium.ring_has_room(0) {
@@ -267,7 +271,7 @@ impl<D: Disk> Store<D> {
     /// Writes the map as the medium has it.
     fn write_map(&mut self, closes: bool) -> Result<(), StoreError> {
         // What is planned has not been done: the last that is done comes first.
-        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut before: HashMap<u32, u32> = self.engine.freed().iter().copied().collect();
         for group in self.queue.iter().rev() {
             before.extend(group.freed.iter().copied());
             before.extend(group.moves.iter().map(|moved| (moved.block, moved.old)));

@@ -23,6 +23,25 @@ pub(crate) struct Load {
     pub(crate) sync_every: u32,
     /// One in this number of blocks named is freed; 0 for none.
     pub(crate) free_every: u32,
+    /// One in this number of transactions is followed by a step of collection; 0 for none.
+    pub(crate) collect_every: u32,
+}
+
+/// A transaction, and what comes after it.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) syncs: bool,
+    pub(crate) collects: bool,
+}
+
+impl Step {
+    /// Enters its changes.
+    pub(crate) fn apply(&self, versions: &mut [u64]) {
+        for (block, version) in &self.changes {
+            versions[*block as usize] = *version;
+        }
+    }
 }
 
 /// Ways to make room by number.
@@ -39,17 +58,20 @@ pub(crate) fn means(number: u64) -> Means {
 impl Load {
     /// A load so small that collections happen all the time.
     pub(crate) fn tiny(seed: u64) -> Self {
+        let block_bytes = [512, 512, 1024, 512, 2048][(seed / 3 % 5) as usize];
+        let segment_blocks = [8, 16, 23][(seed / 4 % 3) as usize];
         Self {
             seed,
-            block_bytes: 512,
-            segment_blocks: [8, 16, 23][(seed / 4 % 3) as usize],
-            device_bytes: 512 * [700, 520, 900][(seed / 12 % 3) as usize],
+            block_bytes,
+            segment_blocks,
+            device_bytes: u64::from(block_bytes) * [700, 520, 900][(seed / 12 % 3) as usize],
             means: means(seed),
             full: [0.9, 0.98, 0.6, 1.0][(seed / 36 % 4) as usize],
             transactions: 120,
-            blocks_max: 7,
+            blocks_max: [7, segment_blocks - 1, 2][(seed / 11 % 3) as usize],
             sync_every: [1, 3, 8][(seed / 7 % 3) as usize],
             free_every: [0, 6, 3][(seed / 5 % 3) as usize],
+            collect_every: [0, 5][(seed / 13 % 2) as usize],
         }
     }
 
@@ -68,12 +90,47 @@ impl Load {
     }
 }
 
-/// The data of a version of a block.
+/// The data of a version of a block, which begins with the version itself.
 pub(crate) fn data_of(block: u32, version: u64, into: &mut [u8]) {
+    let seed = agewell_core::mix(u64::from(block) << 40 ^ version);
     for (index, chunk) in into.chunks_exact_mut(8).enumerate() {
-        let word = agewell_core::mix(u64::from(block) << 40 ^ version << 8 ^ index as u64);
+        let word = seed.wrapping_mul(2 * index as u64 + 1);
         chunk.copy_from_slice(&word.to_le_bytes());
     }
+    into[..8].copy_from_slice(&version.to_le_bytes());
+}
+
+/// The version of `block` that `store` has, 0 for none; an error if it has what was never written.
+///
+/// Blocks of loads have at most 4 KiB.
+pub(crate) fn read_version<D: Disk>(store: &Store<D>, block: u32) -> Result<u64, String> {
+    let mut bytes = [0; 2 * 4096];
+    let (found, expected) = bytes.split_at_mut(4096);
+    let length = store.geometry().block_bytes as usize;
+    let found = &mut found[..length];
+    if !store.read(block, found).map_err(|error| error.to_string())? {
+        return Ok(0);
+    }
+    let version = u64::from_le_bytes(found[..8].try_into().expect("eight bytes"));
+    let expected = &mut expected[..length];
+    data_of(block, version, expected);
+    if version == 0 || found != expected {
+        return Err(format!("block {block} holds what was never written"));
+    }
+    Ok(version)
+}
+
+/// A new store on `disk`, with as many blocks as `load` says.
+pub(crate) fn fill<D: Disk>(disk: D, load: &Load) -> Result<(Store<D>, Driver), StoreError> {
+    let geometry = Store::format(&disk, &load.format_options())?;
+    let mut store = Store::open(disk, &load.open_options())?;
+    let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
+    let mut driver = Driver::new(load, blocks);
+    for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
+        write(&mut store, chunk)?;
+        driver.apply(chunk);
+    }
+    Ok((store, driver))
 }
 
 /// What the blocks hold: versions, 0 for none.
@@ -131,6 +188,14 @@ impl Driver {
         }
     }
 
+    /// The next transaction, and whether a sync and a collection follow.
+    pub(crate) fn step(&mut self, load: &Load) -> Step {
+        let changes = self.transaction(load);
+        let syncs = self.is_sync_due(load);
+        let collects = load.collect_every > 0 && self.draw(load.collect_every) == 0;
+        Step { changes, syncs, collects }
+    }
+
     pub(crate) fn is_sync_due(&mut self, load: &Load) -> bool {
         self.draw(load.sync_every) == 0
     }
@@ -166,18 +231,10 @@ pub(crate) fn write<D: Disk>(store: &mut Store<D>, changes: &[Change]) -> Result
 
 /// Holds every block of `store` against `versions`.
 pub(crate) fn compare<D: Disk>(store: &Store<D>, versions: &[u64]) -> Result<(), String> {
-    let bytes = store.geometry().block_bytes as usize;
-    let (mut found, mut expected) = (vec![0; bytes], vec![0; bytes]);
     for (block, version) in (0..).zip(versions) {
-        let there = store.read(block, &mut found).map_err(|error| error.to_string())?;
-        if there != (*version > 0) {
-            return Err(format!("block {block}: there {there}, version {version}"));
-        }
-        if there {
-            data_of(block, *version, &mut expected);
-            if found != expected {
-                return Err(format!("block {block} is not of version {version}"));
-            }
+        let found = read_version(store, block)?;
+        if found != *version {
+            return Err(format!("block {block} has version {found}, not {version}"));
         }
     }
     Ok(())

@@ -3,19 +3,11 @@
 use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{Store, StoreError, Transaction};
 
-use super::load::{Driver, Load, compare, write};
+use super::load::{Driver, Load, compare, fill, write};
 
 /// Runs `load`; every transaction is accepted while there is room, and everything is there at any time.
 fn run(load: &Load) {
-    let disk = MemoryDisk::new(load.device_bytes);
-    let geometry = Store::format(&disk, &load.format_options()).unwrap();
-    let mut store = Store::open(disk, &load.open_options()).unwrap();
-    let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
-    let mut driver = Driver::new(load, blocks);
-    for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
-        write(&mut store, chunk).unwrap();
-        driver.apply(chunk);
-    }
+    let (mut store, mut driver) = fill(MemoryDisk::new(load.device_bytes), load).unwrap();
     for step in 0..load.transactions {
         let changes = driver.transaction(load);
         write(&mut store, &changes).unwrap_or_else(|error| panic!("{load:?}: {error}"));

@@ -247,6 +247,14 @@ impl Recording {
         self.epochs[epoch].items.len()
     }
 
+    /// What was written and discarded in `epoch`, in order: where, and what, of a discard nothing.
+    pub fn pieces(&self, epoch: usize) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
+        self.epochs[epoch].items.iter().map(|item| match item {
+            Item::Write { offset, data } => (*offset, Some(&**data)),
+            Item::Discard { offset, .. } => (*offset, None),
+        })
+    }
+
     /// The marks made before the flush that ends `epoch`: what had happened when a loss of power in it
     /// came at the latest moment, just before that flush had reached the medium. Any state of the epoch
     /// is possible then, so that what a mark promises must hold in all of them.

@@ -130,6 +130,23 @@ impl CrashStates {
         self.scenarios.get(number).to_string()
     }
 
+    /// Bytes that were written in the epoch and did not arrive in state `number`.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[must_use]
+    pub fn missing_bytes(&self, number: u64) -> u64 {
+        let written = self.epoch.items.iter().filter(|item| item.is_write()).map(Item::bytes);
+        let (mut arrived, mut garbage) = (0, 0);
+        self.scenarios.get(number).each(&self.epoch.items, |item, sectors, is_garbage| {
+            let bytes = (sectors.end - sectors.start) * SECTOR_BYTES;
+            if self.epoch.items[item].is_write() {
+                *(if is_garbage { &mut garbage } else { &mut arrived }) += bytes;
+            }
+        });
+        (written.sum::<u64>() + garbage).saturating_sub(arrived)
+    }
+
     /// A number that states of this epoch have in common if their bytes are the same, and, but for one in
     /// 2^64, only then.
     ///
