@@ -273,9 +273,8 @@ impl Arranger {
             let take = if rest <= left {
                 rest
             } else if !self.limits.makes_room && !divides && used == 0 {
-                // No run is longer.
+                // No run is longer: it waits for room to the end.
                 self.queue.pop_front();
-                self.leave(number);
                 continue;
             } else if divides || used == 0 {
                 left / self.block_bytes * self.block_bytes

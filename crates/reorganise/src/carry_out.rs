@@ -158,6 +158,12 @@ impl<'a> Work<'a> {
             if moves.is_empty() {
                 return Ok(());
             }
+            let mut moves = moves;
+            if !self.plan.limits.makes_room && !self.plan.limits.one_run {
+                // Inodes that share a block are changed one after another, so that it is written once,
+                // and not again with every commit of the kernel's own.
+                moves.sort_by_key(|step| self.plan.files[step.file as usize].identity.inode);
+            }
             let moves = mechanism.prepare(self.volume, moves, purpose)?;
             let mut ahead = Ahead::default();
             let mut again = Vec::new();

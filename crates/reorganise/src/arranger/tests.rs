@@ -211,3 +211,22 @@ fn a_batch_goes_to_one_run_of_each_region() {
     // What lies before the first region is a region as well.
     assert_eq!(starts(&[100, 200]), expected);
 }
+
+/// A file that no run is long enough for is passed over where no room is made, and waits.
+#[test]
+fn a_file_without_a_run_long_enough_waits() {
+    let mut device = Device(vec![None; 16]);
+    // Two blocks of a file apart, and another of one block; free runs are of one block.
+    for (at, file) in [(0, 0), (2, 0), (4, 1), (6, 2), (8, 2), (10, 2), (12, 2), (14, 2)] {
+        let block = device.0.iter().filter(|owner| owner.is_some_and(|o| o.0 == file)).count();
+        device.0[at] = Some((file, block as u64));
+    }
+    let pieces = (0..3).map(|file| device.pieces(file)).collect();
+    let limits = Limits { makes_room: false, divided_bytes: 16 * BLOCK, ..limits(1) };
+    let mut arranger = Arranger::new(pieces, &[false, false, true], limits, BLOCK);
+    let (purpose, moves) = arranger.next_batch(&device.free(), &device.free());
+    assert_eq!(purpose, Purpose::Lay);
+    assert_eq!(moves.len(), 1);
+    assert_eq!(moves[0].file, 1);
+    assert_eq!(arranger.waiting_files(), 1);
+}
