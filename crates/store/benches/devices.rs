@@ -35,14 +35,14 @@ fn memory(criterion: &mut Criterion) {
 }
 
 /// Segments of 4 MiB in a file, in every way of opening one that its file system has: written whole and
-/// flushed, written block by block, read in requests of 1 MiB. `STORE_BENCH_FOLDER` says where it lies.
+/// flushed, written block by block, read in requests of 1 MiB or at once. `STORE_BENCH_FOLDER` says where it lies.
 fn file(criterion: &mut Criterion) {
     let folder = std::env::var_os("STORE_BENCH_FOLDER").map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder).expect("a folder for the file");
     let data = vec![7_u8; SEGMENT_BYTES as usize + 1];
     // Memory that is not aligned is copied.
     let data = &data[1..];
-    let mut into = vec![0_u8; 1 << 20];
+    let mut into = vec![0_u8; SEGMENT_BYTES as usize];
     for (name, is_direct, uses_io_uring) in [
         ("direct, io_uring", true, true),
         ("direct, threads", true, false),
@@ -77,9 +77,15 @@ fn file(criterion: &mut Criterion) {
         group.bench_function("read a segment", |bencher| {
             bencher.iter(|| {
                 segment = (segment + 1) % SEGMENTS;
-                for part in 0..4 {
-                    disk.read(segment * SEGMENT_BYTES + (part << 20), &mut into).unwrap();
+                for part in into.chunks_mut(1 << 20).zip(0_u64..) {
+                    disk.read(segment * SEGMENT_BYTES + (part.1 << 20), part.0).unwrap();
                 }
+            });
+        });
+        group.bench_function("read a segment at once", |bencher| {
+            bencher.iter(|| {
+                segment = (segment + 1) % SEGMENTS;
+                disk.read(segment * SEGMENT_BYTES, &mut into).unwrap();
             });
         });
         group.finish();

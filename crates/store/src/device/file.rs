@@ -28,7 +28,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{Disk, Piece, check_pieces, check_range};
-use aligned::{Buffers, REQUEST_BYTES};
+use aligned::{Buffers, READ_BYTES, REQUEST_BYTES};
 use requests::{Batch, Pieces, is_aligned};
 use ring::Ring;
 
@@ -48,7 +48,7 @@ pub struct FileOptions {
     pub is_read_only: bool,
     /// Past the page cache, where that can be done.
     pub is_direct: bool,
-    /// Several writes are in flight through io_uring, where the kernel has it; through threads else.
+    /// Several requests are in flight through io_uring, where the kernel has it; else writes by threads.
     pub uses_io_uring: bool,
 }
 
@@ -186,7 +186,7 @@ impl FileDisk {
         self.alignment > 1
     }
 
-    /// Whether several writes are in flight through io_uring.
+    /// Whether several requests are in flight through io_uring.
     #[must_use]
     pub fn uses_io_uring(&self) -> bool {
         self.rings.is_some()
@@ -210,9 +210,9 @@ impl FileDisk {
         Ok(())
     }
 
-    /// Calls `visit` with whole sectors that cover `bytes` bytes from `offset` on, request by request: where
-    /// they begin and how many bytes they are, and which of the bytes, counted from `offset`, lie where in
-    /// them.
+    /// Calls `visit` with whole sectors that cover `bytes` bytes from `offset` on, in steps that fit a
+    /// buffer: where they begin and how many bytes they are, and which of the bytes, counted from
+    /// `offset`, lie where in them.
     fn each_covering(
         &self,
         offset: u64,
@@ -224,7 +224,7 @@ impl FileDisk {
             let at = offset + done as u64;
             let from = at / self.alignment * self.alignment;
             let before = (at - from) as usize;
-            let length = (bytes - done).min(REQUEST_BYTES);
+            let length = (bytes - done).min(READ_BYTES);
             let whole = (before + length).next_multiple_of(self.alignment as usize);
             visit(from, whole, done..done + length, before)?;
             done += length;
@@ -232,12 +232,38 @@ impl FileDisk {
         Ok(())
     }
 
+    /// Fills `sectors`, which are aligned as direct requests must be; long ones with several requests in
+    /// flight.
+    fn read_sectors(&self, offset: u64, sectors: &mut [u8]) -> io::Result<()> {
+        let ring = if sectors.len() > REQUEST_BYTES { self.take_ring() } else { None };
+        let Some(mut ring) = ring else { return self.file.read_exact_at(sectors, offset) };
+        let offsets = (offset..).step_by(REQUEST_BYTES);
+        let mut requests: Vec<_> = offsets.zip(sectors.chunks_mut(REQUEST_BYTES)).collect();
+        let read = ring.read(&self.file, &mut requests);
+        self.give_back_ring(ring);
+        read
+    }
+
+    /// Queues of its own for a caller; none if there is no io_uring, or no more of it: a process may have
+    /// as many as its memory limits allow.
+    fn take_ring(&self) -> Option<Ring> {
+        let rings = self.rings.as_ref()?;
+        let free = rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.or_else(|| Ring::new().ok())
+    }
+
+    fn give_back_ring(&self, ring: Ring) {
+        if let Some(rings) = self.rings.as_ref().filter(|_| !ring.is_broken()) {
+            rings.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
+        }
+    }
+
     /// Reads through aligned memory, and the sectors that `into` is a part of.
     fn read_copied(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let mut buffer = self.buffers.take();
         let read = self.each_covering(offset, into.len(), |from, whole, part, before| {
             let sectors = buffer.first(whole);
-            self.file.read_exact_at(sectors, from)?;
+            self.read_sectors(from, sectors)?;
             let length = part.len();
             into[part].copy_from_slice(&sectors[before..before + length]);
             Ok(())
@@ -262,24 +288,13 @@ impl FileDisk {
 
     /// Writes `requests`, several in flight where that is of use: to the page cache one after another.
     fn write_together(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
-        match &self.rings {
-            _ if requests.len() == 1 || !self.is_direct() => requests
-                .iter()
-                .try_for_each(|(offset, bytes)| self.file.write_all_at(bytes, *offset)),
-            Some(rings) => self.write_by_ring(rings, requests),
-            None => self.write_by_threads(requests),
+        if requests.len() == 1 || !self.is_direct() {
+            let mut requests = requests.iter();
+            return requests.try_for_each(|(offset, bytes)| self.file.write_all_at(bytes, *offset));
         }
-    }
-
-    fn write_by_ring(&self, rings: &Mutex<Vec<Ring>>, requests: &[(u64, &[u8])]) -> io::Result<()> {
-        let free = rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let made = free.map_or_else(Ring::new, Ok);
-        // A process may have as many queues as its memory limits allow, and no more.
-        let Ok(mut ring) = made else { return self.write_by_threads(requests) };
+        let Some(mut ring) = self.take_ring() else { return self.write_by_threads(requests) };
         let written = ring.write(&self.file, requests);
-        if !ring.is_broken() {
-            rings.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
-        }
+        self.give_back_ring(ring);
         written
     }
 
@@ -420,9 +435,10 @@ impl Disk for FileDisk {
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         check_range(self.size_bytes, offset, into.len() as u64)?;
         let bytes = into.len();
-        let is_plain = !self.is_direct() || is_aligned(into) && self.is_whole(offset, bytes);
-        let read = if is_plain {
+        let read = if !self.is_direct() {
             self.file.read_exact_at(into, offset)
+        } else if is_aligned(into) && self.is_whole(offset, bytes) {
+            self.read_sectors(offset, into)
         } else {
             self.read_copied(offset, into)
         };

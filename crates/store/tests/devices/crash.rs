@@ -319,3 +319,40 @@ fn a_state_crashes_again() {
         assert_eq!(image(&state), before, "a recording leaves what it lies over as it was");
     }
 }
+
+/// A store writes the same again and again: that is no other state.
+#[test]
+fn what_was_there_already_makes_no_other_state() {
+    let disk = CrashDisk::new(4 * BLOCK, 0);
+    let write = |block: u64, byte| {
+        disk.write(&[Piece { offset: block * BLOCK, data: &[byte; BLOCK as usize] }]).unwrap();
+    };
+    write(0, 1);
+    write(1, 2);
+    disk.flush().unwrap();
+    write(1, 2);
+    let states = disk.recording().states(1);
+    let has_garbage = |number| states.describe(number).contains("garbage");
+    let (torn, whole): (Vec<u64>, Vec<u64>) =
+        states.distinct().map(|(number, _)| number).partition(|number| has_garbage(*number));
+    assert_eq!(whole, [0]);
+    // Garbage behind each of seven cuts, in the sector before it, and in the page.
+    assert_eq!(torn.len(), 7 + 7 + 1);
+}
+
+/// What was discarded and is written again is what it was only where the discard did nothing.
+#[test]
+fn a_write_of_what_was_discarded_makes_another_state_where_that_reads_otherwise() {
+    let disk = CrashDisk::new(4 * BLOCK, 0);
+    let data = vec![1; BLOCK as usize];
+    disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+    disk.flush().unwrap();
+    disk.discard(0, BLOCK).unwrap();
+    disk.flush().unwrap();
+    disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+    let states = disk.recording().states(2);
+    let distinct: HashSet<Vec<u8>> = states.distinct().map(|(_, state)| image(&state)).collect();
+    assert_eq!(distinct, images(&states).into_iter().collect());
+    assert!(distinct.iter().any(|state| state[..BLOCK as usize] == data));
+    assert!(distinct.iter().any(|state| state[..BLOCK as usize] == [0; BLOCK as usize]));
+}

@@ -182,9 +182,9 @@ fn dropped_and_misdirected_writes_and_misdirected_reads() {
     assert_eq!(dropped.struck(), [1]);
 
     let misdirected = disk(vec![Fault::new(FaultKind::MisdirectedWrite, When::Always)]);
-    for block in 0..BLOCKS {
+    for (block, byte) in (0..BLOCKS).cycle().zip(1..200) {
         let before = misdirected.below().image();
-        write(&misdirected, block, block as u8 + 1).unwrap();
+        write(&misdirected, block, byte).unwrap();
         let after = misdirected.below().image();
         let changed: Vec<u64> = (0..BLOCKS)
             .filter(|at| {

@@ -84,9 +84,15 @@ fn many_and_long_pieces_arrive() {
             pieces.reverse();
             disk.write(&pieces).unwrap();
             disk.flush().unwrap();
-            let mut read = vec![0; size as usize];
-            disk.read(0, &mut read).unwrap();
-            assert!(read == expected, "{way:?}");
+            // All at once, into memory that is aligned and into some that is not.
+            let mut read = vec![0; size as usize + 8192];
+            let from = read.as_ptr().align_offset(4096);
+            for from in [from, from + 1] {
+                let read = &mut read[from..from + size as usize];
+                read.fill(0);
+                disk.read(0, read).unwrap();
+                assert!(*read == expected, "{way:?}");
+            }
             drop(disk);
             assert!(std::fs::read(&path).unwrap() == expected, "{way:?}");
         }

@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 pub(super) const REQUEST_BYTES: usize = 1 << 20;
 /// Bytes of a buffer: of what is copied, so much is in flight; chosen by us.
 const BUFFER_BYTES: usize = 8 * REQUEST_BYTES;
+/// Of a read that is copied so much is in flight: what fits into a buffer with the rests of sectors.
+pub(super) const READ_BYTES: usize = BUFFER_BYTES - REQUEST_BYTES;
 /// Where requests in a buffer begin; chosen by us: a page, which all devices take.
 pub(super) const MEMORY_ALIGNMENT: usize = 4096;
 /// Buffers that are kept for later; chosen by us: 32 MiB, if all of each was once used.

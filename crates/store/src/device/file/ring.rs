@@ -1,4 +1,4 @@
-//! Several writes in flight through io_uring.
+//! Several requests in flight through io_uring.
 
 #![expect(unsafe_code, reason = "the kernel is given pointers that it reads later")]
 
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{IoUring, opcode, squeue, types};
 use rustix::io::Errno;
 
 use super::requests::IN_FLIGHT;
@@ -47,24 +47,60 @@ impl Ring {
     /// The first error of any; all are done or have failed when it returns.
     pub(super) fn write(&mut self, file: &File, requests: &[(u64, &[u8])]) -> io::Result<()> {
         let fd = types::Fd(file.as_raw_fd());
-        let mut written = vec![0; requests.len()];
-        let mut waiting: Vec<usize> = (0..requests.len()).rev().collect();
+        let lengths: Vec<usize> = requests.iter().map(|(_, bytes)| bytes.len()).collect();
+        let entry = |number: usize, done: usize| {
+            let (offset, bytes) = requests[number];
+            let rest = &bytes[done..];
+            let entry = opcode::Write::new(fd, rest.as_ptr(), rest.len() as u32);
+            entry.offset(offset + done as u64).build()
+        };
+        // SAFETY: the memory of `requests` is borrowed for this call, and `file` stays open.
+        unsafe { self.run(&lengths, io::ErrorKind::WriteZero, entry) }
+    }
+
+    /// Fills `requests` from `file`, in any order.
+    ///
+    /// # Errors
+    /// The first error of any; all are done or have failed when it returns.
+    pub(super) fn read(
+        &mut self,
+        file: &File,
+        requests: &mut [(u64, &mut [u8])],
+    ) -> io::Result<()> {
+        let fd = types::Fd(file.as_raw_fd());
+        let lengths: Vec<usize> = requests.iter().map(|(_, bytes)| bytes.len()).collect();
+        let entry = |number: usize, done: usize| {
+            let (offset, bytes) = &mut requests[number];
+            let rest = &mut bytes[done..];
+            let entry = opcode::Read::new(fd, rest.as_mut_ptr(), rest.len() as u32);
+            entry.offset(*offset + done as u64).build()
+        };
+        // SAFETY: the memory of `requests` is borrowed for this call alone, and `file` stays open.
+        unsafe { self.run(&lengths, io::ErrorKind::UnexpectedEof, entry) }
+    }
+
+    /// Has the kernel carry out requests of these lengths, in any order: `entry` makes that of a number, of
+    /// which some bytes are done. One that moves nothing fails as `at_end`.
+    ///
+    /// # Safety
+    /// Memory and file that the entries name must stay for this call, which does not return, by a
+    /// panic or otherwise, before nothing is in flight.
+    unsafe fn run(
+        &mut self,
+        lengths: &[usize],
+        at_end: io::ErrorKind,
+        mut entry: impl FnMut(usize, usize) -> squeue::Entry,
+    ) -> io::Result<()> {
+        let mut done = vec![0; lengths.len()];
+        let mut waiting: Vec<usize> = (0..lengths.len()).rev().collect();
         let (mut in_flight, mut error) = (0, None);
         loop {
             while in_flight < IN_FLIGHT
                 && let Some(number) = waiting.pop()
             {
-                let rest = &requests[number].1[written[number]..];
-                let offset = requests[number].0 + written[number] as u64;
-                let entry = opcode::Write::new(fd, rest.as_ptr(), rest.len() as u32)
-                    .offset(offset)
-                    .build()
-                    .user_data(number as u64);
-                // SAFETY: the memory of `requests` is borrowed for this call, which does not return
-                // before nothing is in flight, and does not panic in between; `file` stays open.
-                let pushed = unsafe { self.ring.submission().push(&entry) };
-                assert!(pushed.is_ok() || in_flight > 0, "an empty queue takes an entry");
-                if pushed.is_err() {
+                let entry = entry(number, done[number]).user_data(number as u64);
+                // SAFETY: the caller answers for what the entry names.
+                if unsafe { self.ring.submission().push(&entry) }.is_err() {
                     waiting.push(number);
                     break;
                 }
@@ -83,14 +119,13 @@ impl Ring {
             for completion in self.ring.completion() {
                 in_flight -= 1;
                 let number = completion.user_data() as usize;
-                let length = requests[number].1.len();
                 match completion.result() {
                     0 => {
-                        error.get_or_insert_with(|| io::ErrorKind::WriteZero.into());
+                        error.get_or_insert_with(|| at_end.into());
                     }
                     bytes if bytes > 0 => {
-                        written[number] += bytes as usize;
-                        if written[number] < length {
+                        done[number] += bytes as usize;
+                        if done[number] < lengths[number] {
                             waiting.push(number);
                         }
                     }
@@ -156,5 +191,15 @@ mod tests {
         ring.write(&writable, &requests).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), blocks.concat());
         ring.write(&writable, &[]).unwrap();
+
+        // The same read again; what begins at the end of the file fails.
+        let mut read = vec![0; 200 * 512];
+        let mut parts: Vec<(u64, &mut [u8])> =
+            (0..).step_by(512).zip(read.chunks_mut(512)).collect();
+        ring.read(&readable, &mut parts).unwrap();
+        assert_eq!(read, blocks.concat());
+        let mut beyond = [0; 512];
+        let error = ring.read(&readable, &mut [(200 * 512, &mut beyond)]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
