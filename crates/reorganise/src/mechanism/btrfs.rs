@@ -321,7 +321,12 @@ impl Holder {
         if space.free.is_empty() {
             return Ok((None, space));
         }
-        let file = volume.nameless_file()?;
+        let file = match volume.nameless() {
+            Ok(file) => file,
+            // So full that there is no room for an inode: nothing can be moved.
+            Err(Errno::NOSPC | Errno::DQUOT) => return Ok((None, space)),
+            Err(why) => return Err(volume.failed("make a file without a name on")(why)),
+        };
         let block_bytes = volume.block_bytes();
         let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
