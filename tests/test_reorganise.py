@@ -81,7 +81,7 @@ def test_what_lies_well_is_not_moved_again(scattered: tuple[str, Path, Path]) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_lie_better_is_not_moved_again(kind: str, tmp_path: Path) -> None:
-    """Holes of 160 KiB, shorter than a stretch, between files: a second run has little to do, a third nothing."""
+    """In holes shorter than a stretch: the second run has little to do, the third nothing."""
     if why := missing(kind):
         pytest.skip(why)
     image, mount = tmp_path / "image", tmp_path / "mount"
@@ -90,8 +90,8 @@ def test_what_cannot_lie_better_is_not_moved_again(kind: str, tmp_path: Path) ->
     with mounted(image, mount):
         pinned = mount / "pinned"
         pinned.mkdir()
-        told = os.statvfs(mount)
-        for number in range(told.f_bavail * told.f_frsize * 7 // 10 // (160 << 10)):
+        room = os.statvfs(mount)
+        for number in range(room.f_bavail * room.f_frsize * 7 // 10 // (160 << 10)):
             with (mount / f"gone{number}").open("wb") as file:
                 file.write(bytes(160 << 10))
         os.sync()

@@ -107,7 +107,7 @@ def disk_seconds(trace: Path, folder: Path, device: str) -> float:
     """Time that the reads of `trace` take on the modelled device, one after another.
 
     What is written meanwhile is left out: times of access, which no one waits for. On btrfs each commit of them writes
-    the nodes of trees anew, so many as the machine's other work lets the tar run on for.
+    the nodes of trees to new places, so many as the machine's other work lets the tar run on for.
     """
     requests = pq.read_table(trace)
     pq.write_table(requests.filter(pc.equal(requests["operation"], READ)), trace)

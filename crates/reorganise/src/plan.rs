@@ -292,7 +292,7 @@ fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
     }
 }
 
-/// Times that a plan is made anew without what it would move for nothing; chosen by us: what else is moved
+/// Times that a plan is made again without what it would move for nothing; chosen by us: what else is moved
 /// changes little with it.
 const GAIN_ROUNDS_MAX: usize = 4;
 

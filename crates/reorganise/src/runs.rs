@@ -118,7 +118,9 @@ impl Runs {
     /// Takes out every run that begins from `from` on and before `to`.
     pub fn take_within(&mut self, from: u64, to: u64) {
         let starts: Vec<u64> = self.by_start.range(from..to).map(|(start, _)| *start).collect();
-        starts.into_iter().for_each(|start| self.forget(start));
+        for start in starts {
+            self.forget(start);
+        }
     }
 
     /// Takes `length` bytes at `start` out; they lie in one run.

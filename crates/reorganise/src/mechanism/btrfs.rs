@@ -7,7 +7,7 @@
 //! address. (Of two runs of one block group it would take the longer each time, and so go to and fro.)
 //! What a run has left when it is full is held again, or a later file that is small would go there.
 //! What was freed by moves is free only after a commit, so that nothing else comes free meanwhile.
-//! Each commit writes anew every node of a tree that was touched, so there are few: what is held stays
+//! Each commit writes every node of a tree that was touched to a new place, so there are few: what is held stays
 //! held from batch to batch, and only what came free is added. Where a copy came to lie is read before it is shared; what lies
 //! elsewhere, because others took the place, is dropped and the file stays.
 //!
@@ -39,7 +39,7 @@ use crate::volume::Volume;
 const EXTENT_BYTES_MAX: u64 = 128 << 20;
 
 /// Files that hold space; each acquisition adds one for what came free, and beyond that many all is
-/// given up and held anew. Chosen by us: each is an open file.
+/// given up and held again. Chosen by us: each is an open file.
 const HOLDERS_MAX: usize = 64;
 
 pub(super) struct Btrfs {
@@ -321,7 +321,12 @@ impl Holder {
         if space.free.is_empty() {
             return Ok((None, space));
         }
-        let file = volume.nameless_file()?;
+        let file = match volume.nameless() {
+            Ok(file) => file,
+            // So full that there is no room for an inode: nothing can be moved.
+            Err(Errno::NOSPC | Errno::DQUOT) => return Ok((None, space)),
+            Err(why) => return Err(volume.failed("make a file without a name on")(why)),
+        };
         let block_bytes = volume.block_bytes();
         let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
