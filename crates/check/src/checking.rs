@@ -141,8 +141,7 @@ pub(crate) fn check_from<I: Image + ?Sized>(
     let mut replayed = Replayed::default();
     if let Some(root) = &root {
         map = map::read_map(image, &geometry, root, &mut findings);
-        replayed =
-            groups::replay(image, &geometry, root, &mut map, options.data, &mut findings);
+        replayed = groups::replay(image, &geometry, root, &mut map, options.data, &mut findings);
     } else {
         let all = Blocks::range(0, geometry.blocks - 1);
         let problem = "no root is valid: nothing says which map pages are current";
