@@ -46,9 +46,7 @@ def test_info_has_the_names_of_metrics(agewell: Agewell, image: Path) -> None:
     shown = dict(line.split() for line in agewell("store", "info", image).stdout.splitlines()[1:])
     assert (shown["live_blocks"], shown["utilization"]) == ("53", "0.2760")
     assert shown["closed_in_order"] == "yes"
-    (image.parent / "left").write_bytes(
-        gzip.decompress((IMAGES / "left-1.0.img.gz").read_bytes())
-    )
+    (image.parent / "left").write_bytes(gzip.decompress((IMAGES / "left-1.0.img.gz").read_bytes()))
     left = json.loads(agewell("store", "info", "left", "--json").stdout)
     assert left["store"]["closed_in_order"] is False
     assert left["metrics"]["live_blocks"] == 53

@@ -173,8 +173,8 @@ pub(crate) fn check_from<I: Image + ?Sized>(
     Ok(checked)
 }
 
-/// Whether the map makes sense: numbers and slots that there are, and one block in a slot. So many slots
-/// lie before the end of the device.
+/// Whether the map makes sense: numbers and slots that there are, and one block in a slot. `there`
+/// slots lie before the end of the device.
 fn check_map(checked: &mut Checked, there: u32) {
     let Checked { geometry, map, findings, .. } = checked;
     let slots = geometry.slots().min(there);

@@ -1,4 +1,4 @@
-"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved of it."""
+"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved."""
 
 from __future__ import annotations
 
