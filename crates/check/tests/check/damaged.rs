@@ -157,7 +157,7 @@ fn a_ring_record_that_is_lost_in_the_midst_is_missed() {
         .filter(|&at| number(at) >= writer.ring_begins.0)
         .collect();
     assert!(records.len() > 4);
-    // The last one cannot be told from one that was never written.
+    // The last one looks like one that was never written.
     for &at in &records[..records.len() - 1] {
         let mut image = writer.image.clone();
         image[at + 30] ^= 1;

@@ -300,7 +300,7 @@ impl Writer {
             })
     }
 
-    /// The ring has room for so many records of a block or two.
+    /// The ring has room for some records of a block or two.
     pub(crate) fn ring_has_room(&self) -> bool {
         self.ring_taken + 12 <= self.shape.ring_blocks
     }
