@@ -95,8 +95,9 @@ def store_salvage(
     table: str | PathLike[str],
     progress: Callable[[float], object] | None = None,
 ) -> str:
-    """Copy every intact block of the store at `path` into the file `blocks`, and say of each in the
-    file `table` what has become of it; what was salvaged, as JSON.
+    """Copy every intact block of the store at `path` into the file `blocks`; what that was, as JSON.
+
+    In the file `table` stands what has become of each. `progress` is called with the share done.
     """
 
 def configuration_reference() -> str:

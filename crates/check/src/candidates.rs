@@ -75,7 +75,8 @@ pub(crate) fn versions<I: Image + ?Sized>(
                 Ok(bytes) => Ok(bytes[at..at + block_bytes].to_vec()),
                 Err(_) => geometry.read(image, address + u64::from(index), 1),
             };
-            let record = one.ok().and_then(|mut one| parse_inline(geometry, slot + index, &mut one));
+            let record =
+                one.ok().and_then(|mut one| parse_inline(geometry, slot + index, &mut one));
             if let Some(Ok(record)) = record {
                 let first = record.part.sequence;
                 found.add(record.part, first);

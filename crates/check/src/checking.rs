@@ -141,8 +141,7 @@ pub(crate) fn check_from<I: Image + ?Sized>(
     let mut replayed = Replayed::default();
     if let Some(root) = &root {
         map = map::read_map(image, &geometry, root, &mut findings);
-        replayed =
-            groups::replay(image, &geometry, root, &mut map, options.data, &mut findings);
+        replayed = groups::replay(image, &geometry, root, &mut map, options.data, &mut findings);
     } else {
         let all = Blocks::range(0, geometry.blocks - 1);
         let problem = "no root is valid: nothing says which map pages are current";
@@ -174,8 +173,8 @@ pub(crate) fn check_from<I: Image + ?Sized>(
     Ok(checked)
 }
 
-/// Whether the map makes sense: numbers and slots that there are, and one block in a slot. So many slots
-/// lie before the end of the device.
+/// Whether the map makes sense: numbers and slots that there are, and one block in a slot. `there`
+/// slots lie before the end of the device.
 fn check_map(checked: &mut Checked, there: u32) {
     let Checked { geometry, map, findings, .. } = checked;
     let slots = geometry.slots().min(there);

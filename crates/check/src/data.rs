@@ -1,6 +1,8 @@
 //! The data of blocks, held against their short sums.
 
-use rayon::prelude::*;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use crate::checksum::short_sum;
 use crate::geometry::Geometry;
@@ -89,17 +91,43 @@ pub(crate) fn verify<I: Image + ?Sized>(
     let mut found = Vec::new();
     let mut done = 0;
     for batch in windows(geometry, sorted).chunks(READS_AT_ONCE) {
-        match batch {
-            [] => {}
-            [only] => found.extend(of_window(only)),
-            _ => found.par_extend(batch.par_iter().flat_map_iter(of_window)),
-        }
+        found.extend(each_at_once(batch, of_window).into_iter().flatten());
         done += batch.iter().map(|window| window.len() as u64).sum::<u64>();
         if !go_on(done) {
             return None;
         }
     }
     Some(found)
+}
+
+/// What `of` makes of each, in their order, by as many threads as there are processors.
+fn each_at_once<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    if all.len() <= 1 || processors == 1 {
+        return all.iter().map(of).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(one) = all.get(index) else { return done };
+            done.push((index, of(one)));
+        }
+    };
+    let mut done: Vec<(usize, R)> = thread::scope(|scope| {
+        let others: Vec<_> = (1..processors.min(all.len())).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|&(index, _)| index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Reads the blocks of `sorted`, which is in order of slots, one after another; whether it came to the end.

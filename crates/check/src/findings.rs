@@ -21,7 +21,9 @@ impl Blocks {
 
     /// Those of a range.
     pub(crate) fn within(range: &Range<u32>) -> Self {
-        Self { ranges: if range.is_empty() { Vec::new() } else { vec![(range.start, range.end - 1)] } }
+        Self {
+            ranges: if range.is_empty() { Vec::new() } else { vec![(range.start, range.end - 1)] },
+        }
     }
 
     /// Any, in any order.
@@ -53,7 +55,9 @@ impl Blocks {
         let mut kept: Vec<(u32, u32)> = Vec::new();
         for &(first, last) in &self.ranges {
             match kept.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last);
+                }
                 _ => kept.push((first, last)),
             }
         }

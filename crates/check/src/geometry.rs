@@ -147,11 +147,15 @@ impl Geometry {
             if start < end {
                 return Some(format!("{name} at {start} lie within what is before them"));
             }
-            end = start.checked_add(blocks)?;
+            // Addresses in bytes have 64 bits as well.
+            let after = start.checked_add(blocks);
+            let bytes = after.and_then(|after| after.checked_mul(u64::from(self.block_bytes)));
+            let (Some(after), Some(_)) = (after, bytes) else {
+                return Some(format!("{name} at {start} lie beyond any device"));
+            };
+            end = after;
         }
-        // Addresses in bytes have 64 bits as well.
-        let bytes = end.checked_mul(u64::from(self.block_bytes));
-        bytes.is_none().then(|| format!("it is said to use {end} blocks"))
+        None
     }
 
     /// Slots of all segments.

@@ -222,9 +222,8 @@ fn incomplete<I: Image + ?Sized>(
     let put = parts.iter().flat_map(|part| &part.blocks);
     put.filter(|one| one.slot != NONE && !one.damaged).find_map(|one| {
         let data = geometry.read(image, geometry.slot_address(one.slot), 1).ok();
-        let sum = data.map(|data| {
-            short_sum(&geometry.uuid, one.block, one.slot, one.sequence as u32, &data)
-        });
+        let sum = data
+            .map(|data| short_sum(&geometry.uuid, one.block, one.slot, one.sequence as u32, &data));
         (sum != Some(one.short_sum)).then(|| format!("block {} does not match its sum", one.block))
     })
 }

@@ -9,8 +9,8 @@
 
 mod bytes;
 mod candidates;
-mod checksum;
 mod checking;
+mod checksum;
 mod data;
 mod findings;
 mod geometry;
@@ -29,7 +29,9 @@ pub use findings::{Blocks, Finding, Severity, Structure};
 pub use geometry::Geometry;
 pub use image::{FileImage, Image};
 pub use map::{Entry, Map};
-pub use salvaging::{BlockStatus, SalvageError, Salvaged, SalvagedBlock, salvage, salvage_to_files};
+pub use salvaging::{
+    BlockStatus, SalvageError, Salvaged, SalvagedBlock, salvage, salvage_to_files,
+};
 pub use summary::{Summary, summary};
 
 /// No slot, no block: all bits set.

@@ -143,17 +143,20 @@ pub(crate) fn read_map<I: Image + ?Sized>(
             if (found.sum ^ named) & !1 == 0 {
                 Ok(found)
             } else {
-                Err(format!("it is not the one that the root names, but of group {}", found.sequence))
+                Err(format!(
+                    "it is not the one that the root names, but of group {}",
+                    found.sequence
+                ))
             }
         };
         let structure = Structure::MapPage(page);
-        let (first, second) = (current(place), None);
-        let needs_second = first.is_err() || root.closed;
-        let second = if needs_second { Some(current(1 - place)) } else { second };
-        // Only a store that was closed in order has both places the same.
+        let first = current(place);
+        let second = (first.is_err() || root.closed).then(|| current(1 - place));
+        // Only a store that was closed in order has both places the same; closing may have been cut short.
         if let (Some(Err(why)), true) = (&second, root.closed) {
             let address = geometry.page_address(page, 1 - place);
-            findings.push(Finding::damage(structure, address, format!("second copy: {why}")));
+            let finding = Finding::damage(structure, address, format!("second copy: {why}"));
+            findings.push(finding.or_note(true));
         }
         let found = match (first, second) {
             (Ok(found), _) => Some(found),

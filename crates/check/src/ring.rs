@@ -119,8 +119,10 @@ impl<I: Image + ?Sized> Ring<'_, I> {
         for _ in 0..u32_at(bytes, 52) {
             let run = take(RUN_BYTES).ok_or_else(short)?;
             let (first, count, low) = (u32_at(run, 0), u32_at(run, 4), u32_at(run, 8));
-            let listed = take((count as usize).saturating_mul(RUN_BLOCK_BYTES)).ok_or_else(short)?;
-            let put_by = extended(low, sequence).ok_or("a run is of a group that is still to come")?;
+            let listed =
+                take((count as usize).saturating_mul(RUN_BLOCK_BYTES)).ok_or_else(short)?;
+            let put_by =
+                extended(low, sequence).ok_or("a run is of a group that is still to come")?;
             if kind == Kind::Part && put_by != sequence {
                 return Err(format!("a run is of group {put_by}, not of its own, {sequence}"));
             }
@@ -154,7 +156,12 @@ impl<I: Image + ?Sized> Ring<'_, I> {
     }
 
     /// The record with this number at a place or at the ring's beginning.
-    fn next(&self, place: u32, number: u64, incarnation: u32) -> Option<Result<RingRecord, Finding>> {
+    fn next(
+        &self,
+        place: u32,
+        number: u64,
+        incarnation: u32,
+    ) -> Option<Result<RingRecord, Finding>> {
         [place, 0].into_iter().find_map(|place| {
             let head = self.head(place)?;
             if head.number != number || head.incarnation < incarnation {

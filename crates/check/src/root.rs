@@ -82,8 +82,7 @@ pub(crate) fn read_root<I: Image + ?Sized>(
         return Err("its checksum is wrong".to_owned());
     }
     let (opens, pages, segments) = (u32_at(&bytes, 4), u32_at(&bytes, 52), u32_at(&bytes, 56));
-    let needed =
-        ROOT_HEAD_BYTES + 8 * u64::from(pages) + ROOT_SEGMENT_BYTES * u64::from(segments);
+    let needed = ROOT_HEAD_BYTES + 8 * u64::from(pages) + ROOT_SEGMENT_BYTES * u64::from(segments);
     if opens > OPEN_MAX
         || pages > geometry.map_pages
         || segments > geometry.segments
@@ -132,10 +131,10 @@ pub(crate) fn choose<I: Image + ?Sized>(
             if first.generation == second.generation && first != second {
                 let why = "it differs from root 0, which has the same generation";
                 findings.push(Finding::damage(Structure::Root(1), place(1), why));
-            } else if first.generation != second.generation && [first, second][newer as usize].closed
-            {
+            } else if first.generation != second.generation {
                 let (older, why) = (1 - newer, "it is older than the other");
-                findings.push(Finding::damage(Structure::Root(older), place(older), why).or_note(true));
+                findings
+                    .push(Finding::damage(Structure::Root(older), place(older), why).or_note(true));
             }
             Some(newer)
         }
@@ -144,7 +143,7 @@ pub(crate) fn choose<I: Image + ?Sized>(
         [Err(_), Err(_)] => None,
     };
     // A root that is being written when the power fails may be torn; the other one is then whole.
-    let explained = copies.iter().flatten().next().is_some_and(|root| !root.closed);
+    let explained = copies.iter().any(Result::is_ok);
     for (copy, found) in (0..).zip(&copies) {
         if let Err(why) = found {
             let finding = Finding::damage(Structure::Root(copy), place(copy), why.clone());

@@ -105,6 +105,9 @@ impl Salvaged {
     }
 }
 
+/// What is given the number of a block that is intact, and its data.
+type Keep<'a> = dyn FnMut(u32, &[u8]) -> Result<(), SalvageError> + 'a;
+
 /// How far it has come, from 0 to 1. Whether to go on.
 type Share<'a> = dyn FnMut(f64) -> bool + 'a;
 
@@ -119,7 +122,7 @@ type Share<'a> = dyn FnMut(f64) -> bool + 'a;
 /// Nothing says where anything lies, `keep` fails, or `progress` says to stop.
 pub fn salvage<I: Image + ?Sized>(
     image: &I,
-    keep: &mut dyn FnMut(u32, &[u8]) -> Result<(), SalvageError>,
+    keep: &mut Keep<'_>,
     progress: &mut Share<'_>,
 ) -> Result<Salvaged, SalvageError> {
     let checked = checked_somehow(image)?;
@@ -210,7 +213,7 @@ fn newest_intact<I: Image + ?Sized>(
     image: &I,
     geometry: &Geometry,
     versions: &[Version],
-    keep: &mut dyn FnMut(u32, &[u8]) -> Result<(), SalvageError>,
+    keep: &mut Keep<'_>,
 ) -> Result<Option<SalvagedBlock>, SalvageError> {
     let (mut tried, mut status) = (None, BlockStatus::Newest);
     for version in versions {

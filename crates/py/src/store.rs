@@ -119,7 +119,9 @@ impl<'a> Shown<'a> {
 
 fn open(path: &Path) -> PyResult<FileImage> {
     FileImage::open(path)
-        .and_then(|image| if path.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(image) })
+        .and_then(|image| {
+            if path.is_dir() { Err(std::io::ErrorKind::IsADirectory.into()) } else { Ok(image) }
+        })
         .map_err(|why| error::input(format!("{}: cannot be read: {why}", path.display())))
 }
 

@@ -1,4 +1,4 @@
-"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved of it."""
+"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved."""
 
 from __future__ import annotations
 
@@ -173,9 +173,10 @@ def _verdict(image: Path, document: dict[str, Any], *, data: bool) -> str:
         looked_at = "structures and data" if data else "structures"
         live = document["metrics"]["live_blocks"]
         closed = "closed in order" if made["closed_in_order"] else "not closed"
-        return (
-            f"{image}: clean ({looked_at}): {live:,} blocks, group {made['sequence']:,}, {closed}\n"
-        )
+        noted = len(document["findings"])
+        notes = f", {noted:,} note{'s' if noted != 1 else ''}" if noted else ""
+        group = f"group {made['sequence']:,}"
+        return f"{image}: clean ({looked_at}{notes}): {live:,} blocks, {group}, {closed}\n"
     damaged = sum(one["severity"] == "damage" for one in document["findings"])
     findings = f"{damaged:,} finding{'s' if damaged != 1 else ''}"
     affected = document["affected_blocks"]

@@ -72,7 +72,9 @@ fn once(drawn: &[(u32, u8, bool)]) -> Vec<Change> {
 /// Those of a second part: of other blocks.
 fn others(drawn: &[(u32, u8, bool)], of: &[Change]) -> Vec<Change> {
     let taken = |block: u32| {
-        of.iter().any(|one| matches!(*one, Change::Write(other, _) | Change::Free(other) if other == block))
+        of.iter().any(
+            |one| matches!(*one, Change::Write(other, _) | Change::Free(other) if other == block),
+        )
     };
     let left: Vec<_> = drawn.iter().copied().filter(|&(block, ..)| !taken(block)).collect();
     once(&left)

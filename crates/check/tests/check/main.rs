@@ -3,6 +3,7 @@
 mod damaged;
 mod golden;
 mod histories;
+mod real_store;
 mod rules;
 mod salvaged;
 mod writer;

@@ -131,9 +131,10 @@ fn files_have_each_block_at_its_number() {
     let rows = fs::read_to_string(&table).unwrap();
     let mut rows = rows.lines();
     assert_eq!(rows.next(), Some("block,slot,sequence,status"));
-    let expected = writer.state().iter().map(|(block, lies)| {
-        format!("{block},{},{},intact", lies.slot, lies.sequence)
-    });
+    let expected = writer
+        .state()
+        .iter()
+        .map(|(block, lies)| format!("{block},{},{},intact", lies.slot, lies.sequence));
     assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
 }

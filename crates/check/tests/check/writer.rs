@@ -37,6 +37,9 @@ pub(crate) struct Lies {
 /// All blocks at one time.
 pub(crate) type State = BTreeMap<u32, Lies>;
 
+/// A run of a ring record: its first slot, the sequence, and of each block its number and sum.
+type Run = (u32, u32, Vec<(u32, u32)>);
+
 /// What a group does to a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Change {
@@ -81,7 +84,8 @@ impl Writer {
         let map_pages = shape.blocks.div_ceil(entries);
         let root_bytes = 256 + 8 * map_pages as usize + 32 * shape.segments as usize;
         let root_blocks = root_bytes.div_ceil(shape.block_bytes) as u32;
-        let used = 3 + 2 * root_blocks
+        let used = 3
+            + 2 * root_blocks
             + shape.ring_blocks
             + 2 * map_pages
             + shape.segments * shape.segment_blocks;
@@ -218,14 +222,8 @@ impl Writer {
         self.free.append(&mut self.dying);
     }
 
-    fn ring_record(
-        &mut self,
-        kind: u32,
-        part: (u16, u16),
-        sequence: u64,
-        runs: &[(u32, u32, Vec<(u32, u32)>)],
-    ) {
-        let run_bytes = |run: &(u32, u32, Vec<(u32, u32)>)| 12 + 8 * run.2.len();
+    fn ring_record(&mut self, kind: u32, part: (u16, u16), sequence: u64, runs: &[Run]) {
+        let run_bytes = |run: &Run| 12 + 8 * run.2.len();
         let needed = 64 + 12 + 4 + runs.iter().map(run_bytes).sum::<usize>();
         let length = needed.div_ceil(self.shape.block_bytes) as u32;
         let left = self.shape.ring_blocks - self.ring_place;
@@ -302,7 +300,7 @@ impl Writer {
             })
     }
 
-    /// The ring has room for so many records of a block or two.
+    /// The ring has room for some records of a block or two.
     pub(crate) fn ring_has_room(&self) -> bool {
         self.ring_taken + 12 <= self.shape.ring_blocks
     }
@@ -313,10 +311,16 @@ impl Writer {
     }
 
     /// The blocks of an inline part, written; its record is left out if it is not `whole`.
-    fn inline_part(&mut self, part: (u16, u16), changes: &[Change], state: &mut State, whole: bool) {
+    fn inline_part(
+        &mut self,
+        part: (u16, u16),
+        changes: &[Change],
+        state: &mut State,
+        whole: bool,
+    ) {
         let sequence = self.sequence() + 1;
-        let writes: Vec<(u32, u8)> = changes.iter().filter_map(Change::write).collect();
-        let freed: Vec<u32> = changes.iter().filter_map(Change::free).collect();
+        let writes: Vec<(u32, u8)> = changes.iter().copied().filter_map(Change::write).collect();
+        let freed: Vec<u32> = changes.iter().copied().filter_map(Change::free).collect();
         let mut bytes = Bytes::new(self.shape.block_bytes, b"AWIN");
         bytes.u32(4, self.incarnation);
         bytes.u64(16, sequence);
@@ -435,7 +439,8 @@ impl Writer {
             self.ring_part((1, 2), changes, &mut state);
         }
         // What is written is written, but nobody knows of it.
-        let (image, place, number) = (std::mem::take(&mut self.image), self.ring_place, self.ring_number);
+        let (image, place, number) =
+            (std::mem::take(&mut self.image), self.ring_place, self.ring_number);
         let taken = self.ring_taken;
         *self = kept;
         self.image = image;
@@ -500,15 +505,15 @@ impl Writer {
 }
 
 impl Change {
-    fn write(&self) -> Option<(u32, u8)> {
-        match *self {
+    fn write(self) -> Option<(u32, u8)> {
+        match self {
             Self::Write(block, fill) => Some((block, fill)),
             Self::Free(_) => None,
         }
     }
 
-    fn free(&self) -> Option<u32> {
-        match *self {
+    fn free(self) -> Option<u32> {
+        match self {
             Self::Write(..) => None,
             Self::Free(block) => Some(block),
         }
@@ -565,7 +570,13 @@ impl Bytes {
 }
 
 /// The checksum of the structure at `address` made right again, for what is wrong and checksummed.
-pub(crate) fn reseal(image: &mut [u8], block_bytes: usize, address: u64, blocks: usize, sum_at: usize) {
+pub(crate) fn reseal(
+    image: &mut [u8],
+    block_bytes: usize,
+    address: u64,
+    blocks: usize,
+    sum_at: usize,
+) {
     let at = address as usize * block_bytes;
     let range = at..at + blocks * block_bytes;
     let mut bytes = Bytes(image[range.clone()].to_vec());
