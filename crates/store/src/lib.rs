@@ -8,6 +8,7 @@ mod format;
 mod group;
 mod medium;
 mod recovery;
+mod seeded;
 mod store;
 
 pub mod device;
@@ -15,4 +16,6 @@ pub mod device;
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;
+#[cfg(feature = "seeded-faults")]
+pub use seeded::SeededFault;
 pub use store::{OpenOptions, Opened, Store, Transaction};

@@ -13,6 +13,7 @@ use crate::format::{
     Root, Run, Runs, short_sum,
 };
 use crate::medium::{Ring, Sum, read};
+use crate::seeded::{SeededFault, is_seeded};
 
 /// What was found.
 #[derive(Debug)]
@@ -129,10 +130,10 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         root,
     };
     found.read_map(disk)?;
-    let mut ring = found.read_ring(disk);
+    let mut ring = found.read_ring(disk)?;
     found.ring = ring.ring;
     found.incarnation = ring.incarnation;
-    let mut groups = found.read_inline(disk, &mut ring);
+    let mut groups = found.read_inline(disk, &mut ring)?;
     let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
     let (covered, flushed) = (ring.covered, ring.flushed);
     let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
@@ -153,7 +154,9 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     }
     found.apply_parts(disk, groups, (covered, flushed), &mut entries, &mut opens)?;
     // A sort that keeps the order of what has the same sequence.
-    entries.sort_by_key(|entry| entry.0);
+    if !is_seeded(SeededFault::OrderForgotten) {
+        entries.sort_by_key(|entry| entry.0);
+    }
     opens.sort_by_key(|open| open.0);
     if let Some((_, open)) = opens.last() {
         found.open = *open;
@@ -181,7 +184,10 @@ fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), Store
         }
         copies[copy as usize] = Root::decode(geometry, copy, &bytes);
     }
-    let best = copies.iter().flatten().max_by_key(|root| root.generation).cloned();
+    let by_age = |root: &&Root| {
+        if is_seeded(SeededFault::GenerationIgnored) { 0 } else { root.generation }
+    };
+    let best = copies.iter().rev().flatten().max_by_key(by_age).cloned();
     let offset = geometry.offset(geometry.roots);
     let best = best.ok_or_else(|| {
         StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
@@ -235,15 +241,23 @@ impl Found {
     }
 
     /// The record with number `number` at `at`, or at the ring's beginning.
-    fn ring_record(&self, disk: &impl Disk, at: u32, number: u64) -> Option<(RingRecord, u32)> {
+    fn ring_record(
+        &self,
+        disk: &impl Disk,
+        at: u32,
+        number: u64,
+    ) -> Result<Option<(RingRecord, u32)>, StoreError> {
         let geometry = &self.geometry;
-        [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks).find_map(|at| {
+        for at in [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks) {
             let record = record_at(disk, geometry, at)?;
-            (record.number == number).then_some((record, at))
-        })
+            if let Some(record) = record.filter(|record| record.number == number) {
+                return Ok(Some((record, at)));
+            }
+        }
+        Ok(None)
     }
 
-    fn read_ring(&self, disk: &impl Disk) -> RingRead {
+    fn read_ring(&self, disk: &impl Disk) -> Result<RingRead, StoreError> {
         let (geometry, root) = (&self.geometry, &self.root);
         let mut read = RingRead {
             ring: Ring { number: root.ring_number, at: root.ring_at, used: 0 },
@@ -252,8 +266,9 @@ impl Found {
             covered: root.sequence,
             ..RingRead::default()
         };
-        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number) {
-            if record.incarnation < read.incarnation {
+        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number)? {
+            let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
+            if record.incarnation < read.incarnation && !of_any {
                 break;
             }
             let blocks = record.blocks(geometry);
@@ -266,7 +281,9 @@ impl Found {
                     // What had not become whole before does not come back.
                     let sequence = record.sequence;
                     read.records.retain(|before| {
-                        before.kind == Kind::Checkpoint || before.sequence <= sequence
+                        before.kind == Kind::Checkpoint
+                            || before.sequence <= sequence
+                            || is_seeded(SeededFault::DroppedPartsComeBack)
                     });
                 }
                 read.covered = read.covered.max(record.sequence);
@@ -284,14 +301,14 @@ impl Found {
         let ahead = RING_RECORD_BLOCKS_MAX.min(geometry.ring_blocks);
         for step in 0..ahead {
             let at = (read.ring.at + step) % geometry.ring_blocks;
-            if let Some(record) = record_at(disk, geometry, at)
+            if let Ok(Some(record)) = record_at(disk, geometry, at)
                 && record.number >= read.ring.number
                 && record.incarnation >= read.incarnation
             {
                 read.flushed = read.flushed.max(record.flushed);
             }
         }
-        read
+        Ok(read)
     }
 
     /// Inline records behind what is covered, as parts of their groups.
@@ -299,7 +316,7 @@ impl Found {
         &self,
         disk: &impl Disk,
         ring: &mut RingRead,
-    ) -> BTreeMap<u64, Vec<Part>> {
+    ) -> Result<BTreeMap<u64, Vec<Part>>, StoreError> {
         let geometry = &self.geometry;
         let from = ring.records.iter().rposition(|record| record.kind == Kind::Checkpoint);
         let recent = &ring.records[from.unwrap_or(0)..];
@@ -321,15 +338,18 @@ impl Found {
                 && slot / geometry.segment_blocks == segment
                 && seen.insert(slot)
             {
-                if read(disk, geometry.slot_offset(slot), &mut bytes).is_err() {
+                let is_read = read(disk, geometry.slot_offset(slot), &mut bytes);
+                if is_seeded(SeededFault::UnreadableIsAbsent) && is_read.is_err() {
                     break;
                 }
+                is_read?;
                 let Some(record) = InlineRecord::decode(geometry, slot, &bytes) else { break };
-                if record.incarnation != ring.incarnation {
+                let of_any = is_seeded(SeededFault::IncarnationOfInlineIgnored);
+                if record.incarnation != ring.incarnation && !of_any {
                     break;
                 }
                 let next = slot + 1 + record.data.len() as u32;
-                if record.sequence > ring.covered {
+                if record.sequence > ring.covered || is_seeded(SeededFault::CoveredInlineAccepted) {
                     ring.flushed = ring.flushed.max(record.flushed);
                     let open = OpenSegment { segment, next, log: 0 };
                     let open = (next % geometry.segment_blocks > 0).then_some(open);
@@ -338,7 +358,7 @@ impl Found {
                 slot = next;
             }
         }
-        groups
+        Ok(groups)
     }
 
     /// Groups as long as they are whole: their entries, and the open segment behind each.
@@ -354,14 +374,21 @@ impl Found {
         let mut ended = false;
         for (sequence, mut parts) in groups {
             if sequence > covered {
+                let ignores_gaps = is_seeded(SeededFault::FirstGapIgnored);
+                if ignores_gaps && is_whole(&parts) {
+                    next = sequence;
+                }
                 let is_next = sequence == next && !ended && is_whole(&parts);
-                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts));
-                if !is_there {
+                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts)?);
+                if !is_there && !ignores_gaps {
                     if next <= flushed {
                         return Err(self.lost(next, flushed));
                     }
                     ended = true;
                     self.dropped += 1;
+                    continue;
+                }
+                if !is_there {
                     continue;
                 }
                 next += 1;
@@ -395,22 +422,28 @@ impl Found {
     }
 
     /// Whether the data of all blocks is what their records say.
-    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> bool {
+    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> Result<bool, StoreError> {
+        if is_seeded(SeededFault::DataNotVerified) {
+            return Ok(true);
+        }
         let geometry = &self.geometry;
         let mut bytes = vec![0; geometry.block_bytes as usize];
-        parts.iter().all(|part| {
-            part.runs.iter().all(|(run, named)| {
-                if run.first == NONE || run.first & DAMAGED != 0 {
-                    return true;
+        for (run, named) in parts.iter().flat_map(|part| part.runs.iter()) {
+            if run.first == NONE || run.first & DAMAGED != 0 {
+                continue;
+            }
+            for (slot, named) in (run.first..).zip(named) {
+                if slot >= geometry.slots() {
+                    return Ok(false);
                 }
-                (run.first..).zip(named).all(|(slot, named)| {
-                    slot < geometry.slots()
-                        && read(disk, geometry.slot_offset(slot), &mut bytes).is_ok()
-                        && short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes)
-                            == named.sum
-                })
-            })
-        })
+                read(disk, geometry.slot_offset(slot), &mut bytes)?;
+                let sum = short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes);
+                if sum != named.sum {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
@@ -444,17 +477,26 @@ impl Found {
     }
 }
 
-fn record_at(disk: &impl Disk, geometry: &Geometry, at: u32) -> Option<RingRecord> {
+/// The record at `at`, if there is one.
+fn record_at(
+    disk: &impl Disk,
+    geometry: &Geometry,
+    at: u32,
+) -> Result<Option<RingRecord>, StoreError> {
     let bytes = geometry.block_bytes as usize;
     let offset = geometry.offset(geometry.ring + u64::from(at));
     let mut first = vec![0; bytes];
-    read(disk, offset, &mut first).ok()?;
-    let length = RingRecord::length(geometry, at, &first)?;
+    let is_read = read(disk, offset, &mut first);
+    if is_seeded(SeededFault::UnreadableIsAbsent) && is_read.is_err() {
+        return Ok(None);
+    }
+    is_read?;
+    let Some(length) = RingRecord::length(geometry, at, &first) else { return Ok(None) };
     if length > 1 {
         first.resize(length as usize * bytes, 0);
-        read(disk, offset + bytes as u64, &mut first[bytes..]).ok()?;
+        read(disk, offset + bytes as u64, &mut first[bytes..])?;
     }
-    RingRecord::decode(geometry, at, &first)
+    Ok(RingRecord::decode(geometry, at, &first))
 }
 
 fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Part {
@@ -474,6 +516,9 @@ fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Pa
 
 /// Whether every part is there, and once.
 fn is_whole(parts: &[Part]) -> bool {
+    if is_seeded(SeededFault::PartCountIgnored) {
+        return true;
+    }
     let all = parts[0].parts;
     let mut there: Vec<u16> = parts.iter().map(|part| part.part).collect();
     there.sort_unstable();

@@ -42,7 +42,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// What `make test` and `make explore` look at.
-    pub(crate) const USUAL: Self = Self { states: 12, goes_on: 4, deep: 16, deep_states: 2 };
+    pub(crate) const USUAL: Self = Self { states: 12, goes_on: 4, deep: 32, deep_states: 2 };
     /// What shows a bug that is there.
     pub(crate) const THOROUGH: Self = Self { states: 48, goes_on: 2, deep: 8, deep_states: 6 };
 }
@@ -215,10 +215,11 @@ fn carry_out(
 
 /// A store that was filled, has holes everywhere, and was closed; and what its blocks hold.
 pub(crate) struct Prepared {
-    image: Vec<u8>,
-    versions: Versions,
+    pub(crate) image: Vec<u8>,
+    pub(crate) versions: Versions,
 }
 
+/// A store as `load` says, and what will be done to it.
 pub(crate) fn prepare(load: &Load) -> (Prepared, Vec<Step>) {
     let disk = agewell_store::device::MemoryDisk::new(load.device_bytes);
     let (mut store, mut driver) = fill(disk, load).unwrap();
@@ -297,6 +298,18 @@ fn is_a_prefix<D: Disk>(
         }
     }
     Err(format!("no prefix from {} to {} is there:{why}", moment.acked, moment.begun))
+}
+
+/// Holds all blocks of `store` against `versions`, and those after each of the transactions `maybe`.
+pub(crate) fn prefix_of<D: Disk>(
+    store: &Store<D>,
+    versions: &[u64],
+    maybe: &[Step],
+) -> Result<Versions, String> {
+    let (versions, maybe) = (versions.to_vec(), maybe.to_vec());
+    let (begun, near) = (maybe.len(), Vec::new());
+    let moment = Moment { acked: 0, begun, versions, maybe, near, is_active: false };
+    is_a_prefix(store, &moment, 0, true)
 }
 
 /// Looks at state `number` of `epoch` of `run`; what goes on from it is a run as well, if `goes_on`.

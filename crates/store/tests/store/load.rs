@@ -46,10 +46,10 @@ impl Step {
 
 /// Mechanisms by number.
 pub(crate) fn mechanism(number: u64) -> Collect {
-    match number % 4 {
+    match number % 6 {
         0 => Collect::Always(Mechanism::Clean),
-        1 => Collect::Always(Mechanism::Plug),
-        2 => Collect::Always(Mechanism::Thread),
+        1 | 4 => Collect::Always(Mechanism::Plug),
+        2 | 5 => Collect::Always(Mechanism::Thread),
         _ => Collect::Matthews1999(PlugCandidate::LeastUtilized),
     }
 }
