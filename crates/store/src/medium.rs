@@ -568,6 +568,27 @@ impl<D: Disk> Medium<D> {
     }
 
 
+    /// Whether a flush has failed, so that the device may have forgotten what was written before it.
+    pub(crate) fn may_have_forgotten(&self) -> bool {
+        self.rewrite_is_due && !is_seeded(SeededFault::ForgottenIsRead)
+    }
+
+    /// Fills `into` with what lies, or must lie, at `offset`.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let end = offset + into.len() as u64;
+        let youngest = self.unflushed.iter().rev().filter(|_| self.may_have_forgotten());
+        let mut pieces = youngest.flat_map(|parcel| parcel.pieces.iter().map(move |piece| (parcel, piece)));
+        let has_all = |(first, _, range): &&(u64, usize, std::ops::Range<usize>)| {
+            *first <= offset && end <= first + range.len() as u64
+        };
+        if let Some((parcel, (first, buffer, range))) = pieces.find(|(_, piece)| has_all(piece)) {
+            let from = range.start + (offset - first) as usize;
+            into.copy_from_slice(&parcel.buffers[*buffer][from..from + into.len()]);
+            return Ok(());
+        }
+        read(&self.disk, offset, into)
+    }
+
     /// Sees to it that the records of all groups last.
     pub(crate) fn cover(&mut self) -> Result<(), StoreError> {
         let is_flushed = self.flushed == self.written && !self.rewrite_is_due;

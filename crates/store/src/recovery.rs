@@ -46,7 +46,7 @@ pub(crate) struct Found {
 /// The superblock of `disk`.
 pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
     let size = disk.size_bytes();
-    let mut refused = None;
+    let (mut refused, mut unread) = (None, None);
     let mut best: Option<Geometry> = None;
     for shift in 9..=16 {
         let block_bytes = 1_u32 << shift;
@@ -56,7 +56,8 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         let mut bytes = vec![0; block_bytes as usize];
         for address in Geometry::superblocks(size, block_bytes) {
             let offset = address * u64::from(block_bytes);
-            if read(disk, offset, &mut bytes).is_err() {
+            if let Err(error) = read(disk, offset, &mut bytes) {
+                unread = Some(error);
                 continue;
             }
             match Geometry::decode(&bytes, address) {
@@ -75,7 +76,7 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         }
     }
     let nothing = || StoreError::format(0, "there is no store here; make one by `agewell store format`");
-    let geometry = best.ok_or_else(|| refused.unwrap_or_else(nothing))?;
+    let geometry = best.ok_or_else(|| refused.or(unread).unwrap_or_else(nothing))?;
     if geometry.offset(geometry.used_blocks) > size {
         let what = format!(
             "the store is {} bytes long and the device {size}: a part of it is missing",
@@ -176,10 +177,11 @@ fn whole(low: u32, most: u64) -> u64 {
 
 /// The current root, and the copies that are not the same.
 fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), StoreError> {
-    let mut copies = [None, None];
+    let (mut copies, mut unread) = ([None, None], None);
     for copy in 0..2 {
         let mut bytes = vec![0; geometry.root_blocks as usize * geometry.block_bytes as usize];
-        if read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes).is_err() {
+        if let Err(error) = read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes) {
+            unread = Some(error);
             continue;
         }
         copies[copy as usize] = Root::decode(geometry, copy, &bytes);
@@ -190,7 +192,9 @@ fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), Store
     let best = copies.iter().rev().flatten().max_by_key(by_age).cloned();
     let offset = geometry.offset(geometry.roots);
     let best = best.ok_or_else(|| {
-        StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
+        unread.unwrap_or_else(|| {
+            StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
+        })
     })?;
     let stale = (0..2).filter(|copy| copies[*copy as usize].as_ref() != Some(&best)).collect();
     Ok((best, stale))
@@ -207,10 +211,12 @@ impl Found {
                 continue;
             }
             let is_second = named & 1 == 1;
+            let mut unread = None;
             let place = [is_second, !is_second].into_iter().find(|second| {
                 let second = *second;
                 let address = MapPage::address(&geometry, page, second);
-                read(disk, geometry.offset(address), &mut page_bytes).is_ok()
+                let is_read = read(disk, geometry.offset(address), &mut page_bytes);
+                is_read.map_err(|error| unread = Some(error)).is_ok()
                     && MapPage::check(&geometry, page, &page_bytes)
                         .is_some_and(|(_, sum)| (sum ^ named) & !1 == 0)
             });
@@ -223,7 +229,7 @@ impl Found {
                     "page {page} of the map is damaged at both its places; `agewell store salvage` \
                      copies out the rest"
                 );
-                return Err(StoreError::format(offset, what));
+                return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
             }
             let first = page * geometry.page_entries();
             for (block, entry) in (first..geometry.blocks).zip(MapPage::entries(&page_bytes)) {

@@ -3,6 +3,8 @@
 //! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
 //! the program is compiled.
 
+#![cfg_attr(not(feature = "seeded-faults"), expect(unreachable_pub, reason = "who chooses needs the feature"))]
+
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -73,6 +75,8 @@ pub enum SeededFault {
     FailedFlushForgotten,
     /// After a flush that failed nothing is written again.
     NotWrittenAgain,
+    /// After a flush that failed, what the device has forgotten is read from it.
+    ForgottenIsRead,
     /// The short sum of a moved block is that of its old slot.
     SumOfOldSlot,
     /// Damaged data that is moved gets a sum that fits it.
@@ -136,6 +140,7 @@ mod chosen {
             Self::SyncWithoutFlush,
             Self::FailedFlushForgotten,
             Self::NotWrittenAgain,
+            Self::ForgottenIsRead,
             Self::SumOfOldSlot,
             Self::DamageCopiedAsGood,
             Self::SumWithoutPlace,

@@ -14,7 +14,7 @@ use crate::device::{Disk, Piece};
 use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
-use crate::medium::{Medium, MediumCounts, Sum, flush, read, write};
+use crate::medium::{Medium, MediumCounts, Sum, flush, write};
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 
@@ -277,6 +277,11 @@ impl<D: Disk> Store<D> {
 
     /// Carries out what is planned.
     fn drain(&mut self) -> Result<(), StoreError> {
+        if self.medium.may_have_forgotten() {
+            // What is moved is read from the device.
+            self.medium.flush()?;
+            self.engine.covered(self.medium.covered);
+        }
         if self.medium.root_is_due {
             self.write_map(false)?;
         }
@@ -393,7 +398,7 @@ impl<D: Disk> Store<D> {
             into.copy_from_slice(&group.data[at..at + into.len()]);
             return Ok(true);
         }
-        read(&self.medium.disk, geometry.slot_offset(slot), into)?;
+        self.medium.read(geometry.slot_offset(slot), into)?;
         let Sum { sum, sequence } = self.medium.sums[block as usize];
         let is_good = short_sum(&geometry.uuid, block, slot, sequence, into) == sum
             || is_seeded(SeededFault::SumOfReadIgnored);

@@ -52,6 +52,15 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
         return Some(("damage", what));
     }
+    if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
+        return Some(("damage", what));
+    }
+    if let Some(what) = seeds(0..20, faults::errors_that_stay) {
+        return Some(("errors that stay", what));
+    }
+    if let Some(what) = seeds(0..10, faults::a_device_that_fills) {
+        return Some(("a device that fills", what));
+    }
     if let Some(what) = seeds(0..30, faults::one_lie) {
         return Some(("lies", what));
     }

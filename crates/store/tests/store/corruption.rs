@@ -9,7 +9,7 @@ use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{Store, StoreError};
 use rayon::prelude::*;
 
-use super::explorer::{caught, prefix_of, prepare};
+use super::explorer::{caught, prepare};
 use super::load::{Driver, Load, Step, Versions, read_version, write};
 
 /// An image at rest, and what may be found there.
@@ -59,6 +59,27 @@ impl AtRest {
 
     pub(crate) fn blocks(&self) -> u64 {
         self.image.len() as u64 / u64::from(self.load.block_bytes)
+    }
+
+    /// Whether `damage` to `block` hits two copies of something, or what says where it is and it itself.
+    fn hits_twice(&self, block: u64, damage: Damage) -> bool {
+        // `segments_start` of the superblock.
+        let start = u64::from_le_bytes(self.image[112..120].try_into().expect("eight bytes"));
+        matches!(damage, Damage::Swap(other) if block < start && other < start)
+    }
+
+    /// The versions after the transactions of which `there` are.
+    fn prefix(&self, there: &[(u32, u64)]) -> Result<Versions, String> {
+        let mut versions = self.before.clone();
+        for done in 0..=self.since.len() {
+            if done > 0 {
+                self.since[done - 1].apply(&mut versions);
+            }
+            if there.iter().all(|(block, version)| versions[*block as usize] == *version) {
+                return Ok(versions);
+            }
+        }
+        Err("no prefix is there".to_owned())
     }
 }
 
@@ -159,7 +180,9 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     let mut found = Found { injections: 1, ..Found::default() };
     let mut store = match Store::open(&disk, &at_rest.load.open_options()) {
         Ok(store) => store,
-        Err(StoreError::Format { .. }) if !at_rest.is_closed => {
+        Err(StoreError::Format { .. })
+            if !at_rest.is_closed || at_rest.hits_twice(block, damage) =>
+        {
             found.refused = 1;
             return Ok(found);
         }
@@ -167,11 +190,14 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     };
     let mut versions = at_rest.before.clone();
     at_rest.since.iter().for_each(|step| step.apply(&mut versions));
-    let mut damaged = Vec::new();
+    let (mut there, mut damaged) = (Vec::new(), Vec::new());
     let mut is_older = false;
     for block in 0..versions.len() as u32 {
         match read_version(&store, block) {
-            Ok(version) => is_older |= version != versions[block as usize],
+            Ok(version) => {
+                is_older |= version != versions[block as usize];
+                there.push((block, version));
+            }
             Err(what) if what.contains("never written") => return Err(what),
             Err(_) => damaged.push(block),
         }
@@ -179,10 +205,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     if is_older {
         // Then it is as if the last had never been.
         found.unfinished = 1;
-        if !damaged.is_empty() {
-            return Err(format!("blocks {damaged:?} are damaged, and others are older"));
-        }
-        versions = prefix_of(&store, &at_rest.before, &at_rest.since)?;
+        versions = at_rest.prefix(&there)?;
     }
     let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
     if damaged.len() > most {

@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
-use super::explorer::{Extent, Tally, explore_seeds, fail, replay};
+use super::explorer::{Extent, Tally, explore_seeds};
 use super::load::Load;
+use super::replay::{fail, replay};
 
 /// Seeds of one stretch of a long exploration.
 const STRETCH: u64 = 64;

@@ -7,3 +7,4 @@ mod faults;
 mod injected;
 mod load;
 mod operations;
+mod replay;
