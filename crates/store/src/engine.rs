@@ -22,6 +22,7 @@ use crate::StoreError;
 use crate::options::{Means, OpenOptions};
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
+use crate::seeded::{SeededFault, is_seeded};
 
 /// Segments that are kept free to collect into.
 const RESERVE_SEGMENTS: u32 = 2;
@@ -107,7 +108,7 @@ impl Recorder {
         self.group.moves.extend_from_slice(moves);
         let needed = self.death_of(slots);
         self.group.needs_covered = self.group.needs_covered.max(needed);
-        if record > 0 {
+        if record > 0 && !is_seeded(SeededFault::RecordSlotReused) {
             // What stands there is needed until a record that lasts has it.
             self.dies(slot - record);
         }
@@ -194,10 +195,13 @@ impl BlockDevice for Recorder {
     }
 
     fn may_fill(&self, slot: u32) -> bool {
-        !self.is_held(slot)
+        !self.is_held(slot) || is_seeded(SeededFault::HeldHolesFilled)
     }
 
     fn may_fill_all(&self) -> bool {
+        if is_seeded(SeededFault::HeldHolesFilled) {
+            return true;
+        }
         self.deaths.is_empty() && self.dying.is_empty()
     }
 }
@@ -340,7 +344,8 @@ impl Engine {
         if !group.freed.is_empty() {
             // What was freed and written again is only written, and lay where it was freed.
             let slots: HashMap<u32, u32> = group.freed.iter().copied().collect();
-            for moved in group.moves.iter_mut().filter(|moved| moved.old == NONE) {
+            let forgets = is_seeded(SeededFault::FreedAndWrittenForgotten);
+            for moved in group.moves.iter_mut().filter(|moved| moved.old == NONE && !forgets) {
                 moved.old = slots.get(&moved.block).copied().unwrap_or(NONE);
             }
             let mut written: Vec<u32> = group.moves.iter().map(|moved| moved.block).collect();
@@ -348,6 +353,9 @@ impl Engine {
             group.freed.retain(|freed| written.binary_search(&freed.0).is_err());
             group.freed.sort_unstable();
             group.freed.dedup_by_key(|freed| freed.0);
+            if is_seeded(SeededFault::FreedNotRecorded) {
+                group.freed.clear();
+            }
         }
         Ok(self.take_groups().pop())
     }

@@ -14,6 +14,8 @@ pub(crate) use root::Root;
 
 use twox_hash::XxHash3_64;
 
+use crate::seeded::{SeededFault, is_seeded};
+
 /// Nothing: no slot, no segment.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -40,7 +42,9 @@ impl Place<'_> {
         let mut bytes = [0; 28];
         bytes[..16].copy_from_slice(self.uuid);
         bytes[16..20].copy_from_slice(&self.magic);
-        bytes[20..].copy_from_slice(&self.address.to_le_bytes());
+        if !is_seeded(SeededFault::ChecksumWithoutAddress) {
+            bytes[20..].copy_from_slice(&self.address.to_le_bytes());
+        }
         XxHash3_64::oneshot(&bytes)
     }
 
@@ -75,8 +79,10 @@ impl Place<'_> {
 pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, sequence: u32, data: &[u8]) -> u32 {
     let mut bytes = [0; 28];
     bytes[..16].copy_from_slice(uuid);
-    bytes[16..20].copy_from_slice(&block.to_le_bytes());
-    bytes[20..24].copy_from_slice(&slot.to_le_bytes());
+    if !is_seeded(SeededFault::SumWithoutPlace) {
+        bytes[16..20].copy_from_slice(&block.to_le_bytes());
+        bytes[20..24].copy_from_slice(&slot.to_le_bytes());
+    }
     bytes[24..].copy_from_slice(&sequence.to_le_bytes());
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&bytes), data) as u32
 }

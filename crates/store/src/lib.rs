@@ -9,6 +9,7 @@ mod group;
 mod medium;
 mod options;
 mod recovery;
+mod seeded;
 mod store;
 
 pub mod device;
@@ -17,4 +18,6 @@ pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;
 pub use options::{Means, OpenOptions};
+#[cfg(feature = "seeded-faults")]
+pub use seeded::SeededFault;
 pub use store::{Opened, Store, Transaction};

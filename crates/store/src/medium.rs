@@ -19,6 +19,7 @@ use crate::format::{
     Runs, short_sum,
 };
 use crate::group::{Group, Origin, PlannedRun};
+use crate::seeded::{SeededFault, is_seeded};
 
 /// Bytes written since the last flush after which there is one, so that what is kept stays small;
 /// chosen by us.
@@ -27,6 +28,9 @@ const UNFLUSHED_BYTES_MAX: usize = 64 << 20;
 /// Blocks of inline records after which there is a checkpoint, so that opening reads little; chosen by
 /// us: 64 MiB of blocks of 4 KiB.
 const UNCHECKED_BLOCKS_MAX: usize = 1 << 14;
+
+/// Times that a block is read before it counts as lost, as it may be the reading that failed; chosen by us.
+const READS_MAX: usize = 3;
 
 /// Map pages that are written by one call; chosen by us.
 const PAGES_AT_ONCE: usize = 256;
@@ -196,15 +200,17 @@ impl<D: Disk> Medium<D> {
     pub(crate) fn carry_out(&mut self, group: &mut Group) -> Result<(), StoreError> {
         assert_eq!(group.sequence, self.written + 1, "groups come in their order");
         assert!(!self.root_is_due, "a root that was begun is written first");
-        if group.needs_covered > self.covered {
+        if group.needs_covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
             self.cover()?;
+            assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
-        assert!(group.needs_covered <= self.covered, "what is needed is covered");
         let (data, bad) = self.collect_data(group)?;
         let composed = self.compose(group, &data, &bad);
         let Composed { heads, places, ring, inline, .. } = &composed;
         let parcel = Unflushed { pieces: places.clone(), buffers: [data, heads.clone()] };
-        if let Err(error) = parcel.write(&self.disk) {
+        if let Err(error) = parcel.write(&self.disk)
+            && !is_seeded(SeededFault::FailedWriteForgotten)
+        {
             // The data may be needed again.
             let [data, _] = parcel.buffers;
             group.data = if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
@@ -218,6 +224,11 @@ impl<D: Disk> Medium<D> {
             self.ring_written(record, *at);
         }
         self.settle(group, &composed, &bad);
+        Ok(())
+    }
+
+    /// Flushes, and puts what inline records say into the ring, when much has come together.
+    pub(crate) fn relieve(&mut self) -> Result<(), StoreError> {
         if self.unflushed_bytes > UNFLUSHED_BYTES_MAX {
             self.flush()?;
         }
@@ -260,11 +271,19 @@ impl<D: Disk> Medium<D> {
             }
             let (first, _) = read_at.expect("it has just been read");
             let from = (moved.source - first) as usize * bytes;
-            let contents = &victim[from..from + bytes];
+            let contents = &mut victim[from..from + bytes];
             let Sum { sum, sequence } = self.sums[moved.block as usize];
             let uuid = &self.geometry.uuid;
-            let is_good = short_sum(uuid, moved.block, moved.source, sequence, contents) == sum;
-            if self.damaged.contains(&moved.block) || !is_good {
+            let is_good = |contents: &[u8]| {
+                short_sum(uuid, moved.block, moved.source, sequence, contents) == sum
+            };
+            let is_lost = self.damaged.contains(&moved.block)
+                || !is_good(contents)
+                    && !(1..READS_MAX).any(|_| {
+                        let offset = self.geometry.slot_offset(moved.source);
+                        self.disk.read(offset, contents).is_ok() && is_good(contents)
+                    });
+            if is_lost && !is_seeded(SeededFault::DamageCopiedAsGood) {
                 bad.insert(index as u32);
             }
             data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
@@ -288,7 +307,12 @@ impl<D: Disk> Medium<D> {
             for (index, slot) in (run.first..run.first + run.blocks).zip(run.slot..) {
                 let range = self.range_of(group, index, run.origin);
                 let block = group.moves[index as usize].block;
-                let sum = short_sum(&self.geometry.uuid, block, slot, sequence, &data[range.clone()]);
+                let mut summed_slot = slot;
+                if is_seeded(SeededFault::SumOfOldSlot) && run.origin.copies() {
+                    summed_slot = group.moves[index as usize].source;
+                }
+                let uuid = &self.geometry.uuid;
+                let sum = short_sum(uuid, block, summed_slot, sequence, &data[range.clone()]);
                 named.push(Named { block, sum });
                 let offset = self.geometry.slot_offset(slot);
                 match composed.places.last_mut() {
@@ -355,7 +379,7 @@ impl<D: Disk> Medium<D> {
             let record = InlineRecord {
                 incarnation: self.incarnation,
                 sequence: group.sequence,
-                flushed: self.flushed,
+                flushed: self.flushed_said(group.sequence),
                 part: part as u16,
                 parts,
                 data: data.clone(),
@@ -388,15 +412,22 @@ impl<D: Disk> Medium<D> {
     /// a reader does not go on into the one that happens to lie there.
     fn place_behind(&self, run: Run) -> u32 {
         let next = run.first + run.blocks;
-        if next.is_multiple_of(self.geometry.segment_blocks) { NONE } else { next }
+        let is_in_next = next.is_multiple_of(self.geometry.segment_blocks);
+        if is_in_next && !is_seeded(SeededFault::ChainCrossesSegment) { NONE } else { next }
     }
 
     /// The open segment once `runs` are there.
     fn open_after(&self, runs: &[PlannedRun]) -> Option<OpenSegment> {
         let Some(last) = runs.iter().rfind(|run| run.origin.appends()) else { return self.open };
-        let (next, blocks) = (last.slot + last.blocks, self.geometry.segment_blocks);
+        let early = u32::from(is_seeded(SeededFault::OpenOneTooEarly));
+        let (next, blocks) = (last.slot + last.blocks - early, self.geometry.segment_blocks);
         let open = OpenSegment { segment: last.slot / blocks, next, log: 0 };
         (next % blocks > 0).then_some(open)
+    }
+
+    /// What a record says was flushed before it.
+    fn flushed_said(&self, sequence: u64) -> u64 {
+        if is_seeded(SeededFault::FlushedTooFar) { sequence } else { self.flushed }
     }
 
     fn ring_record(&self, kind: Kind, sequence: u64, runs: Runs) -> RingRecord {
@@ -404,7 +435,7 @@ impl<D: Disk> Medium<D> {
             incarnation: self.incarnation,
             number: self.ring.number,
             sequence,
-            flushed: self.flushed,
+            flushed: self.flushed_said(sequence),
             kind,
             open: self.open.into_iter().collect(),
             announced: self.free.clone(),
@@ -423,14 +454,16 @@ impl<D: Disk> Medium<D> {
         let unchecked = self.unchecked.bytes() + runs_bytes;
         let checkpoint = RingRecord::blocks_for(&self.geometry, unchecked);
         // Twice: either may not fit before the ring's end.
-        self.ring.used + 2 * (record + checkpoint) <= self.geometry.ring_blocks
+        is_seeded(SeededFault::RingOvertakes)
+            || self.ring.used + 2 * (record + checkpoint) <= self.geometry.ring_blocks
     }
 
     fn ring_written(&mut self, record: &RingRecord, at: u32) {
         let blocks = record.blocks(&self.geometry);
         let skipped = if at < self.ring.at { self.geometry.ring_blocks - self.ring.at } else { 0 };
         self.ring.used += blocks + skipped;
-        assert!(self.ring.used <= self.geometry.ring_blocks, "the ring overtakes itself");
+        let overtakes = self.ring.used > self.geometry.ring_blocks;
+        assert!(!overtakes || is_seeded(SeededFault::RingOvertakes), "the ring overtakes itself");
         self.ring.at = at + blocks;
         self.ring.number += 1;
         self.counts.ring_blocks += u64::from(blocks);
@@ -438,6 +471,9 @@ impl<D: Disk> Medium<D> {
         self.chain_coming.extend(record.open.iter().map(|open| open.next));
         let first = |segment: &u32| segment * self.geometry.segment_blocks;
         self.chain_coming.extend(record.announced.iter().map(first));
+        if is_seeded(SeededFault::ChainBeforeFlush) {
+            self.chain.clone_from(&self.chain_coming);
+        }
     }
 
     /// `group` has been written: what is known of its blocks.
@@ -458,7 +494,9 @@ impl<D: Disk> Medium<D> {
         for (block, _) in &group.freed {
             self.sums[*block as usize] = Sum::default();
             self.damaged.remove(block);
-            self.soil(*block);
+            if !is_seeded(SeededFault::PageNotDirty) {
+                self.soil(*block);
+            }
         }
         for run in &group.runs {
             let count = if run.origin.copies() {
@@ -504,7 +542,10 @@ impl<D: Disk> Medium<D> {
         if self.rewrite_is_due {
             self.unflushed.iter().try_for_each(|parcel| parcel.write(&self.disk))?;
         }
-        self.rewrite_is_due = true;
+        self.rewrite_is_due = !is_seeded(SeededFault::NotWrittenAgain);
+        if is_seeded(SeededFault::FailedFlushForgotten) {
+            self.flushed = self.written;
+        }
         flush(&self.disk)?;
         self.rewrite_is_due = false;
         self.counts.flushes += 1;
@@ -518,26 +559,58 @@ impl<D: Disk> Medium<D> {
         self.flushed = self.written;
         self.covered = self.flushed.min(self.unchecked_first - 1);
         if !self.chain_coming.is_empty() {
-            self.chain = std::mem::take(&mut self.chain_coming);
+            let before = std::mem::replace(&mut self.chain, std::mem::take(&mut self.chain_coming));
+            if is_seeded(SeededFault::StaleChainPlace) {
+                self.chain.extend(before);
+            }
         }
         Ok(())
     }
 
 
+    /// Whether a flush has failed, so that the device may have forgotten what was written before it.
+    pub(crate) fn may_have_forgotten(&self) -> bool {
+        self.rewrite_is_due && !is_seeded(SeededFault::ForgottenIsRead)
+    }
+
+    /// Fills `into` with what lies, or must lie, at `offset`.
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
+        let end = offset + into.len() as u64;
+        let youngest = self.unflushed.iter().rev().filter(|_| self.may_have_forgotten());
+        let mut pieces = youngest.flat_map(|parcel| parcel.pieces.iter().map(move |piece| (parcel, piece)));
+        let has_all = |(first, _, range): &&(u64, usize, std::ops::Range<usize>)| {
+            *first <= offset && end <= first + range.len() as u64
+        };
+        if let Some((parcel, (first, buffer, range))) = pieces.find(|(_, piece)| has_all(piece)) {
+            let from = range.start + (offset - first) as usize;
+            into.copy_from_slice(&parcel.buffers[*buffer][from..from + into.len()]);
+            return Ok(());
+        }
+        read(&self.disk, offset, into)
+    }
+
     /// Sees to it that the records of all groups last.
     pub(crate) fn cover(&mut self) -> Result<(), StoreError> {
-        if self.flushed < self.written || self.rewrite_is_due {
+        let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
+        if !is_flushed && !is_seeded(SeededFault::CheckpointBeforeFlush) {
             self.flush()?;
         }
         if self.unchecked.is_empty() {
-            return Ok(());
+            return if is_seeded(SeededFault::CheckpointBeforeFlush) { self.flush() } else { Ok(()) };
         }
         self.checkpoint()?;
+        if is_seeded(SeededFault::CheckpointNotFlushed) {
+            self.covered = self.flushed;
+            return Ok(());
+        }
         self.flush()
     }
 
     /// Puts into the ring what inline records have said, all of which must be on the medium.
     pub(crate) fn checkpoint(&mut self) -> Result<(), StoreError> {
+        if is_seeded(SeededFault::CheckpointBeforeFlush) {
+            self.flushed = self.written;
+        }
         assert_eq!(self.flushed, self.written, "a checkpoint has only what is on the medium");
         let runs = self.unchecked.clone();
         let record = self.ring_record(Kind::Checkpoint, self.flushed, runs);
@@ -606,7 +679,9 @@ impl<D: Disk> Medium<D> {
         let bytes = self.root.encode(&self.geometry, copy);
         let offset = self.geometry.offset(Root::address(&self.geometry, copy));
         write(&self.disk, &[Piece { offset, data: &bytes }])?;
-        flush(&self.disk)?;
+        if copy == 1 || !is_seeded(SeededFault::RootsInOneFlush) {
+            flush(&self.disk)?;
+        }
         self.counts.flushes += 1;
         self.counts.map_blocks += u64::from(self.geometry.root_blocks);
         Ok(())
@@ -622,7 +697,9 @@ impl<D: Disk> Medium<D> {
         for batch in pages.chunks(PAGES_AT_ONCE) {
             let mut places = Vec::with_capacity(batch.len());
             for (page, into) in batch.iter().zip(encoded.chunks_exact_mut(bytes)) {
-                let second = table[*page as usize] != 0 && table[*page as usize] & 1 == 0;
+                let is_named = table[*page as usize] != 0;
+                let in_place = is_named && is_seeded(SeededFault::PageInPlace);
+                let second = is_named && (table[*page as usize] & 1 == 0) != in_place;
                 let first = page * entries;
                 let blocks = first..(first + entries).min(self.geometry.blocks);
                 let all = blocks.map(|block| self.entry(block, slot_of));
@@ -639,7 +716,9 @@ impl<D: Disk> Medium<D> {
             write(&self.disk, &pieces)?;
         }
         self.counts.map_blocks += pages.len() as u64;
-        flush(&self.disk)?;
+        if !is_seeded(SeededFault::PagesNotFlushed) {
+            flush(&self.disk)?;
+        }
         self.counts.flushes += 1;
         Ok(table)
     }

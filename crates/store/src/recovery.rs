@@ -13,6 +13,7 @@ use crate::format::{
     Root, Run, Runs, short_sum,
 };
 use crate::medium::{Ring, Sum, read};
+use crate::seeded::{SeededFault, is_seeded};
 
 /// What was found.
 #[derive(Debug)]
@@ -45,7 +46,7 @@ pub(crate) struct Found {
 /// The superblock of `disk`.
 pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
     let size = disk.size_bytes();
-    let mut refused = None;
+    let (mut refused, mut unread) = (None, None);
     let mut best: Option<Geometry> = None;
     for shift in 9..=16 {
         let block_bytes = 1_u32 << shift;
@@ -55,7 +56,8 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         let mut bytes = vec![0; block_bytes as usize];
         for address in Geometry::superblocks(size, block_bytes) {
             let offset = address * u64::from(block_bytes);
-            if read(disk, offset, &mut bytes).is_err() {
+            if let Err(error) = read(disk, offset, &mut bytes) {
+                unread = Some(error);
                 continue;
             }
             match Geometry::decode(&bytes, address) {
@@ -74,7 +76,7 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         }
     }
     let nothing = || StoreError::format(0, "there is no store here; make one by `agewell store format`");
-    let geometry = best.ok_or_else(|| refused.unwrap_or_else(nothing))?;
+    let geometry = best.ok_or_else(|| refused.or(unread).unwrap_or_else(nothing))?;
     if geometry.offset(geometry.used_blocks) > size {
         let what = format!(
             "the store is {} bytes long and the device {size}: a part of it is missing",
@@ -129,10 +131,10 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         root,
     };
     found.read_map(disk)?;
-    let mut ring = found.read_ring(disk);
+    let mut ring = found.read_ring(disk)?;
     found.ring = ring.ring;
     found.incarnation = ring.incarnation;
-    let mut groups = found.read_inline(disk, &mut ring);
+    let mut groups = found.read_inline(disk, &mut ring)?;
     let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
     let (covered, flushed) = (ring.covered, ring.flushed);
     let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
@@ -153,7 +155,9 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     }
     found.apply_parts(disk, groups, (covered, flushed), &mut entries, &mut opens)?;
     // A sort that keeps the order of what has the same sequence.
-    entries.sort_by_key(|entry| entry.0);
+    if !is_seeded(SeededFault::OrderForgotten) {
+        entries.sort_by_key(|entry| entry.0);
+    }
     opens.sort_by_key(|open| open.0);
     if let Some((_, open)) = opens.last() {
         found.open = *open;
@@ -173,18 +177,24 @@ fn whole(low: u32, most: u64) -> u64 {
 
 /// The current root, and the copies that are not the same.
 fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), StoreError> {
-    let mut copies = [None, None];
+    let (mut copies, mut unread) = ([None, None], None);
     for copy in 0..2 {
         let mut bytes = vec![0; geometry.root_blocks as usize * geometry.block_bytes as usize];
-        if read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes).is_err() {
+        if let Err(error) = read(disk, geometry.offset(Root::address(geometry, copy)), &mut bytes) {
+            unread = Some(error);
             continue;
         }
         copies[copy as usize] = Root::decode(geometry, copy, &bytes);
     }
-    let best = copies.iter().flatten().max_by_key(|root| root.generation).cloned();
+    let by_age = |root: &&Root| {
+        if is_seeded(SeededFault::GenerationIgnored) { 0 } else { root.generation }
+    };
+    let best = copies.iter().rev().flatten().max_by_key(by_age).cloned();
     let offset = geometry.offset(geometry.roots);
     let best = best.ok_or_else(|| {
-        StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
+        unread.unwrap_or_else(|| {
+            StoreError::format(offset, "both roots are damaged; try `agewell store salvage`")
+        })
     })?;
     let stale = (0..2).filter(|copy| copies[*copy as usize].as_ref() != Some(&best)).collect();
     Ok((best, stale))
@@ -201,10 +211,12 @@ impl Found {
                 continue;
             }
             let is_second = named & 1 == 1;
+            let mut unread = None;
             let place = [is_second, !is_second].into_iter().find(|second| {
                 let second = *second;
                 let address = MapPage::address(&geometry, page, second);
-                read(disk, geometry.offset(address), &mut page_bytes).is_ok()
+                let is_read = read(disk, geometry.offset(address), &mut page_bytes);
+                is_read.map_err(|error| unread = Some(error)).is_ok()
                     && MapPage::check(&geometry, page, &page_bytes)
                         .is_some_and(|(_, sum)| (sum ^ named) & !1 == 0)
             });
@@ -217,7 +229,7 @@ impl Found {
                     "page {page} of the map is damaged at both its places; `agewell store salvage` \
                      copies out the rest"
                 );
-                return Err(StoreError::format(offset, what));
+                return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
             }
             let first = page * geometry.page_entries();
             for (block, entry) in (first..geometry.blocks).zip(MapPage::entries(&page_bytes)) {
@@ -235,15 +247,23 @@ impl Found {
     }
 
     /// The record with number `number` at `at`, or at the ring's beginning.
-    fn ring_record(&self, disk: &impl Disk, at: u32, number: u64) -> Option<(RingRecord, u32)> {
+    fn ring_record(
+        &self,
+        disk: &impl Disk,
+        at: u32,
+        number: u64,
+    ) -> Result<Option<(RingRecord, u32)>, StoreError> {
         let geometry = &self.geometry;
-        [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks).find_map(|at| {
+        for at in [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks) {
             let record = record_at(disk, geometry, at)?;
-            (record.number == number).then_some((record, at))
-        })
+            if let Some(record) = record.filter(|record| record.number == number) {
+                return Ok(Some((record, at)));
+            }
+        }
+        Ok(None)
     }
 
-    fn read_ring(&self, disk: &impl Disk) -> RingRead {
+    fn read_ring(&self, disk: &impl Disk) -> Result<RingRead, StoreError> {
         let (geometry, root) = (&self.geometry, &self.root);
         let mut read = RingRead {
             ring: Ring { number: root.ring_number, at: root.ring_at, used: 0 },
@@ -252,8 +272,9 @@ impl Found {
             covered: root.sequence,
             ..RingRead::default()
         };
-        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number) {
-            if record.incarnation < read.incarnation {
+        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number)? {
+            let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
+            if record.incarnation < read.incarnation && !of_any {
                 break;
             }
             let blocks = record.blocks(geometry);
@@ -266,7 +287,9 @@ impl Found {
                     // What had not become whole before does not come back.
                     let sequence = record.sequence;
                     read.records.retain(|before| {
-                        before.kind == Kind::Checkpoint || before.sequence <= sequence
+                        before.kind == Kind::Checkpoint
+                            || before.sequence <= sequence
+                            || is_seeded(SeededFault::DroppedPartsComeBack)
                     });
                 }
                 read.covered = read.covered.max(record.sequence);
@@ -284,14 +307,14 @@ impl Found {
         let ahead = RING_RECORD_BLOCKS_MAX.min(geometry.ring_blocks);
         for step in 0..ahead {
             let at = (read.ring.at + step) % geometry.ring_blocks;
-            if let Some(record) = record_at(disk, geometry, at)
+            if let Ok(Some(record)) = record_at(disk, geometry, at)
                 && record.number >= read.ring.number
                 && record.incarnation >= read.incarnation
             {
                 read.flushed = read.flushed.max(record.flushed);
             }
         }
-        read
+        Ok(read)
     }
 
     /// Inline records behind what is covered, as parts of their groups.
@@ -299,7 +322,7 @@ impl Found {
         &self,
         disk: &impl Disk,
         ring: &mut RingRead,
-    ) -> BTreeMap<u64, Vec<Part>> {
+    ) -> Result<BTreeMap<u64, Vec<Part>>, StoreError> {
         let geometry = &self.geometry;
         let from = ring.records.iter().rposition(|record| record.kind == Kind::Checkpoint);
         let recent = &ring.records[from.unwrap_or(0)..];
@@ -321,15 +344,18 @@ impl Found {
                 && slot / geometry.segment_blocks == segment
                 && seen.insert(slot)
             {
-                if read(disk, geometry.slot_offset(slot), &mut bytes).is_err() {
+                let is_read = read(disk, geometry.slot_offset(slot), &mut bytes);
+                if is_seeded(SeededFault::UnreadableIsAbsent) && is_read.is_err() {
                     break;
                 }
+                is_read?;
                 let Some(record) = InlineRecord::decode(geometry, slot, &bytes) else { break };
-                if record.incarnation != ring.incarnation {
+                let of_any = is_seeded(SeededFault::IncarnationOfInlineIgnored);
+                if record.incarnation != ring.incarnation && !of_any {
                     break;
                 }
                 let next = slot + 1 + record.data.len() as u32;
-                if record.sequence > ring.covered {
+                if record.sequence > ring.covered || is_seeded(SeededFault::CoveredInlineAccepted) {
                     ring.flushed = ring.flushed.max(record.flushed);
                     let open = OpenSegment { segment, next, log: 0 };
                     let open = (next % geometry.segment_blocks > 0).then_some(open);
@@ -338,7 +364,7 @@ impl Found {
                 slot = next;
             }
         }
-        groups
+        Ok(groups)
     }
 
     /// Groups as long as they are whole: their entries, and the open segment behind each.
@@ -354,14 +380,21 @@ impl Found {
         let mut ended = false;
         for (sequence, mut parts) in groups {
             if sequence > covered {
+                let ignores_gaps = is_seeded(SeededFault::FirstGapIgnored);
+                if ignores_gaps && is_whole(&parts) {
+                    next = sequence;
+                }
                 let is_next = sequence == next && !ended && is_whole(&parts);
-                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts));
-                if !is_there {
+                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts)?);
+                if !is_there && !ignores_gaps {
                     if next <= flushed {
                         return Err(self.lost(next, flushed));
                     }
                     ended = true;
                     self.dropped += 1;
+                    continue;
+                }
+                if !is_there {
                     continue;
                 }
                 next += 1;
@@ -395,22 +428,28 @@ impl Found {
     }
 
     /// Whether the data of all blocks is what their records say.
-    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> bool {
+    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> Result<bool, StoreError> {
+        if is_seeded(SeededFault::DataNotVerified) {
+            return Ok(true);
+        }
         let geometry = &self.geometry;
         let mut bytes = vec![0; geometry.block_bytes as usize];
-        parts.iter().all(|part| {
-            part.runs.iter().all(|(run, named)| {
-                if run.first == NONE || run.first & DAMAGED != 0 {
-                    return true;
+        for (run, named) in parts.iter().flat_map(|part| part.runs.iter()) {
+            if run.first == NONE || run.first & DAMAGED != 0 {
+                continue;
+            }
+            for (slot, named) in (run.first..).zip(named) {
+                if slot >= geometry.slots() {
+                    return Ok(false);
                 }
-                (run.first..).zip(named).all(|(slot, named)| {
-                    slot < geometry.slots()
-                        && read(disk, geometry.slot_offset(slot), &mut bytes).is_ok()
-                        && short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes)
-                            == named.sum
-                })
-            })
-        })
+                read(disk, geometry.slot_offset(slot), &mut bytes)?;
+                let sum = short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes);
+                if sum != named.sum {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
@@ -444,17 +483,26 @@ impl Found {
     }
 }
 
-fn record_at(disk: &impl Disk, geometry: &Geometry, at: u32) -> Option<RingRecord> {
+/// The record at `at`, if there is one.
+fn record_at(
+    disk: &impl Disk,
+    geometry: &Geometry,
+    at: u32,
+) -> Result<Option<RingRecord>, StoreError> {
     let bytes = geometry.block_bytes as usize;
     let offset = geometry.offset(geometry.ring + u64::from(at));
     let mut first = vec![0; bytes];
-    read(disk, offset, &mut first).ok()?;
-    let length = RingRecord::length(geometry, at, &first)?;
+    let is_read = read(disk, offset, &mut first);
+    if is_seeded(SeededFault::UnreadableIsAbsent) && is_read.is_err() {
+        return Ok(None);
+    }
+    is_read?;
+    let Some(length) = RingRecord::length(geometry, at, &first) else { return Ok(None) };
     if length > 1 {
         first.resize(length as usize * bytes, 0);
-        read(disk, offset + bytes as u64, &mut first[bytes..]).ok()?;
+        read(disk, offset + bytes as u64, &mut first[bytes..])?;
     }
-    RingRecord::decode(geometry, at, &first)
+    Ok(RingRecord::decode(geometry, at, &first))
 }
 
 fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Part {
@@ -474,6 +522,9 @@ fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Pa
 
 /// Whether every part is there, and once.
 fn is_whole(parts: &[Part]) -> bool {
+    if is_seeded(SeededFault::PartCountIgnored) {
+        return true;
+    }
     let all = parts[0].parts;
     let mut there: Vec<u16> = parts.iter().map(|part| part.part).collect();
     there.sort_unstable();

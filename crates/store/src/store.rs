@@ -13,9 +13,10 @@ use crate::device::{Disk, Piece};
 use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
-use crate::medium::{Medium, MediumCounts, Sum, flush, read, write};
+use crate::medium::{Medium, MediumCounts, Sum, flush, write};
 use crate::options::OpenOptions;
 use crate::recovery;
+use crate::seeded::{SeededFault, is_seeded};
 
 /// Blocks that are written and freed together: all or none.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +99,10 @@ impl<D: Disk> Store<D> {
         };
         let mut medium = Medium::new(disk, found.geometry);
         found.changed.iter().for_each(|block| medium.soil(*block));
-        medium.incarnation = found.incarnation + 1;
+        medium.incarnation = found.incarnation;
+        if !is_seeded(SeededFault::IncarnationNotRaised) {
+            medium.incarnation += 1;
+        }
         medium.ring = found.ring;
         medium.root = found.root;
         medium.root.pages.resize(medium.geometry.map_pages as usize, 0);
@@ -112,14 +116,17 @@ impl<D: Disk> Store<D> {
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
         // One that is older names what is written over from here on.
-        for copy in found.stale_roots {
+        let stale_roots = found.stale_roots.into_iter();
+        for copy in stale_roots.filter(|_| !is_seeded(SeededFault::RootsNotMadeAlike)) {
             medium.write_root(copy)?;
         }
         engine.covered(medium.covered);
         let mut store = Self { engine, medium, queue: VecDeque::new(), opened };
         if store.medium.ring_has_room(0) {
             store.medium.checkpoint()?;
-            store.medium.flush()?;
+            if !is_seeded(SeededFault::OpeningNotFlushed) {
+                store.medium.flush()?;
+            }
         } else {
             store.write_map(false)?;
         }
@@ -222,7 +229,8 @@ impl<D: Disk> Store<D> {
         let new = transaction.writes.iter().filter(|write| !self.holds(write.0)).count() as u64;
         let gone = transaction.frees.iter().filter(|block| self.holds(**block)).count() as u64;
         let (live, capacity) = (self.live_blocks(), geometry.capacity_blocks());
-        if new > gone && live + new - gone > capacity {
+        let is_full = new > gone && live + new - gone > capacity;
+        if is_full && !is_seeded(SeededFault::RoomNotLookedAt) {
             return Err(StoreError::NoRoom { live, capacity, more: new - gone });
         }
         Ok(())
@@ -235,6 +243,9 @@ impl<D: Disk> Store<D> {
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.write_out()?;
         if self.medium.flushed < self.medium.written {
+            if is_seeded(SeededFault::SyncWithoutFlush) {
+                return Ok(());
+            }
             self.medium.flush()?;
             self.engine.covered(self.medium.covered);
         }
@@ -252,6 +263,11 @@ impl<D: Disk> Store<D> {
 
     /// Carries out what is planned.
     fn drain(&mut self) -> Result<(), StoreError> {
+        if self.medium.may_have_forgotten() {
+            // What is moved is read from the device.
+            self.medium.flush()?;
+            self.engine.covered(self.medium.covered);
+        }
         if self.medium.root_is_due {
             self.write_map(false)?;
         }
@@ -263,6 +279,7 @@ impl<D: Disk> Store<D> {
             let group = self.queue.front_mut().expect("there is one");
             self.medium.carry_out(group)?;
             self.queue.pop_front();
+            self.medium.relieve()?;
             self.engine.covered(self.medium.covered);
         }
         Ok(())
@@ -272,7 +289,8 @@ impl<D: Disk> Store<D> {
     fn write_map(&mut self, closes: bool) -> Result<(), StoreError> {
         // What is planned has not been done: the last that is done comes first.
         let mut before: HashMap<u32, u32> = self.engine.freed().iter().copied().collect();
-        for group in self.queue.iter().rev() {
+        let queue = if is_seeded(SeededFault::PlannedInMap) { &VecDeque::new() } else { &self.queue };
+        for group in queue.iter().rev() {
             before.extend(group.freed.iter().copied());
             before.extend(group.moves.iter().map(|moved| (moved.block, moved.old)));
         }
@@ -409,9 +427,10 @@ impl<D: Disk> Store<D> {
             into.copy_from_slice(&group.data[at..at + into.len()]);
             return Ok(true);
         }
-        read(&self.medium.disk, geometry.slot_offset(slot), into)?;
+        self.medium.read(geometry.slot_offset(slot), into)?;
         let Sum { sum, sequence } = self.medium.sums[block as usize];
-        let is_good = short_sum(&geometry.uuid, block, slot, sequence, into) == sum;
+        let is_good = short_sum(&geometry.uuid, block, slot, sequence, into) == sum
+            || is_seeded(SeededFault::SumOfReadIgnored);
         if !is_good || self.medium.damaged.contains(&block) {
             into.fill(0);
             return Err(StoreError::Damaged { block, slot });

@@ -3,8 +3,9 @@
 
 use std::time::Instant;
 
-use super::explorer::{Extent, Tally, explore_seeds, fail, replay};
+use super::explorer::{Extent, Tally, explore_seeds};
 use super::load::Load;
+use super::replay::{fail, replay};
 
 /// Seeds of one stretch of a long exploration.
 const STRETCH: u64 = 64;
@@ -67,31 +68,6 @@ fn one_crash_leaves_a_prefix() {
     if let Err(violation) = replay(&load(numbers[0]), &path) {
         panic!("{violation}");
     }
-}
-
-/// States that showed bugs, found by exploring; their numbers stay the same as long as the loads and
-/// what the store writes do. What each was is in the name of its test.
-fn replays(seeds: std::ops::Range<u64>) {
-    let explored = explore_seeds(seeds, load, Extent::THOROUGH);
-    explored.map(drop).unwrap_or_else(|violation| panic!("{violation}"));
-}
-
-/// A root torn while the other was still as before the last crash: neither was good.
-#[test]
-fn a_crash_between_the_roots_and_another_there_later() {
-    replays(4..5);
-}
-
-/// A run that filled its segment seemed to name a place in the next.
-#[test]
-fn parts_in_neighbouring_segments() {
-    replays(1..2);
-}
-
-/// A block freed and written again, and the map written between.
-#[test]
-fn a_map_written_before_a_group_that_frees_and_writes_a_block() {
-    replays(11..12);
 }
 
 /// The same seed is the same states: a name stands for one.

@@ -4,12 +4,11 @@
 //! have left the disk; each is opened, checked and held against the transactions. Many go on, are closed
 //! or left, and opened again; and of some of these the second part is a run whose every crash is looked at.
 //! A state has a name (`seed.epoch.state`, and `.epoch.state` again for a crash of what went on from it),
-//! which is the same state each time: `CRASH=name` replays it.
+//! which is the same state each time.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
 
 use agewell_core::mix;
 use agewell_store::device::{CrashDisk, Disk, Recording};
@@ -23,9 +22,6 @@ const LIFE: u64 = 1 << 32;
 
 /// Transactions before the last acknowledged whose blocks are read in each state.
 const NEAR_TRANSACTIONS: usize = 8;
-
-/// How long a violation is made smaller, at most; chosen by us.
-const SHRINKING: Duration = Duration::from_secs(60);
 
 /// How much is looked at. All numbers are chosen by us.
 #[derive(Debug, Clone, Copy)]
@@ -42,9 +38,7 @@ pub(crate) struct Extent {
 
 impl Extent {
     /// What `make test` and `make explore` look at.
-    pub(crate) const USUAL: Self = Self { states: 12, goes_on: 4, deep: 16, deep_states: 2 };
-    /// What shows a bug that is there.
-    pub(crate) const THOROUGH: Self = Self { states: 48, goes_on: 2, deep: 8, deep_states: 6 };
+    pub(crate) const USUAL: Self = Self { states: 12, goes_on: 4, deep: 32, deep_states: 2 };
 }
 
 /// What has been looked at.
@@ -97,7 +91,8 @@ impl Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "CRASH={}: {}", self.name(), self.what)?;
+        let (name, what, missing) = (self.name(), &self.what, self.missing_bytes);
+        writeln!(out, "CRASH={name}: {what}\n  {missing} bytes did not arrive")?;
         self.description.iter().try_for_each(|line| writeln!(out, "  {line}"))
     }
 }
@@ -119,7 +114,7 @@ struct Moment {
 
 /// A run on a disk that remembers.
 pub(crate) struct Run {
-    recording: Recording,
+    pub(crate) recording: Recording,
     moments: Vec<Moment>,
 }
 
@@ -219,10 +214,11 @@ fn carry_out(
 
 /// A store that was filled, has holes everywhere, and was closed; and what its blocks hold.
 pub(crate) struct Prepared {
-    image: Vec<u8>,
-    versions: Versions,
+    pub(crate) image: Vec<u8>,
+    pub(crate) versions: Versions,
 }
 
+/// A store as `load` says, and what will be done to it.
 pub(crate) fn prepare(load: &Load) -> (Prepared, Vec<Step>) {
     let disk = agewell_store::device::MemoryDisk::new(load.device_bytes);
     let (mut store, mut driver) = fill(disk, load).unwrap();
@@ -303,8 +299,20 @@ fn is_a_prefix<D: Disk>(
     Err(format!("no prefix from {} to {} is there:{why}", moment.acked, moment.begun))
 }
 
+/// Holds all blocks of `store` against `versions`, and those after each of the transactions `maybe`.
+pub(crate) fn prefix_of<D: Disk>(
+    store: &Store<D>,
+    versions: &[u64],
+    maybe: &[Step],
+) -> Result<Versions, String> {
+    let (versions, maybe) = (versions.to_vec(), maybe.to_vec());
+    let (begun, near) = (maybe.len(), Vec::new());
+    let moment = Moment { acked: 0, begun, versions, maybe, near, is_active: false };
+    is_a_prefix(store, &moment, 0, true)
+}
+
 /// Looks at state `number` of `epoch` of `run`; what goes on from it is a run as well, if `goes_on`.
-fn check_state(
+pub(crate) fn check_state(
     load: &Load,
     run: &Run,
     (epoch, number): (usize, u64),
@@ -361,7 +369,7 @@ fn check_state(
 }
 
 /// The violation at `path` of `run`, in which a state was found wrong.
-fn violation(load: &Load, run: &Run, path: Vec<(usize, u64)>, what: String) -> Violation {
+pub(crate) fn violation(load: &Load, run: &Run, path: Vec<(usize, u64)>, what: String) -> Violation {
     let (epoch, number) = *path.last().expect("a state has a name");
     let states = run.recording.states(epoch);
     let moment = &run.moments[epoch];
@@ -415,7 +423,7 @@ pub(crate) fn explore_run(
     Ok(())
 }
 
-fn unrecorded(load: &Load, what: String) -> Violation {
+pub(crate) fn unrecorded(load: &Load, what: String) -> Violation {
     let description = vec![format!("{load:?}")];
     Violation { seed: load.seed, path: Vec::new(), what, missing_bytes: 0, description }
 }
@@ -438,75 +446,4 @@ pub(crate) fn explore_seeds(
 ) -> Result<Tally, Violation> {
     let found: Vec<_> = seeds.into_par_iter().map(|seed| explore(&load(seed), extent)).collect();
     found.into_iter().try_fold(Tally::default(), |sum, tally| Ok(sum.and(tally?)))
-}
-
-/// Looks again at the state with `name` of the run with `load`.
-pub(crate) fn replay(load: &Load, path: &[(usize, u64)]) -> Result<(), Violation> {
-    let (prepared, steps) = prepare(load);
-    let run = record(load, &prepared, &steps).map_err(|what| unrecorded(load, what))?;
-    let mut tally = Tally::default();
-    let Some((at, deeper)) = path.split_first() else { return Ok(()) };
-    let checked = caught(|| check_state(load, &run, *at, 1, true, &mut tally));
-    let next = checked.map_err(|what| violation(load, &run, vec![*at], what))?;
-    let (Some(next), Some(deep)) = (next, deeper.first()) else { return Ok(()) };
-    let checked = caught(|| check_state(load, &next, *deep, 2, true, &mut tally));
-    checked.map(drop).map_err(|what| violation(load, &next, path.to_vec(), what))
-}
-
-/// The fewest transactions that still go wrong, and of their states the one of which least is missing.
-///
-/// Transactions are left out by halves, quarters and so on (Zeller and Hildebrandt 2002, "Simplifying and
-/// isolating failure-inducing input", IEEE Transactions on Software Engineering 28(2), without the test
-/// of subsets alone).
-pub(crate) fn shrink(load: &Load, violation: Violation) -> (Vec<Step>, Violation) {
-    let (prepared, mut steps) = prepare(load);
-    let extent = Extent { goes_on: 1, deep: if violation.path.len() > 1 { 1 } else { 1 << 60 }, ..Extent::USUAL };
-    let goes_wrong = |steps: &[Step]| {
-        let run = match record(load, &prepared, steps) {
-            Ok(run) => run,
-            Err(what) => return Some(unrecorded(load, what)),
-        };
-        explore_run(load, &run, extent, &mut Tally::default()).err()
-    };
-    let mut smallest = violation;
-    let end_by = Instant::now() + SHRINKING;
-    let mut length = steps.len();
-    while length > 0 && Instant::now() < end_by {
-        let mut first = 0;
-        while first < steps.len() && Instant::now() < end_by {
-            let end = (first + length).min(steps.len());
-            let fewer = [&steps[..first], &steps[end..]].concat();
-            match goes_wrong(&fewer) {
-                Some(found) => {
-                    smallest = found;
-                    steps = fewer;
-                }
-                None => first = end,
-            }
-        }
-        length /= 2;
-    }
-    if let ([(epoch, _)], Ok(run)) = (&smallest.path[..], record(load, &prepared, &steps)) {
-        let epoch = *epoch;
-        let states = run.recording.states(epoch);
-        let mut all: Vec<u64> = (0..states.len()).collect();
-        all.sort_by_key(|number| states.missing_bytes(*number));
-        let mut tally = Tally::default();
-        let wrong = all.into_iter().find_map(|number| {
-            let at = (epoch, number);
-            let what = caught(|| check_state(load, &run, at, 1, true, &mut tally)).err()?;
-            Some(self::violation(load, &run, vec![at], what))
-        });
-        smallest = wrong.unwrap_or(smallest);
-    }
-    (steps, smallest)
-}
-
-/// Ends the test with `violation`, made as small as it can be.
-pub(crate) fn fail(load: &Load, violation: Violation) -> ! {
-    let name = violation.name();
-    eprintln!("{violation}\nmaking it smaller ...");
-    let (steps, smallest) = shrink(load, violation);
-    let steps: String = steps.iter().map(|step| format!("\n  {step:?}")).collect();
-    panic!("CRASH={name} replays it. The smallest there is: {smallest}\ntransactions:{steps}");
 }

@@ -46,10 +46,10 @@ impl Step {
 
 /// Ways to make room by number.
 pub(crate) fn means(number: u64) -> Means {
-    match number % 5 {
+    match number % 7 {
         0 => Means::Fixed(Collect::Always(Mechanism::Clean)),
-        1 => Means::Fixed(Collect::Always(Mechanism::Plug)),
-        2 => Means::Fixed(Collect::Always(Mechanism::Thread)),
+        1 | 4 => Means::Fixed(Collect::Always(Mechanism::Plug)),
+        2 | 5 => Means::Fixed(Collect::Always(Mechanism::Thread)),
         3 => Means::Fixed(Collect::Matthews1999(PlugCandidate::LeastUtilized)),
         _ => Means::Adaptive,
     }

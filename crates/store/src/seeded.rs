@@ -1,0 +1,173 @@
+//! Bugs that can be put into the store one at a time, to see that the tests find them.
+//!
+//! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
+//! the program is compiled.
+
+#![cfg_attr(not(feature = "seeded-faults"), expect(unreachable_pub, reason = "who chooses needs the feature"))]
+
+/// A bug.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SeededFault {
+    /// A slot is written before the record that says that it is dead lasts.
+    NeedsCoveredIgnored,
+    /// A hole is filled that a crash may still bring back.
+    HeldHolesFilled,
+    /// The slot of an inline record is free before a checkpoint has repeated it.
+    RecordSlotReused,
+    /// A checkpoint has what was not flushed before it was written.
+    CheckpointBeforeFlush,
+    /// What a checkpoint repeats counts as durable before the checkpoint is.
+    CheckpointNotFlushed,
+    /// Both roots are written without a flush between.
+    RootsInOneFlush,
+    /// The roots are written before the pages that they name are flushed.
+    PagesNotFlushed,
+    /// A map page goes to the place that the root names.
+    PageInPlace,
+    /// The map has what is planned and not written.
+    PlannedInMap,
+    /// A page does not count as changed when a block of it is freed.
+    PageNotDirty,
+    /// A block freed and written again in one group had no place before.
+    FreedAndWrittenForgotten,
+    /// Opening leaves a root that is older than the other.
+    RootsNotMadeAlike,
+    /// The first root that is good is taken, however old.
+    GenerationIgnored,
+    /// Opening does not raise the incarnation.
+    IncarnationNotRaised,
+    /// A ring record of an earlier incarnation counts.
+    IncarnationOfRingIgnored,
+    /// An inline record of an earlier incarnation counts.
+    IncarnationOfInlineIgnored,
+    /// Parts in the ring that were dropped at an opening count at the next.
+    DroppedPartsComeBack,
+    /// The checkpoint of an opening is not flushed.
+    OpeningNotFlushed,
+    /// An inline record counts that a checkpoint has repeated.
+    CoveredInlineAccepted,
+    /// A group counts of which a part is missing.
+    PartCountIgnored,
+    /// A group counts whose data is not there.
+    DataNotVerified,
+    /// Groups count behind one that is not there.
+    FirstGapIgnored,
+    /// Entries of checkpoints and groups are applied as they were found.
+    OrderForgotten,
+    /// No record says that blocks were freed.
+    FreedNotRecorded,
+    /// A record says that its own group was flushed.
+    FlushedTooFar,
+    /// Ring records are written over those that are needed.
+    RingOvertakes,
+    /// An inline record goes to a place that no durable record names yet.
+    ChainBeforeFlush,
+    /// An inline record goes to a place that only records before the last checkpoint name.
+    StaleChainPlace,
+    /// A run that fills its segment names the first slot of the next.
+    ChainCrossesSegment,
+    /// An open segment is said to end a slot before it does.
+    OpenOneTooEarly,
+    /// A sync returns without a flush.
+    SyncWithoutFlush,
+    /// What a flush that failed was for counts as flushed.
+    FailedFlushForgotten,
+    /// After a flush that failed nothing is written again.
+    NotWrittenAgain,
+    /// After a flush that failed, what the device has forgotten is read from it.
+    ForgottenIsRead,
+    /// The short sum of a moved block is that of its old slot.
+    SumOfOldSlot,
+    /// Damaged data that is moved gets a sum that fits it.
+    DamageCopiedAsGood,
+    /// The short sum of data knows neither block nor slot.
+    SumWithoutPlace,
+    /// Data is returned whatever its short sum.
+    SumOfReadIgnored,
+    /// The checksum of metadata does not know its address.
+    ChecksumWithoutAddress,
+    /// A transaction is accepted for which there is no room.
+    RoomNotLookedAt,
+    /// A group whose write failed counts as written.
+    FailedWriteForgotten,
+    /// What cannot be read when a store is opened counts as not there.
+    UnreadableIsAbsent,
+}
+
+#[cfg(feature = "seeded-faults")]
+mod chosen {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::SeededFault;
+
+    const NONE: u8 = u8::MAX;
+    static CHOSEN: AtomicU8 = AtomicU8::new(NONE);
+
+    impl SeededFault {
+        /// All of them.
+        pub const ALL: &[Self] = &[
+            Self::NeedsCoveredIgnored,
+            Self::HeldHolesFilled,
+            Self::RecordSlotReused,
+            Self::CheckpointBeforeFlush,
+            Self::CheckpointNotFlushed,
+            Self::RootsInOneFlush,
+            Self::PagesNotFlushed,
+            Self::PageInPlace,
+            Self::PlannedInMap,
+            Self::PageNotDirty,
+            Self::FreedAndWrittenForgotten,
+            Self::RootsNotMadeAlike,
+            Self::GenerationIgnored,
+            Self::IncarnationNotRaised,
+            Self::IncarnationOfRingIgnored,
+            Self::IncarnationOfInlineIgnored,
+            Self::DroppedPartsComeBack,
+            Self::OpeningNotFlushed,
+            Self::CoveredInlineAccepted,
+            Self::PartCountIgnored,
+            Self::DataNotVerified,
+            Self::FirstGapIgnored,
+            Self::OrderForgotten,
+            Self::FreedNotRecorded,
+            Self::FlushedTooFar,
+            Self::RingOvertakes,
+            Self::ChainBeforeFlush,
+            Self::StaleChainPlace,
+            Self::ChainCrossesSegment,
+            Self::OpenOneTooEarly,
+            Self::SyncWithoutFlush,
+            Self::FailedFlushForgotten,
+            Self::NotWrittenAgain,
+            Self::ForgottenIsRead,
+            Self::SumOfOldSlot,
+            Self::DamageCopiedAsGood,
+            Self::SumWithoutPlace,
+            Self::SumOfReadIgnored,
+            Self::ChecksumWithoutAddress,
+            Self::RoomNotLookedAt,
+            Self::FailedWriteForgotten,
+            Self::UnreadableIsAbsent,
+        ];
+
+        /// From here on all stores have this bug, or none.
+        pub fn choose(fault: Option<Self>) {
+            CHOSEN.store(fault.map_or(NONE, |fault| fault as u8), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the store has `fault`.
+    pub(crate) fn is_seeded(fault: SeededFault) -> bool {
+        CHOSEN.load(Ordering::Relaxed) == fault as u8
+    }
+}
+
+#[cfg(feature = "seeded-faults")]
+pub(crate) use chosen::is_seeded;
+
+/// Whether the store has `fault`.
+#[cfg(not(feature = "seeded-faults"))]
+pub(crate) const fn is_seeded(_: SeededFault) -> bool {
+    false
+}

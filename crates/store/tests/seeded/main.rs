@@ -1,0 +1,113 @@
+//! The tests tested: each bug that can be seeded is found by those who look for bugs.
+
+#[path = "../store/corruption.rs"]
+mod corruption;
+#[path = "../store/explorer.rs"]
+mod explorer;
+#[path = "../store/faults.rs"]
+mod faults;
+#[path = "../store/load.rs"]
+mod load;
+
+use std::time::{Duration, Instant};
+
+use agewell_store::SeededFault;
+use agewell_store::device::MemoryDisk;
+
+use self::corruption::{AtRest, damage_every_block};
+use self::explorer::{Extent, caught, explore_seeds};
+use self::load::{Load, compare, write};
+
+/// How long it may take to find a bug.
+const FOUND_WITHIN: Duration = Duration::from_secs(60);
+
+/// A store filled beyond what it has room for refuses, and takes overwrites still.
+fn overfill(seed: u64) -> Result<(), String> {
+    let load = Load { full: 1.0, ..Load::tiny(seed) };
+    let (mut store, mut driver) =
+        load::fill(MemoryDisk::new(load.device_bytes), &load).map_err(|error| error.to_string())?;
+    let blocks = driver.versions.len() as u32;
+    for more in 0..40 {
+        if write(&mut store, &[(blocks + more, 1)]).is_ok() {
+            return Err("takes more than it has room for".to_owned());
+        }
+        let step = driver.step(&load);
+        let only_writes: Vec<_> = step.changes.into_iter().filter(|change| change.1 > 0).collect();
+        write(&mut store, &only_writes).map_err(|error| error.to_string())?;
+        driver.apply(&only_writes);
+    }
+    compare(&store, &driver.versions)
+}
+
+/// Who finds what is wrong with the store, and how.
+fn find(end_by: Instant) -> Option<(&'static str, String)> {
+    let seeds = |seeds: std::ops::Range<u64>, case: fn(u64) -> Result<(), String>| {
+        seeds.into_iter().find_map(|seed| caught(|| case(seed)).err())
+    };
+    let load = |seed| Load { transactions: 40, ..Load::tiny(seed) };
+    let explored = |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
+    if let Some(what) = explored(0..8) {
+        return Some(("crashes", what));
+    }
+    if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
+        return Some(("damage", what));
+    }
+    if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
+        return Some(("damage", what));
+    }
+    if let Some(what) = seeds(0..20, faults::errors_that_stay) {
+        return Some(("errors that stay", what));
+    }
+    if let Some(what) = seeds(0..10, faults::a_device_that_fills) {
+        return Some(("a device that fills", what));
+    }
+    if let Some(what) = seeds(0..30, faults::one_lie) {
+        return Some(("lies", what));
+    }
+    if let Some(what) = seeds(0..60, faults::errors_that_pass) {
+        return Some(("errors", what));
+    }
+    if let Some(what) = seeds(0..4, overfill) {
+        return Some(("room", what));
+    }
+    let mut first = 8;
+    while Instant::now() < end_by {
+        if let Some(what) = explored(first..first + 16) {
+            return Some(("crashes", what));
+        }
+        first += 16;
+    }
+    None
+}
+
+/// One test, as a bug is in all stores of the program.
+#[test]
+fn every_seeded_fault_is_found() {
+    // What goes wrong is said once.
+    std::panic::set_hook(Box::new(|_| {}));
+    let only = std::env::var("FAULT").ok();
+    let mut missed = Vec::new();
+    for fault in SeededFault::ALL {
+        if only.as_ref().is_some_and(|only| *only != format!("{fault:?}")) {
+            continue;
+        }
+        SeededFault::choose(Some(*fault));
+        let begin = Instant::now();
+        let found = find(begin + FOUND_WITHIN);
+        SeededFault::choose(None);
+        let took = begin.elapsed().as_secs_f64();
+        match found {
+            Some((by, what)) => {
+                let line = what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
+                eprintln!("{fault:?}: {took:.1} s, {by}: {line}");
+            }
+            None => {
+                eprintln!("{fault:?}: NOT FOUND in {took:.1} s");
+                missed.push(*fault);
+            }
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(missed.is_empty(), "not found: {missed:?}");
+    assert!(SeededFault::ALL.len() >= 25);
+}
