@@ -95,7 +95,7 @@ def store_salvage(
     table: str | PathLike[str],
     progress: Callable[[float], object] | None = None,
 ) -> str:
-    """Copy every intact block of the store at `path` into the file `blocks`; what that was, as JSON.
+    """Copy every intact block of the store at `path` into the file `blocks`; a count, as JSON.
 
     In the file `table` stands what has become of each. `progress` is called with the share done.
     """
