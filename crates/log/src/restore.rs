@@ -52,7 +52,11 @@ impl<P: Placement> Log<P> {
     /// # Errors
     /// If two blocks lie in one slot, a block or an open segment lies nowhere, or the setting leaves the
     /// log nothing to work with.
-    pub fn restore(setting: LogSetting, placement: P, kept: &Kept<'_>) -> Result<Self, RestoreError> {
+    pub fn restore(
+        setting: LogSetting,
+        placement: P,
+        kept: &Kept<'_>,
+    ) -> Result<Self, RestoreError> {
         let mut log = Self::new(setting, placement)?;
         log.ensure_blocks(kept.map.len() as u32);
         log.clock = kept.clock;
@@ -203,7 +207,10 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If nothing can be freed.
-    pub fn make_more_room(&mut self, device: &mut impl super::BlockDevice) -> Result<bool, LogError> {
+    pub fn make_more_room(
+        &mut self,
+        device: &mut impl super::BlockDevice,
+    ) -> Result<bool, LogError> {
         use super::policy::mechanism::{Collect, Mechanism};
         if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
             return Ok(false);

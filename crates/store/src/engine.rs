@@ -15,13 +15,14 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources, Transfer,
+    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
+    Transfer,
 };
 
 use crate::StoreError;
-use crate::options::{Means, OpenOptions};
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
+use crate::options::{Means, OpenOptions};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Segments that are kept free to collect into.
@@ -236,12 +237,7 @@ impl Engine {
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
-        Ok(Self {
-            data,
-            log,
-            recorder,
-            block_bytes,
-        })
+        Ok(Self { data, log, recorder, block_bytes })
     }
 
     /// The log.
@@ -276,7 +272,8 @@ impl Engine {
         if self.threads() && self.is_covered() && self.log.log().holes() >= needed {
             return true;
         }
-        let (rest, free) = (u64::from(self.log.log().open_rest()), self.log.log().free_segments().len() as u64);
+        let (rest, free) =
+            (u64::from(self.log.log().open_rest()), self.log.log().free_segments().len() as u64);
         let segment_blocks = u64::from(self.log.log().shape().segment_blocks_max()) - 1;
         let opened = needed.saturating_sub(rest).div_ceil(segment_blocks);
         let reserve = u64::from(RESERVE_SEGMENTS);
@@ -307,7 +304,8 @@ impl Engine {
     /// Takes in `data` as the newest version of `block`; there must be room.
     pub(crate) fn write(&mut self, block: u32, data: &[u8]) -> Result<(), LogError> {
         self.log.carry_out(Call::Write { block, client: 0 }, &mut self.recorder)?;
-        let (entry, _) = self.log.log().entry_of(block).expect("it waits: the buffer had room for two");
+        let (entry, _) =
+            self.log.log().entry_of(block).expect("it waits: the buffer had room for two");
         let at = entry as usize * self.block_bytes;
         self.data[at..at + self.block_bytes].copy_from_slice(data);
         Ok(())

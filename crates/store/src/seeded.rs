@@ -3,7 +3,10 @@
 //! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
 //! the program is compiled.
 
-#![cfg_attr(not(feature = "seeded-faults"), expect(unreachable_pub, reason = "who chooses needs the feature"))]
+#![cfg_attr(
+    not(feature = "seeded-faults"),
+    expect(unreachable_pub, reason = "who chooses needs the feature")
+)]
 
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -45,7 +45,8 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
         seeds.into_iter().find_map(|seed| caught(|| case(seed)).err())
     };
     let load = |seed| Load { transactions: 40, ..Load::tiny(seed) };
-    let explored = |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
+    let explored =
+        |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
     if let Some(what) = explored(0..8) {
         return Some(("crashes", what));
     }
@@ -98,7 +99,8 @@ fn every_seeded_fault_is_found() {
         let took = begin.elapsed().as_secs_f64();
         match found {
             Some((by, what)) => {
-                let line = what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
+                let line =
+                    what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
                 eprintln!("{fault:?}: {took:.1} s, {by}: {line}");
             }
             None => {

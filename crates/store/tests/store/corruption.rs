@@ -27,7 +27,14 @@ pub(crate) struct AtRest {
 impl AtRest {
     fn load(seed: u64) -> Load {
         let device_bytes = 512 * 270;
-        Load { block_bytes: 512, segment_blocks: 8, device_bytes, blocks_max: 5, full: 0.9, ..Load::tiny(seed) }
+        Load {
+            block_bytes: 512,
+            segment_blocks: 8,
+            device_bytes,
+            blocks_max: 5,
+            full: 0.9,
+            ..Load::tiny(seed)
+        }
     }
 
     /// A small store that was closed.
@@ -235,7 +242,10 @@ fn goes_on<D: Disk>(
     let mut may_be_damaged = damaged.to_vec();
     for _ in 0..40 {
         let mut step = driver.step(&load);
-        step.changes.iter_mut().filter(|change| change.1 > 0).for_each(|change| change.1 += 1 << 33);
+        step.changes
+            .iter_mut()
+            .filter(|change| change.1 > 0)
+            .for_each(|change| change.1 += 1 << 33);
         write(&mut store, &step.changes).map_err(|error| format!("goes not on: {error}"))?;
         step.apply(&mut versions);
         may_be_damaged.retain(|block| step.changes.iter().all(|change| change.0 != *block));
@@ -256,27 +266,39 @@ fn goes_on<D: Disk>(
 
 /// Damages every block of `at_rest` in turn: each with `flips` single bits, as zeros, and in the place of
 /// `swaps` others.
-pub(crate) fn damage_every_block(at_rest: &AtRest, flips: u64, swaps: u64) -> Result<Found, String> {
+pub(crate) fn damage_every_block(
+    at_rest: &AtRest,
+    flips: u64,
+    swaps: u64,
+) -> Result<Found, String> {
     let blocks = at_rest.blocks();
     let found: Vec<_> = (0..blocks)
         .into_par_iter()
         .map(|block| {
             let bits = u64::from(at_rest.load.block_bytes) * 8;
             let step = bits / flips.max(1);
-            let flips = (0..flips).map(|number| Damage::Flip(number * step + mix(block ^ number) % step));
+            let flips =
+                (0..flips).map(|number| Damage::Flip(number * step + mix(block ^ number) % step));
             let swaps = (0..swaps).map(|number| {
-                Damage::Swap((block + 1 + (mix(block) + number * (blocks / swaps)) % (blocks - 1)) % blocks)
+                Damage::Swap(
+                    (block + 1 + (mix(block) + number * (blocks / swaps)) % (blocks - 1)) % blocks,
+                )
             });
             let mut sum = Found::default();
             for damage in flips.chain([Damage::Zeros]).chain(swaps) {
                 let found = caught(|| inject(at_rest, block, damage));
                 sum = sum.and(found.map_err(|what| {
                     let closed = if at_rest.is_closed { "closed" } else { "crashed" };
-                    format!("{closed} store of seed {}, block {block}, {damage:?}: {what}", at_rest.load.seed)
+                    format!(
+                        "{closed} store of seed {}, block {block}, {damage:?}: {what}",
+                        at_rest.load.seed
+                    )
                 })?);
             }
             Ok(sum)
         })
         .collect();
-    found.into_iter().try_fold(Found::default(), |sum, found: Result<_, String>| Ok(sum.and(found?)))
+    found
+        .into_iter()
+        .try_fold(Found::default(), |sum, found: Result<_, String>| Ok(sum.and(found?)))
 }

@@ -36,7 +36,10 @@ fn damage_to_a_closed_store_is_found_and_all_else_is_read() {
     let closed = AtRest::closed(0);
     let found = damage_every_block(&closed, 150, 90).unwrap_or_else(|what| panic!("{what}"));
     println!("{found:?}");
-    assert!(found.injections > 60_000 && found.damaged > 10_000 && found.refused < 100, "{found:?}");
+    assert!(
+        found.injections > 60_000 && found.damaged > 10_000 && found.refused < 100,
+        "{found:?}"
+    );
 }
 
 #[test]

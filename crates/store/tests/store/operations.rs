@@ -106,7 +106,7 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
         driver.apply(chunk);
     }
     store.sync().unwrap();
-    assert_eq!(store.scrub(0..u32::MAX).unwrap(), []);
+    assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
     // Its bytes are found on the disk and one of them changed.
     let mut wanted = vec![0; load.block_bytes as usize];
     let block = blocks / 2;
@@ -136,6 +136,6 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     write(&mut store, &[(block, 9_999)]).unwrap();
     driver.apply(&[(block, 9_999)]);
     store.sync().unwrap();
-    assert_eq!(store.scrub(0..u32::MAX).unwrap(), []);
+    assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
     compare(&store, &driver.versions).unwrap();
 }

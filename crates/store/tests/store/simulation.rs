@@ -98,7 +98,9 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
         ..FormatOptions::new([1; 16])
     };
     let geometry = Store::format(&disk, &options).unwrap();
-    let mut store = Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() }).unwrap();
+    let mut store =
+        Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() })
+            .unwrap();
     // Full as a simulation says it: of all there is.
     let slots = f64::from(geometry.slots());
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
@@ -140,7 +142,9 @@ fn a_store_moves_what_the_simulator_says() {
                 ];
                 for (name, of) in measures {
                     let (did, said) = (cost(&store, of), cost(&simulated, of));
-                    println!("{collect:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}");
+                    println!(
+                        "{collect:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}"
+                    );
                     let apart = (did - said).abs();
                     assert!(
                         apart <= 0.03 * said.max(0.1),
