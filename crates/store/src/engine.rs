@@ -85,7 +85,7 @@ impl Recorder {
         self.group.moves.extend_from_slice(moves);
         let needed = self.death_of(slots);
         self.group.needs_covered = self.group.needs_covered.max(needed);
-        if record > 0 && !is_seeded(SeededFault::RecordSlotReused) {
+        if record > 0 {
             // What stands there is needed until a record that lasts has it.
             self.dies(slot - record);
         }

@@ -13,8 +13,6 @@ pub enum SeededFault {
     NeedsCoveredIgnored,
     /// A hole is filled that a crash may still bring back.
     HeldHolesFilled,
-    /// The slot of an inline record is free before a checkpoint has repeated it.
-    RecordSlotReused,
     /// A checkpoint has what was not flushed before it was written.
     CheckpointBeforeFlush,
     /// What a checkpoint repeats counts as durable before the checkpoint is.
@@ -109,7 +107,6 @@ mod chosen {
         pub const ALL: &[Self] = &[
             Self::NeedsCoveredIgnored,
             Self::HeldHolesFilled,
-            Self::RecordSlotReused,
             Self::CheckpointBeforeFlush,
             Self::CheckpointNotFlushed,
             Self::RootsInOneFlush,

@@ -189,6 +189,12 @@ impl<D: Disk> Store<D> {
         self.medium.geometry.buffer_blocks() - 1
     }
 
+    /// Blocks that a transaction may free.
+    #[must_use]
+    pub fn transaction_frees_max(&self) -> u32 {
+        self.medium.geometry.frees_max()
+    }
+
     /// Whether there is `block`.
     #[must_use]
     pub fn holds(&self, block: u32) -> bool {
@@ -203,7 +209,10 @@ impl<D: Disk> Store<D> {
     pub fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
         self.check(transaction)?;
         let blocks = transaction.writes.len() as u32;
-        if self.engine.waiting() + blocks > self.transaction_blocks_max() {
+        let frees = (self.engine.freed().len() + transaction.frees.len()) as u32;
+        if self.engine.waiting() + blocks > self.transaction_blocks_max()
+            || frees > self.transaction_frees_max()
+        {
             self.write_out()?;
         }
         self.make_room(blocks)?;
@@ -224,6 +233,11 @@ impl<D: Disk> Store<D> {
         if transaction.writes.len() > most as usize {
             let writes = transaction.writes.len();
             return refuse(format!("a transaction writes at most {most} blocks, not {writes}"));
+        }
+        let most = self.transaction_frees_max();
+        if transaction.frees.len() > most as usize {
+            let frees = transaction.frees.len();
+            return refuse(format!("a transaction frees at most {most} blocks, not {frees}"));
         }
         let numbers = transaction.writes.iter().map(|write| write.0);
         let mut named: Vec<u32> = numbers.chain(transaction.frees.iter().copied()).collect();
