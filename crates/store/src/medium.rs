@@ -471,9 +471,6 @@ impl<D: Disk> Medium<D> {
         self.chain_coming.extend(record.open.iter().map(|open| open.next));
         let first = |segment: &u32| segment * self.geometry.segment_blocks;
         self.chain_coming.extend(record.announced.iter().map(first));
-        if is_seeded(SeededFault::ChainBeforeFlush) {
-            self.chain.clone_from(&self.chain_coming);
-        }
     }
 
     /// `group` has been written: what is known of its blocks.
@@ -544,7 +541,7 @@ impl<D: Disk> Medium<D> {
         }
         self.rewrite_is_due = !is_seeded(SeededFault::NotWrittenAgain);
         if is_seeded(SeededFault::FailedFlushForgotten) {
-            self.flushed = self.written;
+            (self.flushed, self.rewrite_is_due) = (self.written, false);
         }
         flush(&self.disk)?;
         self.rewrite_is_due = false;

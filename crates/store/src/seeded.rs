@@ -31,8 +31,6 @@ pub enum SeededFault {
     FreedAndWrittenForgotten,
     /// Opening leaves a root that is older than the other.
     RootsNotMadeAlike,
-    /// The first root that is good is taken, however old.
-    GenerationIgnored,
     /// Opening does not raise the incarnation.
     IncarnationNotRaised,
     /// A ring record of an earlier incarnation counts.
@@ -49,6 +47,8 @@ pub enum SeededFault {
     PartCountIgnored,
     /// A group counts whose data is not there.
     DataNotVerified,
+    /// A group does not count if what it has put somewhere was written over, though a later one had moved it on.
+    SupersededVerified,
     /// Groups count behind one that is not there.
     FirstGapIgnored,
     /// Entries of checkpoints and groups are applied as they were found.
@@ -59,8 +59,6 @@ pub enum SeededFault {
     FlushedTooFar,
     /// Ring records are written over those that are needed.
     RingOvertakes,
-    /// An inline record goes to a place that no durable record names yet.
-    ChainBeforeFlush,
     /// An inline record goes to a place that only records before the last checkpoint name.
     StaleChainPlace,
     /// A run that fills its segment names the first slot of the next.
@@ -116,7 +114,6 @@ mod chosen {
             Self::PageNotDirty,
             Self::FreedAndWrittenForgotten,
             Self::RootsNotMadeAlike,
-            Self::GenerationIgnored,
             Self::IncarnationNotRaised,
             Self::IncarnationOfRingIgnored,
             Self::IncarnationOfInlineIgnored,
@@ -125,12 +122,12 @@ mod chosen {
             Self::CoveredInlineAccepted,
             Self::PartCountIgnored,
             Self::DataNotVerified,
+            Self::SupersededVerified,
             Self::FirstGapIgnored,
             Self::OrderForgotten,
             Self::FreedNotRecorded,
             Self::FlushedTooFar,
             Self::RingOvertakes,
-            Self::ChainBeforeFlush,
             Self::StaleChainPlace,
             Self::ChainCrossesSegment,
             Self::OpenOneTooEarly,
