@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p agewell-store --example opening -- [GiB] [full %]
 
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures and prints")]
+
 use std::time::Instant;
 
 use agewell_store::device::MemoryDisk;

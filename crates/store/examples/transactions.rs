@@ -2,6 +2,8 @@
 //!
 //!     cargo run --release -p agewell-store --example transactions -- [memory|FILE] [GiB] [full %] [clean|plug|thread|adaptive]
 
+#![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures and prints")]
+
 use std::time::Instant;
 
 use agewell_core::{RandomStreams, uniform_below};

@@ -109,7 +109,7 @@ impl Recorder {
         self.group.moves.extend_from_slice(moves);
         let needed = self.death_of(slots);
         self.group.needs_covered = self.group.needs_covered.max(needed);
-        if record > 0 && !is_seeded(SeededFault::RecordSlotReused) {
+        if record > 0 {
             // What stands there is needed until a record that lasts has it.
             self.dies(slot - record);
         }
@@ -237,7 +237,7 @@ impl Engine {
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
-        Ok(Self { data, log, recorder, block_bytes })
+        Ok(Self { log, recorder, data, block_bytes })
     }
 
     /// The log.

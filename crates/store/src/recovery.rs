@@ -2,7 +2,7 @@
 //!
 //! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agewell_log::OpenSegment;
 
@@ -91,7 +91,7 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
 /// A part of a group.
 #[derive(Debug)]
 struct Part {
-    part: u16,
+    number: u16,
     parts: u16,
     runs: Runs,
     /// Open segments behind it; of an inline part, where it ends.
@@ -150,7 +150,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
             }
             Kind::Part { part, parts } => {
                 let of = groups.entry(record.sequence).or_default();
-                of.push(Part { part, parts, runs: record.runs, open, is_inline: false });
+                of.push(Part { number: part, parts, runs: record.runs, open, is_inline: false });
             }
         }
     }
@@ -187,10 +187,7 @@ fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), Store
         }
         copies[copy as usize] = Root::decode(geometry, copy, &bytes);
     }
-    let by_age = |root: &&Root| {
-        if is_seeded(SeededFault::GenerationIgnored) { 0 } else { root.generation }
-    };
-    let best = copies.iter().rev().flatten().max_by_key(by_age).cloned();
+    let best = copies.iter().flatten().max_by_key(|root| root.generation).cloned();
     let offset = geometry.offset(geometry.roots);
     let best = best.ok_or_else(|| {
         unread.unwrap_or_else(|| {
@@ -359,7 +356,7 @@ impl Found {
                 if record.sequence > ring.covered || is_seeded(SeededFault::CoveredInlineAccepted) {
                     ring.flushed = ring.flushed.max(record.flushed);
                     let open = OpenSegment { segment, next, log: 0 };
-                    let open = (next % geometry.segment_blocks > 0).then_some(open);
+                    let open = (!next.is_multiple_of(geometry.segment_blocks)).then_some(open);
                     groups
                         .entry(record.sequence)
                         .or_default()
@@ -380,30 +377,17 @@ impl Found {
         entries: &mut Vec<(u64, Run, Vec<Named>)>,
         opens: &mut Vec<(u64, Option<OpenSegment>)>,
     ) -> Result<(), StoreError> {
-        let mut next = covered + 1;
-        let mut ended = false;
+        let last = self.last_group(disk, &groups, (covered, flushed))?;
+        self.sequence = last;
+        if last < flushed {
+            return Err(self.lost(last + 1, flushed));
+        }
         for (sequence, mut parts) in groups {
-            if sequence > covered {
-                let ignores_gaps = is_seeded(SeededFault::FirstGapIgnored);
-                if ignores_gaps && is_whole(&parts) {
-                    next = sequence;
-                }
-                let is_next = sequence == next && !ended && is_whole(&parts);
-                let is_there = is_next && (sequence <= flushed || self.is_there(disk, &parts)?);
-                if !is_there && !ignores_gaps {
-                    if next <= flushed {
-                        return Err(self.lost(next, flushed));
-                    }
-                    ended = true;
-                    self.dropped += 1;
-                    continue;
-                }
-                if !is_there {
-                    continue;
-                }
-                next += 1;
+            if sequence > last {
+                self.dropped += 1;
+                continue;
             }
-            parts.sort_by_key(|part| part.part);
+            parts.sort_by_key(|part| part.number);
             for part in parts {
                 opens.push((sequence, part.open));
                 for (run, named) in part.runs.iter() {
@@ -415,11 +399,47 @@ impl Found {
                 }
             }
         }
-        self.sequence = next - 1;
-        if self.sequence < flushed {
-            return Err(self.lost(next, flushed));
-        }
         Ok(())
+    }
+
+    /// The last group that counts: all up to it have all their parts, and every block, as they leave it, is
+    /// what they say. What one of them has put somewhere and a later one has moved on need not be there
+    /// any more: it may have been written over as soon as that was flushed.
+    fn last_group(
+        &self,
+        disk: &impl Disk,
+        groups: &BTreeMap<u64, Vec<Part>>,
+        (covered, flushed): (u64, u64),
+    ) -> Result<u64, StoreError> {
+        let (mut last, mut next) = (covered, covered + 1);
+        // Blocks that are not as the last group that names them says.
+        let mut missing: BTreeSet<u32> = BTreeSet::new();
+        for (sequence, parts) in groups.range(covered + 1..) {
+            let counts = *sequence == next && is_whole(parts);
+            if !counts && !is_seeded(SeededFault::FirstGapIgnored) {
+                break;
+            }
+            next = sequence + 1;
+            if *sequence <= flushed {
+                last = *sequence;
+                continue;
+            }
+            for (run, named) in parts.iter().flat_map(|part| part.runs.iter()) {
+                for (index, named) in (0..).zip(named) {
+                    if self.is_there(disk, &run, index, *named)? {
+                        missing.remove(&named.block);
+                    } else {
+                        missing.insert(named.block);
+                    }
+                }
+            }
+            if missing.is_empty() {
+                last = *sequence;
+            } else if is_seeded(SeededFault::SupersededVerified) {
+                break;
+            }
+        }
+        Ok(last)
     }
 
     fn lost(&self, sequence: u64, flushed: u64) -> StoreError {
@@ -431,29 +451,26 @@ impl Found {
         StoreError::format(offset, what)
     }
 
-    /// Whether the data of all blocks is what their records say.
-    fn is_there(&self, disk: &impl Disk, parts: &[Part]) -> Result<bool, StoreError> {
-        if is_seeded(SeededFault::DataNotVerified) {
+    /// Whether the data of block `index` of `run` is what its record says.
+    fn is_there(
+        &self,
+        disk: &impl Disk,
+        run: &Run,
+        index: u32,
+        named: Named,
+    ) -> Result<bool, StoreError> {
+        let geometry = &self.geometry;
+        let has_none = run.first == NONE || run.first & DAMAGED != 0;
+        if has_none || is_seeded(SeededFault::DataNotVerified) {
             return Ok(true);
         }
-        let geometry = &self.geometry;
-        let mut bytes = vec![0; geometry.block_bytes as usize];
-        for (run, named) in parts.iter().flat_map(|part| part.runs.iter()) {
-            if run.first == NONE || run.first & DAMAGED != 0 {
-                continue;
-            }
-            for (slot, named) in (run.first..).zip(named) {
-                if slot >= geometry.slots() {
-                    return Ok(false);
-                }
-                read(disk, geometry.slot_offset(slot), &mut bytes)?;
-                let sum = short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes);
-                if sum != named.sum {
-                    return Ok(false);
-                }
-            }
+        let slot = run.first.saturating_add(index);
+        if slot >= geometry.slots() {
+            return Ok(false);
         }
-        Ok(true)
+        let mut bytes = vec![0; geometry.block_bytes as usize];
+        read(disk, geometry.slot_offset(slot), &mut bytes)?;
+        Ok(short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes) == named.sum)
     }
 
     fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
@@ -521,7 +538,7 @@ fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Pa
         let freed = record.freed.iter().map(|block| Named { block: *block, sum: 0 });
         runs.push(Run { first: NONE, blocks, sequence }, freed);
     }
-    Part { part: record.part, parts: record.parts, runs, open, is_inline: true }
+    Part { number: record.part, parts: record.parts, runs, open, is_inline: true }
 }
 
 /// Whether every part is there, and once.
@@ -530,7 +547,7 @@ fn is_whole(parts: &[Part]) -> bool {
         return true;
     }
     let all = parts[0].parts;
-    let mut there: Vec<u16> = parts.iter().map(|part| part.part).collect();
+    let mut there: Vec<u16> = parts.iter().map(|part| part.number).collect();
     there.sort_unstable();
     parts.iter().all(|part| part.parts == all) && there.into_iter().eq(0..all)
 }

@@ -16,8 +16,6 @@ pub enum SeededFault {
     NeedsCoveredIgnored,
     /// A hole is filled that a crash may still bring back.
     HeldHolesFilled,
-    /// The slot of an inline record is free before a checkpoint has repeated it.
-    RecordSlotReused,
     /// A checkpoint has what was not flushed before it was written.
     CheckpointBeforeFlush,
     /// What a checkpoint repeats counts as durable before the checkpoint is.
@@ -36,8 +34,6 @@ pub enum SeededFault {
     FreedAndWrittenForgotten,
     /// Opening leaves a root that is older than the other.
     RootsNotMadeAlike,
-    /// The first root that is good is taken, however old.
-    GenerationIgnored,
     /// Opening does not raise the incarnation.
     IncarnationNotRaised,
     /// A ring record of an earlier incarnation counts.
@@ -54,6 +50,8 @@ pub enum SeededFault {
     PartCountIgnored,
     /// A group counts whose data is not there.
     DataNotVerified,
+    /// A group does not count if what it has put somewhere was written over, though a later one had moved it on.
+    SupersededVerified,
     /// Groups count behind one that is not there.
     FirstGapIgnored,
     /// Entries of checkpoints and groups are applied as they were found.
@@ -64,8 +62,6 @@ pub enum SeededFault {
     FlushedTooFar,
     /// Ring records are written over those that are needed.
     RingOvertakes,
-    /// An inline record goes to a place that no durable record names yet.
-    ChainBeforeFlush,
     /// An inline record goes to a place that only records before the last checkpoint name.
     StaleChainPlace,
     /// A run that fills its segment names the first slot of the next.
@@ -112,7 +108,6 @@ mod chosen {
         pub const ALL: &[Self] = &[
             Self::NeedsCoveredIgnored,
             Self::HeldHolesFilled,
-            Self::RecordSlotReused,
             Self::CheckpointBeforeFlush,
             Self::CheckpointNotFlushed,
             Self::RootsInOneFlush,
@@ -122,7 +117,6 @@ mod chosen {
             Self::PageNotDirty,
             Self::FreedAndWrittenForgotten,
             Self::RootsNotMadeAlike,
-            Self::GenerationIgnored,
             Self::IncarnationNotRaised,
             Self::IncarnationOfRingIgnored,
             Self::IncarnationOfInlineIgnored,
@@ -131,12 +125,12 @@ mod chosen {
             Self::CoveredInlineAccepted,
             Self::PartCountIgnored,
             Self::DataNotVerified,
+            Self::SupersededVerified,
             Self::FirstGapIgnored,
             Self::OrderForgotten,
             Self::FreedNotRecorded,
             Self::FlushedTooFar,
             Self::RingOvertakes,
-            Self::ChainBeforeFlush,
             Self::StaleChainPlace,
             Self::ChainCrossesSegment,
             Self::OpenOneTooEarly,

@@ -174,6 +174,12 @@ impl<D: Disk> Store<D> {
         self.medium.geometry.buffer_blocks() - 1
     }
 
+    /// Blocks that a transaction may free.
+    #[must_use]
+    pub fn transaction_frees_max(&self) -> u32 {
+        self.medium.geometry.frees_max()
+    }
+
     /// Whether there is `block`.
     #[must_use]
     pub fn holds(&self, block: u32) -> bool {
@@ -188,7 +194,10 @@ impl<D: Disk> Store<D> {
     pub fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
         self.check(transaction)?;
         let blocks = transaction.writes.len() as u32;
-        if self.engine.waiting() + blocks > self.transaction_blocks_max() {
+        let frees = (self.engine.freed().len() + transaction.frees.len()) as u32;
+        if self.engine.waiting() + blocks > self.transaction_blocks_max()
+            || frees > self.transaction_frees_max()
+        {
             self.write_out()?;
         }
         self.make_room(blocks)?;
@@ -210,11 +219,16 @@ impl<D: Disk> Store<D> {
             let writes = transaction.writes.len();
             return refuse(format!("a transaction writes at most {most} blocks, not {writes}"));
         }
+        let most = self.transaction_frees_max();
+        if transaction.frees.len() > most as usize {
+            let frees = transaction.frees.len();
+            return refuse(format!("a transaction frees at most {most} blocks, not {frees}"));
+        }
         let numbers = transaction.writes.iter().map(|write| write.0);
         let mut named: Vec<u32> = numbers.chain(transaction.frees.iter().copied()).collect();
         named.sort_unstable();
-        if let Some(pair) = named.windows(2).find(|pair| pair[0] == pair[1]) {
-            return refuse(format!("a transaction names block {} twice", pair[0]));
+        if let Some([block, _]) = named.windows(2).find(|pair| pair[0] == pair[1]) {
+            return refuse(format!("a transaction names block {block} twice"));
         }
         if let Some(block) = named.last().filter(|block| **block >= geometry.blocks) {
             let blocks = geometry.blocks;

@@ -2,6 +2,7 @@
 
 use crate::StoreError;
 
+use super::record::RING_RECORD_BLOCKS_MAX;
 use super::{NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"AGEWELL\0";
@@ -108,7 +109,7 @@ impl Geometry {
             }
         }
         let too_small = || {
-            let needed = (RESERVE_SEGMENTS_MIN + 4) as u64 * u64::from(segment_blocks);
+            let needed = u64::from(RESERVE_SEGMENTS_MIN + 4) * u64::from(segment_blocks);
             StoreError::Options(format!(
                 "{device_bytes} bytes are too small for a store: segments of {segment_blocks} \
                  blocks of {block_bytes} bytes need some {} bytes; take smaller segments",
@@ -202,6 +203,15 @@ impl Geometry {
     #[must_use]
     pub(crate) fn buffer_blocks(&self) -> u32 {
         self.segment_blocks.min(BUFFER_BLOCKS_MAX)
+    }
+
+    /// Blocks that a group frees at most, so that a record of them fits into the ring with a checkpoint,
+    /// both twice, and is found behind a damaged one.
+    #[must_use]
+    pub(crate) fn frees_max(&self) -> u32 {
+        // As the ring's room is counted: twenty bytes a block, and what else is in a record.
+        let quarter = self.ring_blocks.min(RING_RECORD_BLOCKS_MAX) / 4 * self.block_bytes;
+        (quarter.saturating_sub(512) / 20).saturating_sub(self.buffer_blocks()).max(1)
     }
 
     /// Where the superblocks are, addresses.

@@ -71,7 +71,7 @@ impl Load {
             blocks_max: [7, segment_blocks - 1, 2][(seed / 11 % 3) as usize],
             sync_every: [1, 3, 8][(seed / 7 % 3) as usize],
             free_every: [0, 6, 3][(seed / 5 % 3) as usize],
-            collect_every: [0, 5][(seed / 13 % 2) as usize],
+            collect_every: [0, 5, 1][(seed / 13 % 3) as usize],
         }
     }
 

@@ -1,8 +1,9 @@
 //! Random operations and reopenings, without crashes.
 
 use agewell_store::device::{Disk, MemoryDisk, Piece};
-use agewell_store::{Store, StoreError, Transaction};
+use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
 
+use super::faults::ForgetfulDisk;
 use super::load::{Driver, Load, compare, fill, write};
 
 /// Runs `load`; every transaction is accepted while there is room, and everything is there at any time.
@@ -138,4 +139,62 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     store.sync().unwrap();
     assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
     compare(&store, &driver.versions).unwrap();
+}
+
+/// A store of blocks of 512 bytes, as many as find room in `device_blocks`.
+fn large<D: Disk>(disk: &D) -> Store<&D> {
+    let options =
+        FormatOptions { block_bytes: 512, segment_blocks: 256, ..FormatOptions::new([5; 16]) };
+    Store::format(disk, &options).unwrap();
+    Store::open(disk, &OpenOptions::default()).unwrap()
+}
+
+/// More than goes into one record: it is refused at once or found again, never half.
+#[test]
+fn blocks_freed_by_the_ten_thousands_stay_freed_after_a_crash() {
+    let disk = MemoryDisk::new(512 * 90_000);
+    let mut store = large(&disk);
+    let (blocks, data) = (75_000, [7; 512]);
+    for first in (0..blocks).step_by(250) {
+        let writes = (first..first + 250).map(|block| (block, &data[..])).collect();
+        store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
+    }
+    store.sync().unwrap();
+    let all = Transaction { writes: Vec::new(), frees: (0..blocks).collect() };
+    let most = store.transaction_frees_max();
+    assert!(store.write(&all).unwrap_err().to_string().contains("frees at most"));
+    assert_eq!(store.live_blocks(), u64::from(blocks));
+    for first in (0..blocks).step_by(most as usize) {
+        let frees = (first..(first + most).min(blocks)).collect();
+        store.write(&Transaction { writes: Vec::new(), frees }).unwrap();
+    }
+    store.sync().unwrap();
+    drop(store);
+    let store = Store::open(&disk, &OpenOptions::default()).unwrap();
+    assert_eq!(store.live_blocks(), 0);
+    assert!(store.opened().replayed > 0, "the records were read, not a map behind them");
+}
+
+/// What is written without a sync is flushed now and then; that this fails does not write a group twice.
+#[test]
+fn a_flush_that_fails_between_syncs_is_tried_again() {
+    let disk = ForgetfulDisk::new(&vec![0; 512 * 40_000], 1);
+    let mut store = large(&disk);
+    disk.fail_one_in(2);
+    let (mut failed, data) = (0, [3; 512]);
+    for first in (0..34_000).step_by(250) {
+        let writes = (first..first + 250).map(|block| (block, &data[..])).collect();
+        let transaction = Transaction { writes, frees: Vec::new() };
+        while store.write(&transaction).is_err() {
+            failed += 1;
+        }
+    }
+    assert!(failed > 0);
+    disk.fail_one_in(0);
+    store.sync().unwrap();
+    store.verify();
+    assert_eq!(store.live_blocks(), 34_000);
+    drop(store);
+    let store = Store::open(&disk, &OpenOptions::default()).unwrap();
+    assert_eq!(store.live_blocks(), 34_000);
 }

@@ -7,7 +7,7 @@
 //! * every subset of up to ten pieces; of more those of up to two, all but up to two, and 64 drawn ones;
 //! * the last write and a drawn one torn at every sector: the beginning alone, the beginning with
 //!   garbage behind it, the end alone, all but the sector before the cut; and all but each page;
-//! * 64 drawn subsets of the pages of all writes, if there are more of those than pieces.
+//! * 64 drawn subsets of the pages, or of the sectors, of all writes, if there are more of those than pieces.
 //!
 //! All but the prefixes have discarded sectors read in a drawn way.
 
@@ -38,7 +38,7 @@ pub(super) enum Kept {
     Without(Vec<usize>),
     /// Half of them, drawn by this number.
     Drawn(u64),
-    /// Pages of writes, drawn by this number, and all discards.
+    /// Pages or sectors of writes, drawn by this number, and all discards.
     Pages(u64),
     /// The pieces before that one, and of it what the tear leaves; those behind it too if `and_rest`.
     Torn {
@@ -73,7 +73,7 @@ pub(super) struct Scenarios {
     ways: u64,
     /// Writes that are torn, and their sectors.
     torn: Vec<(usize, u64)>,
-    has_many_pages: bool,
+    has_many_sectors: bool,
 }
 
 impl Scenarios {
@@ -93,13 +93,13 @@ impl Scenarios {
                 torn.push((other, sectors(other)));
             }
         }
-        let pages: u64 = writes.iter().map(|item| sectors(*item).div_ceil(PAGE_SECTORS)).sum();
+        let all_sectors: u64 = writes.iter().map(|item| sectors(*item)).sum();
         Self {
             seed,
             items: epoch.items.len(),
             ways: if has_discards { Discarded::ALL.len() as u64 } else { 1 },
             torn,
-            has_many_pages: pages > writes.len() as u64,
+            has_many_sectors: all_sectors > writes.len() as u64,
         }
     }
 
@@ -128,7 +128,7 @@ impl Scenarios {
     /// How many there are.
     pub(super) fn len(&self) -> u64 {
         let torn: u64 = self.torn.iter().map(|(_, sectors)| Self::tears(*sectors)).sum();
-        let pages = if self.has_many_pages { DRAWN } else { 0 };
+        let pages = if self.has_many_sectors { DRAWN } else { 0 };
         self.prefixes() + self.subsets() + torn + pages
     }
 
@@ -225,15 +225,16 @@ impl Scenario {
                 let mut random = drawn(*draw);
                 // From nearly nothing to nearly all.
                 let eighths = 1 + uniform_below(&mut random, 7);
+                let unit = [1, PAGE_SECTORS][uniform_below(&mut random, 2) as usize];
                 for (item, asked) in items.iter().enumerate() {
                     let all = sectors(item);
                     if !asked.is_write() {
                         enter(item, 0..all, false);
                         continue;
                     }
-                    for first in (0..all).step_by(PAGE_SECTORS as usize) {
+                    for first in (0..all).step_by(unit as usize) {
                         if uniform_below(&mut random, 8) < eighths {
-                            enter(item, first..(first + PAGE_SECTORS).min(all), false);
+                            enter(item, first..(first + unit).min(all), false);
                         }
                     }
                 }
@@ -273,7 +274,7 @@ impl fmt::Display for Scenario {
             Kept::Only(only) => write!(out, "only the pieces {only:?}")?,
             Kept::Without(without) => write!(out, "all but the pieces {without:?}")?,
             Kept::Drawn(_) => write!(out, "drawn pieces")?,
-            Kept::Pages(_) => write!(out, "drawn pages")?,
+            Kept::Pages(_) => write!(out, "drawn pages or sectors")?,
             Kept::Torn { item, tear, and_rest } => {
                 let rest = if *and_rest { " and those behind it" } else { "" };
                 write!(out, "the pieces before {item}{rest}, and of it ")?;
