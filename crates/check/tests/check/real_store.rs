@@ -7,7 +7,7 @@ use std::io;
 use agewell_check::{CheckOptions, Checked, Image, Severity, check, salvage};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::{CrashDisk, Disk, MemoryDisk};
-use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
+use agewell_store::{FormatOptions, Means, OpenOptions, Store, Transaction};
 
 use crate::lines;
 
@@ -75,7 +75,7 @@ impl Load {
     }
 
     fn options(&self) -> OpenOptions {
-        OpenOptions { collect: self.collect }
+        OpenOptions { means: Means::Fixed(self.collect), ..OpenOptions::default() }
     }
 
     /// Formats the disk and opens it.

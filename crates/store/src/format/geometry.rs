@@ -41,7 +41,7 @@ pub struct FormatOptions {
     pub segment_blocks: u32,
     /// Segments kept from users; none for what is usual.
     pub reserve_segments: Option<u32>,
-    /// What tells it from all others.
+    /// What no other has.
     pub uuid: [u8; 16],
 }
 
@@ -56,7 +56,7 @@ impl FormatOptions {
 /// How a store is divided. All addresses count blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geometry {
-    /// What tells it from all others.
+    /// What no other has.
     pub uuid: [u8; 16],
     /// Greater whenever it changes.
     pub generation: u64,
