@@ -140,23 +140,20 @@ pub(crate) fn replay<I: Image + ?Sized>(
     }
     flushed = lost.iter().map(|part| part.flushed).fold(flushed, u64::max);
 
-    let mut sequence = covered;
-    while let Some(next) = sequence.checked_add(1) {
-        let Some(group) = groups.get_mut(&next) else { break };
+    for group in groups.values_mut() {
         group.sort_by_key(|part| part.number);
-        if incomplete(image, geometry, group, next > flushed).is_some() {
-            break;
-        }
+    }
+    let sequence = last_that_counts(image, geometry, &groups, covered, flushed);
+    for (_, group) in groups.range(..=sequence) {
         for placement in group.iter().flat_map(|part| &part.blocks) {
             map.apply(placement.block, placement.entry(), placement.sequence);
         }
-        sequence = next;
     }
 
     let behind = |end| groups.range((Bound::Excluded(end), Bound::Unbounded));
     if flushed > sequence {
         let left: Vec<&Part> = behind(sequence).flat_map(|(_, parts)| parts).collect();
-        findings.push(missing(image, geometry, sequence, flushed, &left, &lost));
+        findings.push(missing(sequence, flushed, &left, &lost));
     }
     let dropped_groups = behind(flushed.max(sequence)).count() as u64;
     let mut open_segments: Vec<u32> =
@@ -197,13 +194,49 @@ fn first_records<'a, I: Image + ?Sized>(
         .filter(move |part| part.incarnation >= incarnation)
 }
 
-/// What is missing of a group whose parts are in order, if anything.
-fn incomplete<I: Image + ?Sized>(
+/// The last of `groups`, whose parts are in order, that counts: none before it lacks a part, and where that
+/// was not flushed, every block matches its sum where the groups up to it leave it.
+fn last_that_counts<I: Image + ?Sized>(
     image: &I,
     geometry: &Geometry,
-    parts: &[Part],
-    with_data: bool,
-) -> Option<String> {
+    groups: &BTreeMap<u64, Vec<Part>>,
+    covered: u64,
+    flushed: u64,
+) -> u64 {
+    let mut last = covered;
+    let mut unmatched: BTreeSet<u32> = BTreeSet::new();
+    for (next, (sequence, parts)) in (covered..).skip(1).zip(groups) {
+        if *sequence != next || incomplete(parts).is_some() {
+            break;
+        }
+        if next > flushed {
+            for one in parts.iter().flat_map(|part| &part.blocks) {
+                // Where a later group has moved it on, what lies here may be another's by now.
+                unmatched.remove(&one.block);
+                if !matches(image, geometry, one) {
+                    unmatched.insert(one.block);
+                }
+            }
+        }
+        if unmatched.is_empty() {
+            last = next;
+        }
+    }
+    last
+}
+
+/// Whether the data of a block is what its record says, as far as that can be known.
+fn matches<I: Image + ?Sized>(image: &I, geometry: &Geometry, one: &Placement) -> bool {
+    one.slot == NONE
+        || one.damaged
+        || geometry.read(image, geometry.slot_address(one.slot), 1).is_ok_and(|data| {
+            let sequence = one.sequence as u32;
+            short_sum(&geometry.uuid, one.block, one.slot, sequence, &data) == one.short_sum
+        })
+}
+
+/// What is missing of a group whose parts are in order, if anything.
+fn incomplete(parts: &[Part]) -> Option<String> {
     let of = parts.first().map_or(0, |part| part.of);
     if of == 0 || parts.iter().any(|part| part.of != of) {
         return Some("its records differ in how many parts it has".to_owned());
@@ -216,35 +249,18 @@ fn incomplete<I: Image + ?Sized>(
     if parts.len() != usize::from(of) {
         return Some(format!("{} of {of} parts are there", parts.len()));
     }
-    if !with_data {
-        return None;
-    }
-    let put = parts.iter().flat_map(|part| &part.blocks);
-    put.filter(|one| one.slot != NONE && !one.damaged).find_map(|one| {
-        let data = geometry.read(image, geometry.slot_address(one.slot), 1).ok();
-        let sum = data
-            .map(|data| short_sum(&geometry.uuid, one.block, one.slot, one.sequence as u32, &data));
-        (sum != Some(one.short_sum)).then(|| format!("block {} does not match its sum", one.block))
-    })
+    None
 }
 
 /// That groups are missing which were acknowledged.
-fn missing<I: Image + ?Sized>(
-    image: &I,
-    geometry: &Geometry,
-    sequence: u64,
-    flushed: u64,
-    left: &[&Part],
-    lost: &[Part],
-) -> Finding {
+fn missing(sequence: u64, flushed: u64, left: &[&Part], lost: &[Part]) -> Finding {
     let first = sequence.saturating_add(1);
     let of_first: Vec<Part> =
         left.iter().filter(|part| part.sequence == first).map(|&part| part.clone()).collect();
     let why = if of_first.is_empty() {
         "no record of it is there".to_owned()
     } else {
-        incomplete(image, geometry, &of_first, false)
-            .unwrap_or_else(|| "its data is damaged".to_owned())
+        incomplete(&of_first).unwrap_or_else(|| "its data is damaged".to_owned())
     };
     let named = || {
         let all = left.iter().copied().chain(lost);
