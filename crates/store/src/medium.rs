@@ -213,7 +213,8 @@ impl<D: Disk> Medium<D> {
         {
             // The data may be needed again.
             let [data, _] = parcel.buffers;
-            group.data = if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
+            group.data =
+                if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
             return Err(error);
         }
         self.counts.groups += 1;
@@ -390,7 +391,8 @@ impl<D: Disk> Medium<D> {
             composed.places.push((self.geometry.slot_offset(*slot), 1, range));
         }
         composed.freed_inline = freed_fit;
-        composed.inline = inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
+        composed.inline =
+            inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
         if !in_ring.is_empty() {
             let kind = Kind::Part { part: parts - 1, parts };
             let mut record = self.ring_record(kind, group.sequence, in_ring);
@@ -564,7 +566,6 @@ impl<D: Disk> Medium<D> {
         Ok(())
     }
 
-
     /// Whether a flush has failed, so that the device may have forgotten what was written before it.
     pub(crate) fn may_have_forgotten(&self) -> bool {
         self.rewrite_is_due && !is_seeded(SeededFault::ForgottenIsRead)
@@ -574,7 +575,8 @@ impl<D: Disk> Medium<D> {
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), StoreError> {
         let end = offset + into.len() as u64;
         let youngest = self.unflushed.iter().rev().filter(|_| self.may_have_forgotten());
-        let mut pieces = youngest.flat_map(|parcel| parcel.pieces.iter().map(move |piece| (parcel, piece)));
+        let mut pieces =
+            youngest.flat_map(|parcel| parcel.pieces.iter().map(move |piece| (parcel, piece)));
         let has_all = |(first, _, range): &&(u64, usize, std::ops::Range<usize>)| {
             *first <= offset && end <= first + range.len() as u64
         };
@@ -593,7 +595,11 @@ impl<D: Disk> Medium<D> {
             self.flush()?;
         }
         if self.unchecked.is_empty() {
-            return if is_seeded(SeededFault::CheckpointBeforeFlush) { self.flush() } else { Ok(()) };
+            return if is_seeded(SeededFault::CheckpointBeforeFlush) {
+                self.flush()
+            } else {
+                Ok(())
+            };
         }
         self.checkpoint()?;
         if is_seeded(SeededFault::CheckpointNotFlushed) {
@@ -615,8 +621,7 @@ impl<D: Disk> Medium<D> {
         let encoded = record.encode(&self.geometry, at);
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
         let range = 0..encoded.len();
-        let parcel =
-            Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
+        let parcel = Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
         parcel.write(&self.disk)?;
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;

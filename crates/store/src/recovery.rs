@@ -9,8 +9,8 @@ use agewell_log::OpenSegment;
 use crate::StoreError;
 use crate::device::Disk;
 use crate::format::{
-    DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX, RingRecord,
-    Root, Run, Runs, short_sum,
+    DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
+    RingRecord, Root, Run, Runs, short_sum,
 };
 use crate::medium::{Ring, Sum, read};
 use crate::seeded::{SeededFault, is_seeded};
@@ -75,7 +75,8 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
             break;
         }
     }
-    let nothing = || StoreError::format(0, "there is no store here; make one by `agewell store format`");
+    let nothing =
+        || StoreError::format(0, "there is no store here; make one by `agewell store format`");
     let geometry = best.ok_or_else(|| refused.or(unread).unwrap_or_else(nothing))?;
     if geometry.offset(geometry.used_blocks) > size {
         let what = format!(
@@ -356,7 +357,10 @@ impl Found {
                     ring.flushed = ring.flushed.max(record.flushed);
                     let open = OpenSegment { segment, next, log: 0 };
                     let open = (next % geometry.segment_blocks > 0).then_some(open);
-                    groups.entry(record.sequence).or_default().push(inline_part(slot, record, open));
+                    groups
+                        .entry(record.sequence)
+                        .or_default()
+                        .push(inline_part(slot, record, open));
                 }
                 slot = next;
             }

@@ -3,7 +3,10 @@
 //! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
 //! the program is compiled.
 
-#![cfg_attr(not(feature = "seeded-faults"), expect(unreachable_pub, reason = "who chooses needs the feature"))]
+#![cfg_attr(
+    not(feature = "seeded-faults"),
+    expect(unreachable_pub, reason = "who chooses needs the feature")
+)]
 
 /// A bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,8 +80,6 @@ pub enum SeededFault {
     SumOfOldSlot,
     /// Damaged data that is moved gets a sum that fits it.
     DamageCopiedAsGood,
-    /// The short sum of data knows neither block nor slot.
-    SumWithoutPlace,
     /// Data is returned whatever its short sum.
     SumOfReadIgnored,
     /// The checksum of metadata does not know its address.
@@ -137,7 +138,6 @@ mod chosen {
             Self::ForgottenIsRead,
             Self::SumOfOldSlot,
             Self::DamageCopiedAsGood,
-            Self::SumWithoutPlace,
             Self::SumOfReadIgnored,
             Self::ChecksumWithoutAddress,
             Self::RoomNotLookedAt,

@@ -317,7 +317,8 @@ impl<D: Disk> Store<D> {
     fn write_map(&mut self, closes: bool) -> Result<(), StoreError> {
         // What is planned has not been done: the last that is done comes first.
         let mut before: HashMap<u32, u32> = self.engine.freed().iter().copied().collect();
-        let queue = if is_seeded(SeededFault::PlannedInMap) { &VecDeque::new() } else { &self.queue };
+        let queue =
+            if is_seeded(SeededFault::PlannedInMap) { &VecDeque::new() } else { &self.queue };
         for group in queue.iter().rev() {
             before.extend(group.freed.iter().copied());
             before.extend(group.moves.iter().map(|moved| (moved.block, moved.old)));
@@ -399,9 +400,8 @@ impl<D: Disk> Store<D> {
         }
         // What is planned lies elsewhere still.
         for group in self.queue.iter().rev() {
-            let of_slot = |run: &&crate::group::PlannedRun| {
-                (run.slot..run.slot + run.blocks).contains(&slot)
-            };
+            let of_slot =
+                |run: &&crate::group::PlannedRun| (run.slot..run.slot + run.blocks).contains(&slot);
             let Some(run) = group.runs.iter().find(of_slot) else { continue };
             let source = group.moves_of(run)[(slot - run.slot) as usize].source;
             if run.origin.copies() {

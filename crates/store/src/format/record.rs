@@ -238,7 +238,8 @@ impl RingRecord {
     pub(crate) fn length(geometry: &Geometry, at: u32, first: &[u8]) -> Option<u32> {
         let blocks = u32_at(first, 48);
         let is_one = first[..4] == RING_MAGIC && blocks > 0;
-        (is_one && blocks <= RING_RECORD_BLOCKS_MAX.min(geometry.ring_blocks - at)).then_some(blocks)
+        (is_one && blocks <= RING_RECORD_BLOCKS_MAX.min(geometry.ring_blocks - at))
+            .then_some(blocks)
     }
 
     pub(crate) fn decode(geometry: &Geometry, at: u32, bytes: &[u8]) -> Option<Self> {
@@ -285,11 +286,8 @@ mod tests {
     use crate::format::FormatOptions;
 
     fn geometry() -> Geometry {
-        let options = FormatOptions {
-            block_bytes: 512,
-            segment_blocks: 16,
-            ..FormatOptions::new([9; 16])
-        };
+        let options =
+            FormatOptions { block_bytes: 512, segment_blocks: 16, ..FormatOptions::new([9; 16]) };
         Geometry::plan(1 << 20, &options).unwrap()
     }
 

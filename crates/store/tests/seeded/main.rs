@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use agewell_store::SeededFault;
 use agewell_store::device::MemoryDisk;
 
-use self::corruption::{AtRest, damage_every_block};
+use self::corruption::{AtRest, damage_every_block, swap_records};
 use self::explorer::{Extent, caught, explore_seeds};
 use self::load::{Load, compare, write};
 
@@ -45,7 +45,8 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
         seeds.into_iter().find_map(|seed| caught(|| case(seed)).err())
     };
     let load = |seed| Load { transactions: 40, ..Load::tiny(seed) };
-    let explored = |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
+    let explored =
+        |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
     if let Some(what) = explored(0..8) {
         return Some(("crashes", what));
     }
@@ -54,6 +55,11 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     }
     if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
         return Some(("damage", what));
+    }
+    if let Some(what) =
+        (0..4).find_map(|seed| caught(|| swap_records(&AtRest::crashed(seed))).err())
+    {
+        return Some(("records swapped", what));
     }
     if let Some(what) = seeds(0..20, faults::errors_that_stay) {
         return Some(("errors that stay", what));
@@ -64,7 +70,7 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = seeds(0..30, faults::one_lie) {
         return Some(("lies", what));
     }
-    if let Some(what) = seeds(0..60, faults::errors_that_pass) {
+    if let Some(what) = seeds(0..120, faults::errors_that_pass) {
         return Some(("errors", what));
     }
     if let Some(what) = seeds(0..4, overfill) {
@@ -98,7 +104,8 @@ fn every_seeded_fault_is_found() {
         let took = begin.elapsed().as_secs_f64();
         match found {
             Some((by, what)) => {
-                let line = what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
+                let line =
+                    what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
                 eprintln!("{fault:?}: {took:.1} s, {by}: {line}");
             }
             None => {

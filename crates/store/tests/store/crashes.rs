@@ -40,7 +40,10 @@ fn every_crash_leaves_a_prefix() {
     let tally = explore(0, 100_000, |_, _| {});
     println!("{tally:?} in {:.1} s", begin.elapsed().as_secs_f64());
     assert!(tally.active * 100 >= tally.states * 30, "{tally:?}: holes are filled in too few");
-    assert!(tally.deep * 5 >= tally.states && tally.dropped > 1000 && tally.replayed > 100_000, "{tally:?}");
+    assert!(
+        tally.deep * 5 >= tally.states && tally.dropped > 1000 && tally.replayed > 100_000,
+        "{tally:?}"
+    );
 }
 
 /// `make explore`: STATES states (ten millions) from seed SEED (a thousand, behind those of the other) on.
@@ -73,6 +76,7 @@ fn one_crash_leaves_a_prefix() {
 /// The same seed is the same states: a name stands for one.
 #[test]
 fn exploring_is_deterministic() {
-    let once = || explore_seeds(3..5, load, Extent::USUAL).unwrap_or_else(|found| panic!("{found}"));
+    let once =
+        || explore_seeds(3..5, load, Extent::USUAL).unwrap_or_else(|found| panic!("{found}"));
     assert_eq!(once(), once());
 }

@@ -139,8 +139,10 @@ impl Run {
                 continue;
             }
             let marks = recording.marks(epoch);
-            let begun = marks.iter().filter(|mark| **mark % 2 == 0).max().map_or(0, |mark| mark / 2);
-            let acked = marks.iter().filter(|mark| **mark % 2 == 1).max().map_or(0, |mark| mark / 2);
+            let begun =
+                marks.iter().filter(|mark| **mark % 2 == 0).max().map_or(0, |mark| mark / 2);
+            let acked =
+                marks.iter().filter(|mark| **mark % 2 == 1).max().map_or(0, |mark| mark / 2);
             let (begun, acked) = (begun as usize, acked as usize);
             for step in &steps[done..acked] {
                 step.apply(&mut versions);
@@ -288,7 +290,9 @@ fn is_a_prefix<D: Disk>(
             }
             Some((block, version)) => {
                 let expected = versions[*block as usize];
-                why += &format!("\n    after {done}: block {block} has version {version}, not {expected}");
+                why += &format!(
+                    "\n    after {done}: block {block} has version {version}, not {expected}"
+                );
             }
         }
     }
@@ -365,13 +369,23 @@ pub(crate) fn check_state(
 }
 
 /// The violation at `path` of `run`, in which a state was found wrong.
-pub(crate) fn violation(load: &Load, run: &Run, path: Vec<(usize, u64)>, what: String) -> Violation {
+pub(crate) fn violation(
+    load: &Load,
+    run: &Run,
+    path: Vec<(usize, u64)>,
+    what: String,
+) -> Violation {
     let (epoch, number) = *path.last().expect("a state has a name");
     let states = run.recording.states(epoch);
     let moment = &run.moments[epoch];
     let mut description = vec![
         format!("{load:?}"),
-        format!("acknowledged {}, begun {}; {}", moment.acked, moment.begun, states.describe(number)),
+        format!(
+            "acknowledged {}, begun {}; {}",
+            moment.acked,
+            moment.begun,
+            states.describe(number)
+        ),
     ];
     let pieces = run.recording.pieces(epoch).enumerate();
     description.extend(pieces.map(|(number, (offset, data))| {
@@ -426,8 +440,7 @@ pub(crate) fn unrecorded(load: &Load, what: String) -> Violation {
 
 /// Looks at the crashes of the run with `load`.
 pub(crate) fn explore(load: &Load, extent: Extent) -> Result<Tally, Violation> {
-    let (prepared, steps) =
-        caught(|| Ok(prepare(load))).map_err(|what| unrecorded(load, what))?;
+    let (prepared, steps) = caught(|| Ok(prepare(load))).map_err(|what| unrecorded(load, what))?;
     let run = record(load, &prepared, &steps).map_err(|what| unrecorded(load, what))?;
     let mut tally = Tally::default();
     explore_run(load, &run, extent, &mut tally)?;

@@ -44,7 +44,12 @@ impl ForgetfulDisk {
     }
 
     /// What was not flushed arrives in part: to `to`, and what does not is as it was before in `lost`.
-    fn forget(state: &mut Forgetful, live: &MemoryDisk, durable: &MemoryDisk, forgets: bool) -> io::Result<()> {
+    fn forget(
+        state: &mut Forgetful,
+        live: &MemoryDisk,
+        durable: &MemoryDisk,
+        forgets: bool,
+    ) -> io::Result<()> {
         let mut bytes = [0; SECTOR_BYTES as usize];
         for sector in std::mem::take(&mut state.dirty) {
             let arrives = !forgets || uniform_below(&mut state.random, 2) == 1;
@@ -223,7 +228,7 @@ pub(crate) fn errors_that_pass(seed: u64) -> Result<(), String> {
     }
     // What is read while a store is opened is not read twice: flips are left out.
     let only_errors = vec![
-        Fault::new(FaultKind::ReadError, When::Chance(1, 400)),
+        Fault::new(FaultKind::ReadError, When::Chance(1, 100)),
         Fault::new(FaultKind::WriteError, When::Chance(1, 4)),
     ];
     let disk = FaultDisk::new(disk.below(), only_errors, seed);
@@ -243,9 +248,21 @@ pub(crate) fn errors_that_stay(seed: u64) -> Result<(), String> {
     let first = mix(seed) % (size / 512) * 512;
     let within = first..first + 512 * (1 + mix(seed ^ 9) % 40);
     let fault = match seed % 4 {
-        0 => Fault { within, lasts: Lasts::UntilWritten, ..Fault::new(FaultKind::ReadError, When::Chance(1, 2)) },
-        1 => Fault { within, lasts: Lasts::ForGood, ..Fault::new(FaultKind::ReadError, When::Chance(1, 2)) },
-        2 => Fault { within, lasts: Lasts::ForGood, ..Fault::new(FaultKind::WriteError, When::Chance(1, 2)) },
+        0 => Fault {
+            within,
+            lasts: Lasts::UntilWritten,
+            ..Fault::new(FaultKind::ReadError, When::Chance(1, 2))
+        },
+        1 => Fault {
+            within,
+            lasts: Lasts::ForGood,
+            ..Fault::new(FaultKind::ReadError, When::Chance(1, 2))
+        },
+        2 => Fault {
+            within,
+            lasts: Lasts::ForGood,
+            ..Fault::new(FaultKind::WriteError, When::Chance(1, 2))
+        },
         _ => Fault::new(FaultKind::FlushError, When::From(20 + seed % 50)),
     };
     let lasts = fault.lasts;
@@ -258,7 +275,9 @@ pub(crate) fn errors_that_stay(seed: u64) -> Result<(), String> {
     let mut worked = Worked::new(store, &prepared.versions);
     worked.work(&steps, true)?;
     if worked.is_stuck && lasts == Lasts::UntilWritten {
-        return Err("sectors that cannot be read until they are written let nothing be done".to_owned());
+        return Err(
+            "sectors that cannot be read until they are written let nothing be done".to_owned()
+        );
     }
     worked.look_at_all(true)?;
     let (acked, since) = (worked.acked.clone(), worked.since.clone());
@@ -276,7 +295,9 @@ pub(crate) fn errors_that_stay(seed: u64) -> Result<(), String> {
             Ok(version) if version == acked[block as usize] || may.any(|may| may == version) => {}
             Ok(version) => {
                 let expected = acked[block as usize];
-                return Err(format!("opened again: block {block} has version {version}, not {expected}"));
+                return Err(format!(
+                    "opened again: block {block} has version {version}, not {expected}"
+                ));
             }
             Err(what) if what.contains("never written") => return Err(what),
             Err(_) => {}
@@ -335,7 +356,8 @@ pub(crate) fn a_device_that_fills(seed: u64) -> Result<(), String> {
     let (prepared, steps) = prepare(&load);
     let share = 3 + mix(seed) % 6;
     let room = load.device_bytes / 10 * share;
-    let disk = FaultDisk::new(MemoryDisk::from_image(&prepared.image), Vec::new(), seed).with_room(room);
+    let disk =
+        FaultDisk::new(MemoryDisk::from_image(&prepared.image), Vec::new(), seed).with_room(room);
     let store = match Store::open(&disk, &load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Device { .. }) => return Ok(()),
@@ -347,6 +369,7 @@ pub(crate) fn a_device_that_fills(seed: u64) -> Result<(), String> {
     let (acked, since) = (worked.acked.clone(), worked.since.clone());
     drop(worked);
     let whole = MemoryDisk::from_image(&disk.below().image());
-    let store = Store::open(whole, &load.open_options()).map_err(|error| format!("opened again: {error}"))?;
+    let store = Store::open(whole, &load.open_options())
+        .map_err(|error| format!("opened again: {error}"))?;
     prefix_of(&store, &acked, &since).map(drop)
 }

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::explorer::{
-    Extent, Tally, Violation, caught, check_state, explore_run, prepare, record, unrecorded, violation,
+    Extent, Tally, Violation, caught, check_state, explore_run, prepare, record, unrecorded,
+    violation,
 };
 use super::load::{Load, Step};
 
@@ -30,7 +31,11 @@ pub(crate) fn replay(load: &Load, path: &[(usize, u64)]) -> Result<(), Violation
 /// of subsets alone).
 fn shrink(load: &Load, found: Violation) -> (Vec<Step>, Violation) {
     let (prepared, mut steps) = prepare(load);
-    let extent = Extent { goes_on: 1, deep: if found.path.len() > 1 { 1 } else { 1 << 60 }, ..Extent::USUAL };
+    let extent = Extent {
+        goes_on: 1,
+        deep: if found.path.len() > 1 { 1 } else { 1 << 60 },
+        ..Extent::USUAL
+    };
     let goes_wrong = |steps: &[Step]| {
         let run = match record(load, &prepared, steps) {
             Ok(run) => run,
