@@ -141,7 +141,7 @@ fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
     let mut store = empty(&disk, 2048, 200);
     disk.fail_one_in(2);
     let (mut failed, data) = (0, [3; 2048]);
-    for first in (0..17_500).step_by(175) {
+    for first in (0..21_000).step_by(175) {
         let writes = (first..first + 175).map(|block| (block, &data[..])).collect();
         let transaction = Transaction { writes, frees: Vec::new() };
         while store.write(&transaction).is_err() {
@@ -153,9 +153,9 @@ fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
     disk.fail_one_in(0);
     store.sync().unwrap();
     store.verify();
-    assert_eq!(store.live_blocks(), 17_500);
+    assert_eq!(store.live_blocks(), 21_000);
     drop(store);
     let store = Store::open(&disk, &OpenOptions::default()).unwrap();
-    assert_eq!(store.live_blocks(), 17_500);
+    assert_eq!(store.live_blocks(), 21_000);
     failed
 }
