@@ -1,5 +1,11 @@
 //! The tests tested: each bug that can be seeded is found by those who look for bugs.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "they say what they looked at")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how long it takes is measured, and nothing else follows"
+)]
+
 #[path = "../store/corruption.rs"]
 mod corruption;
 #[path = "../store/explorer.rs"]
@@ -92,6 +98,7 @@ fn every_seeded_fault_is_found() {
     // What goes wrong is said once.
     std::panic::set_hook(Box::new(|_| {}));
     let only = std::env::var("FAULT").ok();
+    assert_eq!(find(Instant::now()), None, "nothing is found where nothing is wrong");
     let mut missed = Vec::new();
     for fault in SeededFault::ALL {
         if only.as_ref().is_some_and(|only| *only != format!("{fault:?}")) {
@@ -102,16 +109,12 @@ fn every_seeded_fault_is_found() {
         let found = find(begin + FOUND_WITHIN);
         SeededFault::choose(None);
         let took = begin.elapsed().as_secs_f64();
-        match found {
-            Some((by, what)) => {
-                let line =
-                    what.lines().next().unwrap_or_default().chars().take(120).collect::<String>();
-                eprintln!("{fault:?}: {took:.1} s, {by}: {line}");
-            }
-            None => {
-                eprintln!("{fault:?}: NOT FOUND in {took:.1} s");
-                missed.push(*fault);
-            }
+        if let Some((by, what)) = found {
+            let line: String = what.lines().next().unwrap_or_default().chars().take(120).collect();
+            eprintln!("{fault:?}: {took:.1} s, {by}: {line}");
+        } else {
+            eprintln!("{fault:?}: NOT FOUND in {took:.1} s");
+            missed.push(*fault);
         }
     }
     let _ = std::panic::take_hook();

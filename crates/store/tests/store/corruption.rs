@@ -58,7 +58,9 @@ impl AtRest {
         }
         drop(store);
         let (early, since) = steps.split_at(steps.len() - 20);
-        early.iter().for_each(|step| step.apply(&mut before));
+        for step in early {
+            step.apply(&mut before);
+        }
         Self { load, image: disk.image(), is_closed: false, before, since: since.to_vec() }
     }
 
