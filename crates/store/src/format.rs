@@ -79,10 +79,8 @@ impl Place<'_> {
 pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, sequence: u32, data: &[u8]) -> u32 {
     let mut bytes = [0; 28];
     bytes[..16].copy_from_slice(uuid);
-    if !is_seeded(SeededFault::SumWithoutPlace) {
-        bytes[16..20].copy_from_slice(&block.to_le_bytes());
-        bytes[20..24].copy_from_slice(&slot.to_le_bytes());
-    }
+    bytes[16..20].copy_from_slice(&block.to_le_bytes());
+    bytes[20..24].copy_from_slice(&slot.to_le_bytes());
     bytes[24..].copy_from_slice(&sequence.to_le_bytes());
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&bytes), data) as u32
 }

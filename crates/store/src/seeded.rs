@@ -80,8 +80,6 @@ pub enum SeededFault {
     SumOfOldSlot,
     /// Damaged data that is moved gets a sum that fits it.
     DamageCopiedAsGood,
-    /// The short sum of data knows neither block nor slot.
-    SumWithoutPlace,
     /// Data is returned whatever its short sum.
     SumOfReadIgnored,
     /// The checksum of metadata does not know its address.
@@ -140,7 +138,6 @@ mod chosen {
             Self::ForgottenIsRead,
             Self::SumOfOldSlot,
             Self::DamageCopiedAsGood,
-            Self::SumWithoutPlace,
             Self::SumOfReadIgnored,
             Self::ChecksumWithoutAddress,
             Self::RoomNotLookedAt,

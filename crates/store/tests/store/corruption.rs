@@ -18,8 +18,7 @@ pub(crate) struct AtRest {
     image: Vec<u8>,
     /// Whether it was closed: then nothing but damaged data may be missing.
     is_closed: bool,
-    /// What the blocks held long enough before that records say that it was flushed, and the transactions
-    /// since.
+    /// What the blocks held before the last transactions, and those.
     before: Versions,
     since: Vec<Step>,
 }
@@ -29,7 +28,7 @@ impl AtRest {
         let device_bytes = 512 * 270;
         Load {
             block_bytes: 512,
-            segment_blocks: 8,
+            segment_blocks: [8, 16][(seed % 2) as usize],
             device_bytes,
             blocks_max: 5,
             full: 0.9,
@@ -45,8 +44,7 @@ impl AtRest {
         Self { load, image, is_closed: true, before, since: Vec::new() }
     }
 
-    /// A small store that was in use, and synced: the last two transactions may have been lost, as no record
-    /// was written behind the second one's that says that they were flushed.
+    /// A small store that was in use, and synced after each transaction.
     pub(crate) fn crashed(seed: u64) -> Self {
         let load = Load { sync_every: 1, ..Self::load(seed) };
         let (prepared, steps) = prepare(&load);
@@ -59,8 +57,10 @@ impl AtRest {
             store.sync().unwrap();
         }
         drop(store);
-        let (early, since) = steps.split_at(steps.len() - 2);
-        early.iter().for_each(|step| step.apply(&mut before));
+        let (early, since) = steps.split_at(steps.len() - 20);
+        for step in early {
+            step.apply(&mut before);
+        }
         Self { load, image: disk.image(), is_closed: false, before, since: since.to_vec() }
     }
 
@@ -75,18 +75,19 @@ impl AtRest {
         matches!(damage, Damage::Swap(other) if block < start && other < start)
     }
 
-    /// The versions after the transactions of which `there` are.
-    fn prefix(&self, there: &[(u32, u64)]) -> Result<Versions, String> {
+    /// How many of the last transactions there are, the most that it may be, and the versions after them.
+    fn prefix(&self, there: &[(u32, u64)]) -> Result<(usize, Versions), String> {
         let mut versions = self.before.clone();
+        let mut found = Err("no prefix is there".to_owned());
         for done in 0..=self.since.len() {
             if done > 0 {
                 self.since[done - 1].apply(&mut versions);
             }
             if there.iter().all(|(block, version)| versions[*block as usize] == *version) {
-                return Ok(versions);
+                found = Ok((done, versions.clone()));
             }
         }
-        Err("no prefix is there".to_owned())
+        found
     }
 }
 
@@ -154,6 +155,8 @@ pub(crate) struct Found {
     pub(crate) damaged: u64,
     /// Where no record says that the last transactions were flushed, and they are gone.
     pub(crate) unfinished: u64,
+    /// How many transactions, at most.
+    pub(crate) most_unfinished: usize,
 }
 
 impl Found {
@@ -163,6 +166,7 @@ impl Found {
             refused: self.refused + other.refused,
             damaged: self.damaged + other.damaged,
             unfinished: self.unfinished + other.unfinished,
+            most_unfinished: self.most_unfinished.max(other.most_unfinished),
         }
     }
 }
@@ -210,12 +214,15 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
         }
     }
     if is_older {
-        // Then it is as if the last had never been.
+        // Then it is as if the last had never been; where they have written over what was dead, that is
+        // damaged.
         found.unfinished = 1;
-        versions = at_rest.prefix(&there)?;
+        let (done, older) = at_rest.prefix(&there)?;
+        versions = older;
+        found.most_unfinished = at_rest.since.len() - done;
     }
     let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
-    if damaged.len() > most {
+    if damaged.len() > most && !is_older {
         return Err(format!("blocks {damaged:?} are damaged"));
     }
     found.damaged = damaged.len() as u64;
@@ -281,7 +288,8 @@ pub(crate) fn damage_every_block(
                 (0..flips).map(|number| Damage::Flip(number * step + mix(block ^ number) % step));
             let swaps = (0..swaps).map(|number| {
                 Damage::Swap(
-                    (block + 1 + (mix(block) + number * (blocks / swaps)) % (blocks - 1)) % blocks,
+                    (block + 1 + (mix(block) + number * (blocks / swaps.max(1))) % (blocks - 1))
+                        % blocks,
                 )
             });
             let mut sum = Found::default();
@@ -301,4 +309,23 @@ pub(crate) fn damage_every_block(
     found
         .into_iter()
         .try_fold(Found::default(), |sum, found: Result<_, String>| Ok(sum.and(found?)))
+}
+
+/// Records of `at_rest` in each other's places, pair by pair.
+pub(crate) fn swap_records(at_rest: &AtRest) -> Result<Found, String> {
+    let block_bytes = at_rest.load.block_bytes as usize;
+    let blocks = (0_u64..).zip(at_rest.image.chunks_exact(block_bytes));
+    let is_record = |bytes: &[u8]| [b"AWIN", b"AWRR"].iter().any(|magic| bytes[..4] == **magic);
+    let records: Vec<u64> =
+        blocks.filter(|(_, bytes)| is_record(bytes)).map(|(block, _)| block).collect();
+    let pairs = records.iter().flat_map(|one| records.iter().map(move |other| (*one, *other)));
+    let pairs: Vec<_> = pairs.filter(|(one, other)| one < other).collect();
+    let found: Vec<_> = pairs
+        .into_par_iter()
+        .map(|(one, other)| {
+            let found = caught(|| inject(at_rest, one, Damage::Swap(other)));
+            found.map_err(|what| format!("records {one} and {other} swapped: {what}"))
+        })
+        .collect();
+    found.into_iter().try_fold(Found::default(), |sum, found| Ok(sum.and(found?)))
 }

@@ -279,7 +279,7 @@ fn is_a_prefix<D: Disk>(
         found.push((block, read_version(store, block)?));
     }
     let mut versions = moment.versions.clone();
-    let mut why = String::new();
+    let mut why = Vec::new();
     for done in moment.acked..=moment.begun {
         if done > moment.acked {
             moment.maybe[done - 1 - moment.acked].apply(&mut versions);
@@ -290,17 +290,18 @@ fn is_a_prefix<D: Disk>(
             None if live == store.live_blocks() => return Ok(versions),
             None => {
                 let counted = store.live_blocks();
-                why += &format!("\n    after {done}: {counted} blocks, not {live}");
+                why.push(format!("after {done}: {counted} blocks, not {live}"));
             }
             Some((block, version)) => {
                 let expected = versions[*block as usize];
-                why += &format!(
-                    "\n    after {done}: block {block} has version {version}, not {expected}"
-                );
+                why.push(format!(
+                    "after {done}: block {block} has version {version}, not {expected}"
+                ));
             }
         }
     }
-    Err(format!("no prefix from {} to {} is there:{why}", moment.acked, moment.begun))
+    let (acked, begun, why) = (moment.acked, moment.begun, why.join("; "));
+    Err(format!("no prefix from {acked} to {begun} is there: {why}"))
 }
 
 /// Holds all blocks of `store` against `versions`, and those after each of the transactions `maybe`.

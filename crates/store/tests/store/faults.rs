@@ -228,7 +228,7 @@ pub(crate) fn errors_that_pass(seed: u64) -> Result<(), String> {
     }
     // What is read while a store is opened is not read twice: flips are left out.
     let only_errors = vec![
-        Fault::new(FaultKind::ReadError, When::Chance(1, 400)),
+        Fault::new(FaultKind::ReadError, When::Chance(1, 100)),
         Fault::new(FaultKind::WriteError, When::Chance(1, 4)),
     ];
     let disk = FaultDisk::new(disk.below(), only_errors, seed);
@@ -320,7 +320,7 @@ pub(crate) fn one_lie(seed: u64) -> Result<(), String> {
         FaultKind::IgnoredFlush,
     ];
     let kind = kinds[(seed % 6) as usize];
-    let lasts = if seed / 6 % 2 == 0 { Lasts::Once } else { Lasts::UntilWritten };
+    let lasts = if (seed / 6).is_multiple_of(2) { Lasts::Once } else { Lasts::UntilWritten };
     let fault = Fault { lasts, ..Fault::new(kind, When::At(vec![mix(seed) % 120])) };
     let disk = FaultDisk::new(MemoryDisk::from_image(&prepared.image), vec![fault], seed);
     disk.set_on(false);
@@ -337,7 +337,7 @@ pub(crate) fn one_lie(seed: u64) -> Result<(), String> {
     }
     worked.look_at_all(true)?;
     let Worked { store, versions, .. } = worked;
-    if seed / 12 % 2 == 0 {
+    if (seed / 12).is_multiple_of(2) {
         drop(store);
     } else {
         store.close().map_err(|error| format!("does not close: {error}"))?;

@@ -1,6 +1,6 @@
 //! Faults of devices, and damage to what lies there.
 
-use super::corruption::{AtRest, damage_every_block};
+use super::corruption::{AtRest, damage_every_block, swap_records};
 use super::explorer::caught;
 use super::faults;
 
@@ -47,10 +47,25 @@ fn damage_to_a_crashed_store_is_found() {
     let mut injections = 0;
     for seed in 0..8 {
         let crashed = AtRest::crashed(seed);
-        let found = damage_every_block(&crashed, 12, 8).unwrap_or_else(|what| panic!("{what}"));
-        println!("{found:?}");
-        injections += found.injections;
-        assert!(found.damaged > 100 && found.refused > 10, "{found:?}");
+        let alone = damage_every_block(&crashed, 12, 0).unwrap_or_else(|what| panic!("{what}"));
+        println!("{alone:?}");
+        // The last is acknowledged, and nothing behind it says so.
+        assert!(alone.damaged > 100 && alone.refused > 10, "{alone:?}");
+        let pairs = damage_every_block(&crashed, 0, 8).unwrap_or_else(|what| panic!("{what}"));
+        println!("{pairs:?}");
+        injections += alone.injections + pairs.injections;
+        let swapped = swap_records(&crashed).unwrap_or_else(|what| panic!("{what}"));
+        assert!(swapped.injections > 100, "{swapped:?}");
+        injections += swapped.injections;
     }
+    // What is damaged in the ring may have told where records behind it are: then those are not found.
+    let mut most = 0;
+    for seed in 0..100 {
+        let crashed = AtRest::crashed(seed);
+        let found = damage_every_block(&crashed, 1, 0).unwrap_or_else(|what| panic!("{what}"));
+        most = most.max(found.most_unfinished);
+        injections += found.injections;
+    }
+    println!("{injections}, {most} transactions gone");
     assert!(injections > 40_000);
 }

@@ -1,5 +1,11 @@
 //! The store against a map of versions: random operations, reopenings, crashes at every moment.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "they say what they looked at")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "how long it takes is measured, and nothing else follows"
+)]
+
 mod corruption;
 mod crashes;
 mod explorer;

@@ -82,6 +82,5 @@ pub(crate) fn fail(load: &Load, found: Violation) -> ! {
     let name = found.name();
     eprintln!("{found}\nmaking it smaller ...");
     let (steps, smallest) = shrink(load, found);
-    let steps: String = steps.iter().map(|step| format!("\n  {step:?}")).collect();
-    panic!("CRASH={name} replays it. The smallest there is: {smallest}\ntransactions:{steps}");
+    panic!("CRASH={name} replays it. The smallest there is: {smallest}\ntransactions: {steps:#?}");
 }

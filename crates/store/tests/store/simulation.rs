@@ -30,9 +30,8 @@ enum Updates {
 fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
     let mut below = |bound: u32| uniform_below(random, u64::from(bound)) as u32;
     match updates {
-        Updates::Random => below(blocks),
         Updates::HotAndCold if below(10) < 9 => below(blocks / 10),
-        Updates::HotAndCold => below(blocks),
+        Updates::Random | Updates::HotAndCold => below(blocks),
         Updates::Zipf => {
             // The inverse of the continuous distribution; ranks are scattered by a multiplication.
             let uniform = f64::from(below(1 << 30)) / f64::from(1 << 30);
@@ -114,12 +113,17 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
     all.chunks(TRANSACTION_BLOCKS as usize).for_each(|chunk| write(&mut store, chunk));
     let filled = *store.log_counts();
     let load = transactions(updates, blocks, blocks * 4 / TRANSACTION_BLOCKS);
-    load.iter().for_each(|blocks| write(&mut store, blocks));
+    for blocks in &load {
+        write(&mut store, blocks);
+    }
     (store.log_counts().since(&filled), simulated(&geometry, collect, blocks, &load))
 }
 
+/// A count of what a log did.
+type Measure = fn(&Counts) -> u64;
+
 /// Blocks moved or threaded for each that is written.
-fn cost(counts: &Counts, of: impl Fn(&Counts) -> u64) -> f64 {
+fn cost(counts: &Counts, of: Measure) -> f64 {
     of(counts) as f64 / counts.new_blocks as f64
 }
 
@@ -135,7 +139,7 @@ fn a_store_moves_what_the_simulator_says() {
         for full in [0.5, 0.8, 0.9, 0.95] {
             for updates in [Updates::Random, Updates::HotAndCold, Updates::Zipf] {
                 let (store, simulated) = carried_out(collect, full, updates);
-                let measures: [(&str, fn(&Counts) -> u64); 3] = [
+                let measures: [(&str, Measure); 3] = [
                     ("cleaned", |counts| counts.cleaned_blocks),
                     ("plugged", |counts| counts.plugged_blocks),
                     ("threaded", |counts| counts.threaded_blocks),
