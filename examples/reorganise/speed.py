@@ -1,10 +1,10 @@
 """How fast `agewell reorganise` moves files: small ones a second, and large ones beside `cp`.
 
-Makes an ext4 or xfs on a loop device, fills it with small files (4 to 16 KiB, written in a drawn order) or with large ones that
+Makes an ext4, xfs or btrfs on a loop device, fills it with small files (4 to 16 KiB, written in a drawn order) or with large ones that
 grew in turns, and mounts it again so that nothing is in memory. Small files: moved by name, files a second. Large ones: copied
 first by `cp` and `sync`, then moved; bytes a second of both, with all that either brings to the device. Prints the figures.
 
-Needs root, loop devices, mkfs.ext4 or mkfs.xfs.
+Needs root, loop devices, mkfs.ext4, mkfs.xfs or mkfs.btrfs.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kind", choices=("ext4", "xfs"))
+    parser.add_argument("kind", choices=("ext4", "xfs", "btrfs"))
     parser.add_argument("--files", type=int, default=12_000, help="small files")
     parser.add_argument("--large", type=int, default=128, help="MiB of each of 8 large files")
     parser.add_argument("--runs", type=int, default=3)

@@ -1,6 +1,10 @@
 //! What every fuzz target promises: a typed one-line error or a whole result, never a panic, a hang
 //! or unbounded memory.
 
+mod store;
+
+pub use store::read_store;
+
 use std::io::{Cursor, Write as _};
 use std::path::Path;
 

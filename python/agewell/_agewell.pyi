@@ -31,12 +31,15 @@ __all__ = [
     "sha256",
     "snapshot_check",
     "snapshot_take",
+    "store_check",
+    "store_salvage",
     "trace_convert",
     "trace_formats",
     "trace_head",
     "trace_info",
     "validate_device",
     "version",
+    "watch_path",
     "with_checksums",
     "workload_info",
     "workload_make",
@@ -73,6 +76,28 @@ def run_experiment(
     Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
     are written there. The document names `build`, the software that made it. `progress` is called
     with the number of requests read so far.
+    """
+
+def store_check(
+    path: str | PathLike[str],
+    data: bool = False,
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Read the store at `path`: its figures, and what is wrong with it, as JSON.
+
+    With `data` the data of every block is read as well. `progress` is called with the share of it
+    that is done.
+    """
+
+def store_salvage(
+    path: str | PathLike[str],
+    blocks: str | PathLike[str],
+    table: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Copy every intact block of the store at `path` into the file `blocks`; a count, as JSON.
+
+    In the file `table` stands what has become of each. `progress` is called with the share done.
     """
 
 def configuration_reference() -> str:
@@ -258,3 +283,16 @@ def check_parquet(path: str | PathLike[str]) -> bool:
 
 def with_checksums(table: bytes) -> bytes:
     """Put checksums into a Parquet file whose metadata have the key `agewell.checksums`."""
+
+def watch_path(
+    path: str | PathLike[str],
+    catalogue_dir: str | PathLike[str],
+    options: str,
+    report: Callable[[str], bool],
+) -> None:
+    """Keep a mounted tree in shape until the time is over or `report` says no.
+
+    `options` is a JSON object: `budget` (bytes an hour), `every`, `time`, `device`, `usual`,
+    `state`, `dry_run`. `report` is called several times a second with JSON text, an object with its
+    `kind` (`look`, `record`, `wait`, `move`, `round`), and returns whether to go on.
+    """

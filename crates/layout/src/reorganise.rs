@@ -30,9 +30,12 @@ mod setting;
 mod trust;
 
 pub use access_graph::{AccessGraph, EDGES, Edge, Recorded};
-pub use decision::{Proposal, RoomMade, patch_pays, room_ns};
+pub use decision::{Proposal, RoomMade, VALUE_MIN, is_moved, patch_pays, room_ns};
 pub use partitions::Partitions;
-pub use place_view::PlaceView;
+pub use place_view::{PlaceView, StepView};
+pub use read_times::ReadTimes;
 pub use related::RelatedBlocks;
 pub use reorganiser::{ReorganisationCounts, Reorganiser};
+pub use savings::{Steps, savings_ns};
 pub use setting::{Decide, Related, ReorganiseSetting, When};
+pub use trust::Trust;

@@ -21,7 +21,7 @@ use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Plac
 use crate::log_layout::{counts_of, place_of, recover};
 use crate::reorganise::{
     Decide, PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade,
-    room_ns,
+    StepView, room_ns,
 };
 
 /// The cost of room is measured over this share of the disk's blocks written, and the one before;
@@ -98,15 +98,12 @@ struct View<'a, P> {
     made: RoomMade,
 }
 
-impl<P: Placement + Clone> PlaceView for View<'_, P> {
+impl<P: Placement + Clone> StepView for View<'_, P> {
+    type Slot = u32;
+
     #[inline]
     fn slot_of(&self, block: u32) -> Option<u32> {
         self.log.slot_of(block)
-    }
-
-    #[inline]
-    fn follows(&self, slot: u32, next: u32) -> bool {
-        slot + 1 == next
     }
 
     #[inline]
@@ -120,6 +117,13 @@ impl<P: Placement + Clone> PlaceView for View<'_, P> {
 
     fn block_after(&self, slot: u32) -> Option<u32> {
         self.log.block_after(slot)
+    }
+}
+
+impl<P: Placement + Clone> PlaceView for View<'_, P> {
+    #[inline]
+    fn follows(&self, slot: u32, next: u32) -> bool {
+        slot + 1 == next
     }
 
     fn pieces_moved(&self, blocks: u32) -> u32 {

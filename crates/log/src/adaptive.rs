@@ -41,7 +41,8 @@ use sample::Sample;
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::{
-    BlockDevice, Call, CostMeter, Log, LogError, LogSetting, ShapeError, TransferTimes, Unpriced,
+    BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, NONE, RestoreError, ShapeError,
+    TransferTimes, Unpriced,
 };
 
 /// How many times as many writes have gone by at a moment as at the one before; chosen by us: what
@@ -125,6 +126,37 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         let adviser = Adviser::new(mechanisms, &setting, &placement)?;
         let placement = placement(setting.blocks);
         Ok(Self { log: Log::new(setting, placement)?, adviser: Some(Box::new(adviser)) })
+    }
+
+    /// The log that `kept` is of. It chooses among `mechanisms`, if there are any, and knows nothing yet
+    /// of what is written.
+    ///
+    /// # Errors
+    /// If what was kept contradicts itself, or leaves the log nothing to work with.
+    pub fn restore(
+        mechanisms: &[Mechanism],
+        mut setting: LogSetting,
+        placement: impl Fn(u32) -> P,
+        kept: &Kept<'_>,
+    ) -> Result<Self, RestoreError> {
+        let Some(first) = mechanisms.first() else {
+            let placement = placement(setting.blocks);
+            return Ok(Self { log: Log::restore(setting, placement, kept)?, adviser: None });
+        };
+        setting.collect = Collect::Always(*first);
+        let mut adviser = Adviser::new(mechanisms, &setting, &placement)?;
+        let placement = placement(setting.blocks);
+        let log = Log::restore(setting, placement, kept)?;
+        if adviser.follower.is_some() {
+            for (block, slot) in (0..).zip(kept.map) {
+                if *slot != NONE {
+                    adviser.observe(Call::Preload(block), &log);
+                }
+            }
+        }
+        // What is written over it from here on is learnt from.
+        adviser.peak_blocks = adviser.follower.as_ref().unwrap_or(&log).live_blocks();
+        Ok(Self { log, adviser: Some(Box::new(adviser)) })
     }
 
     /// Prices what each mechanism does also by what a trial of it alone has shown, beside what the

@@ -180,7 +180,7 @@ pub enum Sources<'a> {
     Copies(&'a [(u32, u32)]),
 }
 
-impl<'a> Sources<'a> {
+impl Sources<'_> {
     /// Those of `slots` of the transfer.
     #[must_use]
     pub fn part(self, slots: std::ops::Range<usize>) -> Self {

@@ -235,16 +235,14 @@ impl<P: Placement> Log<P> {
     ) -> Result<(), LogError> {
         let mut rest = entries;
         while !rest.is_empty() {
-            if self.rest_for_data(log) == 0 {
-                if !self.open_for_new_data(log, device)? {
-                    let threaded = self.thread(rest, device);
-                    if threaded == 0 {
-                        // The holes that there are may not be filled yet.
-                        return Err(self.full());
-                    }
-                    rest = &rest[threaded..];
-                    continue;
+            if self.rest_for_data(log) == 0 && !self.open_for_new_data(log, device)? {
+                let threaded = self.thread(rest, device);
+                if threaded == 0 {
+                    // The holes that there are may not be filled yet.
+                    return Err(self.full());
                 }
+                rest = &rest[threaded..];
+                continue;
             }
             self.leave_record_slots(log);
             let room = (self.open[log].end - self.open[log].next) as usize;

@@ -236,6 +236,9 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If the reserve leaves nothing.
+    ///
+    /// # Panics
+    /// If records leave no room for data in a segment.
     pub fn new(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
         setting.check_fits(0, placement.logs())?;
         let least = (0..setting.shape.zones()).map(|zone| setting.shape.zone(zone).segment_blocks);

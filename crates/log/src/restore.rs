@@ -52,7 +52,11 @@ impl<P: Placement> Log<P> {
     /// # Errors
     /// If two blocks lie in one slot, a block or an open segment lies nowhere, or the setting leaves the
     /// log nothing to work with.
-    pub fn restore(setting: LogSetting, placement: P, kept: &Kept<'_>) -> Result<Self, RestoreError> {
+    pub fn restore(
+        setting: LogSetting,
+        placement: P,
+        kept: &Kept<'_>,
+    ) -> Result<Self, RestoreError> {
         let mut log = Self::new(setting, placement)?;
         log.ensure_blocks(kept.map.len() as u32);
         log.clock = kept.clock;
@@ -144,7 +148,7 @@ impl<P: Placement> Log<P> {
     }
 
     /// Free segments of the first zone in the order in which they are opened.
-    pub fn free_segments(&self) -> impl Iterator<Item = u32> + '_ {
+    pub fn free_segments(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.free[0].iter().copied()
     }
 
@@ -173,6 +177,12 @@ impl<P: Placement> Log<P> {
         self.table.is_live(slot).then(|| self.table.owner[slot as usize])
     }
 
+    /// Slots of the open segment that new data may have, behind its record.
+    #[must_use]
+    pub fn open_rest(&self) -> u32 {
+        self.rest_for_data(0)
+    }
+
     /// Slots that new data of one log can have without a collection: the rest of its open segment and
     /// whole segments beyond the reserve, without what records take.
     #[must_use]
@@ -197,7 +207,10 @@ impl<P: Placement> Log<P> {
     ///
     /// # Errors
     /// If nothing can be freed.
-    pub fn make_more_room(&mut self, device: &mut impl super::BlockDevice) -> Result<bool, LogError> {
+    pub fn make_more_room(
+        &mut self,
+        device: &mut impl super::BlockDevice,
+    ) -> Result<bool, LogError> {
         use super::policy::mechanism::{Collect, Mechanism};
         if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
             return Ok(false);

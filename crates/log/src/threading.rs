@@ -69,7 +69,9 @@ impl<P: Placement> Log<P> {
                 found => break found,
             }
         };
-        left_out.into_iter().for_each(|segment| self.enter_index(segment));
+        for segment in left_out {
+            self.enter_index(segment);
+        }
         found
     }
 

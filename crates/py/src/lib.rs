@@ -21,8 +21,10 @@ mod probe;
 mod record;
 mod reorganise;
 mod sim;
+mod store;
 mod tables;
 mod trace;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -59,10 +61,16 @@ mod _agewell {
     use crate::sim::{configuration_reference, resolve_experiment, run_experiment};
 
     #[pymodule_export]
+    use crate::store::{store_check, store_salvage};
+
+    #[pymodule_export]
     use crate::tables::{check_parquet, with_checksums};
 
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
+
+    #[pymodule_export]
+    use crate::watch::watch_path;
 
     #[pymodule_export]
     use crate::age::workload::{workload_info, workload_make};

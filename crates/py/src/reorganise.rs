@@ -9,8 +9,8 @@ use agewell_config::{Form, flag, keys, rate, read_table, size, text, time};
 use agewell_core::{Operation, SimDuration};
 use agewell_disk::DeviceParameters;
 use agewell_reorganise::{
-    Limits, Order, Pace, Plan, PlanOptions, Progress, Volume, by_recording, carry_out, plan,
-    read_order, read_plan, write_plan,
+    ChosenOrder, Limits, Order, Pace, Plan, PlanOptions, Progress, RecordedRead, Volume,
+    by_recording, carry_out, plan, read_order, read_plan, write_plan,
 };
 use agewell_snapshot::Snapshot;
 use agewell_trace::{ReadOptions, open_block_trace};
@@ -111,8 +111,8 @@ fn reorganise(
         Volume::open(path, now_ns, &mut |told| report("look", told.files, told.files_in_all, 0.0))?;
     let given = asked.options.plan.as_ref().map(Path::new);
     let applied = given.filter(|_| asked.options.by == "plan");
-    let plan = match applied {
-        Some(file) => read_plan(file)?,
+    let (plan, order) = match applied {
+        Some(file) => (read_plan(file)?, None),
         None => make_plan(&volume, &snapshot, asked)?,
     };
     if let (Some(file), None) = (given, applied) {
@@ -122,6 +122,7 @@ fn reorganise(
     let goes_on = !asked.options.dry_run && (pays || asked.options.anyway);
     let mut document = json!({
         "file_system": plan.file_system,
+        "order": order,
         "work": plan.work,
         "saving": plan.saving,
         "left_out": left_out(&plan.skipped),
@@ -151,20 +152,36 @@ fn reorganise(
     Ok(document)
 }
 
-fn make_plan(volume: &Volume, snapshot: &Snapshot, asked: &Asked) -> Result<Plan, AgeError> {
-    let (order, walk) = match asked.options.by.as_str() {
-        "names" => (read_order(snapshot, Order::Names), true),
-        "directory" => (read_order(snapshot, Order::Directory), true),
-        file => (recorded_order(snapshot, Path::new(file))?, false),
+/// The plan, and if it is by a recording, which order of its files was taken.
+fn make_plan(
+    volume: &Volume,
+    snapshot: &Snapshot,
+    asked: &Asked,
+) -> Result<(Plan, Option<ChosenOrder>), AgeError> {
+    let device = asked.device.as_ref();
+    let limits = Limits::default();
+    let (files, recorded) = match asked.options.by.as_str() {
+        "names" => (read_order(snapshot, Order::Names), None),
+        "directory" => (read_order(snapshot, Order::Directory), None),
+        file => {
+            let mut chosen = recorded_order(snapshot, Path::new(file), device, &limits)?;
+            (std::mem::take(&mut chosen.files), Some(chosen))
+        }
     };
-    let options =
-        PlanOptions { limits: Limits::default(), budget_bytes: asked.options.budget, walk };
+    let walk = recorded.is_none();
+    let options = PlanOptions { limits, budget_bytes: asked.options.budget, walk };
     let room = volume.room(snapshot)?;
-    plan(snapshot, volume.file_system(), &order, &room, asked.device.as_ref(), &options)
+    let plan = plan(snapshot, volume.file_system(), &files, &room, device, &options)?;
+    Ok((plan, recorded))
 }
 
-/// The order in which the recording `path` reads the files of `snapshot`.
-fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError> {
+/// The order of the files of `snapshot` in which the recording `path` reads fastest.
+fn recorded_order(
+    snapshot: &Snapshot,
+    path: &Path,
+    device: Option<&DeviceParameters>,
+    limits: &Limits,
+) -> Result<ChosenOrder, AgeError> {
     let wrong = |why: agewell_trace::TraceError| {
         AgeError::Input(format!(
             "{why}; --by takes names, directory or a recording of block requests"
@@ -176,7 +193,11 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
     while trace.next_batch(&mut batch).map_err(wrong)? {
         for row in 0..batch.enqueue_ns.len() {
             if Operation::from_code(batch.operation[row]) == Some(Operation::Read) {
-                reads.push((batch.sector[row], u64::from(batch.sectors[row])));
+                reads.push(RecordedRead {
+                    sector: batch.sector[row],
+                    sectors: u64::from(batch.sectors[row]),
+                    client: batch.client[row],
+                });
             }
         }
     }
@@ -188,7 +209,7 @@ fn recorded_order(snapshot: &Snapshot, path: &Path) -> Result<Vec<u32>, AgeError
             path.display()
         )));
     }
-    Ok(found.order)
+    Ok(found.choose(device, limits.longest_bytes))
 }
 
 /// Counts by reason, in words.

@@ -253,6 +253,17 @@ impl Disk {
         facts
     }
 
+    /// For how long it has been busy with requests, ms, wrapping; `None` where the kernel keeps no
+    /// counters.
+    #[must_use]
+    pub fn busy_ms(&self) -> Option<u32> {
+        if number_of(&self.folder.join("queue/iostats")) == Some(0) {
+            return None;
+        }
+        let fields = text_of(&self.folder.join("stat"))?;
+        fields.split_whitespace().nth(9)?.parse().ok()
+    }
+
     /// The kernel's own counters; `None` where it keeps none (`queue/iostats` is 0).
     pub(crate) fn counters(&self) -> Option<Counters> {
         if number_of(&self.folder.join("queue/iostats")) == Some(0) {

@@ -70,6 +70,18 @@ impl Places {
         let numbered = snapshot.files.iter().enumerate();
         let by_inode: BTreeMap<u64, usize> =
             numbered.map(|(index, file)| (file.inode, index)).collect();
+        Self::numbered(snapshot, first_sector, &mut |file| {
+            Some(paths.number(path_of(file, names, &by_inode, &snapshot.files)))
+        })
+    }
+
+    /// The same; `number` numbers the files, and leaves out those to which it gives none.
+    #[must_use]
+    pub fn numbered(
+        snapshot: &Snapshot,
+        first_sector: u64,
+        number: &mut dyn FnMut(&SnapshotFile) -> Option<u32>,
+    ) -> Self {
         let nowhere = ExtentFlags::INLINE.with(ExtentFlags::UNKNOWN);
         let mut places = Vec::new();
         for file in &snapshot.files {
@@ -77,7 +89,7 @@ impl Places {
             if extents.is_empty() {
                 continue;
             }
-            let number = paths.number(path_of(file, names, &by_inode, &snapshot.files));
+            let Some(number) = number(file) else { continue };
             for extent in extents.iter().filter(|extent| !extent.flags.any(nowhere)) {
                 let sector = first_sector + extent.physical_bytes / SECTOR_BYTES;
                 places.push(Place {
@@ -139,10 +151,17 @@ impl Attribution {
 
     /// The file with the largest part of the request `row`, if one is known.
     pub fn part_of(&mut self, row: &BlockRow) -> Option<FilePart> {
-        let operation = Operation::from_code(row.operation)?;
-        if !operation.transfers_data() {
-            return None;
-        }
+        // Of equal parts the first.
+        self.parts_of(row).into_iter().rev().max_by_key(|part| part.sectors)
+    }
+
+    /// The files of which the request `row` is, in the order in which they lie; of each where in the
+    /// file its part begins.
+    pub fn parts_of(&mut self, row: &BlockRow) -> Vec<FilePart> {
+        let operation = Operation::from_code(row.operation);
+        let Some(operation) = operation.filter(|operation| operation.transfers_data()) else {
+            return Vec::new();
+        };
         let is_write = operation == Operation::Write;
         let (mut at, end) = (row.sector, row.sector + u64::from(row.sectors));
         // By file: its first offset in the request, and how much.
@@ -173,8 +192,7 @@ impl Attribution {
             }
             at = until;
         }
-        // Of equal parts the first.
-        parts.into_iter().rev().max_by_key(|part| part.sectors)
+        parts
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    fn end_bytes(&self) -> u64 {
+    pub(crate) fn end_bytes(&self) -> u64 {
         self.physical_bytes + self.length_bytes
     }
 }
@@ -60,9 +60,18 @@ pub struct Limits {
     pub shortest_bytes: u64,
     /// Bytes moved between two commits.
     pub batch_bytes: u64,
-    /// Whether a batch of files that come to their place goes to one run only.
+    /// Whether a batch of files that come to their place goes to one run only of each region.
     #[serde(default)]
     pub one_run: bool,
+    /// Whether room is made. Else files go to what is free as it is, and those for which no run is
+    /// long enough stay.
+    #[serde(default = "made")]
+    pub makes_room: bool,
+}
+
+/// Plans of earlier versions made room.
+fn made() -> bool {
+    true
 }
 
 impl Default for Limits {
@@ -77,18 +86,30 @@ impl Default for Limits {
             shortest_bytes: 256 << 10,
             batch_bytes: 64 << 20,
             one_run: false,
+            makes_room: true,
         }
     }
 }
 
 impl Limits {
-    /// Lengths of stretches that are tried, the longest first.
+    /// Lengths of stretches that are tried, the longest first. The longest run is always filled
+    /// first, so that where no room is made it is enough to know when to end.
     fn levels(self) -> impl Iterator<Item = u64> {
-        let shorter = move |level: &u64| (*level > self.shortest_bytes).then_some(level / 4);
-        std::iter::successors(Some(self.longest_bytes), shorter)
-            .map(move |level| level.max(self.shortest_bytes))
+        let first = match (self.makes_room, self.one_run) {
+            (true, _) => self.longest_bytes,
+            // Each run is a batch of its own, with a commit.
+            (false, true) => self.shortest_bytes,
+            (false, false) => AS_IS_BYTES,
+        };
+        let last = self.shortest_bytes.min(first);
+        let shorter = move |level: &u64| (*level > last).then_some(level / 4);
+        std::iter::successors(Some(first), shorter).map(move |level| level.max(last))
     }
 }
+
+/// The shortest run that is filled where no room is made, bytes: of four files of a block each three
+/// are spared a way; chosen by us.
+const AS_IS_BYTES: u64 = 16 << 10;
 
 /// What a batch is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +146,8 @@ pub struct Arranger {
     waiting_bytes: u64,
     /// Lengths of the stretches for which room was made since a file was last laid.
     evacuated: Vec<u64>,
+    /// Where regions of the device begin, ascending; without any all of it is one.
+    regions: Vec<u64>,
 }
 
 impl Arranger {
@@ -147,7 +170,20 @@ impl Arranger {
             .collect();
         let queue = (0..files.len() as u32).filter(|file| files[*file as usize].waits).collect();
         let waiting_bytes = files.iter().filter(|file| file.waits).map(File::bytes).sum();
-        Self { files, queue, limits, block_bytes, waiting_bytes, evacuated: Vec::new() }
+        Self {
+            files,
+            queue,
+            limits,
+            block_bytes,
+            waiting_bytes,
+            evacuated: Vec::new(),
+            regions: Vec::new(),
+        }
+    }
+
+    /// From now on the device has regions that begin at `starts`, ascending.
+    pub fn divide(&mut self, starts: Vec<u64>) {
+        self.regions = starts;
     }
 
     /// Bytes that are not in place yet.
@@ -178,7 +214,8 @@ impl Arranger {
                     return (Purpose::Lay, moves);
                 }
             }
-            if self.evacuated.iter().filter(|made| **made == level).count() >= EVACUATIONS_MAX {
+            let made = self.evacuated.iter().filter(|made| **made == level).count();
+            if !self.limits.makes_room || made >= EVACUATIONS_MAX {
                 continue;
             }
             let moves = self.evacuate(&segments, &mut held.clone(), level);
@@ -209,10 +246,18 @@ impl Arranger {
             held.take(start, used);
             bytes += used;
             if self.limits.one_run {
-                break;
+                let (from, to) = self.region_of(start);
+                held.take_within(from, to);
             }
         }
         moves
+    }
+
+    /// From where to where the region goes that `place` is in.
+    fn region_of(&self, place: u64) -> (u64, u64) {
+        let next = self.regions.partition_point(|start| *start <= place);
+        let from = next.checked_sub(1).map_or(0, |region| self.regions[region]);
+        (from, self.regions.get(next).copied().unwrap_or(u64::MAX))
     }
 
     /// Lays files from `start` on in `room` bytes; how many it took.
@@ -227,6 +272,10 @@ impl Arranger {
                 && rest >= self.limits.divided_bytes.saturating_mul(2);
             let take = if rest <= left {
                 rest
+            } else if !self.limits.makes_room && !divides && used == 0 {
+                // No run is longer: it waits for room to the end.
+                self.queue.pop_front();
+                continue;
             } else if divides || used == 0 {
                 left / self.block_bytes * self.block_bytes
             } else {

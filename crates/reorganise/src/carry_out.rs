@@ -13,11 +13,13 @@ use rustix::fd::OwnedFd;
 use serde::Serialize;
 
 use crate::arranger::{Arranger, Move, Piece, Purpose};
-use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault, kernel};
+use crate::file_system::FileSystem;
+use crate::kernel;
+use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault};
 use crate::pace::{Clock, Pace, wait_part};
 use crate::plan::Plan;
 use crate::skip::{Skip, SkipCounts};
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 /// Times that a place taken by others is looked for elsewhere; chosen by us.
 const RETRIES_MAX: u8 = 3;
@@ -83,6 +85,10 @@ pub fn carry_out(
 /// something to do. Chosen by us: some tenths of a second of small reads, or of one large one.
 const AHEAD_FILES: usize = 128;
 
+/// Of them, moves that the mechanism has begun: half, so that the disk has time to read the others.
+const BEGUN_MOVES: usize = AHEAD_FILES / 2;
+const BEGUN_BYTES: u64 = AHEAD_BYTES / 2;
+
 /// The files of the moves that are next.
 #[derive(Default)]
 struct Ahead {
@@ -92,6 +98,12 @@ struct Ahead {
     moves: usize,
     /// Bytes being read for those that are not carried out yet.
     bytes: u64,
+    /// Of the moves that have been looked at, those that the mechanism has begun.
+    begun: usize,
+    /// Bytes of those that are begun and not carried out yet.
+    begun_bytes: u64,
+    /// Which of `files` is that of the move begun last.
+    begun_file: usize,
 }
 
 struct Work<'a> {
@@ -136,14 +148,21 @@ impl<'a> Work<'a> {
         step: &mut Step<'_>,
     ) -> Result<(), SnapshotError> {
         while self.arranger.waiting_bytes() > 0 {
-            mechanism.release(self.volume)?;
             let (held, free) = mechanism.acquire(self.volume)?;
             if self.volume.file_system() == FileSystem::Btrfs {
-                self.space = Some(self.volume.data_space()?);
+                let space = self.volume.data_space()?;
+                self.arranger.divide(space.regions());
+                self.space = Some(space);
             }
             let (purpose, moves) = self.arranger.next_batch(&held, &free);
             if moves.is_empty() {
                 return Ok(());
+            }
+            let mut moves = moves;
+            if !self.plan.limits.makes_room && !self.plan.limits.one_run {
+                // Inodes that share a block are changed one after another, so that it is written once,
+                // and not again with every commit of the kernel's own.
+                moves.sort_by_key(|step| self.plan.files[step.file as usize].identity.inode);
             }
             let moves = mechanism.prepare(self.volume, moves, purpose)?;
             let mut ahead = Ahead::default();
@@ -191,7 +210,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Opens the files of the moves from `at` on, and has their data read.
+    /// Opens the files of the moves from `at` on, and has their data read; begins those that are next.
     fn look_ahead(
         &mut self,
         mechanism: &mut dyn mechanism::Mechanism,
@@ -202,7 +221,7 @@ impl<'a> Work<'a> {
         while let Some(next) = moves.get(ahead.moves) {
             let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
             if full && ahead.moves > at {
-                return;
+                break;
             }
             if ahead.files.back().is_none_or(|(number, _)| *number != next.file) {
                 let opened = self.open(next.file);
@@ -211,11 +230,26 @@ impl<'a> Work<'a> {
             if let Some((_, Ok(file))) = ahead.files.back() {
                 let bytes = next.length_bytes.min(AHEAD_BYTES);
                 mechanism::read_ahead(file, next.logical_bytes, bytes);
-                let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
-                mechanism.look_ahead(self.volume, file, next, size_bytes);
             }
             ahead.bytes += next.length_bytes;
             ahead.moves += 1;
+        }
+        while ahead.begun < ahead.moves {
+            let next = &moves[ahead.begun];
+            let full = ahead.begun >= at + BEGUN_MOVES
+                || ahead.begun_bytes + next.length_bytes > BEGUN_BYTES;
+            if full && ahead.begun > at {
+                break;
+            }
+            if ahead.files[ahead.begun_file].0 != next.file {
+                ahead.begun_file += 1;
+            }
+            if let (_, Ok(file)) = &ahead.files[ahead.begun_file] {
+                let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
+                mechanism.look_ahead(self.volume, file, next, size_bytes);
+            }
+            ahead.begun += 1;
+            ahead.begun_bytes += next.length_bytes;
         }
     }
 
@@ -227,8 +261,11 @@ impl<'a> Work<'a> {
         ahead: &mut Ahead,
         again: &mut Vec<u32>,
     ) -> Result<(), SnapshotError> {
+        ahead.bytes -= next.length_bytes;
+        ahead.begun_bytes -= next.length_bytes;
         while ahead.files.front().is_some_and(|(number, _)| *number != next.file) {
             ahead.files.pop_front();
+            ahead.begun_file -= 1;
         }
         let file = match ahead.files.front() {
             Some((_, Ok(file))) => file,
@@ -239,7 +276,6 @@ impl<'a> Work<'a> {
             }
             None => unreachable!("the file of this move was opened before it"),
         };
-        ahead.bytes = ahead.bytes.saturating_sub(next.length_bytes);
         let size_bytes = self.plan.files[next.file as usize].identity.size_bytes;
         let carried = mechanism.carry(self.volume, file, next, size_bytes);
         let Carried { bytes, fault, places } = carried;

@@ -9,7 +9,6 @@ mod copying;
 mod dedupe;
 mod donor;
 mod ext4;
-pub(crate) mod kernel;
 
 use std::num::NonZeroU64;
 
@@ -20,9 +19,11 @@ use rustix::io::Errno;
 use agewell_snapshot::SnapshotError;
 
 use crate::arranger::{Move, Purpose};
+use crate::file_system::FileSystem;
+use crate::kernel;
 use crate::runs::Runs;
 use crate::skip::Skip;
-use crate::volume::{FileSystem, Volume};
+use crate::volume::Volume;
 
 /// What is read of files ahead of their moves; chosen by us: some tenths of a second of small reads, or
 /// of one large one.
@@ -59,8 +60,8 @@ impl Carried {
 
 /// A way to move files.
 pub(crate) trait Mechanism {
-    /// Takes hold of free space; gives the runs that files can be moved to, and all that is free, them
-    /// included. What was freed by moves before is on the device as free by now.
+    /// Takes hold of free space, before every batch; gives the runs that files can be moved to, and all
+    /// that is free, them included. What was freed by moves before is on the device as free by now.
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
 
     /// Makes ready for a batch; gives its moves in the order in which they can be carried out, divided
@@ -74,7 +75,8 @@ pub(crate) trait Mechanism {
         Ok(moves)
     }
 
-    /// Begins a move that is carried out later; called for every move, in their order.
+    /// Begins a move that is carried out later; called for every move, in their order, when what it
+    /// moves has been asked for some time before.
     fn look_ahead(&mut self, _volume: &Volume, _file: &OwnedFd, _step: &Move, _size_bytes: u64) {}
 
     /// Moves a part of `file`, which has `size_bytes`.

@@ -1,8 +1,9 @@
 //! In which order files are read, and so should lie.
 
+mod access_graph;
 mod recording;
 
-pub use recording::{FileReads, by_recording};
+pub use recording::{ChosenOrder, FileRead, FileReads, RecordedOrder, RecordedRead, by_recording};
 
 use agewell_snapshot::{FileKind, Snapshot};
 use serde::{Deserialize, Serialize};

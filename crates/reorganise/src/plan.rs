@@ -6,10 +6,13 @@ use agewell_snapshot::{FileKind, Snapshot, SnapshotError, SnapshotFile};
 use serde::{Deserialize, Serialize};
 
 use crate::arranger::{Arranger, Limits, Piece, Purpose};
-use crate::read_time::{ReadTime, cold_read};
+use crate::budget::{Candidate, Costs, choose};
+use crate::file_system::{FileSystem, Identity};
+use crate::gain::{moved_for_nothing, stretches};
+use crate::read_time::{ColdReader, ReadTime, sequential_byte_seconds};
+use crate::room::Room;
 use crate::runs::Runs;
 use crate::skip::{self, SkipCounts};
-use crate::volume::{FileSystem, Identity};
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,7 +29,7 @@ pub struct PlanOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// Its path from the root of the tree.
-    #[serde(with = "crate::plan_file::path_text")]
+    #[serde(with = "crate::path_text")]
     pub path: Vec<u8>,
     /// What it was.
     pub identity: Identity,
@@ -103,48 +106,6 @@ pub struct Plan {
     pub saving: Option<Saving>,
 }
 
-/// What of the device is free, and how much of it may be held.
-#[derive(Debug, Clone)]
-pub struct Room {
-    /// Free runs that data may come to lie in.
-    pub free: Runs,
-    /// Of it is left to others, bytes.
-    pub reserve_bytes: u64,
-}
-
-impl Room {
-    /// A part of what is free stays free for others: an eighth, at least 16 MiB, at most half; chosen
-    /// by us, so that a program that writes in the meantime finds room for seconds of its work.
-    #[must_use]
-    pub fn new(free: Runs) -> Self {
-        let reserve_bytes = reserve_bytes(free.bytes());
-        Self { free, reserve_bytes }
-    }
-
-    /// What is held: all but the shortest runs, which come to the reserve.
-    pub(crate) fn held(&self) -> Runs {
-        let mut lengths: Vec<(u64, u64)> =
-            self.free.iter().map(|(start, length)| (length, start)).collect();
-        lengths.sort_unstable();
-        let mut left = self.reserve_bytes;
-        let mut held = self.free.clone();
-        for (length, start) in lengths {
-            if left == 0 {
-                break;
-            }
-            let bytes = length.min(left);
-            held.take(start, bytes);
-            left -= bytes;
-        }
-        held
-    }
-}
-
-/// What of `free_bytes` stays free for others.
-pub(crate) fn reserve_bytes(free_bytes: u64) -> u64 {
-    (free_bytes / 8).max(16 << 20).min(free_bytes / 2)
-}
-
 /// Plans to lay the files of `snapshot` in `order` into `room`; `device` is the disk for which the
 /// saving is estimated.
 ///
@@ -195,19 +156,22 @@ pub fn plan(
     // not.
     let well_bytes = if options.walk { limits.shortest_bytes } else { limits.longest_bytes };
     keep_what_lies_well(&mut files, well_bytes);
-    if let Some(budget_bytes) = options.budget_bytes {
-        keep_beyond(&mut files, budget_bytes);
+    if options.budget_bytes.is_none() {
+        keep_what_gains_nothing(&mut files, room, &limits, block_bytes);
     }
-    let (work, after) = foresee(&files, room, &limits, block_bytes);
     let total_bytes = snapshot.facts.total_bytes;
+    let ground = Ground { room, block_bytes, total_bytes, device };
+    let before = ground.read(files.iter().map(|file| &file.pieces[..]));
+    let Foreseen { work, limits, after } = match options.budget_bytes {
+        None => ground.foresee(&files, &limits),
+        Some(budget_bytes) => ground.within_budget(&mut files, &limits, &before, budget_bytes),
+    };
     let saving = match device {
         None => None,
         Some(device) => {
             let metadata_seconds =
                 if options.walk { reorganising(snapshot, device)?.metadata_seconds } else { 0.0 };
-            let before = cold_read(files.iter().map(|file| &file.pieces[..]), device, total_bytes);
-            let after = cold_read(after.iter().map(|pieces| &pieces[..]), device, total_bytes);
-            Some(saving_of(device, before, after, metadata_seconds))
+            Some(saving_of(device, before.told, after, metadata_seconds))
         }
     };
     Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, saving })
@@ -266,7 +230,8 @@ fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<
 }
 
 /// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
-/// free, or as another's, as well. Files that have bytes twice in it are left out.
+/// free, or as another's, as well. Files that have bytes twice in it are left out: so what the others
+/// leave is not free before they leave it.
 fn leave_out_contradictions(files: &mut Vec<PlannedFile>, free: &Runs, skipped: &mut SkipCounts) {
     let mut pieces: Vec<(u64, u64, usize)> = Vec::new();
     for (number, file) in files.iter().enumerate() {
@@ -327,48 +292,189 @@ fn keep_what_lies_well(files: &mut [PlannedFile], stretch_bytes: u64) {
     }
 }
 
+/// Times that a plan is made again without what it would move for nothing; chosen by us: what else is moved
+/// changes little with it.
+const GAIN_ROUNDS_MAX: usize = 4;
+
+/// Files that would be moved and lie no better afterwards stay.
+fn keep_what_gains_nothing(
+    files: &mut [PlannedFile],
+    room: &Room,
+    limits: &Limits,
+    block_bytes: u64,
+) {
+    for _ in 0..GAIN_ROUNDS_MAX {
+        let (_, after) = foresee(files, room, limits, block_bytes);
+        let before: Vec<&[Piece]> = files.iter().map(|file| &file.pieces[..]).collect();
+        let stays: Vec<bool> = files.iter().map(|file| file.stays).collect();
+        let nothing = moved_for_nothing(&before, &after, &stays);
+        if !nothing.contains(&true) {
+            return;
+        }
+        for (file, nothing) in files.iter_mut().zip(nothing) {
+            file.stays |= nothing;
+        }
+    }
+}
+
 fn follows(before: &PlannedFile, next: &PlannedFile) -> bool {
     let end = before.pieces.last().map(|piece| piece.physical_bytes + piece.length_bytes);
     end == next.pieces.first().map(|piece| piece.physical_bytes)
 }
 
-/// Files that are considered together within a budget, bytes: about what a disk reads in the time of
-/// going elsewhere, so that a smaller group could not save more for its bytes; chosen by us.
-const GROUP_BYTES: u64 = 1 << 20;
+/// What a plan stands on.
+#[derive(Debug)]
+struct Ground<'a> {
+    room: &'a Room,
+    block_bytes: u64,
+    total_bytes: u64,
+    device: Option<&'a DeviceParameters>,
+}
 
-/// Files beyond `budget_bytes` stay: neighbours in the order are taken together, those with most
-/// breaks for their bytes first.
-fn keep_beyond(files: &mut [PlannedFile], budget_bytes: u64) {
-    let mut groups: Vec<(f64, usize, usize)> = Vec::new();
-    let mut first = 0;
-    while first < files.len() {
-        if files[first].stays {
-            first += 1;
-            continue;
-        }
-        let (mut last, mut bytes, mut breaks) = (first, 0, 0_u64);
-        while last < files.len() && !files[last].stays && bytes < GROUP_BYTES {
-            let file = &files[last];
-            bytes += file.pieces.iter().map(|piece| piece.length_bytes).sum::<u64>();
-            let apart = last == 0 || !follows(&files[last - 1], file);
-            breaks += file.pieces.len() as u64 - 1 + u64::from(apart);
-            last += 1;
-        }
-        groups.push((breaks as f64 / bytes.max(1) as f64, first, last));
-        first = last;
+/// A cold read, file by file.
+#[derive(Debug)]
+struct Read {
+    told: ReadTime,
+    /// Of each file, s.
+    file_seconds: Vec<f64>,
+}
+
+/// What comes of carrying a choice of files out.
+#[derive(Debug)]
+struct Foreseen {
+    work: Work,
+    limits: Limits,
+    /// The cold read afterwards.
+    after: ReadTime,
+}
+
+impl Ground<'_> {
+    /// A cold read of `files` on the device; without one, a break takes a second.
+    fn read<'a>(&self, files: impl Iterator<Item = &'a [Piece]>) -> Read {
+        let Some(device) = self.device else {
+            let mut told = ReadTime { seconds: 0.0, breaks: 0, bytes: 0 };
+            let mut end = None;
+            let mut file_seconds = Vec::new();
+            for file in files {
+                let before = told.breaks;
+                for piece in file {
+                    told.breaks += u64::from(end != Some(piece.physical_bytes));
+                    told.bytes += piece.length_bytes;
+                    end = Some(piece.end_bytes());
+                }
+                file_seconds.push((told.breaks - before) as f64);
+            }
+            return Read { told: ReadTime { seconds: told.breaks as f64, ..told }, file_seconds };
+        };
+        let mut reader = ColdReader::new(device, self.total_bytes);
+        let file_seconds = files.map(|file| reader.read(file)).collect();
+        Read { told: reader.told(), file_seconds }
     }
-    groups.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-    let mut left = budget_bytes;
-    for (_, first, last) in groups {
-        for file in &mut files[first..last] {
-            let bytes = file.pieces.iter().map(|piece| piece.length_bytes).sum::<u64>();
-            if bytes <= left {
-                left -= bytes;
-            } else {
-                file.stays = true;
+
+    /// What carrying it out takes, and how the files are read then.
+    fn foresee(&self, files: &[PlannedFile], limits: &Limits) -> Foreseen {
+        let (work, after) = foresee(files, self.room, limits, self.block_bytes);
+        let after = self.read(after.iter().map(|pieces| &pieces[..])).told;
+        Foreseen { work, limits: *limits, after }
+    }
+
+    /// Chooses the files that are moved within `budget_bytes`, those that make room for them counted;
+    /// the others stay. `before` is the cold read of them as they lie.
+    ///
+    /// Which choice is best depends on the room for it, and what room is made depends on the choice.
+    /// So a few are carried out on paper: with files in whatever runs are free, and with room made
+    /// first. Where that moves more than the budget, or files find no room, less is chosen.
+    fn within_budget(
+        &self,
+        files: &mut [PlannedFile],
+        limits: &Limits,
+        before: &Read,
+        budget_bytes: u64,
+    ) -> Foreseen {
+        let held = self.room.held();
+        let batch_bytes = limits.batch_bytes.max(AS_IS_BATCH_BYTES);
+        let as_is = Limits { makes_room: false, batch_bytes, ..*limits };
+        let mut best: Option<(Foreseen, Vec<bool>)> = None;
+        let well: Vec<bool> = files.iter().map(|file| file.stays).collect();
+        for limits in [as_is, *limits] {
+            let mut target_bytes = budget_bytes;
+            for _ in 0..CHOICES_MAX {
+                let costs = self.costs(before, &held, &limits, target_bytes);
+                let candidates = candidates(files, &well, before);
+                let chosen = choose(&candidates, &costs, target_bytes);
+                for (number, file) in files.iter_mut().enumerate() {
+                    file.stays = !chosen[number];
+                }
+                let found = self.foresee(files, &limits);
+                let (moved_bytes, unlaid) = (found.work.moved_bytes, found.work.no_room > 0);
+                let laid_bytes = found.work.file_bytes;
+                // By time alone chance would say for few files: how the disk happens to stand.
+                let gains = found.after.breaks < before.told.breaks;
+                let fits = gains && moved_bytes <= budget_bytes;
+                let better = |(best, _): &(Foreseen, _)| found.after.seconds < best.after.seconds;
+                if fits && best.as_ref().is_none_or(better) {
+                    best = Some((found, chosen));
+                }
+                let next_bytes = if moved_bytes > budget_bytes {
+                    target_bytes.saturating_sub(moved_bytes - budget_bytes).min(laid_bytes)
+                } else if unlaid {
+                    laid_bytes
+                } else {
+                    break;
+                };
+                if next_bytes >= target_bytes {
+                    break;
+                }
+                target_bytes = next_bytes;
             }
         }
+        let chosen = best.as_ref().map_or_else(|| vec![false; files.len()], |best| best.1.clone());
+        for (file, chosen) in files.iter_mut().zip(chosen) {
+            file.stays = !chosen;
+        }
+        best.map_or_else(|| self.foresee(files, limits), |best| best.0)
     }
+
+    /// What reading costs, on average of `before`, once `target_bytes` lie in what is `held`.
+    fn costs(&self, before: &Read, held: &Runs, limits: &Limits, target_bytes: u64) -> Costs {
+        let byte_seconds =
+            self.device.map_or(0.0, |device| sequential_byte_seconds(device, self.total_bytes));
+        let told = &before.told;
+        let ways_seconds = told.seconds - told.bytes as f64 * byte_seconds;
+        let stretch_bytes = if limits.makes_room {
+            limits.longest_bytes
+        } else {
+            held.mean_of_longest(target_bytes.max(1)).max(self.block_bytes)
+        };
+        Costs {
+            break_seconds: ways_seconds.max(0.0) / told.breaks.max(1) as f64,
+            byte_seconds,
+            stretch_bytes,
+        }
+    }
+}
+
+/// Bytes between two commits where files go to what is free as it is, so that there is little use for what
+/// they leave; chosen by us: an eighth of what is held at most. With 64 MiB the inodes of small files
+/// are written again so often that in all an eighth more is written.
+const AS_IS_BATCH_BYTES: u64 = 1 << 30;
+
+/// Choices that are carried out on paper for a budget, with room made and without each; chosen by us:
+/// from the third on they differ by little.
+const CHOICES_MAX: usize = 4;
+
+/// What each file takes to read where it lies; those that lie `well` cannot be moved.
+fn candidates(files: &[PlannedFile], well: &[bool], before: &Read) -> Vec<Candidate> {
+    let mut all = Vec::with_capacity(files.len());
+    for (number, file) in files.iter().enumerate() {
+        all.push(Candidate {
+            bytes: file.pieces.iter().map(|piece| piece.length_bytes).sum(),
+            seconds: before.file_seconds[number],
+            follows: number > 0 && follows(&files[number - 1], file),
+            movable: !well[number],
+        });
+    }
+    all
 }
 
 /// What carrying it out takes, and where the files lie then.
@@ -400,9 +506,8 @@ fn foresee(
             work.moved_bytes += step.length_bytes;
             laid[step.file as usize] |= purpose == Purpose::Lay;
         }
-        // What was written while the snapshot was taken may be in it as a file's and as free.
         for (start, length) in left {
-            room.free.add_absent(start, length);
+            room.free.add(start, length);
         }
     }
     let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
@@ -415,17 +520,6 @@ fn foresee(
         (0..files.len() as u32).map(|file| arranger.pieces(file).to_vec()).collect();
     work.stretches_after = stretches(after.iter().map(|pieces| &pieces[..]));
     (work, after)
-}
-
-/// Pieces in which files lie in their order.
-fn stretches<'a>(files: impl Iterator<Item = &'a [Piece]>) -> u64 {
-    let mut end = None;
-    let mut count = 0;
-    for piece in files.flatten() {
-        count += u64::from(end != Some(piece.physical_bytes));
-        end = Some(piece.physical_bytes + piece.length_bytes);
-    }
-    count
 }
 
 /// Paths of the files of a snapshot.
@@ -471,10 +565,10 @@ impl<'a> Paths<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, PlannedFile, leave_out_contradictions};
+    use super::{Ground, Limits, Piece, PlannedFile, Room, leave_out_contradictions};
+    use crate::file_system::Identity;
     use crate::runs::Runs;
     use crate::skip::{Skip, SkipCounts};
-    use crate::volume::Identity;
 
     /// A file of one piece, named by its number.
     fn file(inode: u64, physical_bytes: u64, length_bytes: u64) -> PlannedFile {
@@ -502,5 +596,54 @@ mod tests {
         let left: Vec<u64> = files.iter().map(|file| file.identity.inode).collect();
         assert_eq!(left, [1, 6]);
         assert_eq!(skipped[&Skip::Changed], (4, 8192 + 16_384 + 4096 + 8192));
+    }
+
+    const BLOCK: u64 = 4096;
+
+    /// Files of one block each, far apart, with every free run four blocks long: the budget is spent
+    /// all the same, on files that are neighbours, and no more than the budget.
+    #[test]
+    fn a_budget_is_spent_where_free_space_is_scattered() {
+        let mut files: Vec<PlannedFile> = (0..2000)
+            .map(|number| file(number, (number * 7919 % 2000) * 8 * BLOCK, BLOCK))
+            .collect();
+        let free: Runs = (0..2000).map(|run| ((run * 8 + 4) * BLOCK, 4 * BLOCK)).collect();
+        let room = Room { free, reserve_bytes: 0 };
+        let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 26, device: None };
+        let before = ground.read(files.iter().map(|file| &file.pieces[..]));
+        let budget = 1000 * BLOCK;
+        let found = ground.within_budget(&mut files, &Limits::default(), &before, budget);
+        assert!(found.work.moved_bytes <= budget);
+        assert!(found.work.moved_bytes >= budget * 99 / 100, "{:?}", found.work);
+        assert_eq!(found.work.files * BLOCK, found.work.moved_bytes);
+        // Of four blocks in a run three follow another.
+        assert!(found.after.breaks <= before.told.breaks - 740, "{:?}", found.after);
+        assert_eq!(files.iter().filter(|file| !file.stays).count() as u64, found.work.files);
+    }
+
+    /// What room must be made for counts: with none free but a little, moves of those that make room
+    /// and of those laid come to no more than the budget.
+    #[test]
+    fn what_makes_room_is_within_the_budget() {
+        // Files of 128 KiB, each followed by a hole of one block.
+        let mut files: Vec<PlannedFile> = (0..512)
+            .map(|number| file(number, (number * 5 % 512) * 33 * BLOCK, 32 * BLOCK))
+            .collect();
+        let free: Runs = (0..512).map(|run| ((run * 33 + 32) * BLOCK, BLOCK)).collect();
+        let room = Room { free, reserve_bytes: 0 };
+        let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 27, device: None };
+        let before = ground.read(files.iter().map(|file| &file.pieces[..]));
+        for share in [1, 2, 4] {
+            let budget = 512 * 32 * BLOCK / share;
+            let mut files = files.clone();
+            let found = ground.within_budget(&mut files, &Limits::default(), &before, budget);
+            assert!(found.work.moved_bytes <= budget, "{:?}", found.work);
+            assert!(found.after.breaks <= before.told.breaks, "{:?}", found.after);
+        }
+        let all = ground.foresee(&files, &Limits::default());
+        assert!(all.work.moved_bytes > 0 && all.after.breaks < before.told.breaks);
+        let budget = all.work.moved_bytes;
+        let found = ground.within_budget(&mut files, &Limits::default(), &before, budget);
+        assert!(found.after.breaks <= all.after.breaks, "{found:?} and {all:?}");
     }
 }

@@ -33,44 +33,106 @@ pub fn cold_read<'a>(
     parameters: &DeviceParameters,
     total_bytes: u64,
 ) -> ReadTime {
-    let mut device = DeviceModel::new(parameters);
-    let capacity = device.capacity().0;
-    let total_sectors = total_bytes.div_ceil(SECTOR_BYTES).max(1);
-    let place = |bytes: u64, sectors: u64| {
-        let sector = bytes / SECTOR_BYTES;
-        let sector = if total_sectors > capacity {
-            (u128::from(sector) * u128::from(capacity) / u128::from(total_sectors)) as u64
+    let mut reader = ColdReader::new(parameters, total_bytes);
+    for file in files {
+        reader.read(file);
+    }
+    reader.told()
+}
+
+/// Time of each byte of a long read, s, in the middle of a file system of `total_bytes`.
+pub(crate) fn sequential_byte_seconds(parameters: &DeviceParameters, total_bytes: u64) -> f64 {
+    let mut reader = ColdReader::new(parameters, total_bytes);
+    let half = |part: u64| Piece {
+        logical_bytes: 0,
+        physical_bytes: total_bytes / 2 / REQUEST_BYTES * REQUEST_BYTES + part * SAMPLE_BYTES,
+        length_bytes: SAMPLE_BYTES,
+    };
+    // The first has the way there in it.
+    reader.read(&[half(0)]);
+    reader.read(&[half(1)]) / SAMPLE_BYTES as f64
+}
+
+/// A read that is long beside a turn of a disk, 2 MiB, bytes; chosen by us.
+const SAMPLE_BYTES: u64 = 32 << 20;
+
+/// A cold read under way: one file after another.
+#[derive(Debug)]
+pub(crate) struct ColdReader {
+    device: DeviceModel,
+    total_sectors: u64,
+    now: SimTime,
+    /// Where the piece before ended.
+    end_bytes: Option<u64>,
+    breaks: u64,
+    bytes: u64,
+}
+
+impl ColdReader {
+    /// Of a file system of `total_bytes` on the device of `parameters`.
+    pub(crate) fn new(parameters: &DeviceParameters, total_bytes: u64) -> Self {
+        Self {
+            device: DeviceModel::new(parameters),
+            total_sectors: total_bytes.div_ceil(SECTOR_BYTES).max(1),
+            now: SimTime(0),
+            end_bytes: None,
+            breaks: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Reads a file; the time it took, s.
+    pub(crate) fn read(&mut self, file: &[Piece]) -> f64 {
+        let began = self.now;
+        for piece in file {
+            if self.end_bytes != Some(piece.physical_bytes) {
+                self.breaks += u64::from(self.end_bytes.is_some());
+            }
+            self.end_bytes = Some(piece.physical_bytes + piece.length_bytes);
+            let mut at = 0;
+            while at < piece.length_bytes {
+                let bytes = (piece.length_bytes - at).min(REQUEST_BYTES);
+                self.serve(piece.physical_bytes + at, bytes);
+                at += bytes;
+            }
+        }
+        (self.now.0 - began.0) as f64 / 1e9
+    }
+
+    /// Reads `bytes` from `at_bytes` on in one request.
+    pub(crate) fn read_at(&mut self, at_bytes: u64, bytes: u64) {
+        if self.end_bytes != Some(at_bytes) {
+            self.breaks += u64::from(self.end_bytes.is_some());
+        }
+        self.end_bytes = Some(at_bytes + bytes);
+        self.serve(at_bytes, bytes);
+    }
+
+    fn serve(&mut self, at_bytes: u64, bytes: u64) {
+        self.bytes += bytes;
+        let capacity = self.device.capacity().0;
+        let sectors = bytes.div_ceil(SECTOR_BYTES).min(capacity);
+        let sector = at_bytes / SECTOR_BYTES;
+        let sector = if self.total_sectors > capacity {
+            (u128::from(sector) * u128::from(capacity) / u128::from(self.total_sectors)) as u64
         } else {
             sector
         };
-        sector.min(capacity.saturating_sub(sectors))
-    };
-    let (mut now, mut end) = (SimTime(0), None);
-    let mut told = ReadTime { seconds: 0.0, breaks: 0, bytes: 0 };
-    for piece in files.flatten() {
-        if end != Some(piece.physical_bytes) {
-            told.breaks += u64::from(end.is_some());
-        }
-        end = Some(piece.physical_bytes + piece.length_bytes);
-        told.bytes += piece.length_bytes;
-        let mut at = 0;
-        while at < piece.length_bytes {
-            let bytes = (piece.length_bytes - at).min(REQUEST_BYTES);
-            let sectors = bytes.div_ceil(SECTOR_BYTES).min(capacity);
-            let sector = place(piece.physical_bytes + at, sectors);
-            // Flash answers at once for what was never written.
-            device.prefill(Sector(sector), SectorCount(sectors));
-            let request = BlockRequest {
-                enqueue: now,
-                sector: Sector(sector),
-                sectors: SectorCount(sectors),
-                operation: Operation::Read,
-                synchronous: true,
-            };
-            now = device.serve(now, &request).finish;
-            at += bytes;
-        }
+        let sector = sector.min(capacity.saturating_sub(sectors));
+        // Flash answers at once for what was never written.
+        self.device.prefill(Sector(sector), SectorCount(sectors));
+        let request = BlockRequest {
+            enqueue: self.now,
+            sector: Sector(sector),
+            sectors: SectorCount(sectors),
+            operation: Operation::Read,
+            synchronous: true,
+        };
+        self.now = self.device.serve(self.now, &request).finish;
     }
-    told.seconds = now.0 as f64 / 1e9;
-    told
+
+    /// All that was read.
+    pub(crate) fn told(&self) -> ReadTime {
+        ReadTime { seconds: self.now.0 as f64 / 1e9, breaks: self.breaks, bytes: self.bytes }
+    }
 }

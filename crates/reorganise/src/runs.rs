@@ -43,6 +43,19 @@ impl Runs {
         longest.map(|(length, start)| (*start, *length)).find(|(start, _)| choose(*start))
     }
 
+    /// Mean length of the longest runs that come to `bytes` together, or of all if they do not.
+    #[must_use]
+    pub fn mean_of_longest(&self, bytes: u64) -> u64 {
+        let (mut sum, mut count) = (0, 0);
+        for (length, _) in self.by_length.iter().rev() {
+            if sum >= bytes {
+                break;
+            }
+            (sum, count) = (sum + length, count + 1);
+        }
+        sum.checked_div(count).unwrap_or(0)
+    }
+
     /// Whether any of `length` bytes at `start` is in a run.
     #[must_use]
     pub fn overlaps(&self, start: u64, length: u64) -> bool {
@@ -99,6 +112,14 @@ impl Runs {
         }
         if at < end {
             self.add(at, end - at);
+        }
+    }
+
+    /// Takes out every run that begins from `from` on and before `to`.
+    pub fn take_within(&mut self, from: u64, to: u64) {
+        let starts: Vec<u64> = self.by_start.range(from..to).map(|(start, _)| *start).collect();
+        for start in starts {
+            self.forget(start);
         }
     }
 
@@ -186,6 +207,12 @@ mod tests {
                 prop_assert_eq!(runs.iter().collect::<Vec<_>>(), slow.clone());
                 prop_assert_eq!(runs.bytes(), slow.iter().map(|run| run.1).sum::<u64>());
                 prop_assert_eq!(runs.longest().map(|run| run.1), slow.iter().map(|run| run.1).max());
+                let mut lengths: Vec<u64> = slow.iter().map(|run| run.1).collect();
+                lengths.sort_unstable_by(|one, other| other.cmp(one));
+                let needed = (0..lengths.len()).find(|n| lengths[..*n].iter().sum::<u64>() >= 9);
+                let longest = &lengths[..needed.unwrap_or(lengths.len())];
+                let mean = longest.iter().sum::<u64>().checked_div(longest.len() as u64);
+                prop_assert_eq!(runs.mean_of_longest(9), mean.unwrap_or(0));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use agewell_snapshot::{ExtentFlags, Snapshot, SnapshotFile};
 use serde::{Deserialize, Serialize};
 
-use crate::volume::FileSystem;
+use crate::file_system::FileSystem;
 
 /// Why a file is left as it lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

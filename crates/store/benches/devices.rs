@@ -1,6 +1,6 @@
 //! Bytes a second of the devices of a store.
 
-use agewell_store::device::{CrashDisk, Disk, MemoryDisk, Piece};
+use agewell_store::device::{CrashDisk, Disk, FileDisk, FileOptions, MemoryDisk, Piece};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// A segment of a store; the disk is 64 of them, more than caches hold.
@@ -34,6 +34,64 @@ fn memory(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Segments of 4 MiB in a file, in every way of opening one that its file system has: written whole and
+/// flushed, written block by block, read in requests of 1 MiB or at once. `STORE_BENCH_FOLDER` says where it lies.
+fn file(criterion: &mut Criterion) {
+    let folder = std::env::var_os("STORE_BENCH_FOLDER").map_or_else(std::env::temp_dir, Into::into);
+    let folder = tempfile::tempdir_in(folder).expect("a folder for the file");
+    let data = vec![7_u8; SEGMENT_BYTES as usize + 1];
+    // Memory that is not aligned is copied.
+    let data = &data[1..];
+    let mut into = vec![0_u8; SEGMENT_BYTES as usize];
+    for (name, is_direct, uses_io_uring) in [
+        ("direct, io_uring", true, true),
+        ("direct, threads", true, false),
+        ("page cache", false, false),
+    ] {
+        let options = FileOptions { is_direct, uses_io_uring, ..FileOptions::default() };
+        let path = folder.path().join(name);
+        let disk = FileDisk::create(&path, SEGMENTS * SEGMENT_BYTES, options).expect("a file");
+        if disk.is_direct() != is_direct || disk.uses_io_uring() != uses_io_uring {
+            continue;
+        }
+        let mut group = criterion.benchmark_group(format!("file, {name}"));
+        let mut segment = 0;
+        group.throughput(Throughput::Bytes(SEGMENT_BYTES)).sample_size(20);
+        group.bench_function("write a segment and flush", |bencher| {
+            bencher.iter(|| {
+                segment = (segment + 1) % SEGMENTS;
+                disk.write(&[Piece { offset: segment * SEGMENT_BYTES, data }]).unwrap();
+                disk.flush().unwrap();
+            });
+        });
+        group.bench_function("write every second block of a segment", |bencher| {
+            bencher.iter(|| {
+                segment = (segment + 1) % SEGMENTS;
+                let blocks = data.chunks(4096).zip(0_u64..).step_by(2);
+                let pieces: Vec<Piece<'_>> = blocks
+                    .map(|(data, at)| Piece { offset: segment * SEGMENT_BYTES + at * 4096, data })
+                    .collect();
+                disk.write(&pieces).unwrap();
+            });
+        });
+        group.bench_function("read a segment", |bencher| {
+            bencher.iter(|| {
+                segment = (segment + 1) % SEGMENTS;
+                for part in into.chunks_mut(1 << 20).zip(0_u64..) {
+                    disk.read(segment * SEGMENT_BYTES + (part.1 << 20), part.0).unwrap();
+                }
+            });
+        });
+        group.bench_function("read a segment at once", |bencher| {
+            bencher.iter(|| {
+                segment = (segment + 1) % SEGMENTS;
+                disk.read(segment * SEGMENT_BYTES, &mut into).unwrap();
+            });
+        });
+        group.finish();
+    }
+}
+
 /// States of a run on an image of 64 MiB, whose epochs are 14 writes of 4 KiB to 64 KiB; of each state
 /// 64 KiB are read, half of them among what was written.
 fn crash_states(criterion: &mut Criterion) {
@@ -57,9 +115,9 @@ fn crash_states(criterion: &mut Criterion) {
     group.bench_function("make, and read 64 KiB", |bencher| {
         bencher.iter(|| {
             let state = states.state(number);
-            for part in 0..8 {
-                state.read(places[part], &mut into).unwrap();
-                state.read((number * 31 + part as u64) % 16_000 * 4096, &mut into).unwrap();
+            for (place, part) in places.iter().zip(0..8) {
+                state.read(*place, &mut into).unwrap();
+                state.read((number * 31 + part) % 16_000 * 4096, &mut into).unwrap();
             }
             number = (number + 1) % states.len();
             into[0]
@@ -83,5 +141,5 @@ fn crash_states(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, memory, crash_states);
+criterion_group!(benches, memory, file, crash_states);
 criterion_main!(benches);

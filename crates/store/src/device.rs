@@ -2,14 +2,20 @@
 
 mod crash;
 mod fault;
+mod file;
 mod memory;
+mod modelled;
+mod recorder;
 
 use std::io;
 use std::sync::Arc;
 
 pub use crash::{CrashDisk, CrashState, CrashStates, Recording};
 pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
+pub use file::{FileDisk, FileOptions};
 pub use memory::MemoryDisk;
+pub use modelled::{ModelledDisk, Spent, SpentByOperation};
+pub use recorder::RecordingDisk;
 
 /// A run of bytes that goes to a disk.
 #[derive(Debug, Clone, Copy)]

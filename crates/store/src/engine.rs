@@ -11,28 +11,52 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    BlockDevice, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources, Transfer,
+    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
+    Transfer,
 };
 
 use crate::StoreError;
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
+use crate::options::{Means, OpenOptions};
 use crate::seeded::{SeededFault, is_seeded};
 
-/// Segments that the log keeps free to collect into.
-const LOG_RESERVE_SEGMENTS: u32 = 2;
+/// Segments that are kept free to collect into.
+const RESERVE_SEGMENTS: u32 = 2;
+
+/// Of these the log keeps for itself. The other may be begun by what does not quite fit into the open
+/// segment, and is made up for afterwards.
+const LOG_RESERVE_SEGMENTS: u32 = 1;
 
 /// The engine.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(crate) log: Log<NoSeparation>,
+    log: AdaptiveLog<NoSeparation>,
     recorder: Recorder,
     /// Data of the blocks that wait, entry by entry.
     data: Vec<u8>,
     block_bytes: usize,
+}
+
+/// What writes down what is discarded.
+#[derive(Debug, Default)]
+struct Discards(Vec<(u32, u32)>);
+
+impl BlockDevice for Discards {
+    fn transfer(&mut self, _transfer: &Transfer, _contents: &[u32]) {
+        unreachable!("a discard transfers nothing");
+    }
+
+    fn discard(&mut self, slot: u32, blocks: u32) {
+        match self.0.last_mut() {
+            Some((first, before)) if *first + *before == slot => *before += blocks,
+            _ => self.0.push((slot, blocks)),
+        }
+    }
 }
 
 /// What writes down what the log does.
@@ -189,15 +213,13 @@ impl Engine {
         geometry: &Geometry,
         kept: &Kept<'_>,
         next_sequence: u64,
-        collect: Collect,
+        options: &OpenOptions,
     ) -> Result<Self, StoreError> {
         let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
-        // Prices are not asked for by fixed mechanisms.
-        let disk = agewell_log::policy::cost::CostModel {
-            access_ns: 8_000_000,
-            further_ns: 8_000_000,
-            bandwidth_bytes_per_s: 200_000_000,
-            block_bytes: u64::from(geometry.block_bytes),
+        let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        let (mechanisms, collect): (&[Mechanism], _) = match options.means {
+            Means::Fixed(collect) => (&[], collect),
+            Means::Adaptive => (&Mechanism::ALL, Collect::Always(Mechanism::Clean)),
         };
         let setting = LogSetting {
             buffer_blocks: geometry.buffer_blocks(),
@@ -212,17 +234,25 @@ impl Engine {
             next_sequence,
             ..Recorder::default()
         };
-        Ok(Self {
-            data: vec![0; setting.buffer_blocks as usize * block_bytes],
-            log: Log::restore(setting, NoSeparation, kept)?,
-            recorder,
-            block_bytes,
-        })
+        let data = vec![0; setting.buffer_blocks as usize * block_bytes];
+        let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
+        log.log_mut().enable_discard();
+        Ok(Self { log, recorder, data, block_bytes })
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> &Log<NoSeparation> {
+        self.log.log()
+    }
+
+    /// Checks what the log promises.
+    pub(crate) fn verify(&self) {
+        self.log.verify();
     }
 
     /// Blocks that wait to be written.
     pub(crate) fn waiting(&self) -> u32 {
-        self.log.buffered(0)
+        self.log.log().buffered(0)
     }
 
     /// Whether blocks were freed that are in no group yet.
@@ -239,27 +269,31 @@ impl Engine {
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
         let needed = u64::from(self.waiting() + blocks);
-        let room = self.log.room_without_collection();
-        room >= needed || (self.threads() && self.is_covered() && self.log.holes() >= needed)
+        if self.threads() && self.is_covered() && self.log.log().holes() >= needed {
+            return true;
+        }
+        let (rest, free) =
+            (u64::from(self.log.log().open_rest()), self.log.log().free_segments().len() as u64);
+        let segment_blocks = u64::from(self.log.log().shape().segment_blocks_max()) - 1;
+        let opened = needed.saturating_sub(rest).div_ceil(segment_blocks);
+        let reserve = u64::from(RESERVE_SEGMENTS);
+        // A simulated log collects when the open segment is full, amid what it writes. What is all or
+        // nothing cannot; it goes before or after, whichever is nearer.
+        free >= reserve + opened || (free == reserve && opened == 1 && rest * 2 >= needed)
     }
 
     fn threads(&self) -> bool {
-        self.log.collect_rule() == Collect::Always(Mechanism::Thread)
+        self.log.log().collect_rule() == Collect::Always(Mechanism::Thread)
     }
 
     /// Whether its mechanism fills holes.
     pub(crate) fn fills_holes(&self) -> bool {
-        self.log.collect_rule() != Collect::Always(Mechanism::Clean)
-    }
-
-    /// Cleans from here on: nothing else makes room.
-    pub(crate) fn clean_instead(&mut self) {
-        self.log.set_collect(Collect::Always(Mechanism::Clean));
+        self.log.log().collect_rule() != Collect::Always(Mechanism::Clean)
     }
 
     /// Free segments that come first.
     pub(crate) fn first_free(&self) -> Vec<u32> {
-        self.log.free_segments().take(ANNOUNCED_MAX).collect()
+        self.log.log().free_segments().take(ANNOUNCED_MAX).collect()
     }
 
     /// Whether no slot is held.
@@ -269,8 +303,9 @@ impl Engine {
 
     /// Takes in `data` as the newest version of `block`; there must be room.
     pub(crate) fn write(&mut self, block: u32, data: &[u8]) -> Result<(), LogError> {
-        self.log.write(block, 0, &mut self.recorder)?;
-        let (entry, _) = self.log.entry_of(block).expect("it waits: the buffer had room for two");
+        self.log.carry_out(Call::Write { block, client: 0 }, &mut self.recorder)?;
+        let (entry, _) =
+            self.log.log().entry_of(block).expect("it waits: the buffer had room for two");
         let at = entry as usize * self.block_bytes;
         self.data[at..at + self.block_bytes].copy_from_slice(data);
         Ok(())
@@ -278,27 +313,28 @@ impl Engine {
 
     /// `block` is no more.
     pub(crate) fn free(&mut self, block: u32) {
-        self.log.delete(block, &mut self.recorder);
+        let deleted = self.log.carry_out(Call::Delete(block), &mut self.recorder);
+        deleted.expect("a deletion needs no room");
     }
 
     /// The data of `block`, if it waits.
     pub(crate) fn waiting_data(&self, block: u32) -> Option<&[u8]> {
-        let (entry, _) = self.log.entry_of(block)?;
+        let (entry, _) = self.log.log().entry_of(block)?;
         let at = entry as usize * self.block_bytes;
         Some(&self.data[at..at + self.block_bytes])
     }
 
     /// Where the last version of `block` is that left the buffer.
     pub(crate) fn slot_on_disk(&self, block: u32) -> u32 {
-        match self.log.entry_of(block) {
+        match self.log.log().entry_of(block) {
             Some((_, waiting)) => waiting.old,
-            None => self.log.look_up(block),
+            None => self.log.log().look_up(block),
         }
     }
 
     /// Everything that waits, as a group.
     pub(crate) fn group_of_changes(&mut self, spare: Vec<u8>) -> Result<Option<Group>, LogError> {
-        self.log.sync(0, &mut self.recorder)?;
+        self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
         let length = self.data.len();
         self.recorder.group.data = std::mem::replace(&mut self.data, spare);
         self.data.resize(length, 0);
@@ -322,12 +358,29 @@ impl Engine {
         Ok(self.take_groups().pop())
     }
 
-    /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait
-    /// for theirs.
-    pub(crate) fn groups_of_collection(&mut self) -> (Vec<Group>, Result<bool, LogError>) {
+    /// A collection, as groups, and whether it made room; by cleaning, if that is said. Must not be asked
+    /// for while freed blocks wait for theirs.
+    pub(crate) fn groups_of_collection(
+        &mut self,
+        cleans: bool,
+    ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
-        let made = self.log.make_more_room(&mut self.recorder);
+        let rule = self.log.log().collect_rule();
+        if cleans {
+            self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
+        }
+        let made = self.log.log_mut().make_more_room(&mut self.recorder);
+        self.log.log_mut().set_collect(rule);
         (self.take_groups(), made)
+    }
+
+    /// Slots whose data is dead, in segments that came free: first and number of those side by side.
+    /// Every group must be covered.
+    pub(crate) fn discards(&mut self) -> Vec<(u32, u32)> {
+        assert!(self.is_covered(), "what a crash may bring back is not discarded");
+        let mut discards = Discards::default();
+        self.log.log_mut().issue_discards(&mut discards);
+        discards.0
     }
 
     fn take_groups(&mut self) -> Vec<Group> {
@@ -335,7 +388,7 @@ impl Engine {
         self.recorder.group.reads.clear();
         let mut groups = std::mem::take(&mut self.recorder.finished);
         if let Some(last) = groups.last_mut() {
-            last.free = self.log.free_segments().take(ANNOUNCED_MAX).collect();
+            last.free = self.log.log().free_segments().take(ANNOUNCED_MAX).collect();
         }
         groups
     }

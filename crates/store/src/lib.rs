@@ -7,6 +7,7 @@ mod error;
 mod format;
 mod group;
 mod medium;
+mod options;
 mod recovery;
 mod seeded;
 mod store;
@@ -16,6 +17,7 @@ pub mod device;
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;
+pub use options::{Means, OpenOptions};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
-pub use store::{OpenOptions, Opened, Store, Transaction};
+pub use store::{Opened, Store, Transaction};

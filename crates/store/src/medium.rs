@@ -204,7 +204,7 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
-        let (data, bad) = self.collect_data(group)?;
+        let (data, bad) = self.collect_data(group);
         let composed = self.compose(group, &data, &bad);
         let Composed { heads, places, ring, inline, .. } = &composed;
         let parcel = Unflushed { pieces: places.clone(), buffers: [data, heads.clone()] };
@@ -241,9 +241,9 @@ impl<D: Disk> Medium<D> {
 
     /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
     /// cannot be read.
-    fn collect_data(&mut self, group: &mut Group) -> Result<(Vec<u8>, BTreeSet<u32>), StoreError> {
+    fn collect_data(&mut self, group: &mut Group) -> (Vec<u8>, BTreeSet<u32>) {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return Ok((std::mem::take(&mut group.data), BTreeSet::new()));
+            return (std::mem::take(&mut group.data), BTreeSet::new());
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
@@ -289,7 +289,7 @@ impl<D: Disk> Medium<D> {
             }
             data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
         }
-        Ok((data, bad))
+        (data, bad)
     }
 
     /// Where in its buffer the data of a move is.

@@ -91,7 +91,7 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
 /// A part of a group.
 #[derive(Debug)]
 struct Part {
-    part: u16,
+    number: u16,
     parts: u16,
     runs: Runs,
     /// Open segments behind it; of an inline part, where it ends.
@@ -150,7 +150,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
             }
             Kind::Part { part, parts } => {
                 let of = groups.entry(record.sequence).or_default();
-                of.push(Part { part, parts, runs: record.runs, open, is_inline: false });
+                of.push(Part { number: part, parts, runs: record.runs, open, is_inline: false });
             }
         }
     }
@@ -356,7 +356,7 @@ impl Found {
                 if record.sequence > ring.covered || is_seeded(SeededFault::CoveredInlineAccepted) {
                     ring.flushed = ring.flushed.max(record.flushed);
                     let open = OpenSegment { segment, next, log: 0 };
-                    let open = (next % geometry.segment_blocks > 0).then_some(open);
+                    let open = (!next.is_multiple_of(geometry.segment_blocks)).then_some(open);
                     groups
                         .entry(record.sequence)
                         .or_default()
@@ -387,7 +387,7 @@ impl Found {
                 self.dropped += 1;
                 continue;
             }
-            parts.sort_by_key(|part| part.part);
+            parts.sort_by_key(|part| part.number);
             for part in parts {
                 opens.push((sequence, part.open));
                 for (run, named) in part.runs.iter() {
@@ -538,7 +538,7 @@ fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Pa
         let freed = record.freed.iter().map(|block| Named { block: *block, sum: 0 });
         runs.push(Run { first: NONE, blocks, sequence }, freed);
     }
-    Part { part: record.part, parts: record.parts, runs, open, is_inline: true }
+    Part { number: record.part, parts: record.parts, runs, open, is_inline: true }
 }
 
 /// Whether every part is there, and once.
@@ -547,7 +547,7 @@ fn is_whole(parts: &[Part]) -> bool {
         return true;
     }
     let all = parts[0].parts;
-    let mut there: Vec<u16> = parts.iter().map(|part| part.part).collect();
+    let mut there: Vec<u16> = parts.iter().map(|part| part.number).collect();
     there.sort_unstable();
     parts.iter().all(|part| part.parts == all) && there.into_iter().eq(0..all)
 }

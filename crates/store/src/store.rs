@@ -6,7 +6,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::{Counts, Kept};
 
 use crate::StoreError;
@@ -15,22 +14,9 @@ use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
 use crate::medium::{Medium, MediumCounts, Sum, flush, write};
+use crate::options::OpenOptions;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
-
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    /// How room is made.
-    pub collect: Collect,
-}
-
-impl Default for OpenOptions {
-    /// Segments are cleaned.
-    fn default() -> Self {
-        Self { collect: Collect::Always(Mechanism::Clean) }
-    }
-}
 
 /// Blocks that are written and freed together: all or none.
 #[derive(Debug, Clone, Default)]
@@ -104,8 +90,7 @@ impl<D: Disk> Store<D> {
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
         let kept = Kept { map: &found.map, open: &open, times, clock };
-        let mut engine =
-            Engine::restore(&found.geometry, &kept, found.sequence + 1, options.collect)?;
+        let mut engine = Engine::restore(&found.geometry, &kept, found.sequence + 1, options)?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -168,7 +153,7 @@ impl<D: Disk> Store<D> {
     /// What the log has done since it was opened.
     #[must_use]
     pub fn log_counts(&self) -> &Counts {
-        self.engine.log.counts()
+        self.engine.log().counts()
     }
 
     /// What the medium has done since it was opened.
@@ -180,7 +165,7 @@ impl<D: Disk> Store<D> {
     /// Blocks that there are.
     #[must_use]
     pub fn live_blocks(&self) -> u64 {
-        self.engine.log.live_blocks()
+        self.engine.log().live_blocks()
     }
 
     /// Blocks that a transaction may write.
@@ -198,7 +183,7 @@ impl<D: Disk> Store<D> {
     /// Whether there is `block`.
     #[must_use]
     pub fn holds(&self, block: u32) -> bool {
-        self.engine.log.holds(block)
+        self.engine.log().holds(block)
     }
 
     /// Takes `transaction` in. It is durable after the next [`sync`](Self::sync).
@@ -242,8 +227,8 @@ impl<D: Disk> Store<D> {
         let numbers = transaction.writes.iter().map(|write| write.0);
         let mut named: Vec<u32> = numbers.chain(transaction.frees.iter().copied()).collect();
         named.sort_unstable();
-        if let Some(pair) = named.windows(2).find(|pair| pair[0] == pair[1]) {
-            return refuse(format!("a transaction names block {} twice", pair[0]));
+        if let Some([block, _]) = named.windows(2).find(|pair| pair[0] == pair[1]) {
+            return refuse(format!("a transaction names block {block} twice"));
         }
         if let Some(block) = named.last().filter(|block| **block >= geometry.blocks) {
             let blocks = geometry.blocks;
@@ -329,7 +314,7 @@ impl<D: Disk> Store<D> {
             None => engine.slot_on_disk(block),
         };
         let segments = medium.geometry.segments;
-        let times = || (0..segments).map(|segment| engine.log.segment_times(segment)).collect();
+        let times = || (0..segments).map(|segment| engine.log().segment_times(segment)).collect();
         medium.write_map(&slot_of, &times, closes)?;
         engine.covered(medium.covered);
         Ok(())
@@ -342,16 +327,17 @@ impl<D: Disk> Store<D> {
             if self.engine.can_take(blocks) {
                 return Ok(());
             }
-            if !self.collect_once()? && !self.engine.can_take(blocks) {
-                self.engine.clean_instead();
+            if !self.collect_once(false)? && !self.engine.can_take(blocks) {
+                self.collect_once(true)?;
             }
         }
         let (live, capacity) = (self.live_blocks(), self.medium.geometry.capacity_blocks());
         panic!("{live} of {capacity} blocks are in use, and no room can be made for {blocks}");
     }
 
-    /// Makes room once; false if the mechanism is one that makes none beforehand.
-    fn collect_once(&mut self) -> Result<bool, StoreError> {
+    /// Makes room once, by cleaning if that is said; false if the mechanism is one that makes none
+    /// beforehand.
+    fn collect_once(&mut self, cleans: bool) -> Result<bool, StoreError> {
         if self.engine.has_freed() {
             self.write_out()?;
         }
@@ -360,7 +346,7 @@ impl<D: Disk> Store<D> {
             self.medium.cover()?;
             self.engine.covered(self.medium.covered);
         }
-        let (groups, made) = self.engine.groups_of_collection();
+        let (groups, made) = self.engine.groups_of_collection(cleans);
         self.queue.extend(groups);
         self.drain()?;
         Ok(made?)
@@ -374,10 +360,52 @@ impl<D: Disk> Store<D> {
     pub fn collect(&mut self) -> Result<bool, StoreError> {
         let geometry = &self.medium.geometry;
         let wanted = u64::from(geometry.reserve_segments / 4 * geometry.segment_blocks);
-        if self.engine.log.room_without_collection() >= wanted {
+        if self.engine.log().room_without_collection() >= wanted {
             return Ok(false);
         }
-        self.collect_once()
+        self.collect_once(false)
+    }
+
+    /// Gives back to the device what is in segments that came free since the last time; how many bytes.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn discard(&mut self) -> Result<u64, StoreError> {
+        self.sync()?;
+        self.medium.cover()?;
+        self.engine.covered(self.medium.covered);
+        let block_bytes = u64::from(self.medium.geometry.block_bytes);
+        let mut discarded = 0;
+        for (slot, blocks) in self.engine.discards() {
+            let (offset, bytes) =
+                (self.medium.geometry.slot_offset(slot), u64::from(blocks) * block_bytes);
+            self.medium.disk.discard(offset, bytes).map_err(|error| StoreError::Device {
+                what: "discard",
+                offset,
+                bytes,
+                error,
+            })?;
+            discarded += bytes;
+        }
+        Ok(discarded)
+    }
+
+    /// Reads the blocks among `blocks` that there are, and gives those that are damaged.
+    ///
+    /// # Errors
+    /// If the store itself cannot be read.
+    pub fn scrub(&self, blocks: std::ops::Range<u32>) -> Result<Vec<u32>, StoreError> {
+        let mut into = vec![0; self.medium.geometry.block_bytes as usize];
+        let mut damaged = Vec::new();
+        for block in blocks.start..blocks.end.min(self.medium.geometry.blocks) {
+            match self.read(block, &mut into) {
+                Ok(_) => {}
+                // A block that the device cannot read is as lost as one that is not what it was.
+                Err(StoreError::Damaged { .. } | StoreError::Device { .. }) => damaged.push(block),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(damaged)
     }
 
     /// Reads `block`; false if there is none, and then `into` is left as it is.
@@ -394,7 +422,7 @@ impl<D: Disk> Store<D> {
             into.copy_from_slice(data);
             return Ok(true);
         }
-        let mut slot = self.engine.log.look_up(block);
+        let mut slot = self.engine.log().look_up(block);
         if slot == NONE {
             return Ok(false);
         }
@@ -428,7 +456,7 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If it does not hold, which is a bug.
     pub fn verify(&self) {
-        self.engine.log.verify();
+        self.engine.verify();
     }
 
     /// Closes it in order and gives the disk back.

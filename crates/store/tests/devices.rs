@@ -11,3 +11,29 @@ mod crash;
 
 #[path = "devices/fault.rs"]
 mod fault;
+
+#[path = "devices/modelled.rs"]
+mod modelled;
+
+#[path = "devices/recorder.rs"]
+mod recorder;
+
+#[path = "devices/file.rs"]
+mod file;
+
+/// A store has threads: all that it may lie on is shared by them.
+#[test]
+fn every_device_is_shared_by_threads() {
+    use agewell_core::SimTime;
+    use agewell_store::device::{
+        CrashDisk, CrashState, CrashStates, FaultDisk, FileDisk, MemoryDisk, ModelledDisk,
+        Recording, RecordingDisk,
+    };
+    fn shared<T: Send + Sync>() {}
+    shared::<MemoryDisk>();
+    shared::<FileDisk>();
+    shared::<ModelledDisk>();
+    shared::<RecordingDisk<ModelledDisk, fn() -> SimTime>>();
+    shared::<(CrashDisk, Recording, CrashStates, CrashState)>();
+    shared::<FaultDisk<CrashDisk>>();
+}

@@ -55,6 +55,7 @@ COMMANDS = {
     "score": "How well files lie, and whether reorganising pays.",
     "snapshot": "Record where every file of a file system lies.",
     "reorganise": "Lay the files of a mounted file system where they are read.",
+    "store": "Look into, check and salvage a store of blocks.",
     "report": "Write an HTML report on runs, with every plot.",
 }
 """The commands in the order of `agewell --help`, and what it says of them; each is the application

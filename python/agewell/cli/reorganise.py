@@ -9,8 +9,9 @@ import typer
 
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_table, print_text, progress
+from agewell.cli.watching import watch as show_watch
 from agewell.errors import InputError
-from agewell.filesystems import reorganising
+from agewell.filesystems import reorganising, watching
 from agewell.filesystems.scoring import number_text as number
 from agewell.filesystems.scoring import percent_text as percent
 from agewell.filesystems.scoring import size_text as size
@@ -36,9 +37,16 @@ def reorganise(
         ),
     ] = "names",
     device: Annotated[
-        str,
-        typer.Option(metavar="NAME|FILE", help="The disk that the saving is estimated for."),
-    ] = reorganising.DEFAULT_DEVICE,
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help=(
+                "The disk that the saving is estimated for: a name of the catalogue, or a file. "
+                f"Default: {reorganising.DEFAULT_DEVICE}; with --watch, the disk itself, by the "
+                "times of its requests."
+            ),
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be moved; move nothing.")
     ] = False,
@@ -56,7 +64,10 @@ def reorganise(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Move no more than this, such as '1 GB': what saves most for its bytes.",
+            help=(
+                "Move no more than this, such as '1 GB': what saves most for its bytes. With "
+                "--watch, in any hour, such as '2 GB/h'."
+            ),
         ),
     ] = None,
     rate: Annotated[
@@ -69,6 +80,30 @@ def reorganise(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Move files also where it is not expected to pay.")
     ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help=(
+                "Keep the files in shape: record what is read, and again and again move those that "
+                "are read together and pay. Ends with Ctrl-C."
+            ),
+        ),
+    ] = False,
+    every: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="With --watch, how long a round is at least."),
+    ] = watching.EVERY,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help=(
+                "With --watch, where its history is kept. Default: in $STATE_DIRECTORY, or the "
+                "folder agewell in $XDG_STATE_HOME."
+            ),
+        ),
+    ] = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -84,7 +119,30 @@ def reorganise(
     Example: agewell reorganise /srv --dry-run
 
     Example: agewell reorganise /srv --rate '20 MB/s' --for '1 h'
+
+    Example: agewell reorganise /srv --watch --budget '2 GB/h' --for '8 h'
     """
+    if watch:
+        if by != "names" or plan or apply or rate or anyway:
+            raise InputError(
+                "--watch goes by what it records, moves only what pays and paces itself; leave "
+                "--by, --plan, --apply, --rate and --anyway out"
+            )
+        show_watch(
+            path,
+            budget=budget,
+            every=every,
+            time_limit=time_limit,
+            device=device,
+            state=state,
+            dry_run=dry_run,
+            catalogue_directory=catalogue,
+            as_json=as_json,
+            quiet=quiet,
+        )
+        return
+    if state is not None or every != watching.EVERY:
+        raise InputError("--every and --state are of --watch; add it, or leave them out")
     if apply is not None and (plan is not None or dry_run):
         raise InputError("--apply carries a plan out; leave --plan and --dry-run out")
     with progress("reorganise", quiet=quiet) as report:
@@ -100,7 +158,7 @@ def reorganise(
         document = reorganising.reorganise(
             path,
             by=by,
-            device=device,
+            device=device or reorganising.DEFAULT_DEVICE,
             budget=budget,
             rate=rate,
             time_limit=time_limit,
@@ -119,9 +177,27 @@ def reorganise(
         _print_left_out(document)
 
 
+def _order(order: dict[str, Any] | None) -> list[str]:
+    """Which order of the files of a recording was taken, and why."""
+    if order is None:
+        return []
+    first, graph = order["first_reads_seconds"], order["access_graph_seconds"]
+    if graph is None:
+        return ["Order of first reads: no file is come back to."]
+    if order["order"] == "access-graph":
+        return [
+            f"Order along the access graph: laid so, the recording reads in {graph:.1f} s, "
+            f"and in {first:.1f} s in the order of first reads."
+        ]
+    return [
+        f"Order of first reads: laid so, the recording reads in {first:.1f} s, "
+        f"and in {graph:.1f} s along the access graph."
+    ]
+
+
 def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
     work, saving = document["work"], document["saving"]
-    lines = []
+    lines = _order(document["order"])
     if not work["moved_bytes"]:
         lines.append("There is nothing to move: the files lie in this order already.")
     elif saving:

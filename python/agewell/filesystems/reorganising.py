@@ -51,7 +51,7 @@ def reorganise(
         path: A directory of a mounted file system.
         by: The order: `names` and `directory` (as it is listed) walk the tree; anything else is the
             path of a recording of block requests, whose files are laid in the order of their
-            reads.
+            first reads, or along the access graph if the recording reads faster so.
         device: The disk for which the saving is estimated: a name of the catalogue, or a file.
         budget: No more than this is moved, such as `1 GB`; what saves most for its bytes first.
         rate: No more than this is moved in a second, such as `20 MB/s`.
@@ -64,8 +64,9 @@ def reorganise(
         progress: Called now and then; what it raises ends the work between two moves.
 
     Returns:
-        What was planned (`work`, `saving`, `left_out`), how files lay (`layout`), whether it was
-        carried out, and then what was `done` and `layout_after`.
+        What was planned (`order` of the files of a recording, `work`, `saving`, `left_out`), how
+        files lay (`layout`), whether it was carried out, and then what was `done` and
+        `layout_after`.
 
     Raises:
         InputError: `path` cannot be reorganised; nothing is changed.

@@ -142,6 +142,36 @@ impl AccessGraph {
         self.nodes[block as usize] = EMPTY;
     }
 
+    /// The edges of `block`, the last used first, as words for a file.
+    #[must_use]
+    pub(crate) fn words(&self, block: u32) -> [u64; EDGES] {
+        let Node { targets, weights } = self.nodes[block as usize];
+        std::array::from_fn(|place| u64::from(weights[place]) << 32 | u64::from(targets[place]))
+    }
+
+    /// Gives `block` the edges that [`Self::words`] gave; `false` if they break an invariant.
+    pub(crate) fn set_words(&mut self, block: u32, words: [u64; EDGES]) -> bool {
+        let mut node = EMPTY;
+        for (place, word) in words.into_iter().enumerate() {
+            let (target, weight) = (word as u32, word >> 32);
+            if target == NONE && weight == 0 {
+                continue;
+            }
+            let is_new = !node.targets[..place].contains(&target);
+            let has_gap = node.targets[..place].contains(&NONE);
+            let is_good = target != block && (target as usize) < self.nodes.len();
+            let Some(weight) = u16::try_from(weight).ok().filter(|weight| *weight > 0) else {
+                return false;
+            };
+            if !is_new || has_gap || !is_good {
+                return false;
+            }
+            (node.targets[place], node.weights[place]) = (target, weight);
+        }
+        self.nodes[block as usize] = node;
+        true
+    }
+
     /// Bytes it takes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {

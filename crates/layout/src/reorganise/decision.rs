@@ -16,7 +16,11 @@
 //!
 //! All of it is in disk time by the policies' [`CostModel`]. Pure functions of plain values.
 
+use super::trust::Trust;
 use agewell_log::policy::cost::CostModel;
+
+/// A group whose value does not exceed this is not moved (Matthews 1999, §6.4.2).
+pub const VALUE_MIN: u64 = 2;
 
 /// State of a group when it is considered.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,6 +71,22 @@ impl Proposal {
         let beyond_one = f64::from(self.pieces_moved - 1) / f64::from(self.blocks);
         self.saved_ns * trust * (1.0 - beyond_one) > self.cost_ns(disk)
     }
+}
+
+/// Whether a group is moved: if what it is likely to save exceeds what it costs and the balance allows
+/// it, or, where that is not believed, on probation. `share` is how far its reads are expected to come
+/// again, out of `trust`, and `moving_ns` the cost of moving so far. One rule for blocks of a simulated
+/// log and for files of a mounted file system.
+pub fn is_moved(
+    proposal: &Proposal,
+    disk: &CostModel,
+    share: f64,
+    moving_ns: f64,
+    trust: &mut Trust,
+) -> bool {
+    let (cost_ns, at_stake_ns) = (proposal.cost_ns(disk), disk.access_ns as f64);
+    (proposal.pays(disk, share) && trust.may_invest(cost_ns, moving_ns, at_stake_ns))
+        || (proposal.pays(disk, 1.0) && trust.calibrate(cost_ns, moving_ns, at_stake_ns))
 }
 
 /// Whether a block that is written is worth being patched to its place among others. It was read

@@ -7,6 +7,7 @@
 
 use super::files::Files;
 use super::related::RelatedBlocks;
+use super::savings::Steps;
 use super::setting::Related;
 use crate::block_layout::FileBlock;
 
@@ -24,6 +25,15 @@ pub(crate) enum Group {
     },
     /// Files of a directory.
     Bin(u32),
+}
+
+/// Where only groups are counted, or files are what is recorded, there are none.
+impl Steps for Groups {
+    fn steps_from(&self, block: u32) -> impl Iterator<Item = (u32, u16)> {
+        let graph = self.graph.as_ref().filter(|_| self.records_blocks());
+        let edges = graph.map(|graph| graph.graph().edges(block));
+        edges.into_iter().flatten().map(|edge| (edge.target, edge.weight))
+    }
 }
 
 /// All groups.
@@ -262,14 +272,6 @@ impl Groups {
             (Group::Bin(bin), _, Some(files)) => order.extend(files.bin(bin)),
             _ => {}
         }
-    }
-
-    /// The steps on record from `block`, with how often each was made. Where only groups are
-    /// counted, or files are what is recorded, there are none.
-    pub(crate) fn steps_from(&self, block: u32) -> impl Iterator<Item = (u32, u16)> + '_ {
-        let graph = self.graph.as_ref().filter(|_| self.records_blocks());
-        let edges = graph.map(|graph| graph.graph().edges(block));
-        edges.into_iter().flatten().map(|edge| (edge.target, edge.weight))
     }
 
     /// Whether steps from block to block are on record.

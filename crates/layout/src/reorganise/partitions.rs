@@ -124,7 +124,7 @@ impl Partitions {
         }
     }
 
-    fn size(&self, node: u32) -> u32 {
+    pub(crate) fn size(&self, node: u32) -> u32 {
         self.sizes.get(node as usize).copied().unwrap_or(1)
     }
 
@@ -586,6 +586,42 @@ impl Partitions {
             }
         }
         between
+    }
+
+    /// `block` has been deleted after it had been read, and nothing knows it any more.
+    pub(crate) fn set_gone(&mut self, block: u32) {
+        self.members[block as usize] = Member { partition: GONE, ..ABSENT };
+    }
+
+    /// Whether `block` has been deleted after it had been read.
+    pub(crate) fn is_gone(&self, block: u32) -> bool {
+        self.members[block as usize].partition == GONE
+    }
+
+    /// Makes a partition of `blocks`, none of which is in one, in this order; `false` if they are
+    /// none, one of them is in one, they are too many, or one has no ties with the others.
+    pub(crate) fn assemble(&mut self, graph: &AccessGraph, blocks: &[u32]) -> bool {
+        let fits = blocks.iter().map(|block| u64::from(self.size(*block))).sum::<u64>()
+            <= u64::from(self.limit_blocks);
+        let Some(first) = blocks.first().filter(|_| fits || blocks.len() == 1) else {
+            return false;
+        };
+        if blocks.iter().any(|block| self.members[*block as usize].partition != NEVER) {
+            return false;
+        }
+        self.found(*first);
+        let number = self.members[*first as usize].partition;
+        for pair in blocks.windows(2) {
+            if self.members[pair[1] as usize].partition != NEVER {
+                return false;
+            }
+            self.link_behind(pair[1], pair[0]);
+        }
+        self.tie_across(graph, number, number);
+        let ties = |block: &u32| self.members[*block as usize].ties;
+        self.records[number as usize].ties =
+            blocks.iter().map(|block| u64::from(ties(block))).sum();
+        blocks.len() == 1 || blocks.iter().all(|block| ties(block) > 0)
     }
 
     /// Bytes it takes.

@@ -1,21 +1,45 @@
 //! The view that a policy of reorganisation has of a layout.
 
-/// Where blocks lie, as far as a reorganisation needs it.
-pub trait PlaceView {
-    /// The slot of `block`, if it is on disk.
-    fn slot_of(&self, block: u32) -> Option<u32>;
+/// Where what is read lies, as far as the price of its steps goes: blocks, or files of several blocks.
+pub trait StepView {
+    /// The number of a slot.
+    type Slot: Copy;
 
-    /// Whether `next` lies right behind `slot` on the disk.
-    fn follows(&self, slot: u32, next: u32) -> bool;
+    /// The slot of `block`, if it is on disk; of a file, that of its first block.
+    fn slot_of(&self, block: u32) -> Option<Self::Slot>;
+
+    /// The slot in which a read of it ends; of a file, that of its last block.
+    fn last_slot_of(&self, block: u32) -> Option<Self::Slot> {
+        self.slot_of(block)
+    }
+
+    /// Slots that it takes.
+    fn slots(&self, _block: u32) -> u32 {
+        1
+    }
 
     /// Blocks between `slot` and `next` on the disk; from -1 on down if that comes before it.
-    fn step_blocks(&self, slot: u32, next: u32) -> i64;
+    fn step_blocks(&self, slot: Self::Slot, next: Self::Slot) -> i64;
 
     /// The block that lies right before `slot`, if there is one.
-    fn block_before(&self, slot: u32) -> Option<u32>;
+    fn block_before(&self, slot: Self::Slot) -> Option<u32>;
 
     /// The block that lies right behind `slot`, if there is one.
-    fn block_after(&self, slot: u32) -> Option<u32>;
+    fn block_after(&self, slot: Self::Slot) -> Option<u32>;
+
+    /// Whether `from` and `to`, which lie so on the disk, are taken to have been read one after the
+    /// other once though they never were: if they came into being one after the other, as blocks
+    /// of a file do; chosen by us. What was written in sequence is likely to be read so, and moving
+    /// part of it would make that dear.
+    fn came_in_sequence(&self, from: u32, to: u32) -> bool {
+        from + 1 == to
+    }
+}
+
+/// Where blocks lie in a log, and what it costs to move them there.
+pub trait PlaceView: StepView<Slot = u32> {
+    /// Whether `next` lies right behind `slot` on the disk.
+    fn follows(&self, slot: u32, next: u32) -> bool;
 
     /// Pieces in which `blocks` blocks will lie if they are moved now.
     fn pieces_moved(&self, blocks: u32) -> u32;

@@ -12,6 +12,7 @@
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
 
+use super::trust::finite;
 use agewell_log::policy::cost::CostModel;
 
 /// Jumps observed before the model's access time is replaced; chosen by us.
@@ -49,7 +50,7 @@ const DISTANCES: usize = 2 * (u32::BITS as usize + 1);
 
 /// Observed reads.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadTimes {
+pub struct ReadTimes {
     disk: CostModel,
     jumping: Mean,
     streaming: Mean,
@@ -61,7 +62,8 @@ pub(crate) struct ReadTimes {
 
 impl ReadTimes {
     /// Nothing was observed of `disk` yet.
-    pub(crate) fn new(disk: CostModel) -> Self {
+    #[must_use]
+    pub fn new(disk: CostModel) -> Self {
         let none = Mean::default();
         Self {
             disk,
@@ -75,7 +77,7 @@ impl ReadTimes {
     /// One call read `blocks` blocks, of which `jumps` did not lie right behind the one before, in
     /// `time_ns`. `step_blocks` lay between them and what was read before, if that is known, and
     /// `within` between those that did not follow each other.
-    pub(crate) fn note(
+    pub fn note(
         &mut self,
         jumps: u32,
         blocks: u32,
@@ -105,8 +107,34 @@ impl ReadTimes {
         }
     }
 
+    /// What was observed as words, for a file.
+    #[must_use]
+    pub fn words(&self) -> Vec<u64> {
+        let means = [&self.jumping, &self.streaming].into_iter().chain(&self.between);
+        let means = means.chain(&self.within);
+        means.flat_map(|mean| [mean.sum_ns.to_bits(), mean.count.to_bits()]).collect()
+    }
+
+    /// What [`Self::words`] gave, of reads of `disk`; `None` if these are others.
+    pub fn from_words(disk: CostModel, words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let mut times = Self::new(disk);
+        let means = [&mut times.jumping, &mut times.streaming].into_iter();
+        for mean in means.chain(&mut times.between).chain(&mut times.within) {
+            mean.sum_ns = finite(words.next()?)?;
+            mean.count = finite(words.next()?).filter(|count| *count >= 0.0)?;
+        }
+        Some(times)
+    }
+
+    /// Whether enough was seen for the model's access time to be replaced.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.jumping.count >= JUMPS_MIN
+    }
+
     /// The disk with the access time that was observed, if enough was.
-    pub(crate) fn observed(&self) -> CostModel {
+    #[must_use]
+    pub fn observed(&self) -> CostModel {
         if self.jumping.count < JUMPS_MIN {
             return self.disk;
         }
@@ -120,8 +148,9 @@ impl ReadTimes {
 
     /// Time to read a block beyond streaming it, ns. `step_blocks` lie between it and the last,
     /// counted from -1 down if it lies before that; `within` a call or from one to the next.
+    #[must_use]
     #[inline]
-    pub(crate) fn step_ns(&self, step_blocks: i64, within: bool) -> f64 {
+    pub fn step_ns(&self, step_blocks: i64, within: bool) -> f64 {
         if step_blocks == 0 {
             return 0.0;
         }
@@ -139,12 +168,14 @@ impl ReadTimes {
 
     /// Time to go where the drive has read nothing ahead, ns: the model's, if that is more than the
     /// observed one.
-    pub(crate) fn elsewhere_ns(&self) -> f64 {
+    #[must_use]
+    pub fn elsewhere_ns(&self) -> f64 {
         self.observed().access_ns.max(self.disk.access_ns) as f64
     }
 
     /// The same by the mean over all distances.
-    pub(crate) fn mean_step_ns(&self, step_blocks: i64) -> f64 {
+    #[must_use]
+    pub fn mean_step_ns(&self, step_blocks: i64) -> f64 {
         if step_blocks == 0 {
             return 0.0;
         }
@@ -189,6 +220,17 @@ mod tests {
         // Reads in sequence take 3 ms more than they stream, so that a jump takes 1 ms more.
         (0..100).for_each(|_| times.note(0, 2, 5_000_000, Some(0), &[]));
         assert_eq!(times.observed().access_ns, 1_000_000);
+    }
+
+    #[test]
+    fn what_was_observed_survives_as_words() {
+        let mut times = ReadTimes::new(DISK);
+        (0..100).for_each(|_| times.note(1, 1, 3_000_000, Some(-3), &[]));
+        (0..100).for_each(|_| times.note(3, 3, 20_000_000, Some(1000), &[500, -500]));
+        let words = times.words();
+        let again = ReadTimes::from_words(DISK, &mut words.iter().copied()).expect("its own");
+        assert_eq!(format!("{again:?}"), format!("{times:?}"));
+        assert!(ReadTimes::from_words(DISK, &mut words[1..].iter().copied()).is_none());
     }
 
     #[test]

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::decision::{Proposal, patch_pays};
+use super::decision::{Proposal, VALUE_MIN, is_moved, patch_pays};
 use super::groups::{Group, Groups};
 use super::history::History;
 use super::place_view::PlaceView;
@@ -21,9 +21,6 @@ use super::setting::{Decide, Related, ReorganiseSetting, When};
 use super::trust::Trust;
 use crate::block_layout::FileBlock;
 use agewell_log::policy::cost::CostModel;
-
-/// A group whose value does not exceed this is not moved (Matthews 1999, §6.4.2).
-const VALUE_MIN: u64 = 2;
 
 /// Groups that wait for an idle moment or for memory to be short; more are forgotten.
 const WAITING_MAX: usize = 1 << 16;
@@ -376,10 +373,7 @@ impl Reorganiser {
         } else {
             self.trust.share()
         };
-        let (cost_ns, at_stake_ns) = (proposal.cost_ns(&disk), disk.access_ns as f64);
-        let moving_ns = view.moving_ns();
-        (proposal.pays(&disk, share) && self.trust.may_invest(cost_ns, moving_ns, at_stake_ns))
-            || (proposal.pays(&disk, 1.0) && self.trust.calibrate(cost_ns, moving_ns, at_stake_ns))
+        is_moved(proposal, &disk, share, view.moving_ns(), &mut self.trust)
     }
 
     /// Blocks to be moved that lie beside others that came into being right before or behind them

@@ -12,20 +12,36 @@
 //! A step costs the mean of what steps took lately ([`ReadTimes`]), forward over a short gap no more
 //! than streaming over it; one that leaves the group no less than the model's access.
 
-use super::groups::Groups;
-use super::place_view::PlaceView;
+use super::place_view::StepView;
 use super::read_times::ReadTimes;
+
+/// Steps of the arm on record.
+pub trait Steps {
+    /// The steps from `block`, each with how often it was made.
+    fn steps_from(&self, block: u32) -> impl Iterator<Item = (u32, u16)>;
+
+    /// How often the step from `from` to `to` is on record.
+    fn times(&self, from: u32, to: u32) -> u16 {
+        self.steps_from(from).find(|step| step.0 == to).map_or(0, |step| step.1)
+    }
+}
 
 /// Disk time that the steps on record would save if `order` were laid out in one row, ns; negative
 /// if they would take more.
-pub(super) fn savings_ns(
-    groups: &Groups,
+pub fn savings_ns(
+    steps: &impl Steps,
     order: &[u32],
     reads: &ReadTimes,
-    view: &impl PlaceView,
+    view: &impl StepView,
 ) -> f64 {
-    let mut places: Vec<(u32, u32)> =
-        order.iter().zip(0..).map(|(block, place)| (*block, place)).collect();
+    // Each with where in the row it would begin.
+    let mut places: Vec<(u32, u32)> = Vec::with_capacity(order.len());
+    let mut end = 0;
+    for block in order {
+        places.push((*block, end));
+        end += view.slots(*block);
+    }
+    let in_order = places.clone();
     places.sort_unstable();
     let place_of = |block: u32| {
         let found = places.binary_search_by_key(&block, |member| member.0);
@@ -33,43 +49,36 @@ pub(super) fn savings_ns(
     };
     let access_ns = reads.elsewhere_ns();
     let mut saved_ns = 0.0;
-    for (block, place) in order.iter().zip(0_u32..) {
-        let Some(slot) = view.slot_of(*block) else { continue };
-        for (target, weight) in groups.steps_from(*block) {
+    for (block, place) in in_order {
+        let slots = view.slot_of(block).zip(view.last_slot_of(block));
+        let Some((slot, last_slot)) = slots else { continue };
+        let end = place + view.slots(block);
+        for (target, weight) in steps.steps_from(block) {
             let Some(other) = view.slot_of(target) else { continue };
-            let now_ns = reads.mean_step_ns(view.step_blocks(slot, other));
-            let then_ns = place_of(target).map_or(access_ns, |next| {
-                reads.mean_step_ns(i64::from(next) - i64::from(place) - 1)
-            });
+            let now_ns = reads.mean_step_ns(view.step_blocks(last_slot, other));
+            let then_ns = place_of(target)
+                .map_or(access_ns, |next| reads.mean_step_ns(i64::from(next) - i64::from(end)));
             saved_ns += f64::from(weight) * (now_ns - then_ns);
         }
-        let is_at = |other: u32, wanted: Option<u32>| wanted.is_some() && place_of(other) == wanted;
         if let Some(before) = view.block_before(slot)
-            && !is_at(before, place.checked_sub(1))
+            && place_of(before).is_none_or(|other| other + view.slots(before) != place)
         {
-            let weight = times(groups, before, *block).max(unread_times(before, *block));
+            let weight = steps.times(before, block).max(unread_times(view, before, block));
             // Within the group what is on record has been counted from where it begins.
-            let counted =
-                if place_of(before).is_some() { times(groups, before, *block) } else { 0 };
+            let counted = if place_of(before).is_some() { steps.times(before, block) } else { 0 };
             saved_ns -= f64::from(weight - counted) * access_ns;
         }
-        if let Some(after) = view.block_after(slot).filter(|after| place_of(*after).is_none()) {
-            let known = times(groups, *block, after);
-            let unread = unread_times(*block, after).saturating_sub(known);
+        if let Some(after) = view.block_after(last_slot).filter(|after| place_of(*after).is_none())
+        {
+            let known = steps.times(block, after);
+            let unread = unread_times(view, block, after).saturating_sub(known);
             saved_ns -= f64::from(unread) * access_ns;
         }
     }
     saved_ns
 }
 
-/// How often the step from `from` to `to` is on record.
-fn times(groups: &Groups, from: u32, to: u32) -> u16 {
-    groups.steps_from(from).find(|step| step.0 == to).map_or(0, |step| step.1)
-}
-
-/// How often a step between neighbours on the disk is taken to be made though it never was: once, if
-/// they came into being one after the other, as blocks of a file do; chosen by us. What was written
-/// in sequence is likely to be read so, and moving part of it would make that dear.
-fn unread_times(from: u32, to: u32) -> u16 {
-    u16::from(from + 1 == to)
+/// How often a step between neighbours on the disk is taken to be made though it never was.
+fn unread_times(view: &impl StepView, from: u32, to: u32) -> u16 {
+    u16::from(view.came_in_sequence(from, to))
 }

@@ -66,7 +66,7 @@ struct Trial {
 
 /// Reads expected, and reads that came.
 #[derive(Debug, Clone)]
-pub(crate) struct Trust {
+pub struct Trust {
     reads: u64,
     /// Reads at which the current trial ends.
     end: u64,
@@ -85,7 +85,9 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    pub(crate) fn new() -> Self {
+    /// Nothing was read yet.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             reads: 0,
             end: FIRST_READS,
@@ -100,23 +102,73 @@ impl Trust {
         }
     }
 
+    /// All of it as words, for a file.
+    #[must_use]
+    pub fn words(&self) -> Vec<u64> {
+        let mut words = vec![self.reads, self.end, self.current as u64];
+        for trial in &self.trials {
+            words.extend([trial.torn, trial.expected.to_bits(), trial.met]);
+        }
+        words.extend(self.reached.iter().flatten());
+        let floats = [self.believed, self.repeated, self.read_ns, self.probation_ns, self.saved_ns];
+        words.extend(floats.map(f64::to_bits));
+        words
+    }
+
+    /// What [`Self::words`] gave; `None` if these are others.
+    pub fn from_words(words: &mut impl Iterator<Item = u64>) -> Option<Self> {
+        let mut trust = Self::new();
+        trust.reads = words.next()?;
+        trust.end = words.next()?;
+        trust.current = usize::try_from(words.next()?).ok()?;
+        for trial in &mut trust.trials {
+            trial.torn = words.next()?;
+            trial.expected = finite(words.next()?)?;
+            trial.met = words.next()?;
+        }
+        for count in trust.reached.iter_mut().flatten() {
+            *count = words.next()?;
+        }
+        let floats = [
+            &mut trust.believed,
+            &mut trust.repeated,
+            &mut trust.read_ns,
+            &mut trust.probation_ns,
+            &mut trust.saved_ns,
+        ];
+        for float in floats {
+            *float = finite(words.next()?)?;
+        }
+        (1..=TRIALS).contains(&trust.current).then_some(trust)
+    }
+
+    /// Time that reads were saved because of moves so far, ns.
+    #[must_use]
+    pub fn saved_ns(&self) -> f64 {
+        self.saved_ns
+    }
+
     /// The number of the current trial.
-    pub(crate) fn current(&self) -> u8 {
+    #[must_use]
+    pub fn current(&self) -> u8 {
         self.current as u8
     }
 
     /// The share of all that is likely to be moved: none, unless nearly all steps are on record.
-    pub(crate) fn moved_share(&self) -> f64 {
+    #[must_use]
+    pub fn moved_share(&self) -> f64 {
         if self.repeated >= REPEATED_MIN { self.share() } else { 0.0 }
     }
 
     /// How far expectations come true; at most 1.
-    pub(crate) fn share(&self) -> f64 {
+    #[must_use]
+    pub fn share(&self) -> f64 {
         self.believed * self.repeated
     }
 
     /// The same of steps that were made `times` times so far.
-    pub(crate) fn share_after(&self, times: f64) -> f64 {
+    #[must_use]
+    pub fn share_after(&self, times: f64) -> f64 {
         let level = LEVELS.partition_point(|level| f64::from(*level) <= times).max(1) - 1;
         let [now, _, earlier] = &self.reached;
         match now.get(level + 1) {
@@ -130,7 +182,7 @@ impl Trust {
 
     /// A step was made for the `times`-th time.
     #[inline]
-    pub(crate) fn made(&mut self, times: u16) {
+    pub fn made(&mut self, times: u16) {
         if let Ok(level) = LEVELS.binary_search(&times) {
             self.reached[0][level] += 1;
         }
@@ -138,14 +190,14 @@ impl Trust {
 
     /// The arm made a step that was on record, or was not.
     #[inline]
-    pub(crate) fn step(&mut self, on_record: bool) {
+    pub fn step(&mut self, on_record: bool) {
         let now = if on_record { 1.0 } else { 0.0 };
         self.repeated += (now - self.repeated) / STEPS;
     }
 
     /// Blocks were moved that are expected to be read right behind another `expected` times in all;
     /// `torn` of them were taken out of rows.
-    pub(crate) fn moved(&mut self, torn: u64, expected: f64) {
+    pub fn moved(&mut self, torn: u64, expected: f64) {
         let trial = &mut self.trials[self.current];
         trial.torn += torn;
         trial.expected += expected;
@@ -153,13 +205,14 @@ impl Trust {
 
     /// A block was read at `saved_ns` less than if nothing had been moved.
     #[inline]
-    pub(crate) fn credit(&mut self, saved_ns: f64) {
+    pub fn credit(&mut self, saved_ns: f64) {
         self.saved_ns += saved_ns;
     }
 
     /// Whether the balance stays within its limit after a move that takes `cost_ns`, if all moving
     /// so far has cost `moving_ns`; with a block moved wrongly `at_stake_ns` may be lost.
-    pub(crate) fn may_invest(&self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
+    #[must_use]
+    pub fn may_invest(&self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
         let repays = self.repeated >= REPEATED_MIN && self.allows(-self.saved_ns);
         repays || self.allows(self.balance_ns(moving_ns, at_stake_ns) + cost_ns)
     }
@@ -181,7 +234,7 @@ impl Trust {
 
     /// Whether a move that takes `cost_ns` may be made on probation, if all moving so far has cost
     /// `moving_ns`; if so, it is. With a block moved wrongly `at_stake_ns` may be lost.
-    pub(crate) fn calibrate(&mut self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
+    pub fn calibrate(&mut self, cost_ns: f64, moving_ns: f64, at_stake_ns: f64) -> bool {
         let spent_ns = self.probation_ns.max(self.balance_ns(moving_ns, at_stake_ns));
         let allowed = self.allows(spent_ns + cost_ns);
         if allowed {
@@ -193,7 +246,7 @@ impl Trust {
     /// A block was read, which took `read_ns`. It was last moved in `trial`; zero if it was not
     /// moved, or not read right behind another.
     #[inline]
-    pub(crate) fn read(&mut self, trial: u8, read_ns: u64) {
+    pub fn read(&mut self, trial: u8, read_ns: u64) {
         self.trials[usize::from(trial)].met += 1;
         self.reads += 1;
         self.read_ns += read_ns as f64;
@@ -225,9 +278,32 @@ impl Trust {
     }
 }
 
+/// A number of a file.
+pub(super) fn finite(word: u64) -> Option<f64> {
+    Some(f64::from_bits(word)).filter(|number| number.is_finite())
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_known_survives_as_words() {
+        let mut trust = repeating();
+        trust.moved(3, 40.0);
+        (0..3000_u64).for_each(|read| trust.read((read % 2) as u8, read));
+        trust.credit(12.5);
+        let words = trust.words();
+        let again = Trust::from_words(&mut words.iter().copied()).expect("its own words");
+        assert_eq!(format!("{again:?}"), format!("{trust:?}"));
+        assert!(Trust::from_words(&mut words[1..].iter().copied()).is_none());
+    }
 
     /// One under a load that repeats every step.
     fn repeating() -> Trust {

@@ -8,7 +8,7 @@ mod limit;
 mod operations;
 mod preloading;
 mod reference;
-mod restore;
 mod repetition;
+mod restore;
 mod rosenblum;
 mod steady;

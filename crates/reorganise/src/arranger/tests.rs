@@ -14,6 +14,7 @@ fn limits(stretch_blocks: u64) -> Limits {
         shortest_bytes: stretch_blocks * BLOCK,
         batch_bytes: 16 * stretch_blocks * BLOCK,
         one_run: false,
+        makes_room: true,
     }
 }
 
@@ -103,10 +104,36 @@ proptest! {
         spare in 1_usize..60,
         stays in prop::collection::vec(prop::bool::weighted(0.2), 20),
         stretch_blocks in 1_u64..8,
+        makes_room in any::<bool>(),
     ) {
         let blocks = sizes.iter().sum::<u64>() as usize + spare;
         let mut device = Device::scattered(blocks, &sizes, &places);
-        arrange(&mut device, sizes.len() as u32, &stays, limits(stretch_blocks));
+        let limits = Limits { makes_room, ..limits(stretch_blocks) };
+        arrange(&mut device, sizes.len() as u32, &stays, limits);
+    }
+
+    /// Where no room is made each file moves once or not at all, and is whole where it lies then,
+    /// unless it is long enough to be divided.
+    #[test]
+    fn into_what_is_free_as_it_is_files_move_once_and_whole(
+        sizes in prop::collection::vec(1_u64..9, 1..20),
+        places in prop::collection::vec(0_usize..1000, 1..50),
+        spare in 1_usize..60,
+    ) {
+        let blocks = sizes.iter().sum::<u64>() as usize + spare;
+        let mut device = Device::scattered(blocks, &sizes, &places);
+        let before = device.clone();
+        let limits = Limits { makes_room: false, ..limits(16) };
+        let files = sizes.len() as u32;
+        let moved = arrange(&mut device, files, &[false; 20], limits);
+        let mut expected = 0;
+        for file in 0..files {
+            if device.pieces(file) != before.pieces(file) {
+                prop_assert_eq!(device.pieces(file).len(), 1, "file {} is whole", file);
+                expected += sizes[file as usize];
+            }
+        }
+        prop_assert_eq!(moved, expected);
     }
 }
 
@@ -157,4 +184,49 @@ fn what_is_left_is_left() {
     assert_eq!(arranger.waiting_bytes(), BLOCK);
     let (_, moves) = arranger.next_batch(&device.free(), &device.free());
     assert!(moves.iter().all(|step| step.file == 1), "{moves:?}");
+}
+
+/// Where one run of each region is filled in a batch, no two stretches of it are in one region, and with
+/// regions more is laid than without.
+#[test]
+fn a_batch_goes_to_one_run_of_each_region() {
+    let runs = [(0, 8), (20, 6), (100, 7), (120, 5), (200, 4)];
+    let free: Runs = runs.iter().map(|(at, blocks)| (at * BLOCK, blocks * BLOCK)).collect();
+    let pieces = |file: u64| {
+        let physical_bytes = (1000 + 10 * file) * BLOCK;
+        vec![Piece { logical_bytes: 0, physical_bytes, length_bytes: BLOCK }]
+    };
+    let files: Vec<Vec<Piece>> = (0..30).map(pieces).collect();
+    let limits = Limits { one_run: true, longest_bytes: 4 * BLOCK, ..limits(4) };
+    let starts = |regions: &[u64]| {
+        let mut arranger = Arranger::new(files.clone(), &[false; 30], limits, BLOCK);
+        arranger.divide(regions.iter().map(|at| at * BLOCK).collect());
+        let (purpose, moves) = arranger.next_batch(&free, &free);
+        assert_eq!(purpose, Purpose::Lay);
+        moves.iter().map(|step| step.physical_bytes / BLOCK).collect::<Vec<_>>()
+    };
+    assert_eq!(starts(&[]), (0..8).collect::<Vec<_>>());
+    let expected: Vec<u64> = (0..8).chain(100..107).chain(200..204).collect();
+    assert_eq!(starts(&[0, 100, 200]), expected);
+    // What lies before the first region is a region as well.
+    assert_eq!(starts(&[100, 200]), expected);
+}
+
+/// A file that no run is long enough for is passed over where no room is made, and waits.
+#[test]
+fn a_file_without_a_run_long_enough_waits() {
+    let mut device = Device(vec![None; 16]);
+    // Two blocks of a file apart, and another of one block; free runs are of one block.
+    for (at, file) in [(0, 0), (2, 0), (4, 1), (6, 2), (8, 2), (10, 2), (12, 2), (14, 2)] {
+        let block = device.0.iter().filter(|owner| owner.is_some_and(|o| o.0 == file)).count();
+        device.0[at] = Some((file, block as u64));
+    }
+    let pieces = (0..3).map(|file| device.pieces(file)).collect();
+    let limits = Limits { makes_room: false, divided_bytes: 16 * BLOCK, ..limits(1) };
+    let mut arranger = Arranger::new(pieces, &[false, false, true], limits, BLOCK);
+    let (purpose, moves) = arranger.next_batch(&device.free(), &device.free());
+    assert_eq!(purpose, Purpose::Lay);
+    assert_eq!(moves.len(), 1);
+    assert_eq!(moves[0].file, 1);
+    assert_eq!(arranger.waiting_files(), 1);
 }

@@ -2,15 +2,19 @@
 //! file share (`FIDEDUPERANGE`); then that file is dropped.
 //!
 //! Where a new extent comes to lie cannot be asked for. So all free space is held, by
-//! preallocation, and only the place that files are to go to is let free: there the kernel puts what
-//! is written, one after another. What was freed by moves is free only after a commit, so that
-//! nothing else comes free meanwhile. Where a copy came to lie is read before it is shared; what lies
+//! preallocation, and only the places that files are to go to are let free, one run of each block
+//! group: there the kernel puts what is written, one after another, block group after block group by
+//! address. (Of two runs of one block group it would take the longer each time, and so go to and fro.)
+//! What a run has left when it is full is held again, or a later file that is small would go there.
+//! What was freed by moves is free only after a commit, so that nothing else comes free meanwhile.
+//! Each commit writes every node of a tree that was touched to a new place, so there are few: what is held stays
+//! held from batch to batch, and only what came free is added. Where a copy came to lie is read before it is shared; what lies
 //! elsewhere, because others took the place, is dropped and the file stays.
 //!
 //! An extent of btrfs lasts until nothing refers to any part of it. So every part that is moved has
 //! an extent, and a file without a name, of its own: removing one file frees all that it had.
 //!
-//! Others find in the meantime only the place that was let free, and what no chunk has yet.
+//! Others find in the meantime only the places that were let free, and what no chunk has yet.
 //!
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
@@ -34,23 +38,33 @@ use crate::volume::Volume;
 /// (`BTRFS_MAX_EXTENT_SIZE`).
 const EXTENT_BYTES_MAX: u64 = 128 << 20;
 
-#[derive(Debug, Default)]
+/// Files that hold space; each acquisition adds one for what came free, and beyond that many all is
+/// given up and held again. Chosen by us: each is an open file.
+const HOLDERS_MAX: usize = 64;
+
 pub(super) struct Btrfs {
-    holder: Option<Holder>,
+    holders: Vec<Holder>,
+    /// Where data is kept, as of the last acquisition.
+    space: DataSpace,
     /// Runs that are let free for the moves of this batch.
     target: Option<Target>,
     /// Copies that are being written, in the order of their moves.
     copies: VecDeque<Copy>,
+    /// Files without a name and without contents, for the next copies.
+    spare: Vec<OwnedFd>,
+    /// Holds what is left over of the runs of this batch, so that no later file is put there.
+    filler: Option<OwnedFd>,
     buffer: Vec<u8>,
+    map: ExtentMap,
+    extents: Vec<Extent>,
 }
 
-/// The file that holds what is free.
+/// A file that holds free space.
 #[derive(Debug)]
 struct Holder {
     file: OwnedFd,
     /// Ascending by place on the device.
     held: Vec<Extent>,
-    space: DataSpace,
 }
 
 /// Where the moves of a batch go.
@@ -59,7 +73,7 @@ struct Target {
     purpose: Purpose,
     /// Start and length, ascending.
     runs: Vec<(u64, u64)>,
-    /// Where what was laid last ends, if anything was.
+    /// Where the copy before ends, if there was one, whether it was shared or not.
     end: Option<u64>,
 }
 
@@ -71,16 +85,42 @@ struct Copy {
     written: Result<Option<OwnedFd>, Errno>,
 }
 
+impl Default for Btrfs {
+    fn default() -> Self {
+        Self {
+            holders: Vec::new(),
+            space: DataSpace::default(),
+            target: None,
+            copies: VecDeque::new(),
+            spare: Vec::new(),
+            filler: None,
+            buffer: Vec::new(),
+            map: ExtentMap::new(true),
+            extents: Vec::new(),
+        }
+    }
+}
+
 impl Mechanism for Btrfs {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
+        self.target = None;
+        self.filler = None;
+        // What is left of a batch that ended early.
+        self.copies.clear();
+        self.holders.retain(|holder| !holder.held.is_empty());
+        if self.holders.len() >= HOLDERS_MAX {
+            self.give_up(volume)?;
+        }
         volume.commit()?;
-        let holder = Holder::holding_free_space(volume)?;
-        let held: Runs = places(&holder.held).collect();
+        // What is held stays held: only what came free since the last time is added.
+        let (holder, space) = Holder::holding_free_space(volume)?;
+        self.space = space;
+        self.holders.extend(holder);
+        let held: Runs = self.held().collect();
         let mut free = held.clone();
-        for run in &holder.space.free {
+        for run in &self.space.free {
             free.add_absent(run.physical_bytes, run.length_bytes);
         }
-        self.holder = Some(holder);
         Ok((held, free))
     }
 
@@ -90,21 +130,28 @@ impl Mechanism for Btrfs {
         mut moves: Vec<Move>,
         purpose: Purpose,
     ) -> Result<Vec<Move>, SnapshotError> {
-        let holder = self.holder.as_ref().expect("space is acquired before files are moved");
-        if purpose == Purpose::Evacuate {
+        match purpose {
             // The kernel fills the longest run first: what is long comes before what is short.
-            moves.sort_by_key(|step| std::cmp::Reverse(step.length_bytes));
+            Purpose::Evacuate => moves.sort_by_key(|step| std::cmp::Reverse(step.length_bytes)),
+            // It goes through its block groups by address, in each of which there is one run.
+            Purpose::Lay => moves.sort_by_key(|step| self.space.address(step.physical_bytes)),
         }
-        let all: Runs = places(&holder.held).collect();
+        let all: Runs = self.held().collect();
         let runs = runs_of(&all, &moves);
-        holder.let_free(volume, &runs)?;
+        for holder in &mut self.holders {
+            holder.let_free(volume, &runs)?;
+        }
+        volume.commit()?;
+        self.filler = None;
         self.target = Some(Target { purpose, runs, end: None });
         Ok(moves)
     }
 
     fn look_ahead(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) {
         let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
-        let written = write_copy(volume, file, step.logical_bytes, data_bytes, &mut self.buffer);
+        // Only what is sure to lie well is worth it, so what fails is not told.
+        let _ = self.fill_up(volume, step);
+        let written = self.write_copy(volume, file, step.logical_bytes, data_bytes);
         self.copies.push_back(Copy { step: *step, written });
     }
 
@@ -117,7 +164,14 @@ impl Mechanism for Btrfs {
             }
         };
         let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
-        match self.share(volume, file, &copy, data_bytes) {
+        let shared = self.share(volume, file, &copy, data_bytes);
+        if let Ok(Some(donor)) = copy.written {
+            // Emptied it serves again, which costs less than another.
+            if ftruncate(&donor, 0).is_ok() {
+                self.spare.push(donor);
+            }
+        }
+        match shared {
             Ok(places) => Carried { places, ..Carried::all(step) },
             Err(fault) => Carried::stopped(0, fault),
         }
@@ -125,14 +179,78 @@ impl Mechanism for Btrfs {
 
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
         self.copies.clear();
+        self.spare.clear();
+        self.filler = None;
         self.target = None;
-        self.holder.take().map_or(Ok(()), |holder| {
-            ftruncate(&holder.file, 0).map_err(volume.failed("give up space on"))
-        })
+        self.give_up(volume)
     }
 }
 
 impl Btrfs {
+    /// The runs that are held, place and length.
+    fn held(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.holders.iter().flat_map(|holder| places(&holder.held))
+    }
+
+    fn give_up(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
+        for holder in self.holders.drain(..) {
+            ftruncate(&holder.file, 0).map_err(volume.failed("give up space on"))?;
+        }
+        Ok(())
+    }
+
+    /// Where `step` is the first that goes to its run: takes what is left over of the run before, if
+    /// that was filled as it should be.
+    fn fill_up(&mut self, volume: &Volume, step: &Move) -> Result<(), Errno> {
+        let Some(target) = &self.target else { return Ok(()) };
+        let run_of = |at: u64| {
+            target.runs.iter().find(|(start, length)| (*start..start + length).contains(&at))
+        };
+        let Some(Copy { step: before, written: Ok(Some(donor)) }) = self.copies.back() else {
+            return Ok(());
+        };
+        let run = run_of(before.physical_bytes);
+        if target.purpose != Purpose::Lay || run == run_of(step.physical_bytes) {
+            return Ok(());
+        }
+        self.extents.clear();
+        self.map.read(donor, &mut self.extents)?;
+        if !self.space.place(&mut self.extents) {
+            return Ok(());
+        }
+        let end = self.extents.last().map(|extent| extent.physical_bytes + extent.length_bytes);
+        let (Some(end), Some((start, length))) = (end, run) else { return Ok(()) };
+        let rest = (start + length).saturating_sub(end);
+        if end <= *start || rest == 0 {
+            return Ok(());
+        }
+        if self.filler.is_none() {
+            self.filler = Some(volume.nameless()?);
+        }
+        if let Some(filler) = &self.filler {
+            fallocate(filler, FallocateFlags::KEEP_SIZE, *start, rest)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` of `file` from `from` on to a file without a name, behind a block that is not
+    /// there: what begins a file and is short would go amid metadata.
+    fn write_copy(
+        &mut self,
+        volume: &Volume,
+        file: &OwnedFd,
+        from: u64,
+        bytes: u64,
+    ) -> Result<Option<OwnedFd>, Errno> {
+        let donor = self.spare.pop().map_or_else(|| volume.nameless(), Ok)?;
+        if !copying::copy(file, from, &donor, volume.block_bytes(), bytes, &mut self.buffer)? {
+            return Ok(None);
+        }
+        // Its place is chosen now, by this call, before that of the next.
+        kernel::start_writing(&donor)?;
+        Ok(Some(donor))
+    }
+
     /// Has `file` share its copy if that lies well; where it lies then.
     fn share(
         &mut self,
@@ -147,18 +265,16 @@ impl Btrfs {
             Err(Errno::NOSPC | Errno::DQUOT) => return Err(Fault::Taken),
             Err(why) => return Err(copying::fault(volume, *why)),
         };
-        let holder = self.holder.as_ref().expect("space is acquired before files are moved");
         let target = self.target.as_mut().expect("a batch is prepared before files are moved");
-        let mut extents = Vec::new();
-        ExtentMap::new(true)
-            .read(donor, &mut extents)
-            .map_err(|why| copying::fault(volume, why))?;
+        let extents = &mut self.extents;
+        extents.clear();
+        self.map.read(donor, extents).map_err(|why| copying::fault(volume, why))?;
         let special = ExtentFlags::ALL.0;
         if extents.iter().any(|extent| extent.flags.any(ExtentFlags(special))) {
             // Written compressed, as the file system is mounted, or not where it can be told.
             return Err(Fault::Leave(Skip::Refused));
         }
-        if !holder.space.place(&mut extents) {
+        if !self.space.place(extents) {
             return Err(Fault::Taken);
         }
         let block_bytes = volume.block_bytes();
@@ -175,13 +291,14 @@ impl Btrfs {
         if bytes != copy.step.length_bytes {
             return Err(Fault::Leave(Skip::Refused));
         }
-        if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs, target.end) {
+        let before = target.end;
+        target.end = landed.last().map(|piece| piece.physical_bytes + piece.length_bytes);
+        if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs, before) {
             return Err(Fault::Taken);
         }
         let from = copy.step.logical_bytes;
         match copying::exchange(file, from, donor, block_bytes, data_bytes) {
             Ok(Copied::Shared) => {
-                target.end = landed.last().map(|piece| piece.physical_bytes + piece.length_bytes);
                 let place = |piece: &Piece| Move {
                     file: copy.step.file,
                     logical_bytes: piece.logical_bytes,
@@ -196,30 +313,20 @@ impl Btrfs {
     }
 }
 
-/// Writes `bytes` of `file` from `from` on to a file without a name, behind a block that is not
-/// there: what begins a file and is short would go amid metadata.
-fn write_copy(
-    volume: &Volume,
-    file: &OwnedFd,
-    from: u64,
-    bytes: u64,
-    buffer: &mut Vec<u8>,
-) -> Result<Option<OwnedFd>, Errno> {
-    let donor = volume.nameless()?;
-    if !copying::copy(file, from, &donor, volume.block_bytes(), bytes, buffer)? {
-        return Ok(None);
-    }
-    // Its place is chosen now, by this call, before that of the next.
-    kernel::start_writing(&donor)?;
-    Ok(Some(donor))
-}
-
 impl Holder {
     /// Holds what is free of the chunks of data, the longest runs first: each is asked for as long as
-    /// it is, so that no chunk is made for it.
-    fn holding_free_space(volume: &Volume) -> Result<Self, SnapshotError> {
-        let file = volume.nameless_file()?;
+    /// it is, so that no chunk is made for it. `None` if nothing is free.
+    fn holding_free_space(volume: &Volume) -> Result<(Option<Self>, DataSpace), SnapshotError> {
         let space = volume.data_space()?;
+        if space.free.is_empty() {
+            return Ok((None, space));
+        }
+        let file = match volume.nameless() {
+            Ok(file) => file,
+            // So full that there is no room for an inode: nothing can be moved.
+            Err(Errno::NOSPC | Errno::DQUOT) => return Ok((None, space)),
+            Err(why) => return Err(volume.failed("make a file without a name on")(why)),
+        };
         let block_bytes = volume.block_bytes();
         let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
         lengths.sort_unstable_by(|one, other| other.cmp(one));
@@ -249,22 +356,22 @@ impl Holder {
         ExtentMap::new(true).read(&file, &mut held).map_err(volume.failed("map a file of"))?;
         held.retain_mut(|extent| space.place(std::slice::from_mut(extent)));
         held.sort_unstable_by_key(|extent| extent.physical_bytes);
-        Ok(Self { file, held, space })
+        Ok(((!held.is_empty()).then_some(Self { file, held }), space))
     }
 
-    /// Gives up what it holds of `runs`, which is free from then on.
-    fn let_free(&self, volume: &Volume, runs: &[(u64, u64)]) -> Result<(), SnapshotError> {
+    /// Gives up what it holds of `runs`, which is free from the next commit on.
+    fn let_free(&mut self, volume: &Volume, runs: &[(u64, u64)]) -> Result<(), SnapshotError> {
         let punch = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
         for &(start, length) in runs {
             let first = self.held.partition_point(|extent| extent.physical_bytes < start);
-            let within =
-                self.held[first..].iter().take_while(|held| held.physical_bytes < start + length);
-            for extent in within {
+            let behind = self.held.partition_point(|held| held.physical_bytes < start + length);
+            for extent in &self.held[first..behind] {
                 fallocate(&self.file, punch, extent.logical_bytes, extent.length_bytes)
                     .map_err(volume.failed("give up space on"))?;
             }
+            self.held.drain(first..behind);
         }
-        volume.commit()
+        Ok(())
     }
 }
 
@@ -291,8 +398,9 @@ fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
 }
 
 /// Whether what came to lie as `landed` is of one piece and within one of `runs`, or else goes on
-/// where what was laid last ended, or is the first: the kernel prefers block groups whose extents are
+/// where the copy before ended, or is the first: the kernel prefers block groups whose extents are
 /// about as long, and makes a chunk rather than mix them, so that a batch may go elsewhere as a whole.
+/// What begins a place elsewhere is not taken, but what follows it there is: one of many is lost.
 fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
     let [piece] = landed else { return false };
     end.is_none_or(|end| end == piece.physical_bytes)

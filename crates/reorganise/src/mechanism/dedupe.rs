@@ -29,6 +29,7 @@ pub(super) struct Dedupe {
 
 impl Mechanism for Dedupe {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
+        self.release(volume)?;
         volume.commit()?;
         let donor = Donor::holding_free_space(volume, Holding::BeyondEnd)?;
         let runs = donor.runs(volume)?;

@@ -6,7 +6,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
 use rustix::io::Errno;
 
-use crate::plan::reserve_bytes;
+use crate::room::reserve_bytes;
 use crate::runs::Runs;
 use crate::volume::Volume;
 

@@ -37,6 +37,7 @@ pub(super) struct Ext4 {
 
 impl Mechanism for Ext4 {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
+        self.release(volume)?;
         // Only what is committed as free is given out again.
         volume.commit()?;
         let donor = Donor::holding_free_space(volume, Holding::WithinFile)?;

@@ -1,6 +1,7 @@
 //! A disk that fails, as it is asked to.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,7 +48,7 @@ pub enum When {
     At(Vec<u64>),
     /// That one and all behind it.
     From(u64),
-    /// Each by chance, in so many of so many cases.
+    /// Each by chance, in the first number of cases out of the second.
     Chance(u32, u32),
 }
 
@@ -232,9 +233,9 @@ impl State {
             .filter(|(_, is_for_good)| !**is_for_good)
             .map(|(sector, _)| *sector)
             .collect();
-        healed.iter().for_each(|sector| {
-            self.bad.remove(sector);
-        });
+        for sector in healed {
+            self.bad.remove(&sector);
+        }
     }
 
     /// A place for `bytes` bytes other than `offset`, if there is one.
@@ -251,10 +252,17 @@ impl State {
 
 /// A disk that does what another does, but for the faults that it is given. The same requests meet the
 /// same faults: all that is drawn follows from a seed.
-#[derive(Debug)]
 pub struct FaultDisk<D> {
     disk: D,
     state: Mutex<State>,
+    wait: Box<dyn Fn(Duration) + Send + Sync>,
+}
+
+impl<D: fmt::Debug> fmt::Debug for FaultDisk<D> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = out.debug_struct("FaultDisk");
+        fields.field("disk", &self.disk).field("state", &self.state).finish_non_exhaustive()
+    }
 }
 
 impl<D: Disk> FaultDisk<D> {
@@ -276,7 +284,14 @@ impl<D: Disk> FaultDisk<D> {
             room: None,
             refused_for_room: 0,
         };
-        Self { disk, state: Mutex::new(state) }
+        Self { disk, state: Mutex::new(state), wait: Box::new(std::thread::sleep) }
+    }
+
+    /// The same disk, on which what is slow waits so, on a virtual clock for instance; else its thread
+    /// sleeps.
+    #[must_use]
+    pub fn with_wait(self, wait: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        Self { wait: Box::new(wait), ..self }
     }
 
     /// The same disk, which has room for `bytes` bytes only, whatever it says: what is written to pages of
@@ -320,6 +335,12 @@ impl<D: Disk> FaultDisk<D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wait(&self, delay: Duration) {
+        if !delay.is_zero() {
+            (self.wait)(delay);
+        }
+    }
+
     /// Turns a bit of `into`, which was read from `offset`; on the disk too if that lasts.
     fn flip(&self, offset: u64, into: &mut [u8], lasts: Lasts) -> io::Result<()> {
         let bit = uniform_below(&mut self.state().random, into.len() as u64 * 8);
@@ -330,12 +351,6 @@ impl<D: Disk> FaultDisk<D> {
                 self.disk.write(&[Piece { offset, data: into }])
             }
         }
-    }
-}
-
-fn wait(delay: Duration) {
-    if !delay.is_zero() {
-        std::thread::sleep(delay);
     }
 }
 
@@ -357,7 +372,7 @@ impl<D: Disk> Disk for FaultDisk<D> {
             let from = is_misdirected.then(|| state.elsewhere(size_bytes, offset, bytes)).flatten();
             (fate, from.unwrap_or(offset))
         };
-        wait(fate.delay);
+        self.wait(fate.delay);
         if fate.fails {
             return Err(Errno::IO.into());
         }
@@ -410,10 +425,12 @@ impl<D: Disk> Disk for FaultDisk<D> {
             let random = &mut state.random;
             sent.retain(|_| uniform_below(random, 2) == 1);
         } else {
-            whole.iter().for_each(|range| state.heal(range));
+            for range in &whole {
+                state.heal(range);
+            }
         }
         drop(state);
-        wait(delay);
+        self.wait(delay);
         self.disk.write(&sent)?;
         error.map_or(Ok(()), |errno| Err(errno.into()))
     }
@@ -429,7 +446,7 @@ impl<D: Disk> Disk for FaultDisk<D> {
 
     fn flush(&self) -> io::Result<()> {
         let fate = self.state().fate(Action::Flush, &(0..0));
-        wait(fate.delay);
+        self.wait(fate.delay);
         if fate.fails {
             return Err(Errno::IO.into());
         }

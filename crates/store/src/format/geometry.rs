@@ -27,7 +27,7 @@ const RESERVE_SHARE: f64 = 0.045;
 
 /// Bytes of the ring for each block: as many records of eight bytes as this may wait until the map is
 /// written, so that the map costs little. At most [`RING_BYTES_MAX`], which is read in a second.
-const RING_BYTES_A_BLOCK: u64 = 16;
+const RING_BYTES_A_BLOCK: u64 = 24;
 const RING_BYTES_MAX: u64 = 256 << 20;
 /// Blocks of the ring at least: a few of the longest records.
 const RING_BLOCKS_MIN: u64 = 32;
@@ -41,7 +41,7 @@ pub struct FormatOptions {
     pub segment_blocks: u32,
     /// Segments kept from users; none for what is usual.
     pub reserve_segments: Option<u32>,
-    /// What tells it from all others.
+    /// What no other has.
     pub uuid: [u8; 16],
 }
 
@@ -56,7 +56,7 @@ impl FormatOptions {
 /// How a store is divided. All addresses count blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Geometry {
-    /// What tells it from all others.
+    /// What no other has.
     pub uuid: [u8; 16],
     /// Greater whenever it changes.
     pub generation: u64,
@@ -109,7 +109,7 @@ impl Geometry {
             }
         }
         let too_small = || {
-            let needed = (RESERVE_SEGMENTS_MIN + 4) as u64 * u64::from(segment_blocks);
+            let needed = u64::from(RESERVE_SEGMENTS_MIN + 4) * u64::from(segment_blocks);
             StoreError::Options(format!(
                 "{device_bytes} bytes are too small for a store: segments of {segment_blocks} \
                  blocks of {block_bytes} bytes need some {} bytes; take smaller segments",

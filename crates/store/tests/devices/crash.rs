@@ -1,3 +1,5 @@
+//! The states in which a loss of power may leave a disk, held against copies of whole images.
+
 use std::collections::{HashMap, HashSet};
 
 use agewell_store::device::{CrashDisk, CrashStates, Disk, Piece, Recording};
@@ -73,7 +75,7 @@ proptest! {
     #[test]
     fn a_state_holds_what_is_written_to_it(steps in steps(40, 7)) {
         let disk = CrashDisk::new(40 * BLOCK, 0);
-        disk.write(&[Piece { offset: 0, data: &[1; 5 * BLOCK as usize] }]).unwrap();
+        disk.write(&[Piece { offset: 0, data: &vec![1; 5 * BLOCK as usize] }]).unwrap();
         let recording = disk.recording();
         let zeros = recording.states(0).state(0);
         hold_against_plain(&zeros, &steps, BLOCK)?;
@@ -100,7 +102,9 @@ proptest! {
             }
             let Some((last, before)) = epoch.split_last() else { continue };
             let mut without = base.clone();
-            before.iter().for_each(|write| enter(&mut without, *write));
+            for write in before {
+                enter(&mut without, *write);
+            }
             let mut with = without.clone();
             enter(&mut with, *last);
             for cut in last.0 as usize..(last.0 + last.1) as usize {
@@ -246,7 +250,7 @@ fn of_many_writes_small_subsets_and_their_complements_are_states() {
 #[test]
 fn pages_of_a_large_write_are_lost_apart() {
     let disk = CrashDisk::new(16 * BLOCK, 0);
-    disk.write(&[Piece { offset: 0, data: &[1; 16 * BLOCK as usize] }]).unwrap();
+    disk.write(&[Piece { offset: 0, data: &vec![1; 16 * BLOCK as usize] }]).unwrap();
     let recording = disk.recording();
     let scattered = images(&recording.states(0)).into_iter().filter(|image| {
         let pages: Vec<u8> = image.chunks(BLOCK as usize).map(|page| page[0]).collect();
@@ -314,4 +318,41 @@ fn a_state_crashes_again() {
         assert_eq!(image(&second.state(0, 1))[2 * BLOCK as usize], 3);
         assert_eq!(image(&state), before, "a recording leaves what it lies over as it was");
     }
+}
+
+/// A store writes the same again and again: that is no other state.
+#[test]
+fn what_was_there_already_makes_no_other_state() {
+    let disk = CrashDisk::new(4 * BLOCK, 0);
+    let write = |block: u64, byte| {
+        disk.write(&[Piece { offset: block * BLOCK, data: &[byte; BLOCK as usize] }]).unwrap();
+    };
+    write(0, 1);
+    write(1, 2);
+    disk.flush().unwrap();
+    write(1, 2);
+    let states = disk.recording().states(1);
+    let has_garbage = |number| states.describe(number).contains("garbage");
+    let (torn, whole): (Vec<u64>, Vec<u64>) =
+        states.distinct().map(|(number, _)| number).partition(|number| has_garbage(*number));
+    assert_eq!(whole, [0]);
+    // Garbage behind each of seven cuts, in the sector before it, and in the page.
+    assert_eq!(torn.len(), 7 + 7 + 1);
+}
+
+/// What was discarded and is written again is what it was only where the discard did nothing.
+#[test]
+fn a_write_of_what_was_discarded_makes_another_state_where_that_reads_otherwise() {
+    let disk = CrashDisk::new(4 * BLOCK, 0);
+    let data = vec![1; BLOCK as usize];
+    disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+    disk.flush().unwrap();
+    disk.discard(0, BLOCK).unwrap();
+    disk.flush().unwrap();
+    disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+    let states = disk.recording().states(2);
+    let distinct: HashSet<Vec<u8>> = states.distinct().map(|(_, state)| image(&state)).collect();
+    assert_eq!(distinct, images(&states).into_iter().collect());
+    assert!(distinct.iter().any(|state| state[..BLOCK as usize] == data));
+    assert!(distinct.iter().any(|state| state[..BLOCK as usize] == [0; BLOCK as usize]));
 }

@@ -1,5 +1,9 @@
+//! Faults: each strikes when it is asked to, and does what it says.
+
 use std::io::ErrorKind;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use agewell_store::device::{
     CrashDisk, Disk, Fault, FaultDisk, FaultKind, Lasts, MemoryDisk, Piece, When,
@@ -178,9 +182,9 @@ fn dropped_and_misdirected_writes_and_misdirected_reads() {
     assert_eq!(dropped.struck(), [1]);
 
     let misdirected = disk(vec![Fault::new(FaultKind::MisdirectedWrite, When::Always)]);
-    for block in 0..BLOCKS {
+    for (block, byte) in (0..BLOCKS).cycle().zip(1..200) {
         let before = misdirected.below().image();
-        write(&misdirected, block, block as u8 + 1).unwrap();
+        write(&misdirected, block, byte).unwrap();
         let after = misdirected.below().image();
         let changed: Vec<u64> = (0..BLOCKS)
             .filter(|at| {
@@ -246,12 +250,15 @@ fn a_disk_that_fills_takes_what_it_has_and_what_is_discarded() {
 #[test]
 fn a_slow_disk_takes_its_time() {
     let slow = Fault::new(FaultKind::Slow(Duration::from_millis(20)), When::At(vec![1, 2]));
-    let disk = disk(vec![slow]);
-    let begin = Instant::now();
+    let waited = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&waited);
+    let disk = disk(vec![slow]).with_wait(move |delay| {
+        counter.fetch_add(delay.as_nanos() as u64, Ordering::Relaxed);
+    });
     write(&disk, 0, 1).unwrap();
     read(&disk, 0).unwrap();
     disk.flush().unwrap();
-    assert!(begin.elapsed() >= Duration::from_millis(40));
+    assert_eq!(waited.load(Ordering::Relaxed), 40_000_000);
     assert_eq!(disk.struck(), [2]);
 }
 

@@ -1,3 +1,5 @@
+//! The disk in memory.
+
 use agewell_store::device::{Disk, MemoryDisk, Piece};
 use proptest::prelude::*;
 

@@ -102,7 +102,9 @@ pub(crate) fn hold_against_plain(
                 let pieces: Vec<Piece<'_>> =
                     apart.iter().map(|(offset, data)| Piece { offset: *offset, data }).collect();
                 disk.write(&pieces).unwrap();
-                apart.iter().for_each(|(offset, data)| plain.write(*offset, data));
+                for (offset, data) in &apart {
+                    plain.write(*offset, data);
+                }
             }
             Step::Read(first, length) => {
                 let mut read = vec![0xA5; (length * block_bytes) as usize];

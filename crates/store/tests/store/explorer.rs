@@ -199,6 +199,10 @@ fn carry_out(
         if step.collects {
             store.collect()?;
             note(store, 1);
+            if number % 2 == 0 {
+                store.discard()?;
+                note(store, 1);
+            }
         }
         if step.syncs {
             store.sync()?;

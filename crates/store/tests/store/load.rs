@@ -3,7 +3,7 @@
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
 use agewell_store::device::Disk;
-use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
+use agewell_store::{FormatOptions, Means, OpenOptions, Store, StoreError, Transaction};
 
 /// A small store and what is done to it.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub(crate) struct Load {
     pub(crate) block_bytes: u32,
     pub(crate) segment_blocks: u32,
     pub(crate) device_bytes: u64,
-    pub(crate) collect: Collect,
+    pub(crate) means: Means,
     /// Share of what users may have that is in use.
     pub(crate) full: f64,
     /// Transactions after it was filled.
@@ -44,13 +44,14 @@ impl Step {
     }
 }
 
-/// Mechanisms by number.
-pub(crate) fn mechanism(number: u64) -> Collect {
-    match number % 6 {
-        0 => Collect::Always(Mechanism::Clean),
-        1 | 4 => Collect::Always(Mechanism::Plug),
-        2 | 5 => Collect::Always(Mechanism::Thread),
-        _ => Collect::Matthews1999(PlugCandidate::LeastUtilized),
+/// Ways to make room by number.
+pub(crate) fn means(number: u64) -> Means {
+    match number % 7 {
+        0 => Means::Fixed(Collect::Always(Mechanism::Clean)),
+        1 | 4 => Means::Fixed(Collect::Always(Mechanism::Plug)),
+        2 | 5 => Means::Fixed(Collect::Always(Mechanism::Thread)),
+        3 => Means::Fixed(Collect::Matthews1999(PlugCandidate::LeastUtilized)),
+        _ => Means::Adaptive,
     }
 }
 
@@ -64,7 +65,7 @@ impl Load {
             block_bytes,
             segment_blocks,
             device_bytes: u64::from(block_bytes) * [700, 520, 900][(seed / 12 % 3) as usize],
-            collect: mechanism(seed),
+            means: means(seed),
             full: [0.9, 0.98, 0.6, 1.0][(seed / 36 % 4) as usize],
             transactions: 120,
             blocks_max: [7, segment_blocks - 1, 2][(seed / 11 % 3) as usize],
@@ -85,7 +86,7 @@ impl Load {
     }
 
     pub(crate) fn open_options(&self) -> OpenOptions {
-        OpenOptions { collect: self.collect }
+        OpenOptions { means: self.means, ..OpenOptions::default() }
     }
 }
 

@@ -14,3 +14,4 @@ mod injected;
 mod load;
 mod operations;
 mod replay;
+mod simulation;

@@ -1,6 +1,6 @@
 //! Random operations and reopenings, without crashes.
 
-use agewell_store::device::{Disk, MemoryDisk};
+use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{FormatOptions, OpenOptions, Store, StoreError, Transaction};
 
 use super::faults::ForgetfulDisk;
@@ -92,6 +92,53 @@ fn a_transaction_that_cannot_be_is_refused_and_changes_nothing() {
     refused(&mut store, Transaction { writes: writes(&all), frees: vec![] }, "at most");
     refused(&mut store, Transaction { writes: vec![(2, &short)], frees: vec![] }, "9 bytes");
     assert_eq!(store.live_blocks(), 0);
+}
+
+#[test]
+fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
+    let load = Load { full: 0.9, ..Load::tiny(0) };
+    let disk = MemoryDisk::new(load.device_bytes);
+    let geometry = Store::format(&disk, &load.format_options()).unwrap();
+    let mut store = Store::open(&disk, &load.open_options()).unwrap();
+    let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
+    let mut driver = Driver::new(&load, blocks);
+    for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
+        write(&mut store, chunk).unwrap();
+        driver.apply(chunk);
+    }
+    store.sync().unwrap();
+    assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
+    // Its bytes are found on the disk and one of them changed.
+    let mut wanted = vec![0; load.block_bytes as usize];
+    let block = blocks / 2;
+    assert!(store.read(block, &mut wanted).unwrap());
+    let image = disk.image();
+    let at = image.chunks(wanted.len()).position(|chunk| chunk == wanted).unwrap() * wanted.len();
+    wanted[100] ^= 1;
+    disk.write(&[Piece { offset: at as u64, data: &wanted }]).unwrap();
+    let is_damaged = |store: &Store<&MemoryDisk>| {
+        let mut into = vec![0; load.block_bytes as usize];
+        matches!(store.read(block, &mut into), Err(StoreError::Damaged { .. }))
+    };
+    assert!(is_damaged(&store));
+    assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
+    // Collections take it along; all others stay whole.
+    for step in 0..200 {
+        let change = ((step * 3) % (blocks / 2), 5_000 + u64::from(step));
+        write(&mut store, &[change]).unwrap();
+        driver.apply(&[change]);
+    }
+    assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
+    store.close().unwrap();
+    let mut store = Store::open(&disk, &load.open_options()).unwrap();
+    assert!(is_damaged(&store));
+    assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
+    // Written again, it is whole.
+    write(&mut store, &[(block, 9_999)]).unwrap();
+    driver.apply(&[(block, 9_999)]);
+    store.sync().unwrap();
+    assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
+    compare(&store, &driver.versions).unwrap();
 }
 
 /// An empty store.

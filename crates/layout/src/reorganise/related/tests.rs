@@ -125,6 +125,47 @@ proptest! {
             }
             check(&related, &slow);
         }
+        let words = related.words();
+        let mut given = words.iter().copied();
+        let again = RelatedBlocks::from_words(limit, BLOCKS, &mut given).expect("its own words");
+        prop_assert!(given.next().is_none());
+        check(&again, &slow);
+        prop_assert_eq!(again.previous(), related.previous());
+        let members = |related: &RelatedBlocks, block| {
+            let number = related.partitions().of(block)?;
+            Some(related.partitions().members(number).collect::<Vec<_>>())
+        };
+        for block in 0..BLOCKS {
+            prop_assert_eq!(members(&again, block), members(&related, block));
+        }
+        // Half of them are forgotten at once.
+        let gone: Vec<u32> = (0..BLOCKS / 2).collect();
+        let mut related = again;
+        related.delete_all(&gone);
+        related.verify();
+        for block in 0..BLOCKS {
+            let leads = related.graph().edges(block).any(|edge| gone.contains(&edge.target));
+            prop_assert!(!leads, "an edge of {} leads to what is gone", block);
+        }
+    }
+
+    /// Words that are damaged are refused, or stand for something sound; never a panic.
+    #[test]
+    fn damaged_words_are_no_panic(
+        reads in prop::collection::vec(0..BLOCKS, 0..60),
+        at in any::<prop::sample::Index>(),
+        word in prop_oneof![any::<u64>(), 0_u64..40],
+    ) {
+        let mut related = RelatedBlocks::new(BLOCKS, 5);
+        for block in reads {
+            related.read(block);
+        }
+        let mut words = related.words();
+        let at = at.index(words.len());
+        words[at] = word;
+        if let Some(again) = RelatedBlocks::from_words(5, BLOCKS, &mut words.into_iter()) {
+            again.verify();
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Policies alone, over places that a test sets.
 
 use super::*;
+use crate::reorganise::StepView;
 
 const DISK: CostModel = CostModel {
     access_ns: 15_000_000,
@@ -31,13 +32,11 @@ impl Places {
     }
 }
 
-impl PlaceView for Places {
+impl StepView for Places {
+    type Slot = u32;
+
     fn slot_of(&self, block: u32) -> Option<u32> {
         self.slots.get(block as usize).copied()
-    }
-
-    fn follows(&self, slot: u32, next: u32) -> bool {
-        slot + 1 == next
     }
 
     fn step_blocks(&self, slot: u32, next: u32) -> i64 {
@@ -52,6 +51,12 @@ impl PlaceView for Places {
     fn block_after(&self, slot: u32) -> Option<u32> {
         let after = self.slots.iter().position(|other| *other == slot + 1);
         after.map(|block| block as u32)
+    }
+}
+
+impl PlaceView for Places {
+    fn follows(&self, slot: u32, next: u32) -> bool {
+        slot + 1 == next
     }
 
     fn pieces_moved(&self, _blocks: u32) -> u32 {

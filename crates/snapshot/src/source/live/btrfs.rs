@@ -365,6 +365,24 @@ impl DataSpace {
         })
     }
 
+    /// Where on the device its chunks begin, ascending.
+    #[must_use]
+    pub fn regions(&self) -> Vec<u64> {
+        let mut starts: Vec<u64> = self.chunks.iter().map(|(_, physical, _)| *physical).collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    /// The address within btrfs of the byte at `physical_bytes` of the device; `None` if no chunk of
+    /// data has it.
+    #[must_use]
+    pub fn address(&self, physical_bytes: u64) -> Option<u64> {
+        self.chunks.iter().find_map(|(logical, physical, length)| {
+            let within = physical_bytes.checked_sub(*physical)?;
+            (within < *length).then(|| logical + within)
+        })
+    }
+
     /// Gives `extents`, as FIEMAP has them, their places on the device; `false` if one has none.
     #[must_use]
     pub fn place(&self, extents: &mut [Extent]) -> bool {
@@ -396,7 +414,7 @@ fn translate_all(chunks: &Chunks, snapshot: &mut Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Chunk, Chunks, free_of_bitmap, without};
+    use super::{Chunk, Chunks, DataSpace, free_of_bitmap, without};
     use crate::source::live::kernel::TreeKey;
     use crate::{Extent, ExtentFlags, FreeExtent};
 
@@ -422,6 +440,17 @@ mod tests {
 
     fn extent(physical_bytes: u64, length_bytes: u64, flags: ExtentFlags) -> Extent {
         Extent { logical_bytes: 0, physical_bytes, length_bytes, flags }
+    }
+
+    /// Of three chunks, the last by address is the first on the device.
+    #[test]
+    fn where_chunks_are() {
+        let chunks = vec![(10_000, 5000, 1000), (20_000, 8000, 1000), (30_000, 1000, 1000)];
+        let space = DataSpace { chunks, free: Vec::new(), mixed: false };
+        assert_eq!(space.regions(), [1000, 5000, 8000]);
+        assert_eq!(space.address(1000), Some(30_000));
+        assert_eq!(space.address(8999), Some(20_999));
+        assert_eq!(space.address(9000), None);
     }
 
     /// An extent across two chunks becomes two; the file's own bytes go on where they were.

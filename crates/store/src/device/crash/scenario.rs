@@ -226,14 +226,15 @@ impl Scenario {
                 // From nearly nothing to nearly all.
                 let eighths = 1 + uniform_below(&mut random, 7);
                 let unit = [1, PAGE_SECTORS][uniform_below(&mut random, 2) as usize];
-                for item in 0..items.len() {
-                    if !items[item].is_write() {
-                        enter(item, 0..sectors(item), false);
+                for (item, asked) in items.iter().enumerate() {
+                    let all = sectors(item);
+                    if !asked.is_write() {
+                        enter(item, 0..all, false);
                         continue;
                     }
-                    for first in (0..sectors(item)).step_by(unit as usize) {
+                    for first in (0..all).step_by(unit as usize) {
                         if uniform_below(&mut random, 8) < eighths {
-                            enter(item, first..(first + unit).min(sectors(item)), false);
+                            enter(item, first..(first + unit).min(all), false);
                         }
                     }
                 }

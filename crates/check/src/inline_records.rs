@@ -1,0 +1,129 @@
+//! Inline records: in a slot before the data that they describe.
+
+use std::collections::BTreeSet;
+
+use crate::NONE;
+use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::checksum::structure_sum;
+use crate::findings::{Finding, Structure};
+use crate::geometry::Geometry;
+use crate::groups::{Part, Placement};
+use crate::image::Image;
+
+/// `AWIN`.
+const KIND: u32 = u32::from_le_bytes(*b"AWIN");
+
+/// Where the checksum of a record lies.
+const SUM_AT: usize = 8;
+
+/// Bytes of a record before its blocks.
+const HEAD_BYTES: usize = 64;
+
+/// Bytes of a block, and of one that is freed.
+const BLOCK_BYTES: usize = 8;
+const FREED_BYTES: usize = 4;
+
+/// An inline record.
+#[derive(Debug, Clone)]
+pub(crate) struct InlineRecord {
+    pub(crate) part: Part,
+    /// Blocks of data behind it.
+    pub(crate) data_blocks: u32,
+}
+
+/// The record in a slot, if there is a whole one; `Err` where its checksum is right and it makes no sense.
+pub(crate) fn read_inline<I: Image + ?Sized>(
+    image: &I,
+    geometry: &Geometry,
+    slot: u32,
+) -> Option<Result<InlineRecord, String>> {
+    let mut bytes = geometry.read(image, geometry.slot_address(slot), 1).ok()?;
+    parse_inline(geometry, slot, &mut bytes)
+}
+
+/// The record that a block in a slot holds, likewise.
+pub(crate) fn parse_inline(
+    geometry: &Geometry,
+    slot: u32,
+    bytes: &mut [u8],
+) -> Option<Result<InlineRecord, String>> {
+    if u32_at(bytes, 0) != KIND {
+        return None;
+    }
+    let address = geometry.slot_address(slot);
+    let sum = structure_sum(&geometry.uuid, KIND, address, bytes, SUM_AT);
+    (sum == u64_at(bytes, SUM_AT)).then(|| parse(geometry, slot, bytes))
+}
+
+fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, String> {
+    let (count, freed) = (u32_at(bytes, 36), u32_at(bytes, 40));
+    let needed = HEAD_BYTES as u64
+        + BLOCK_BYTES as u64 * u64::from(count)
+        + FREED_BYTES as u64 * u64::from(freed);
+    if needed > bytes.len() as u64 {
+        return Err(format!("it is said to list {count} blocks and {freed} freed ones"));
+    }
+    let last = slot - slot % geometry.segment_blocks + (geometry.segment_blocks - 1);
+    if count > last - slot {
+        return Err(format!("it describes {count} blocks, where its segment ends before"));
+    }
+    let sequence = u64_at(bytes, 16);
+    let listed = HEAD_BYTES + BLOCK_BYTES * count as usize;
+    let put = bytes[HEAD_BYTES..listed].chunks_exact(BLOCK_BYTES);
+    let put = (slot + 1..).zip(put).map(|(slot, one)| {
+        let (block, short_sum) = (u32_at(one, 0), u32_at(one, 4));
+        Placement { block, slot, short_sum, sequence, damaged: false }
+    });
+    let gone = bytes[listed..].chunks_exact(FREED_BYTES).take(freed as usize).map(|one| {
+        let block = u32_at(one, 0);
+        Placement { block, slot: NONE, short_sum: 0, sequence, damaged: false }
+    });
+    let blocks = put.chain(gone).collect::<Vec<_>>();
+    if let Some(beyond) = blocks.iter().find(|one| one.block >= geometry.blocks) {
+        return Err(format!("it names block {} of {}", beyond.block, geometry.blocks));
+    }
+    let part = Part {
+        sequence,
+        flushed: u64_at(bytes, 24),
+        incarnation: u32_at(bytes, 4),
+        number: u16_at(bytes, 32),
+        of: u16_at(bytes, 34),
+        structure: Structure::InlineRecord(slot),
+        address: geometry.slot_address(slot),
+        blocks,
+    };
+    Ok(InlineRecord { part, data_blocks: count })
+}
+
+/// Follows the records of one incarnation from each of `places` to the end of its segment: the parts that
+/// they are, each once.
+pub(crate) fn walk<I: Image + ?Sized>(
+    image: &I,
+    geometry: &Geometry,
+    places: impl IntoIterator<Item = (u32, u32)>,
+    incarnation: u32,
+    findings: &mut Vec<Finding>,
+) -> Vec<Part> {
+    let mut seen = BTreeSet::new();
+    let mut parts = Vec::new();
+    for (segment, mut slot) in places {
+        let end = (segment + 1) * geometry.segment_blocks;
+        while slot < end && seen.insert(slot) {
+            match read_inline(image, geometry, slot) {
+                Some(Ok(record)) if record.part.incarnation == incarnation => {
+                    slot += 1 + record.data_blocks;
+                    parts.push(record.part);
+                }
+                Some(Err(why)) => {
+                    let problem = format!("its checksum is right, but {why}");
+                    let structure = Structure::InlineRecord(slot);
+                    let address = geometry.slot_address(slot);
+                    findings.push(Finding::damage(structure, address, problem));
+                    break;
+                }
+                _ => break,
+            }
+        }
+    }
+    parts
+}

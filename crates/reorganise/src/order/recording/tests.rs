@@ -1,0 +1,106 @@
+//! Orders of recordings.
+
+use proptest::prelude::*;
+
+use super::{FileRead, FileReads, RecordedOrder};
+
+const PAGE: u64 = 4096;
+
+/// A recording that reads whole files, each by a client.
+fn reads_of(files: &[u64], sequence: &[(u32, u32)]) -> FileReads {
+    // Numbered in the order of first reads.
+    let mut numbers: Vec<u32> = Vec::new();
+    let mut found = FileReads::default();
+    for (file, client) in sequence {
+        let number = numbers.iter().position(|known| known == file).unwrap_or_else(|| {
+            numbers.push(*file);
+            numbers.len() - 1
+        });
+        let bytes = files[*file as usize];
+        found.reads.push(FileRead { file: number as u32, offset_bytes: 0, bytes, client: *client });
+    }
+    found.file_bytes = numbers.iter().map(|file| files[*file as usize]).collect();
+    found.order = numbers;
+    found
+}
+
+proptest! {
+    /// Whichever order is taken, it has each file that was read once; it is never slower than that of
+    /// first reads, and is that if no file was come back to.
+    #[test]
+    fn an_order_has_each_file_once_and_is_no_slower(
+        files in prop::collection::vec(1_u64..40, 12),
+        sequence in prop::collection::vec((0_u32..12, 0_u32..3), 1..200),
+        stretch_pages in 1_u64..200,
+    ) {
+        let files: Vec<u64> = files.iter().map(|pages| pages * PAGE).collect();
+        let reads = reads_of(&files, &sequence);
+        let chosen = reads.choose(None, stretch_pages * PAGE);
+        let (mut sorted, mut expected) = (chosen.files.clone(), reads.order.clone());
+        sorted.sort_unstable();
+        expected.sort_unstable();
+        prop_assert_eq!(sorted, expected);
+        let came_back = {
+            let mut files: Vec<u32> = sequence.iter().map(|read| read.0).collect();
+            files.dedup();
+            files.len() > reads.order.len()
+        };
+        prop_assert_eq!(chosen.access_graph_seconds.is_some(), came_back);
+        let taken = match chosen.order {
+            RecordedOrder::FirstReads => {
+                prop_assert_eq!(&chosen.files, &reads.order);
+                chosen.first_reads_seconds
+            }
+            RecordedOrder::AccessGraph => chosen.access_graph_seconds.expect("it was tried"),
+        };
+        prop_assert!(taken <= chosen.first_reads_seconds);
+    }
+}
+
+/// Programs of 40 files each, whose first starts were side by side and later ones alone: the order of
+/// first reads has their files in turns, the graph each program's together.
+#[test]
+fn programs_that_once_started_side_by_side_are_put_apart() {
+    let files = vec![4 * PAGE; 120];
+    let mut sequence: Vec<(u32, u32)> = Vec::new();
+    for file in 0..40 {
+        sequence.extend((0..3).map(|program| (program * 40 + file, program)));
+    }
+    for start in 0..4 {
+        for program in 0..3 {
+            sequence.extend((0..40).map(|file| (program * 40 + file, 10 + 3 * start + program)));
+        }
+    }
+    let reads = reads_of(&files, &sequence);
+    assert_eq!(reads.order[..3], [0, 40, 80]);
+    let chosen = reads.choose(None, 16 << 20);
+    assert_eq!(chosen.order, RecordedOrder::AccessGraph);
+    let follows = chosen.files.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+    assert!(follows >= 115, "{follows} of 119 files follow the one before: {:?}", chosen.files);
+}
+
+/// What is read once, and in one order, lies in that order.
+#[test]
+fn a_single_start_lies_as_it_was_read() {
+    let files = vec![4 * PAGE; 50];
+    let sequence: Vec<(u32, u32)> = (0..50).map(|step| (step * 7 % 50, 1)).collect();
+    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20);
+    assert_eq!(chosen.order, RecordedOrder::FirstReads);
+    assert_eq!(chosen.access_graph_seconds, None);
+    assert_eq!(chosen.files[..3], [0, 7, 14]);
+}
+
+/// A single recorded occasion on which programs ran side by side, and came back to files: what lies as
+/// it was read is read with the fewest ways, so the graph is not taken.
+#[test]
+fn one_occasion_keeps_the_order_of_first_reads() {
+    let files = vec![4 * PAGE; 80];
+    let mut sequence: Vec<(u32, u32)> = Vec::new();
+    for file in 0..40 {
+        sequence.extend([(file, 1), (40 + file, 2)]);
+    }
+    sequence.push((0, 1));
+    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20);
+    assert!(chosen.access_graph_seconds.is_some_and(|graph| graph > chosen.first_reads_seconds));
+    assert_eq!(chosen.order, RecordedOrder::FirstReads);
+}

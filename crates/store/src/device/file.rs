@@ -1,0 +1,496 @@
+//! A file or block device.
+//!
+//! It is opened past the page cache where that can be done, so that what a store keeps in memory is
+//! not kept there twice, and what it measures is the device. Requests that are not aligned as the
+//! device wants them go through memory that is; of those that are shorter than a sector of the device
+//! the rest is read first.
+//!
+//! Locks: `ragged` while a part of a sector is changed; those of the pools, `buffers` and `rings`, for
+//! as long as something is taken or given back. None is taken while one of a pool is held.
+
+mod aligned;
+mod kernel;
+mod requests;
+mod ring;
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{
+    AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fallocate, flock, fstatfs, statx,
+};
+use rustix::io::Errno;
+
+use super::{Disk, Piece, check_pieces, check_range};
+use aligned::{Buffers, READ_BYTES, REQUEST_BYTES};
+use requests::{Batch, Pieces, is_aligned};
+use ring::Ring;
+
+/// Sizes are multiples of it, whatever way a file is opened; no device has larger sectors. Chosen by us.
+const SIZE_UNIT_BYTES: u64 = 4096;
+/// Threads that write where there is no io_uring; chosen by us: measured on a virtual disk, four requests
+/// in flight have most of what more would bring.
+const WRITERS: usize = 4;
+
+/// `TMPFS_MAGIC`, `RAMFS_MAGIC`; Linux `include/uapi/linux/magic.h`.
+const MEMORY_FILE_SYSTEMS: [u32; 2] = [0x0102_1994, 0x8584_58F6];
+
+/// How a file or device is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Nothing is ever changed; others may open it so at the same time.
+    pub is_read_only: bool,
+    /// Past the page cache, where that can be done.
+    pub is_direct: bool,
+    /// Several requests are in flight through io_uring, where the kernel has it; else writes by threads.
+    pub uses_io_uring: bool,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { is_read_only: false, is_direct: true, uses_io_uring: true }
+    }
+}
+
+/// An error of a file, with its path: one line, of the same kind.
+#[derive(Debug)]
+struct FileError {
+    path: PathBuf,
+    what: String,
+    source: io::Error,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}: {}", self.path.display(), self.what, self.source)
+    }
+}
+
+impl std::error::Error for FileError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+fn failed(path: &Path, what: impl Into<String>, source: io::Error) -> io::Error {
+    let kind = source.kind();
+    io::Error::new(kind, FileError { path: path.to_owned(), what: what.into(), source })
+}
+
+fn refused(path: &Path, kind: io::ErrorKind, why: &str) -> io::Error {
+    io::Error::new(kind, format!("{}: {why}", path.display()))
+}
+
+/// A file or block device, locked for as long as it is open.
+#[derive(Debug)]
+pub struct FileDisk {
+    path: PathBuf,
+    file: File,
+    size_bytes: u64,
+    is_block_device: bool,
+    is_read_only: bool,
+    /// Where requests begin and end; 1 through the page cache.
+    alignment: u64,
+    takes_discards: AtomicBool,
+    /// Discards begin and end at multiples of it.
+    discard_unit: u64,
+    /// Held while a part of a sector is read, changed and written.
+    ragged: Mutex<()>,
+    buffers: Buffers,
+    /// Queues that nobody uses at the moment; none at all where writers are threads.
+    rings: Option<Mutex<Vec<Ring>>>,
+}
+
+impl FileDisk {
+    /// Opens the file or block device `path`. Of its size, what is beyond the last whole 4 KiB is not
+    /// used.
+    ///
+    /// # Errors
+    /// If it cannot be opened, is something else, is too small, or is in use: by a mounted file system,
+    /// or by another process that holds it so.
+    pub fn open(path: &Path, options: FileOptions) -> io::Result<Self> {
+        let cannot = |source| failed(path, "cannot open", source);
+        let kind = std::fs::metadata(path).map_err(cannot)?.file_type();
+        let is_block_device = kind.is_block_device();
+        if !kind.is_file() && !is_block_device {
+            let why = "is neither a file nor a block device";
+            return Err(refused(path, io::ErrorKind::InvalidInput, why));
+        }
+        let mut alignment = 1;
+        let mut opened = None;
+        if options.is_direct {
+            opened = open_direct(path, options, is_block_device)?;
+        }
+        let mut file = match opened {
+            Some((file, offsets)) => {
+                alignment = offsets;
+                file
+            }
+            None => open_file(path, options, is_block_device, OFlags::empty())?,
+        };
+        let bytes = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        let size_bytes = bytes / SIZE_UNIT_BYTES * SIZE_UNIT_BYTES;
+        if size_bytes == 0 {
+            let why = format!("has {bytes} bytes, less than one block of 4 KiB");
+            return Err(refused(path, io::ErrorKind::InvalidInput, &why));
+        }
+        let discard_unit = if is_block_device { sector_bytes(&file) } else { 1 };
+        // Whether the kernel has it is seen once; later queues are made as they are needed.
+        let is_of_use = options.uses_io_uring && alignment > 1;
+        let first = is_of_use.then(Ring::new).and_then(Result::ok);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            size_bytes,
+            is_block_device,
+            is_read_only: options.is_read_only,
+            alignment,
+            takes_discards: AtomicBool::new(true),
+            discard_unit,
+            ragged: Mutex::default(),
+            buffers: Buffers::default(),
+            rings: first.map(|ring| Mutex::new(vec![ring])),
+        })
+    }
+
+    /// Creates the file `path` of `size_bytes`, a multiple of 4 KiB, which takes room as it is written,
+    /// and opens it.
+    ///
+    /// # Errors
+    /// If there is such a file, or it cannot be made.
+    pub fn create(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
+        if size_bytes == 0 || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
+            let why = format!("{size_bytes} bytes are not a multiple of 4 KiB");
+            return Err(refused(path, io::ErrorKind::InvalidInput, &why));
+        }
+        let cannot = |source| failed(path, "cannot create", source);
+        let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
+        let made = file.set_len(size_bytes).map_err(cannot);
+        let opened = made.and_then(|()| Self::open(path, options));
+        if opened.is_err() {
+            // The error is why; that a file stays is seen.
+            let _ = std::fs::remove_file(path);
+        }
+        opened
+    }
+
+    /// Whether the page cache is left out.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        self.alignment > 1
+    }
+
+    /// Whether several requests are in flight through io_uring.
+    #[must_use]
+    pub fn uses_io_uring(&self) -> bool {
+        self.rings.is_some()
+    }
+
+    /// Bytes that are written without being read first are multiples of it; 1 through the page cache.
+    #[must_use]
+    pub fn alignment_bytes(&self) -> u64 {
+        self.alignment
+    }
+
+    fn is_whole(&self, offset: u64, bytes: usize) -> bool {
+        (offset | bytes as u64).is_multiple_of(self.alignment)
+    }
+
+    fn require_writable(&self) -> io::Result<()> {
+        if self.is_read_only {
+            let why = "is open for reading only";
+            return Err(refused(&self.path, io::ErrorKind::PermissionDenied, why));
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with whole sectors that cover `bytes` bytes from `offset` on, in steps that fit a
+    /// buffer: where they begin and how many bytes they are, and which of the bytes, counted from
+    /// `offset`, lie where in them.
+    fn each_covering(
+        &self,
+        offset: u64,
+        bytes: usize,
+        mut visit: impl FnMut(u64, usize, Range<usize>, usize) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes {
+            let at = offset + done as u64;
+            let from = at / self.alignment * self.alignment;
+            let before = (at - from) as usize;
+            let length = (bytes - done).min(READ_BYTES);
+            let whole = (before + length).next_multiple_of(self.alignment as usize);
+            visit(from, whole, done..done + length, before)?;
+            done += length;
+        }
+        Ok(())
+    }
+
+    /// Fills `sectors`, which are aligned as direct requests must be; long ones with several requests in
+    /// flight.
+    fn read_sectors(&self, offset: u64, sectors: &mut [u8]) -> io::Result<()> {
+        let ring = if sectors.len() > REQUEST_BYTES { self.take_ring() } else { None };
+        let Some(mut ring) = ring else { return self.file.read_exact_at(sectors, offset) };
+        let offsets = (offset..).step_by(REQUEST_BYTES);
+        let mut requests: Vec<_> = offsets.zip(sectors.chunks_mut(REQUEST_BYTES)).collect();
+        let read = ring.read(&self.file, &mut requests);
+        self.give_back_ring(ring);
+        read
+    }
+
+    /// Queues of its own for a caller; none if there is no io_uring, or no more of it: a process may have
+    /// as many as its memory limits allow.
+    fn take_ring(&self) -> Option<Ring> {
+        let rings = self.rings.as_ref()?;
+        let free = rings.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        free.or_else(|| Ring::new().ok())
+    }
+
+    fn give_back_ring(&self, ring: Ring) {
+        if let Some(rings) = self.rings.as_ref().filter(|_| !ring.is_broken()) {
+            rings.lock().unwrap_or_else(PoisonError::into_inner).push(ring);
+        }
+    }
+
+    /// Reads through aligned memory, and the sectors that `into` is a part of.
+    fn read_copied(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let mut buffer = self.buffers.take();
+        let read = self.each_covering(offset, into.len(), |from, whole, part, before| {
+            let sectors = buffer.first(whole);
+            self.read_sectors(from, sectors)?;
+            let length = part.len();
+            into[part].copy_from_slice(&sectors[before..before + length]);
+            Ok(())
+        });
+        self.buffers.give_back(buffer);
+        read
+    }
+
+    /// Writes what is not whole sectors: the rest of them is read first.
+    fn write_ragged(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let _alone = self.ragged.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.buffers.take();
+        let written = self.each_covering(offset, data.len(), |from, whole, part, before| {
+            let sectors = buffer.first(whole);
+            self.file.read_exact_at(sectors, from)?;
+            sectors[before..before + part.len()].copy_from_slice(&data[part]);
+            self.file.write_all_at(sectors, from)
+        });
+        self.buffers.give_back(buffer);
+        written
+    }
+
+    /// Writes `requests`, several in flight where that is of use: to the page cache one after another.
+    fn write_together(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+        if requests.len() == 1 || !self.is_direct() {
+            let mut requests = requests.iter();
+            return requests.try_for_each(|(offset, bytes)| self.file.write_all_at(bytes, *offset));
+        }
+        let Some(mut ring) = self.take_ring() else { return self.write_by_threads(requests) };
+        let written = ring.write(&self.file, requests);
+        self.give_back_ring(ring);
+        written
+    }
+
+    fn write_by_threads(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+        let next = AtomicUsize::new(0);
+        let write = || {
+            while let Some((offset, bytes)) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.file.write_all_at(bytes, *offset)?;
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let others: Vec<_> =
+                (1..WRITERS.min(requests.len())).map(|_| scope.spawn(write)).collect();
+            let own = write();
+            let joined =
+                others.into_iter().map(|other| other.join().expect("a writer does not panic"));
+            joined.fold(own, Result::and)
+        })
+    }
+
+    fn write_pieces(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
+        let mut pieces = Pieces::new(pieces);
+        let mut batch = Batch::new(self.buffers.take());
+        let mut write = || {
+            loop {
+                batch.fill(&mut pieces, self.is_direct());
+                let (whole, ragged): (Vec<_>, Vec<_>) = batch
+                    .requests()
+                    .partition(|(offset, bytes)| self.is_whole(*offset, bytes.len()));
+                if whole.is_empty() && ragged.is_empty() {
+                    return Ok(());
+                }
+                if !whole.is_empty() {
+                    self.write_together(&whole)?;
+                }
+                for (offset, bytes) in ragged {
+                    self.write_ragged(offset, bytes)?;
+                }
+            }
+        };
+        let written = write();
+        self.buffers.give_back(batch.into_buffer());
+        written
+    }
+}
+
+/// Opens `path` and locks it.
+fn open_file(
+    path: &Path,
+    options: FileOptions,
+    is_block_device: bool,
+    flags: OFlags,
+) -> io::Result<File> {
+    // Of a block device that is a promise of the kernel: no file system, and nobody else who asks so.
+    let exclusive = if is_block_device { OFlags::EXCL } else { OFlags::empty() };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(!options.is_read_only)
+        .custom_flags((flags | exclusive).bits() as i32)
+        .open(path);
+    let file = file.map_err(|source| match Errno::from_io_error(&source) {
+        Some(Errno::BUSY) => {
+            refused(path, source.kind(), "is mounted, or in use by another process")
+        }
+        _ => failed(path, "cannot open", source),
+    })?;
+    if !is_block_device {
+        let operation = if options.is_read_only {
+            FlockOperation::NonBlockingLockShared
+        } else {
+            FlockOperation::NonBlockingLockExclusive
+        };
+        match flock(&file, operation) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => {
+                let why = "is in use by another process";
+                return Err(refused(path, io::ErrorKind::ResourceBusy, why));
+            }
+            Err(errno) => return Err(failed(path, "cannot lock", errno.into())),
+        }
+    }
+    Ok(file)
+}
+
+/// Opens `path` past the page cache, if that can be done, and how requests must be aligned then.
+fn open_direct(
+    path: &Path,
+    options: FileOptions,
+    is_block_device: bool,
+) -> io::Result<Option<(File, u64)>> {
+    let file = match open_file(path, options, is_block_device, OFlags::DIRECT) {
+        Ok(file) => file,
+        // The file system has no O_DIRECT.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // A file system in memory takes the flag, and has nothing but its page cache.
+    let facts = fstatfs(&file).map_err(|errno| failed(path, "cannot open", errno.into()))?;
+    if !is_block_device && MEMORY_FILE_SYSTEMS.contains(&(facts.f_type as u32)) {
+        return Ok(None);
+    }
+    let alignment = direct_alignment(&file, is_block_device);
+    if !alignment.is_power_of_two() || alignment > SIZE_UNIT_BYTES {
+        return Ok(None);
+    }
+    // Some file systems take the flag and refuse the requests.
+    let buffers = Buffers::default();
+    let mut buffer = buffers.take();
+    let read = file.read_at(buffer.first(SIZE_UNIT_BYTES as usize), 0);
+    let is_refused = read.is_err_and(|error| error.kind() == io::ErrorKind::InvalidInput);
+    Ok((!is_refused).then_some((file, alignment)))
+}
+
+/// Where direct requests to `file` begin and end, as the kernel says; 4 KiB if it does not, and 0 if
+/// there can be none.
+fn direct_alignment(file: &File, is_block_device: bool) -> u64 {
+    let reported = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match reported {
+        Ok(facts) if facts.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
+            u64::from(facts.stx_dio_offset_align)
+        }
+        _ if is_block_device => sector_bytes(file),
+        _ => SIZE_UNIT_BYTES,
+    }
+}
+
+/// The sectors in which the block device `file` is addressed.
+fn sector_bytes(file: &File) -> u64 {
+    rustix::fs::ioctl_blksszget(file).map_or(SIZE_UNIT_BYTES, u64::from)
+}
+
+impl Disk for FileDisk {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        check_range(self.size_bytes, offset, into.len() as u64)?;
+        let bytes = into.len();
+        let read = if !self.is_direct() {
+            self.file.read_exact_at(into, offset)
+        } else if is_aligned(into) && self.is_whole(offset, bytes) {
+            self.read_sectors(offset, into)
+        } else {
+            self.read_copied(offset, into)
+        };
+        read.map_err(|source| {
+            failed(&self.path, format!("cannot read {bytes} bytes at byte {offset}"), source)
+        })
+    }
+
+    fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
+        check_pieces(self.size_bytes, pieces)?;
+        self.require_writable()?;
+        self.write_pieces(pieces).map_err(|source| {
+            let bytes: usize = pieces.iter().map(|piece| piece.data.len()).sum();
+            let first = pieces.first().map_or(0, |piece| piece.offset);
+            let what = format!("cannot write {bytes} bytes, the first at byte {first}");
+            failed(&self.path, what, source)
+        })
+    }
+
+    /// Punches a hole into a file; where there is no such thing, nothing is done. Of a device only whole
+    /// sectors are discarded.
+    fn discard(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        check_range(self.size_bytes, offset, bytes)?;
+        self.require_writable()?;
+        let first = offset.next_multiple_of(self.discard_unit);
+        let end = (offset + bytes) / self.discard_unit * self.discard_unit;
+        if first >= end || !self.takes_discards.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let discarded = if self.is_block_device {
+            kernel::discard(&self.file, first, end - first)
+        } else {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&self.file, flags, first, end - first)
+        };
+        match discarded {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOTTY) => {
+                self.takes_discards.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(errno) => {
+                let what = format!("cannot discard {bytes} bytes at byte {offset}");
+                Err(failed(&self.path, what, errno.into()))
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.file.sync_data().map_err(|source| failed(&self.path, "cannot flush", source))
+    }
+}

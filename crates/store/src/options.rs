@@ -1,0 +1,48 @@
+//! How a store is opened.
+
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::mechanism::{Collect, Mechanism};
+
+/// Who decides how room is made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Means {
+    /// A rule.
+    Fixed(Collect),
+    /// The choice of the simulator: each mechanism is rehearsed on what has been written so far, and the
+    /// cheapest is taken.
+    Adaptive,
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// How room is made.
+    pub means: Means,
+    /// What transfers take on its device, by which mechanisms are compared. Bytes of a block are the
+    /// store's own.
+    pub prices: CostModel,
+}
+
+impl Default for OpenOptions {
+    /// The adaptive choice, at the prices of a disk of today: 4 ms for half a turn, 8 ms with a seek, 200
+    /// MB a second (the ST2000DM006 of the catalogue, rounded).
+    fn default() -> Self {
+        Self {
+            means: Means::Adaptive,
+            prices: CostModel {
+                access_ns: 12_000_000,
+                further_ns: 4_000_000,
+                bandwidth_bytes_per_s: 200_000_000,
+                block_bytes: 4096,
+            },
+        }
+    }
+}
+
+impl OpenOptions {
+    /// With one mechanism throughout.
+    #[must_use]
+    pub fn fixed(mechanism: Mechanism) -> Self {
+        Self { means: Means::Fixed(Collect::Always(mechanism)), ..Self::default() }
+    }
+}

@@ -1,0 +1,161 @@
+//! The store against the simulator: the same updates through both, and the same blocks moved.
+//!
+//! What is compared is what a simulation counts: blocks collected, plugged and threaded for each block
+//! written. The simulated log leaves room for the same records; their blocks, the ring and the map are
+//! the store's own and not among these.
+
+use agewell_core::{RandomStreams, Stream, uniform_below};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::mechanism::{Collect, Mechanism, PlugCandidate};
+use agewell_log::policy::placement::NoSeparation;
+use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced};
+use agewell_store::device::MemoryDisk;
+use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Store, Transaction};
+
+/// What is compared of the counters of both.
+type Measure = fn(&Counts) -> u64;
+
+const BLOCK_BYTES: u32 = 512;
+const SEGMENT_BLOCKS: u32 = 64;
+const DEVICE_BYTES: u64 = 16 << 20;
+const TRANSACTION_BLOCKS: u32 = 4;
+
+/// Which blocks are written.
+#[derive(Debug, Clone, Copy)]
+enum Updates {
+    Random,
+    /// Nine of ten go to one block in ten.
+    HotAndCold,
+    /// Frequencies of Zipf, exponent 1.
+    Zipf,
+}
+
+fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
+    let mut below = |bound: u32| uniform_below(random, u64::from(bound)) as u32;
+    match updates {
+        Updates::HotAndCold if below(10) < 9 => below(blocks / 10),
+        Updates::Random | Updates::HotAndCold => below(blocks),
+        Updates::Zipf => {
+            // The inverse of the continuous distribution; ranks are scattered by a multiplication.
+            let uniform = f64::from(below(1 << 30)) / f64::from(1 << 30);
+            let rank = f64::from(blocks).powf(uniform) as u32 - 1;
+            (u64::from(rank) * 7919 % u64::from(blocks)) as u32
+        }
+    }
+}
+
+fn transactions(updates: Updates, blocks: u32, count: u32) -> Vec<Vec<u32>> {
+    let mut random = RandomStreams::new(7).stream("updates");
+    let one = |_| {
+        let mut named: Vec<u32> = Vec::new();
+        for _ in 0..TRANSACTION_BLOCKS {
+            let block = draw(updates, &mut random, blocks);
+            if !named.contains(&block) {
+                named.push(block);
+            }
+        }
+        named
+    };
+    (0..count).map(one).collect()
+}
+
+/// What the simulator counts, from when the log is filled.
+fn simulated(geometry: &Geometry, collect: Collect, blocks: u32, load: &[Vec<u32>]) -> Counts {
+    let shape = LogShape::uniform(geometry.segments, SEGMENT_BLOCKS).unwrap();
+    let disk = CostModel {
+        access_ns: 8_000_000,
+        further_ns: 8_000_000,
+        bandwidth_bytes_per_s: 200_000_000,
+        block_bytes: u64::from(BLOCK_BYTES),
+    };
+    let setting = LogSetting {
+        collect,
+        buffer_blocks: SEGMENT_BLOCKS,
+        reserve_segments: 2,
+        record_slots: 1,
+        ..LogSetting::plain(shape, geometry.blocks, disk)
+    };
+    let mut log = Log::new(setting, NoSeparation).unwrap();
+    let all: Vec<u32> = (0..blocks).collect();
+    let mut filled = None;
+    let chunks = all.chunks(TRANSACTION_BLOCKS as usize).map(<[u32]>::to_vec);
+    for (number, blocks) in chunks.chain(load.iter().cloned()).enumerate() {
+        if number == all.len().div_ceil(TRANSACTION_BLOCKS as usize) {
+            filled = Some(*log.counts());
+        }
+        for block in blocks {
+            log.write(block, 0, &mut Unpriced).unwrap();
+        }
+        log.sync(0, &mut Unpriced).unwrap();
+    }
+    log.counts().since(&filled.unwrap())
+}
+
+/// What the store's log counts.
+fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts) {
+    let disk = MemoryDisk::new(DEVICE_BYTES);
+    let options = FormatOptions {
+        block_bytes: BLOCK_BYTES,
+        segment_blocks: SEGMENT_BLOCKS,
+        ..FormatOptions::new([1; 16])
+    };
+    let geometry = Store::format(&disk, &options).unwrap();
+    let mut store =
+        Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() })
+            .unwrap();
+    // Full as a simulation says it: of all there is.
+    let slots = f64::from(geometry.slots());
+    let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
+    let data = vec![0x5a; BLOCK_BYTES as usize];
+    let write = |store: &mut Store<MemoryDisk>, blocks: &[u32]| {
+        let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
+        store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
+        store.sync().unwrap();
+    };
+    let all: Vec<u32> = (0..blocks).collect();
+    all.chunks(TRANSACTION_BLOCKS as usize).for_each(|chunk| write(&mut store, chunk));
+    let filled = *store.log_counts();
+    let load = transactions(updates, blocks, blocks * 4 / TRANSACTION_BLOCKS);
+    for blocks in &load {
+        write(&mut store, blocks);
+    }
+    (store.log_counts().since(&filled), simulated(&geometry, collect, blocks, &load))
+}
+
+/// Blocks moved or threaded for each that is written.
+fn cost(counts: &Counts, of: impl Fn(&Counts) -> u64) -> f64 {
+    of(counts) as f64 / counts.new_blocks as f64
+}
+
+#[test]
+fn a_store_moves_what_the_simulator_says() {
+    let mechanisms = [
+        Collect::Always(Mechanism::Clean),
+        Collect::Always(Mechanism::Plug),
+        Collect::Always(Mechanism::Thread),
+        Collect::Matthews1999(PlugCandidate::LeastUtilized),
+    ];
+    for collect in mechanisms {
+        for full in [0.5, 0.8, 0.9, 0.95] {
+            for updates in [Updates::Random, Updates::HotAndCold, Updates::Zipf] {
+                let (store, simulated) = carried_out(collect, full, updates);
+                let measures: [(&str, Measure); 3] = [
+                    ("cleaned", |counts| counts.cleaned_blocks),
+                    ("plugged", |counts| counts.plugged_blocks),
+                    ("threaded", |counts| counts.threaded_blocks),
+                ];
+                for (name, of) in measures {
+                    let (did, said) = (cost(&store, of), cost(&simulated, of));
+                    println!(
+                        "{collect:?} {full} {updates:?}: {name} {did:.4}, simulated {said:.4}"
+                    );
+                    let apart = (did - said).abs();
+                    assert!(
+                        apart <= 0.03 * said.max(0.1),
+                        "{collect:?} at {full}, {updates:?}: {name} {did}, simulated {said}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agewell import _agewell
+from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.terminal import note, print_json, print_table, print_text, progress
+from agewell.errors import InputError, RunError
+
+RANGES_SHOWN_MAX = 8
+"""Ranges of lost blocks that are shown; chosen by us: a line. The table has all."""
+
+STATUS_DAMAGED = 1
+
+app = typer.Typer()
+
+store = typer.Typer(
+    name="store",
+    help=(
+        "Look into, check and salvage a store of blocks, in a file or on a device.\n\n"
+        "The store is read by its published format alone (docs/internals/format.md), never "
+        "written to. It should not be in use meanwhile.\n\n"
+        "Example: agewell store check --data disk.store"
+    ),
+    no_args_is_help=True,
+)
+app.add_typer(store)
+
+ImageArgument = Annotated[
+    Path, typer.Argument(metavar="IMAGE", help="A file or block device with a store on it.")
+]
+
+
+@store.command("info")
+def info(image: ImageArgument, as_json: JsonOption = False) -> None:
+    """Say how a store is made, how full it is, and whether it was closed in order.
+
+    The figures have the names of the simulator's metrics where it has them. Data is not read.
+
+    Example: agewell store info disk.store
+    """
+    document = json.loads(_agewell.store_check(image))
+    if document["store"] is None:
+        raise RunError(f"{image}: no superblock is whole; see 'agewell store check {image}'")
+    if as_json:
+        print_json({"store": document["store"], "metrics": document["metrics"]})
+    else:
+        print_table(("", ">"), _figures(document))
+    damaged = sum(one["severity"] == "damage" for one in document["findings"])
+    if damaged:
+        note(f"agewell: warning: {image} is damaged; see 'agewell store check {image}'")
+
+
+@store.command("check")
+def check(
+    image: ImageArgument,
+    data: Annotated[
+        bool, typer.Option("--data", help="Read the data of every block as well.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a store: one line on standard output for each thing that is wrong.
+
+    Looked at are all copies of superblock and root, the map, every record since it was written,
+    and whether blocks have places of their own; with --data also whether the data of each block
+    is what was written. A note is what a loss of power explains. Exit status: 0 clean, 1 damaged.
+
+    Example: agewell store check --data disk.store
+    """
+    with progress("check", quiet=quiet) as report:
+        document = json.loads(
+            _agewell.store_check(image, data, lambda share: report(share, "of the data read"))
+        )
+    if as_json:
+        print_json(document)
+    else:
+        print_text("".join(f"{one['text']}\n" for one in document["findings"]))
+        if not quiet:
+            print_text(_verdict(image, document, data=data))
+    if not document["clean"]:
+        raise typer.Exit(STATUS_DAMAGED)
+
+
+@store.command("salvage")
+def salvage(
+    image: ImageArgument,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER|FILE",
+            help="A folder for blocks.bin and blocks.csv; or a name with an ending for the blocks, "
+            "and the same with .csv for the table.",
+        ),
+    ],
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Copy out of a store every block that is intact, and say which are lost.
+
+    Each block comes to its number times the length of a block, in a file with holes for what is
+    not there; a table says of each where it was and what has become of it. Damaged superblocks
+    and roots are done without. Where what says which version is current is lost, the newest that
+    is found is taken: it may be old. Exit status: 0 all is there, 1 something is lost or damaged.
+
+    Example: agewell store salvage disk.store -o saved
+    """
+    blocks, table = _outputs(output)
+    for path in (blocks, table):
+        if path.exists():
+            raise InputError(f"{path}: is there already; name another place with -o")
+    blocks.parent.mkdir(parents=True, exist_ok=True)
+    with progress("salvage", quiet=quiet) as report:
+        done = json.loads(
+            _agewell.store_salvage(image, blocks, table, lambda share: report(share, ""))
+        )
+    if as_json:
+        print_json({**done, "output": [str(blocks), str(table)]})
+    else:
+        print_text("".join(f"{one['text']}\n" for one in done["findings"]))
+        if not quiet:
+            print_text(_salvaged(done, blocks, table))
+    if not done["whole"]:
+        raise typer.Exit(STATUS_DAMAGED)
+
+
+def _outputs(output: Path) -> tuple[Path, Path]:
+    """Where the blocks go, and where the table of them."""
+    if output.is_dir() or not output.suffix:
+        return output / "blocks.bin", output / "blocks.csv"
+    table = output.with_suffix(".csv")
+    if table == output:
+        raise InputError(f"{output}: is the name of the table; give the file of blocks another")
+    return output, table
+
+
+def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
+    made, metrics = document["store"], document["metrics"]
+    rows = [
+        ("uuid", made["uuid"]),
+        ("format", made["version"]),
+        ("block_bytes", f"{made['block_bytes']:,}"),
+        ("segment_blocks", f"{made['segment_blocks']:,}"),
+        ("reserve_segments", f"{made['reserve_segments']:,}"),
+    ]
+    for name, value in metrics.items():
+        if value is None:
+            text = "none"
+        elif isinstance(value, float):
+            text = f"{value:.4f}"
+        else:
+            text = f"{value:,}"
+        rows.append((name, text))
+    rows += [
+        ("sequence", f"{made['sequence']:,}"),
+        ("incarnation", f"{made['incarnation']:,}"),
+        ("closed_in_order", "yes" if made["closed_in_order"] else "no"),
+    ]
+    return rows
+
+
+def _verdict(image: Path, document: dict[str, Any], *, data: bool) -> str:
+    made = document["store"]
+    if document["clean"]:
+        looked_at = "structures and data" if data else "structures"
+        live = document["metrics"]["live_blocks"]
+        closed = "closed in order" if made["closed_in_order"] else "not closed"
+        noted = len(document["findings"])
+        notes = f", {noted:,} note{'s' if noted != 1 else ''}" if noted else ""
+        group = f"group {made['sequence']:,}"
+        return f"{image}: clean ({looked_at}{notes}): {live:,} blocks, {group}, {closed}\n"
+    damaged = sum(one["severity"] == "damage" for one in document["findings"])
+    findings = f"{damaged:,} finding{'s' if damaged != 1 else ''}"
+    affected = document["affected_blocks"]
+    blocks = "" if affected is None else f", {affected:,} blocks affected"
+    return f"{image}: damaged: {findings}{blocks}\n"
+
+
+def _salvaged(done: dict[str, Any], blocks: Path, table: Path) -> str:
+    lines = [f"{status}: {count:,} blocks" for status, count in done["counts"].items()]
+    for status, ranges in done["blocks"].items():
+        if ranges:
+            lines.append(f"{status}: {_ranges(ranges, table)}")
+    if done["unknown_blocks"]:
+        lines.append(f"nothing is known of blocks {_ranges(done['unknown'], table)}")
+    if done["counts"]["newest found"]:
+        lines.append("What says which version is current is lost: those found may be old.")
+    lines.append(f"written: {blocks}, {table}")
+    return "\n".join(lines) + "\n"
+
+
+def _ranges(ranges: list[list[int]], table: Path) -> str:
+    shown = ", ".join(
+        str(first) if first == last else f"{first} to {last}"
+        for first, last in ranges[:RANGES_SHOWN_MAX]
+    )
+    left = len(ranges) - RANGES_SHOWN_MAX
+    return f"{shown} and {left:,} ranges more ({table})" if left > 0 else shown
