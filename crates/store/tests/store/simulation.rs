@@ -12,6 +12,9 @@ use agewell_log::{Counts, Log, LogSetting, LogShape, Unpriced};
 use agewell_store::device::MemoryDisk;
 use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Store, Transaction};
 
+/// What is compared of the counters of both.
+type Measure = fn(&Counts) -> u64;
+
 const BLOCK_BYTES: u32 = 512;
 const SEGMENT_BLOCKS: u32 = 64;
 const DEVICE_BYTES: u64 = 16 << 20;
