@@ -28,9 +28,9 @@ const NEAR_TRANSACTIONS: usize = 8;
 pub(crate) struct Extent {
     /// States of each epoch of a run, at most.
     pub(crate) states: u64,
-    /// One state in so many goes on and is opened again.
+    /// One of this number of states goes on and is opened again.
     pub(crate) goes_on: u64,
-    /// One state in so many has its second life explored; a multiple of `goes_on`.
+    /// One of this number of states has its second life explored; a multiple of `goes_on`.
     pub(crate) deep: u64,
     /// States of each epoch of a second life.
     pub(crate) deep_states: u64,

@@ -58,7 +58,7 @@ fn damage_to_a_crashed_store_is_found() {
         assert!(swapped.injections > 100, "{swapped:?}");
         injections += swapped.injections;
     }
-    // What is damaged in the ring may have told where records behind it are: then those are not found.
+    // What is damaged in the ring may have said where records behind it are: then those are not found.
     let mut most = 0;
     for seed in 0..100 {
         let crashed = AtRest::crashed(seed);

@@ -184,7 +184,7 @@ fn a_flush_that_fails_between_syncs_is_tried_again() {
 fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
     let disk = ForgetfulDisk::new(&vec![0; 2048 * 45_000], seed);
     // All of a group's blocks fit into an inline record, and a checkpoint is due after 16,384 blocks; the
-    // ring has room for so many.
+    // ring has room for a number of.
     let mut store = empty(&disk, 2048, 200);
     disk.fail_one_in(2);
     let (mut failed, data) = (0, [3; 2048]);

@@ -122,9 +122,6 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
     (store.log_counts().since(&filled), simulated(&geometry, collect, blocks, &load))
 }
 
-/// A count of what a log did.
-type Measure = fn(&Counts) -> u64;
-
 /// Blocks moved or threaded for each that is written.
 fn cost(counts: &Counts, of: Measure) -> f64 {
     of(counts) as f64 / counts.new_blocks as f64
