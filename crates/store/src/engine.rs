@@ -84,6 +84,24 @@ impl Recorder {
         self.held[(slot / 64) as usize] >> (slot % 64) & 1 == 1
     }
 
+    /// The records of all groups up to `sequence` last.
+    fn covered(&mut self, sequence: u64) {
+        let before = self.deaths.len();
+        while let Some((_, died)) = self.deaths.front().filter(|(group, _)| *group <= sequence) {
+            for slot in died {
+                self.held[(slot / 64) as usize] &= !(1 << (slot % 64));
+            }
+            self.deaths.pop_front();
+        }
+        if self.deaths.len() < before {
+            // What was reused since, and died again, is held for that.
+            let later = self.deaths.iter().flat_map(|(_, died)| died);
+            for slot in later.chain(&self.dying) {
+                self.held[(slot / 64) as usize] |= 1 << (slot % 64);
+            }
+        }
+    }
+
     /// The last group in which one of `slots` died, if one of them is held.
     fn death_of(&self, slots: std::ops::Range<u32>) -> u64 {
         if !slots.clone().any(|slot| self.is_held(slot)) {
@@ -395,12 +413,32 @@ impl Engine {
 
     /// The records of all groups up to `sequence` last: what died in them may be written over.
     pub(crate) fn covered(&mut self, sequence: u64) {
-        let Recorder { deaths, held, .. } = &mut self.recorder;
-        while let Some((_, died)) = deaths.front().filter(|(group, _)| *group <= sequence) {
-            for slot in died {
-                held[(slot / 64) as usize] &= !(1 << (slot % 64));
-            }
-            deaths.pop_front();
+        self.recorder.covered(sequence);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_died_again_is_held_until_its_last_death_is_covered() {
+        let mut recorder = Recorder { held: vec![0; 4], ..Recorder::default() };
+        // Slot 70 dies, is reused by the next group while the first is not covered, and dies there again.
+        for sequence in [1, 2] {
+            recorder.dies(70);
+            recorder.dies(100 + sequence as u32);
+            let dying = std::mem::take(&mut recorder.dying);
+            recorder.deaths.push_back((sequence, dying));
         }
+        recorder.dies(5);
+        assert_eq!(recorder.death_of(64..72), 2);
+        recorder.covered(1);
+        assert!(recorder.is_held(70) && recorder.is_held(102) && recorder.is_held(5));
+        assert!(!recorder.is_held(101));
+        assert_eq!(recorder.death_of(64..72), 2);
+        recorder.covered(2);
+        assert!(!recorder.is_held(70) && recorder.is_held(5));
+        assert!(!recorder.may_fill_all());
     }
 }
