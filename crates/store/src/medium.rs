@@ -558,10 +558,7 @@ impl<D: Disk> Medium<D> {
         self.flushed = self.written;
         self.covered = self.flushed.min(self.unchecked_first - 1);
         if !self.chain_coming.is_empty() {
-            let before = std::mem::replace(&mut self.chain, std::mem::take(&mut self.chain_coming));
-            if is_seeded(SeededFault::StaleChainPlace) {
-                self.chain.extend(before);
-            }
+            self.chain = std::mem::take(&mut self.chain_coming);
         }
         Ok(())
     }

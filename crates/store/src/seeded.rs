@@ -62,8 +62,6 @@ pub enum SeededFault {
     FlushedTooFar,
     /// Ring records are written over those that are needed.
     RingOvertakes,
-    /// An inline record goes to a place that only records before the last checkpoint name.
-    StaleChainPlace,
     /// A run that fills its segment names the first slot of the next.
     ChainCrossesSegment,
     /// An open segment is said to end a slot before it does.
@@ -129,7 +127,6 @@ mod chosen {
             Self::FreedNotRecorded,
             Self::FlushedTooFar,
             Self::RingOvertakes,
-            Self::StaleChainPlace,
             Self::ChainCrossesSegment,
             Self::OpenOneTooEarly,
             Self::SyncWithoutFlush,
