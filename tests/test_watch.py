@@ -20,6 +20,7 @@ import pytest
 from agewell.cli.watching import round_text
 from agewell.errors import InputError, RunError
 from agewell.filesystems import watching
+from conftest import heed_interrupts
 from reorganise_torture_images import CHECKS, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, record
 
@@ -256,7 +257,9 @@ def test_a_signal_ends_it_in_good_order(
     state = tmp_path / "state"
     command = [sys.executable, "-m", "agewell", "reorganise", str(mount), "--watch"]
     options = ["--budget", "1 GB/h", "--every", "1 s", "--json", "--state", str(state)]
-    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    ) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["kind"] == "round"
         process.send_signal(number)
