@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -26,18 +27,25 @@ def _make(kind: str, image: Path, *options: str, size_bytes: int | None = None) 
     subprocess.run(command, check=True, capture_output=True)
 
 
+@contextlib.contextmanager
+def _fresh(kind: str, folder: Path, *options: str) -> Iterator[Path]:
+    """A new file system in an image in a folder, mounted there; skips where it cannot be made."""
+    if why := missing(kind):
+        pytest.skip(why)
+    image, mount = folder / "image", folder / "mount"
+    mount.mkdir()
+    _make(kind, image, *options)
+    with mounted(image, mount):
+        yield mount
+
+
 @pytest.fixture(params=KINDS)
 def scattered(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path, Path]]:
     """A mounted file system with files that were written in turns."""
     kind = request.param
-    if why := missing(kind):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make(kind, image)
-    with mounted(image, mount):
+    with _fresh(kind, tmp_path) as mount:
         _write_in_turns(mount)
-        yield kind, mount, image
+        yield kind, mount, tmp_path / "image"
 
 
 def _write_in_turns(root: Path) -> None:
@@ -82,12 +90,7 @@ def test_what_lies_well_is_not_moved_again(scattered: tuple[str, Path, Path]) ->
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_lie_better_is_not_moved_again(kind: str, tmp_path: Path) -> None:
     """In holes shorter than a stretch: the second run has little to do, the third nothing."""
-    if why := missing(kind):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make(kind, image)
-    with mounted(image, mount):
+    with _fresh(kind, tmp_path) as mount:
         pinned = mount / "pinned"
         pinned.mkdir()
         room = os.statvfs(mount)
@@ -137,12 +140,7 @@ def test_no_more_is_moved_than_the_budget(scattered: tuple[str, Path, Path]) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_flash_does_not_pay_and_nothing_is_moved(kind: str, tmp_path: Path) -> None:
-    if why := missing(kind):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make(kind, image)
-    with mounted(image, mount):
+    with _fresh(kind, tmp_path) as mount:
         # Pieces that a disk seeks between, and flash reads as fast as any.
         for turn in range(16):
             for number in range(4):
@@ -161,12 +159,7 @@ def test_flash_does_not_pay_and_nothing_is_moved(kind: str, tmp_path: Path) -> N
 
 
 def test_what_cannot_be_moved_is_left_and_counted(tmp_path: Path) -> None:
-    if why := missing("ext4"):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make("ext4", image)
-    with mounted(image, mount):
+    with _fresh("ext4", tmp_path) as mount:
         _write_in_turns(mount)
         sealed = mount / "d0" / "f03"
         subprocess.run(["chattr", "+i", sealed], check=True)
@@ -221,22 +214,12 @@ def test_what_cannot_be_reorganised_is_refused_in_one_line(tmp_path: Path) -> No
 def test_what_cannot_be_moved_safely_is_refused(
     tmp_path: Path, kind: str, options: tuple[str, ...], reason: str
 ) -> None:
-    if why := missing(kind):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make(kind, image, *options)
-    with mounted(image, mount):
+    with _fresh(kind, tmp_path, *options) as mount:
         assert reason in _refusal(mount)
 
 
 def test_files_of_btrfs_that_are_not_copied_on_write_are_left(tmp_path: Path) -> None:
-    if why := missing("btrfs"):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make("btrfs", image)
-    with mounted(image, mount):
+    with _fresh("btrfs", tmp_path) as mount:
         in_place = mount / "d0" / "f03"
         in_place.parent.mkdir()
         in_place.touch()
@@ -340,12 +323,7 @@ def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None
 def test_an_ext4_with_fast_commits_is_refused_where_the_kernel_does_not_log_moves(
     tmp_path: Path,
 ) -> None:
-    if why := missing("ext4"):
-        pytest.skip(why)
-    image, mount = tmp_path / "image", tmp_path / "mount"
-    mount.mkdir()
-    _make("ext4", image, "-O", "fast_commit")
-    with mounted(image, mount):
+    with _fresh("ext4", tmp_path, "-O", "fast_commit") as mount:
         reasons = "".join(path.read_text() for path in Path("/proc/fs/ext4").glob("*/fc_info"))
         if '"Move extents"' in reasons:
             assert reorganising.reorganise(mount, anyway=True)["carried_out"]

@@ -172,38 +172,24 @@ impl BlockDevice for Recorder {
             Purpose::Plug => Origin::Plugged,
             _ => return self.transfer(transfer, contents),
         };
-        match sources {
-            Sources::Run(first, waiting) => {
-                let moves = contents.iter().zip(waiting).zip(first..);
-                let moves: Vec<Move> = moves
-                    .map(|((block, waiting), source)| Move {
-                        block: *block,
-                        source,
-                        old: waiting.old,
-                    })
-                    .collect();
-                self.plan(slot, origin, &moves);
-            }
-            Sources::Entries(entries, waiting) => {
-                let moves = contents.iter().zip(entries);
-                let moves: Vec<Move> = moves
-                    .map(|(block, entry)| Move {
-                        block: *block,
-                        source: *entry,
-                        old: waiting[*entry as usize].old,
-                    })
-                    .collect();
-                self.plan(slot, origin, &moves);
-            }
-            Sources::Copies(copies) => {
-                let moves: Vec<Move> = copies
-                    .iter()
-                    .map(|(block, source)| Move { block: *block, source: *source, old: *source })
-                    .collect();
-                self.plan(slot, origin, &moves);
-            }
+        let moves: Vec<Move> = match sources {
+            Sources::Run(first, waiting) => (first..)
+                .zip(waiting)
+                .map(|(source, waiting)| Move { block: waiting.block, source, old: waiting.old })
+                .collect(),
+            Sources::Entries(entries, all) => entries
+                .iter()
+                .map(|entry| (*entry, all[*entry as usize]))
+                .map(|(source, waiting)| Move { block: waiting.block, source, old: waiting.old })
+                .collect(),
+            Sources::Copies(copies) => copies
+                .iter()
+                .map(|(block, source)| Move { block: *block, source: *source, old: *source })
+                .collect(),
             Sources::Unnamed | Sources::Through(_) => unreachable!("a store's log has buffers"),
-        }
+        };
+        debug_assert!(moves.iter().map(|moved| moved.block).eq(contents.iter().copied()));
+        self.plan(slot, origin, &moves);
     }
 
     fn deletes(&mut self, block: u32, slot: Option<u32>) {
@@ -406,7 +392,7 @@ impl Engine {
         self.recorder.group.reads.clear();
         let mut groups = std::mem::take(&mut self.recorder.finished);
         if let Some(last) = groups.last_mut() {
-            last.free = self.log.log().free_segments().take(ANNOUNCED_MAX).collect();
+            last.free = self.first_free();
         }
         groups
     }

@@ -69,6 +69,11 @@ impl Group {
         self.runs.is_empty() && self.freed.is_empty()
     }
 
+    /// Blocks that are no more.
+    pub(crate) fn freed_blocks(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+        self.freed.iter().map(|freed| freed.0)
+    }
+
     pub(crate) fn moves_of(&self, run: &PlannedRun) -> &[Move] {
         &self.moves[run.first as usize..(run.first + run.blocks) as usize]
     }

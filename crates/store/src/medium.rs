@@ -205,9 +205,10 @@ impl<D: Disk> Medium<D> {
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
         let (data, bad) = self.collect_data(group);
-        let composed = self.compose(group, &data, &bad);
-        let Composed { heads, places, ring, inline, .. } = &composed;
-        let parcel = Unflushed { pieces: places.clone(), buffers: [data, heads.clone()] };
+        let mut composed = self.compose(group, &data, &bad);
+        let (pieces, heads) =
+            (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
+        let parcel = Unflushed { pieces, buffers: [data, heads] };
         if let Err(error) = parcel.write(&self.disk)
             && !is_seeded(SeededFault::FailedWriteForgotten)
         {
@@ -218,10 +219,10 @@ impl<D: Disk> Medium<D> {
             return Err(error);
         }
         self.counts.groups += 1;
-        self.counts.inline_blocks += inline.len() as u64;
+        self.counts.inline_blocks += composed.inline.len() as u64;
         self.unflushed_bytes += parcel.bytes();
         self.unflushed.push(parcel);
-        if let Some((record, at)) = ring {
+        if let Some((record, at)) = &composed.ring {
             self.ring_written(record, *at);
         }
         self.settle(group, &composed, &bad);
@@ -365,18 +366,15 @@ impl<D: Disk> Medium<D> {
         let freed_fit = last.is_some_and(|(_, named)| {
             InlineRecord::has_room(&self.geometry, named.len(), group.freed.len())
         });
-        if !freed_fit && !group.freed.is_empty() {
-            let blocks = group.freed.len() as u32;
-            let freed = group.freed.iter().map(|(block, _)| Named { block: *block, sum: 0 });
-            let run = Run { first: NONE, blocks, sequence: group.sequence as u32 };
-            in_ring.push(run, freed);
+        if !freed_fit {
+            in_ring.push_freed(group.sequence as u32, group.freed_blocks());
         }
         let parts = (inline.len() + usize::from(!in_ring.is_empty())) as u16;
         composed.heads = vec![0; inline.len() * bytes];
         let last = inline.len().wrapping_sub(1);
-        let freed: Vec<u32> = group.freed.iter().map(|freed| freed.0).collect();
         for (part, (slot, data)) in inline.iter().enumerate() {
-            let freed = if part == last && freed_fit { freed.clone() } else { Vec::new() };
+            let has_freed = part == last && freed_fit;
+            let freed = if has_freed { group.freed_blocks().collect() } else { Vec::new() };
             let record = InlineRecord {
                 incarnation: self.incarnation,
                 sequence: group.sequence,
@@ -490,11 +488,11 @@ impl<D: Disk> Medium<D> {
         for index in bad {
             self.damaged.insert(group.moves[*index as usize].block);
         }
-        for (block, _) in &group.freed {
-            self.sums[*block as usize] = Sum::default();
-            self.damaged.remove(block);
+        for block in group.freed_blocks() {
+            self.sums[block as usize] = Sum::default();
+            self.damaged.remove(&block);
             if !is_seeded(SeededFault::PageNotDirty) {
-                self.soil(*block);
+                self.soil(block);
             }
         }
         for run in &group.runs {
@@ -515,10 +513,8 @@ impl<D: Disk> Medium<D> {
                 named.filter(|next| **next == place).for_each(|next| *next = behind);
             }
         }
-        if composed.freed_inline && !group.freed.is_empty() {
-            let blocks = group.freed.len() as u32;
-            let freed = group.freed.iter().map(|(block, _)| Named { block: *block, sum: 0 });
-            self.unchecked.push(Run { first: NONE, blocks, sequence }, freed);
+        if composed.freed_inline {
+            self.unchecked.push_freed(sequence, group.freed_blocks());
         }
         if !composed.inline.is_empty() {
             self.unchecked_first = self.unchecked_first.min(group.sequence);

@@ -533,11 +533,7 @@ fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Pa
     if blocks > 0 {
         runs.push(Run { first: slot + 1, blocks, sequence }, record.data);
     }
-    if !record.freed.is_empty() {
-        let blocks = record.freed.len() as u32;
-        let freed = record.freed.iter().map(|block| Named { block: *block, sum: 0 });
-        runs.push(Run { first: NONE, blocks, sequence }, freed);
-    }
+    runs.push_freed(sequence, record.freed.into_iter());
     Part { number: record.part, parts: record.parts, runs, open, is_inline: true }
 }
 

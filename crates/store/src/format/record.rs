@@ -3,7 +3,7 @@
 use agewell_log::OpenSegment;
 
 use super::root::{OPEN_MAX, open_at, put_open};
-use super::{Geometry, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use super::{Geometry, NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 
 const INLINE_MAGIC: super::Magic = *b"AWIN";
 const RING_MAGIC: super::Magic = *b"AWRR";
@@ -134,6 +134,14 @@ impl Runs {
         self.named.extend(named);
         assert_eq!(self.named.len() - before, run.blocks as usize, "a run of another length");
         self.runs.push(run);
+    }
+
+    /// Blocks that a group has freed, if there are any.
+    pub(crate) fn push_freed(&mut self, sequence: u32, freed: impl ExactSizeIterator<Item = u32>) {
+        if freed.len() > 0 {
+            let run = Run { first: NONE, blocks: freed.len() as u32, sequence };
+            self.push(run, freed.map(|block| Named { block, sum: 0 }));
+        }
     }
 
     /// Each run with its blocks.
