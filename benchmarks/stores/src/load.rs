@@ -60,7 +60,7 @@ impl Random {
 
     /// A number below `end`; that some are drawn 2^-32 oftener than others does not matter here.
     pub fn below(&mut self, end: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(end) >> 32) as u32
+        (((self.next() >> 32) * u64::from(end)) >> 32) as u32
     }
 }
 

@@ -69,7 +69,8 @@ fn wish(arguments: &[String]) -> Result<Wish, Failure> {
             _ => return Err(format!("no option is called {option}").into()),
         }
     }
-    if let Some(name) = wish.stores.iter().find(|name| NAMES.iter().all(|known| known.0 != **name)) {
+    if let Some(name) = wish.stores.iter().find(|name| NAMES.iter().all(|known| known.0 != **name))
+    {
         return Err(format!("no store is called {name:?}").into());
     }
     if wish.places.is_empty() {
@@ -86,7 +87,8 @@ fn versions() -> serde_json::Map<String, serde_json::Value> {
         line.map(|value| value.trim_matches([' ', '=', '"']).to_owned())
     };
     let packages = locked.split("[[package]]").skip(1);
-    let named = packages.filter_map(|package| Some((field(package, "name")?, field(package, "version")?)));
+    let named =
+        packages.filter_map(|package| Some((field(package, "name")?, field(package, "version")?)));
     let mut versions: serde_json::Map<_, _> = named
         .filter(|(name, _)| ["redb", "fjall", "rusqlite"].contains(&name.as_str()))
         .map(|(name, version)| (name, version.into()))
@@ -113,8 +115,10 @@ fn run(wish: &Wish) -> Result<bool, Failure> {
                 let title = format!("{place}, {full_percent} % full, {clients} clients");
                 let tell = |what: &str| eprintln!("{title}: {what}");
                 let outcomes = runner::run(trials.collect(), wish.rounds, wish.seconds, &tell);
-                let new: Vec<Row> =
-                    outcomes.iter().map(|outcome| Row::new(place, *full_percent, outcome)).collect();
+                let new: Vec<Row> = outcomes
+                    .iter()
+                    .map(|outcome| Row::new(place, *full_percent, outcome))
+                    .collect();
                 println!("{title}: {blocks} blocks live, files of {} MiB", budget_bytes >> 20);
                 table(&new).iter().for_each(|line| println!("{line}"));
                 println!();

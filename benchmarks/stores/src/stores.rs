@@ -11,7 +11,6 @@ use std::error::Error;
 use std::path::Path;
 
 use agewell_log::policy::mechanism::Mechanism;
-use agewell_store::OpenOptions;
 use serde_json::Value;
 
 use crate::load::{BLOCK_BYTES, TRANSACTION_BLOCKS};
@@ -88,12 +87,12 @@ pub fn create(
     blocks: u32,
 ) -> Result<Box<dyn Store>, Failure> {
     let path = folder.join("store");
-    let agewell = |options: OpenOptions| agewell::create(&path, budget_bytes, options);
+    let agewell = |mechanism: Option<Mechanism>| agewell::create(&path, budget_bytes, mechanism);
     match name {
-        "agewell-clean" => agewell(OpenOptions::fixed(Mechanism::Clean)),
-        "agewell-plug" => agewell(OpenOptions::fixed(Mechanism::Plug)),
-        "agewell-thread" => agewell(OpenOptions::fixed(Mechanism::Thread)),
-        "agewell-adaptive" => agewell(agewell::adaptive()),
+        "agewell-clean" => agewell(Some(Mechanism::Clean)),
+        "agewell-plug" => agewell(Some(Mechanism::Plug)),
+        "agewell-thread" => agewell(Some(Mechanism::Thread)),
+        "agewell-adaptive" => agewell(None),
         "redb" => redb::create(&path, budget_bytes),
         "fjall" => fjall::create(&path, budget_bytes, false),
         "fjall-separated" => fjall::create(&path, budget_bytes, true),

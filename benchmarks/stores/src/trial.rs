@@ -106,10 +106,8 @@ fn slice(
 ) -> Result<Slice, Failure> {
     let (process, device) = (machine::process_bytes(), machine::device_bytes(folder));
     let clients: Vec<Vec<Duration>> = std::thread::scope(|scope| {
-        let at_work: Vec<_> = loads
-            .iter_mut()
-            .map(|load| scope.spawn(move || work(store, load, seconds)))
-            .collect();
+        let at_work: Vec<_> =
+            loads.iter_mut().map(|load| scope.spawn(move || work(store, load, seconds))).collect();
         let ended = at_work.into_iter().map(|client| client.join().expect("no client panics"));
         ended.collect::<Result<_, Failure>>()
     })?;

@@ -20,6 +20,7 @@ use agewell_log::{
 };
 
 use crate::StoreError;
+use crate::aligned::AlignedBytes;
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
 use crate::options::{Means, OpenOptions};
@@ -38,7 +39,7 @@ pub(crate) struct Engine {
     log: AdaptiveLog<NoSeparation>,
     recorder: Recorder,
     /// Data of the blocks that wait, entry by entry.
-    data: Vec<u8>,
+    data: AlignedBytes,
     block_bytes: usize,
 }
 
@@ -238,7 +239,7 @@ impl Engine {
             next_sequence,
             ..Recorder::default()
         };
-        let data = vec![0; setting.buffer_blocks as usize * block_bytes];
+        let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
         Ok(Self { log, recorder, data, block_bytes })
@@ -337,11 +338,14 @@ impl Engine {
     }
 
     /// Everything that waits, as a group.
-    pub(crate) fn group_of_changes(&mut self, spare: Vec<u8>) -> Result<Option<Group>, LogError> {
+    pub(crate) fn group_of_changes(
+        &mut self,
+        spare: AlignedBytes,
+    ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
         let length = self.data.len();
         self.recorder.group.data = std::mem::replace(&mut self.data, spare);
-        self.data.resize(length, 0);
+        self.data.set_length(length);
         let group = &mut self.recorder.group;
         if !group.freed.is_empty() {
             // What was freed and written again is only written, and lay where it was freed.

@@ -2,6 +2,7 @@
 //!
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
+mod aligned;
 mod engine;
 mod error;
 mod format;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
 
-use super::overwritten::written_file;
 use super::{Failure, Store};
 use crate::load::{AlignedBytes, BLOCK_BYTES, TRANSACTION_BLOCKS};
 
@@ -20,8 +19,8 @@ struct Ceiling {
 }
 
 pub(super) fn create(path: &Path, bytes: u64) -> Result<Box<dyn Store>, Failure> {
-    written_file(path, bytes.max(2 * BYTES as u64))?;
-    let disk = FileDisk::open(path, FileOptions::default())?;
+    let options = FileOptions { is_filled: true, ..FileOptions::default() };
+    let disk = FileDisk::create(path, bytes.max(2 * BYTES as u64), options)?;
     let data = AlignedBytes::random(BYTES);
     Ok(Box::new(Ceiling { disk, data, next: AtomicU64::new(0) }))
 }

@@ -1,8 +1,6 @@
 //! A file in which blocks are overwritten where they lie. A crash leaves some of a transaction, and none
 //! of it is found out: it has no checksums.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
@@ -12,21 +10,10 @@ use crate::load::BLOCK_BYTES;
 
 struct Overwritten(FileDisk);
 
-/// A file of `bytes`, all of which are written, so that no write later has anything to allocate.
-pub(super) fn written_file(path: &Path, bytes: u64) -> Result<File, Failure> {
-    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-    let piece = vec![0; 1 << 20];
-    for offset in (0..bytes).step_by(piece.len()) {
-        let length = piece.len().min((bytes - offset) as usize);
-        file.write_all_at(&piece[..length], offset)?;
-    }
-    file.sync_all()?;
-    Ok(file)
-}
-
 pub(super) fn create(path: &Path, blocks: u32) -> Result<Box<dyn Store>, Failure> {
-    written_file(path, u64::from(blocks) * BLOCK_BYTES as u64)?;
-    Ok(Box::new(Overwritten(FileDisk::open(path, FileOptions::default())?)))
+    let options = FileOptions { is_filled: true, ..FileOptions::default() };
+    let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
+    Ok(Box::new(Overwritten(FileDisk::create(path, bytes, options)?)))
 }
 
 impl Store for Overwritten {
