@@ -10,6 +10,7 @@
 //! for them elsewhere, and a collection that writes where it has just read becomes another group.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
@@ -340,11 +341,15 @@ impl Engine {
     /// Everything that waits, as a group.
     pub(crate) fn group_of_changes(
         &mut self,
-        spare: AlignedBytes,
+        spare: &mut Vec<AlignedBytes>,
     ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
+        if self.recorder.group.is_empty() {
+            return Ok(None);
+        }
         let length = self.data.len();
-        self.recorder.group.data = std::mem::replace(&mut self.data, spare);
+        let data = std::mem::replace(&mut self.data, spare.pop().unwrap_or_default());
+        self.recorder.group.data = Arc::new(data);
         self.data.set_length(length);
         let group = &mut self.recorder.group;
         if !group.freed.is_empty() {

@@ -3,15 +3,19 @@
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
 mod aligned;
+mod commit;
 mod engine;
 mod error;
 mod format;
+mod front;
 mod group;
+mod locks;
 mod medium;
 mod options;
 mod recovery;
 mod seeded;
 mod store;
+mod sums;
 
 pub mod device;
 

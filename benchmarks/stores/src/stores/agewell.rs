@@ -1,7 +1,6 @@
 //! agewell's own store on a file.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use agewell_log::policy::cost::CostModel;
@@ -19,7 +18,7 @@ const PRICED_WRITES: usize = 40;
 const UUID: [u8; 16] = *b"agewell's trials";
 
 struct Agewell {
-    store: Mutex<Option<Store<FileDisk>>>,
+    store: Store<FileDisk>,
     blocks_max: usize,
     prices: CostModel,
 }
@@ -68,8 +67,7 @@ pub(super) fn create(
     bytes: u64,
     mechanism: Option<Mechanism>,
 ) -> Result<Box<dyn super::Store>, Failure> {
-    let options = FileOptions { is_filled: true, ..FileOptions::default() };
-    let disk = FileDisk::create(path, bytes, options)?;
+    let disk = FileDisk::create_filled(path, bytes, FileOptions::default())?;
     let options = match mechanism {
         Some(mechanism) => OpenOptions::fixed(mechanism),
         None => OpenOptions { means: Means::Adaptive, prices: measured_prices(&disk)? },
@@ -78,25 +76,17 @@ pub(super) fn create(
     Store::format(&disk, &FormatOptions::new(UUID))?;
     let store = Store::open(disk, &options)?;
     let blocks_max = store.transaction_blocks_max() as usize;
-    Ok(Box::new(Agewell { store: Mutex::new(Some(store)), blocks_max, prices }))
-}
-
-impl Agewell {
-    fn lock(&self) -> MutexGuard<'_, Option<Store<FileDisk>>> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    Ok(Box::new(Agewell { store, blocks_max, prices }))
 }
 
 impl super::Store for Agewell {
     fn write(&self, writes: &[(u32, &[u8])]) -> Result<(), Failure> {
-        let mut store = self.lock();
-        let store = store.as_mut().expect("it is open");
-        store.write(&Transaction { writes: writes.to_vec(), frees: Vec::new() })?;
-        Ok(store.sync()?)
+        self.store.write(&Transaction { writes: writes.to_vec(), frees: Vec::new() })?;
+        Ok(self.store.sync()?)
     }
 
     fn read(&self, block: u32, into: &mut [u8]) -> Result<bool, Failure> {
-        Ok(self.lock().as_ref().expect("it is open").read(block, into)?)
+        Ok(self.store.read(block, into)?)
     }
 
     fn write_blocks_max(&self) -> usize {
@@ -104,9 +94,7 @@ impl super::Store for Agewell {
     }
 
     fn counts(&self) -> Value {
-        let store = self.lock();
-        let store = store.as_ref().expect("it is open");
-        let counts = store.medium_counts();
+        let counts = self.store.medium_counts();
         json!({
             "new_blocks": counts.new_blocks,
             "moved_blocks": counts.moved_blocks,
@@ -118,14 +106,13 @@ impl super::Store for Agewell {
             "groups": counts.groups,
             "access_ns": self.prices.access_ns,
             "bandwidth_bytes_per_s": self.prices.bandwidth_bytes_per_s,
-            "is_direct": store.disk().is_direct(),
-            "size_bytes": store.disk().size_bytes(),
+            "is_direct": self.store.disk().is_direct(),
+            "size_bytes": self.store.disk().size_bytes(),
         })
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        let store = self.lock().take().expect("it is open");
-        store.close()?;
+        self.store.close()?;
         Ok(())
     }
 }

@@ -19,8 +19,8 @@ struct Ceiling {
 }
 
 pub(super) fn create(path: &Path, bytes: u64) -> Result<Box<dyn Store>, Failure> {
-    let options = FileOptions { is_filled: true, ..FileOptions::default() };
-    let disk = FileDisk::create(path, bytes.max(2 * BYTES as u64), options)?;
+    let bytes = bytes.max(2 * BYTES as u64);
+    let disk = FileDisk::create_filled(path, bytes, FileOptions::default())?;
     let data = AlignedBytes::random(BYTES);
     Ok(Box::new(Ceiling { disk, data, next: AtomicU64::new(0) }))
 }

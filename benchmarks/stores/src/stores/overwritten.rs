@@ -11,9 +11,8 @@ use crate::load::BLOCK_BYTES;
 struct Overwritten(FileDisk);
 
 pub(super) fn create(path: &Path, blocks: u32) -> Result<Box<dyn Store>, Failure> {
-    let options = FileOptions { is_filled: true, ..FileOptions::default() };
     let bytes = u64::from(blocks) * BLOCK_BYTES as u64;
-    Ok(Box::new(Overwritten(FileDisk::create(path, bytes, options)?)))
+    Ok(Box::new(Overwritten(FileDisk::create_filled(path, bytes, FileOptions::default())?)))
 }
 
 impl Store for Overwritten {

@@ -52,14 +52,11 @@ pub struct FileOptions {
     pub is_direct: bool,
     /// Several requests are in flight through io_uring, where the kernel has it; else writes by threads.
     pub uses_io_uring: bool,
-    /// Files that are created are written with zeros from end to end. It takes as long as the device needs for
-    /// that; in return no flush waits for the file system's journal later, because nothing is allocated.
-    pub is_filled: bool,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { is_read_only: false, is_direct: true, uses_io_uring: true, is_filled: false }
+        Self { is_read_only: false, is_direct: true, uses_io_uring: true }
     }
 }
 
@@ -164,23 +161,37 @@ impl FileDisk {
         })
     }
 
-    /// Creates the file `path` of `size_bytes`, a multiple of 4 KiB, which takes room as it is written
-    /// unless it is to be filled, and opens it.
+    /// Creates the file `path` of `size_bytes`, a multiple of 4 KiB, which takes room as it is written,
+    /// and opens it.
     ///
     /// # Errors
     /// If there is such a file, or it cannot be made.
     pub fn create(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
+        Self::create_as(path, size_bytes, options, |file| file.set_len(size_bytes))
+    }
+
+    /// The same, written with zeros from end to end. It takes as long as the device needs for that; in return
+    /// no flush waits for the file system's journal later, because nothing is left to be allocated.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create), or if there is not so much room.
+    pub fn create_filled(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
+        Self::create_as(path, size_bytes, options, |file| fill(file, size_bytes))
+    }
+
+    fn create_as(
+        path: &Path,
+        size_bytes: u64,
+        options: FileOptions,
+        make: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<Self> {
         if size_bytes == 0 || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
             let why = format!("{size_bytes} bytes are not a multiple of 4 KiB");
             return Err(refused(path, io::ErrorKind::InvalidInput, &why));
         }
         let cannot = |source| failed(path, "cannot create", source);
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
-        let made = file.set_len(size_bytes);
-        let made =
-            made.and_then(|()| if options.is_filled { fill(&file, size_bytes) } else { Ok(()) });
-        let made = made.map_err(cannot);
-        let opened = made.and_then(|()| Self::open(path, options));
+        let opened = make(&file).map_err(cannot).and_then(|()| Self::open(path, options));
         if opened.is_err() {
             // The error is why; that a file stays is seen.
             let _ = std::fs::remove_file(path);

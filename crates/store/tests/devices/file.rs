@@ -194,8 +194,8 @@ fn a_file_that_is_filled_has_all_its_room() {
     let bytes = (3 << 20) + BLOCK;
     for (name, is_filled) in [("filled", true), ("sparse", false)] {
         let path = folder.path().join(name);
-        let options = FileOptions { is_filled, ..FileOptions::default() };
-        let disk = FileDisk::create(&path, bytes, options).unwrap();
+        let create = if is_filled { FileDisk::create_filled } else { FileDisk::create };
+        let disk = create(&path, bytes, FileOptions::default()).unwrap();
         assert_eq!(disk.size_bytes(), bytes);
         assert_eq!(std::fs::metadata(&path).unwrap().blocks() * 512 >= bytes, is_filled);
         assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 0));
