@@ -14,6 +14,7 @@ use std::sync::Arc;
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
+use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RingRecord, Root, Run,
@@ -56,7 +57,7 @@ pub(crate) type SlotsOf<'a> = dyn Fn(&mut dyn Iterator<Item = u32>, &mut Vec<u32
 struct Unflushed {
     /// Where each piece goes, in which of the buffers it is, and from where to where.
     pieces: Vec<(u64, usize, std::ops::Range<usize>)>,
-    buffers: [Arc<Vec<u8>>; 2],
+    buffers: [Arc<AlignedBytes>; 2],
 }
 
 impl Unflushed {
@@ -153,7 +154,7 @@ pub(crate) struct Medium<D> {
     unflushed_bytes: usize,
     rewrite_is_due: bool,
     /// Buffers that are not in use any more.
-    pub(crate) spare: Vec<Vec<u8>>,
+    pub(crate) spare: Vec<AlignedBytes>,
     pub(crate) counts: MediumCounts,
 }
 
@@ -199,8 +200,8 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
-        let (data, bad) = self.collect_data(group);
-        let mut composed = self.compose(group, &data, &bad);
+        let Gathered { data, entries, bad } = self.collect_data(group);
+        let mut composed = self.compose(group, &data, &entries, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
         let parcel = Unflushed { pieces, buffers: [data, Arc::new(heads)] };
@@ -231,40 +232,37 @@ impl<D: Disk> Medium<D> {
         Ok(())
     }
 
-    /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
-    /// cannot be read.
-    fn collect_data(&mut self, group: &Group) -> (Arc<Vec<u8>>, BTreeSet<u32>) {
+    /// The data of `group`: of what is copied, all that is read for it.
+    fn collect_data(&mut self, group: &Group) -> Gathered {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return (Arc::clone(&group.data), BTreeSet::new());
+            return Gathered { data: Arc::clone(&group.data), ..Gathered::default() };
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
+        let blocks = group.reads.iter().map(|read| read.1).sum::<u32>() as usize;
         let mut data = self.spare.pop().unwrap_or_default();
-        data.clear();
-        data.resize(group.moves.len() * bytes, 0);
-        let mut bad = BTreeSet::new();
-        let mut read_at: Option<(u32, u32)> = None;
-        let mut victim = Vec::new();
+        data.set_length(blocks * bytes);
+        let (mut entries, mut bad) = (Vec::with_capacity(group.moves.len()), BTreeSet::new());
+        let mut rest = &mut data[..];
+        // What has been read: first slot, blocks, and where they are in the buffer.
+        let (mut found, mut behind) = (Vec::with_capacity(group.reads.len()), 0);
+        for (first, blocks) in &group.reads {
+            let into =
+                rest.split_off_mut(..*blocks as usize * bytes).expect("there is room for all");
+            self.read_or_clear(*first, into);
+            found.push((*first, *blocks, behind));
+            behind += blocks;
+        }
+        let mut last = 0;
         for (index, moved) in group.moves.iter().enumerate() {
-            let is_in = |read: &(u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
-            if !read_at.is_some_and(|read| is_in(&read)) {
-                let found = group.reads.iter().copied().find(is_in);
-                let (first, blocks) = found.expect("what is copied has been asked for");
-                victim.clear();
-                victim.resize(blocks as usize * bytes, 0);
-                if read(&self.disk, self.geometry.slot_offset(first), &mut victim).is_err() {
-                    // Block by block, so that one that cannot be read takes no others with it.
-                    for (slot, block) in (first..).zip(victim.chunks_exact_mut(bytes)) {
-                        if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
-                            block.fill(0);
-                        }
-                    }
-                }
-                read_at = Some((first, blocks));
+            let is_in = |read: &(u32, u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
+            if !is_in(&found[last]) {
+                last = found.iter().position(is_in).expect("what is copied has been asked for");
             }
-            let (first, _) = read_at.expect("it has just been read");
-            let from = (moved.source - first) as usize * bytes;
-            let contents = &mut victim[from..from + bytes];
+            let (first, _, behind) = found[last];
+            let entry = behind + moved.source - first;
+            entries.push(entry);
+            let contents = &mut data[entry as usize * bytes..][..bytes];
             let sum = self.sums.get(moved.block);
             let uuid = &self.geometry.uuid;
             let is_good =
@@ -278,26 +276,47 @@ impl<D: Disk> Medium<D> {
             if is_lost && !is_seeded(SeededFault::DamageCopiedAsGood) {
                 bad.insert(index as u32);
             }
-            data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
         }
-        (Arc::new(data), bad)
+        Gathered { data: Arc::new(data), entries, bad }
+    }
+
+    /// Reads the slots from `first` on; those that cannot be read are zeros.
+    fn read_or_clear(&self, first: u32, into: &mut [u8]) {
+        if read(&self.disk, self.geometry.slot_offset(first), into).is_ok() {
+            return;
+        }
+        // Block by block, so that one that cannot be read takes no others with it.
+        for (slot, block) in (first..).zip(into.chunks_exact_mut(self.block_bytes())) {
+            if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
+                block.fill(0);
+            }
+        }
     }
 
     /// Where in its buffer the data of a move is.
-    fn range_of(&self, group: &Group, index: u32, origin: Origin) -> std::ops::Range<usize> {
+    fn range_of(&self, group: &Group, index: u32, entries: &[u32]) -> std::ops::Range<usize> {
         let bytes = self.block_bytes();
-        let entry = if origin.copies() { index } else { group.moves[index as usize].source };
+        let entry = match entries.get(index as usize) {
+            Some(entry) => *entry,
+            None => group.moves[index as usize].source,
+        };
         entry as usize * bytes..(entry as usize + 1) * bytes
     }
 
     /// What is to be written for `group`.
-    fn compose(&self, group: &Group, data: &[u8], bad: &BTreeSet<u32>) -> Composed {
+    fn compose(
+        &self,
+        group: &Group,
+        data: &[u8],
+        entries: &[u32],
+        bad: &BTreeSet<u32>,
+    ) -> Composed {
         let (bytes, sequence) = (self.block_bytes(), group.sequence as u32);
         let mut composed = Composed::default();
         for run in &group.runs {
             let mut named = Vec::with_capacity(run.blocks as usize);
             for (index, slot) in (run.first..run.first + run.blocks).zip(run.slot..) {
-                let range = self.range_of(group, index, run.origin);
+                let range = self.range_of(group, index, entries);
                 let block = group.moves[index as usize].block;
                 let mut summed_slot = slot;
                 if is_seeded(SeededFault::SumOfOldSlot) && run.origin.copies() {
@@ -360,7 +379,7 @@ impl<D: Disk> Medium<D> {
             in_ring.push_freed(group.sequence as u32, group.freed_blocks());
         }
         let parts = (inline.len() + usize::from(!in_ring.is_empty())) as u16;
-        composed.heads = vec![0; inline.len() * bytes];
+        composed.heads = AlignedBytes::zeroed(inline.len() * bytes);
         let last = inline.len().wrapping_sub(1);
         for (part, (slot, data)) in inline.iter().enumerate() {
             let has_freed = part == last && freed_fit;
@@ -389,7 +408,7 @@ impl<D: Disk> Medium<D> {
             let at = self.ring_place(record.blocks(&self.geometry));
             let encoded = record.encode(&self.geometry, at);
             let range = composed.heads.len()..composed.heads.len() + encoded.len();
-            composed.heads.extend(encoded);
+            composed.heads.append(&encoded);
             let address = self.geometry.ring + u64::from(at);
             composed.places.push((self.geometry.offset(address), 1, range));
             composed.ring = Some((record, at));
@@ -597,11 +616,10 @@ impl<D: Disk> Medium<D> {
         let at = self.ring_place(record.blocks(&self.geometry));
         let encoded = record.encode(&self.geometry, at);
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
-        let range = 0..encoded.len();
-        let parcel = Unflushed {
-            pieces: vec![(offset, 1, range)],
-            buffers: [Arc::default(), Arc::new(encoded)],
-        };
+        let mut heads = AlignedBytes::default();
+        heads.append(&encoded);
+        let pieces = vec![(offset, 1, 0..encoded.len())];
+        let parcel = Unflushed { pieces, buffers: [Arc::default(), Arc::new(heads)] };
         parcel.write(&self.disk)?;
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;
@@ -747,13 +765,23 @@ impl<D: Disk> Medium<D> {
     }
 }
 
+/// The data of a group.
+#[derive(Debug, Default)]
+struct Gathered {
+    data: Arc<AlignedBytes>,
+    /// Of copies, which block of the data is that of each move.
+    entries: Vec<u32>,
+    /// Moves whose data cannot be read.
+    bad: BTreeSet<u32>,
+}
+
 /// What is to be written for a group.
 #[derive(Debug, Default)]
 struct Composed {
     /// All runs with their blocks, those that were damaged apart.
     runs: Runs,
     /// Records.
-    heads: Vec<u8>,
+    heads: AlignedBytes,
     /// Where each piece goes, in which buffer it is (0 data, 1 records), and from where to where.
     places: Vec<(u64, usize, std::ops::Range<usize>)>,
     /// Slots of inline records, and how many blocks each has.
