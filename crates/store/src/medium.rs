@@ -35,13 +35,6 @@ const READS_MAX: usize = 3;
 /// Map pages that are written by one call; chosen by us.
 const PAGES_AT_ONCE: usize = 256;
 
-/// What the medium knows of a block beside its slot.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
-    pub(crate) sum: u32,
-    pub(crate) sequence: u32,
-}
-
 /// The ring: where the next record goes, and what of it is in use.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ring {
@@ -134,7 +127,8 @@ pub(crate) struct Medium<D> {
     /// The last root, and whether it is still to be written.
     pub(crate) root: Root,
     pub(crate) root_is_due: bool,
-    pub(crate) sums: Vec<Sum>,
+    /// The short sum of each block.
+    pub(crate) sums: Vec<u32>,
     pub(crate) damaged: BTreeSet<u32>,
     /// A bit for each map page that has changed since it was written.
     pub(crate) dirty: Vec<u64>,
@@ -166,7 +160,7 @@ impl<D: Disk> Medium<D> {
             ring: Ring::default(),
             root: Root { pages: vec![0; pages], ..Root::default() },
             root_is_due: false,
-            sums: vec![Sum::default(); geometry.blocks as usize],
+            sums: vec![0; geometry.blocks as usize],
             damaged: BTreeSet::new(),
             dirty: vec![0; pages.div_ceil(64)],
             written: 0,
@@ -274,11 +268,10 @@ impl<D: Disk> Medium<D> {
             let (first, _) = read_at.expect("it has just been read");
             let from = (moved.source - first) as usize * bytes;
             let contents = &mut victim[from..from + bytes];
-            let Sum { sum, sequence } = self.sums[moved.block as usize];
+            let sum = self.sums[moved.block as usize];
             let uuid = &self.geometry.uuid;
-            let is_good = |contents: &[u8]| {
-                short_sum(uuid, moved.block, moved.source, sequence, contents) == sum
-            };
+            let is_good =
+                |contents: &[u8]| short_sum(uuid, moved.block, moved.source, contents) == sum;
             let is_lost = self.damaged.contains(&moved.block)
                 || !is_good(contents)
                     && !(1..READS_MAX).any(|_| {
@@ -314,7 +307,7 @@ impl<D: Disk> Medium<D> {
                     summed_slot = group.moves[index as usize].source;
                 }
                 let uuid = &self.geometry.uuid;
-                let sum = short_sum(uuid, block, summed_slot, sequence, &data[range.clone()]);
+                let sum = short_sum(uuid, block, summed_slot, &data[range.clone()]);
                 named.push(Named { block, sum });
                 let offset = self.geometry.slot_offset(slot);
                 match composed.places.last_mut() {
@@ -478,7 +471,7 @@ impl<D: Disk> Medium<D> {
         let sequence = group.sequence as u32;
         for (run, named) in composed.runs.iter() {
             for one in named {
-                self.sums[one.block as usize] = Sum { sum: one.sum, sequence };
+                self.sums[one.block as usize] = one.sum;
                 self.soil(one.block);
                 if run.first & DAMAGED == 0 {
                     self.damaged.remove(&one.block);
@@ -489,7 +482,7 @@ impl<D: Disk> Medium<D> {
             self.damaged.insert(group.moves[*index as usize].block);
         }
         for block in group.freed_blocks() {
-            self.sums[block as usize] = Sum::default();
+            self.sums[block as usize] = 0;
             self.damaged.remove(&block);
             if !is_seeded(SeededFault::PageNotDirty) {
                 self.soil(block);
@@ -723,9 +716,9 @@ impl<D: Disk> Medium<D> {
         if slot == NONE {
             return MapEntry::NOTHING;
         }
-        let Sum { sum, sequence } = self.sums[block as usize];
+        let sum = self.sums[block as usize];
         let damaged = if self.damaged.contains(&block) { DAMAGED } else { 0 };
-        MapEntry { slot: slot | damaged, sum, sequence }
+        MapEntry { slot: slot | damaged, sum }
     }
 
     /// Gives every map page the same at both places, so that one may be lost.

@@ -13,7 +13,7 @@ use crate::device::{Disk, Piece};
 use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
-use crate::medium::{Medium, MediumCounts, Sum, flush, write};
+use crate::medium::{Medium, MediumCounts, flush, write};
 use crate::options::OpenOptions;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
@@ -441,8 +441,8 @@ impl<D: Disk> Store<D> {
             return Ok(true);
         }
         self.medium.read(geometry.slot_offset(slot), into)?;
-        let Sum { sum, sequence } = self.medium.sums[block as usize];
-        let is_good = short_sum(&geometry.uuid, block, slot, sequence, into) == sum
+        let sum = self.medium.sums[block as usize];
+        let is_good = short_sum(&geometry.uuid, block, slot, into) == sum
             || is_seeded(SeededFault::SumOfReadIgnored);
         if !is_good || self.medium.damaged.contains(&block) {
             into.fill(0);

@@ -17,7 +17,7 @@ type Measure = fn(&Counts) -> u64;
 
 const BLOCK_BYTES: u32 = 512;
 const SEGMENT_BLOCKS: u32 = 64;
-const DEVICE_BYTES: u64 = 16 << 20;
+const DEVICE_BYTES: u64 = 20 << 20;
 const TRANSACTION_BLOCKS: u32 = 4;
 
 /// Which blocks are written.
