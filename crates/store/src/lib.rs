@@ -8,6 +8,7 @@ mod format;
 mod group;
 mod medium;
 mod options;
+mod places;
 mod recovery;
 mod seeded;
 mod store;

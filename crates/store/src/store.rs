@@ -15,6 +15,7 @@ use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
 use crate::medium::{Medium, MediumCounts, flush, write};
 use crate::options::OpenOptions;
+use crate::places::Places;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 
@@ -110,6 +111,7 @@ impl<D: Disk> Store<D> {
         medium.unchecked = found.unchecked;
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
+        medium.places = Places::named_before(found.named);
         medium.free = engine.first_free();
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
@@ -118,6 +120,13 @@ impl<D: Disk> Store<D> {
         let stale_roots = found.stale_roots.into_iter();
         for copy in stale_roots.filter(|_| !is_seeded(SeededFault::RootsNotMadeAlike)) {
             medium.write_root(copy)?;
+        }
+        let copies = found.copies.iter();
+        for (at, record) in copies.filter(|_| !is_seeded(SeededFault::CopyNotWrittenBack)) {
+            let offset = medium.geometry.offset(medium.geometry.ring + u64::from(*at));
+            let data = record.encode(&medium.geometry, *at);
+            write(&medium.disk, &[Piece { offset, data: &data }])?;
+            flush(&medium.disk)?;
         }
         engine.covered(medium.covered);
         let mut store = Self { engine, medium, queue: VecDeque::new(), opened };

@@ -75,6 +75,18 @@ impl AtRest {
         matches!(damage, Damage::Swap(other) if block < start && other < start)
     }
 
+    /// How many of the last transactions behind the first `done` change anything.
+    fn changes_since(&self, done: usize) -> usize {
+        let mut versions = self.before.clone();
+        let changes = self.since.iter().map(|step| {
+            let before = versions.clone();
+            step.apply(&mut versions);
+            versions != before
+        });
+        let changes: Vec<bool> = changes.collect();
+        changes[done..].iter().filter(|changes| **changes).count()
+    }
+
     /// How many of the last transactions there are, the most that it may be, and the versions after them.
     fn prefix(&self, there: &[(u32, u64)]) -> Result<(usize, Versions), String> {
         let mut versions = self.before.clone();
@@ -219,7 +231,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
         found.unfinished = 1;
         let (done, older) = at_rest.prefix(&there)?;
         versions = older;
-        found.most_unfinished = at_rest.since.len() - done;
+        found.most_unfinished = at_rest.changes_since(done);
     }
     let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
     if damaged.len() > most && !is_older {
