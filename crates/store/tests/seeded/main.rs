@@ -62,6 +62,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
         return Some(("damage", what));
     }
+    let left = |seed| caught(|| damage_every_block(&AtRest::crashed(seed), 1, 0)).err();
+    if let Some(what) = (1..24).find_map(left) {
+        return Some(("damage to a store that was left", what));
+    }
     if let Some(what) =
         (0..4).find_map(|seed| caught(|| swap_records(&AtRest::crashed(seed))).err())
     {

@@ -13,10 +13,10 @@ use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
 const ACCEPT: &str = "AGEWELL_ACCEPT_SNAPSHOTS";
 
 /// The version that a new store has.
-const CURRENT: &str = "1.0";
+const CURRENT: &str = "1.1";
 
 /// All versions that there were.
-const VERSIONS: [&str; 1] = ["1.0"];
+const VERSIONS: [&str; 2] = ["1.0", "1.1"];
 
 const BLOCK_BYTES: usize = 512;
 
