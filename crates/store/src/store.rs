@@ -37,6 +37,8 @@ pub struct Opened {
     pub replayed: u64,
     /// Groups that had not become whole, and are gone.
     pub dropped: u64,
+    /// Ring records that were damaged, and of which a copy was found.
+    pub made_good: u64,
 }
 
 /// A store. See the module.
@@ -96,6 +98,7 @@ impl<D: Disk> Store<D> {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
             dropped: found.dropped,
+            made_good: found.copies.len() as u64,
         };
         let mut medium = Medium::new(disk, found.geometry);
         found.changed.iter().for_each(|block| medium.soil(*block));

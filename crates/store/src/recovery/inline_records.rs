@@ -43,7 +43,12 @@ impl<D: Disk> Segment<'_, D> {
         self.bytes.clear();
         self.bytes.resize((blocks * block_bytes) as usize, 0);
         self.unread.clear();
-        if read(self.disk, self.geometry.slot_offset(slot), &mut self.bytes).is_ok() {
+        let is_read = read(self.disk, self.geometry.slot_offset(slot), &mut self.bytes);
+        if is_read.is_err() && is_seeded(SeededFault::UnreadableIsAbsent) {
+            self.bytes.fill(0);
+            return;
+        }
+        if is_read.is_ok() {
             return;
         }
         for (slot, block) in (slot..).zip(self.bytes.chunks_exact_mut(block_bytes as usize)) {
@@ -86,7 +91,7 @@ pub(super) fn find(
             let record = match segment.record(slot, end) {
                 Ok(record) => record,
                 // Data that is damaged does not matter here.
-                Err(_) if !is_named || is_seeded(SeededFault::UnreadableIsAbsent) => None,
+                Err(_) if !is_named => None,
                 Err(error) => return Err(error),
             };
             let of_any = is_seeded(SeededFault::IncarnationOfInlineIgnored);

@@ -240,7 +240,8 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     }
     found.damaged = damaged.len() as u64;
     let draw = mix(block ^ damaged.len() as u64);
-    if !damaged.is_empty() && draw.is_multiple_of(2) || draw.is_multiple_of(16) {
+    let is_mended = !damaged.is_empty() && draw.is_multiple_of(2) || store.opened().made_good > 0;
+    if is_mended || draw.is_multiple_of(16) {
         goes_on(at_rest, (store, &disk), versions, &damaged, draw)?;
     } else if draw.is_multiple_of(31) {
         store.sync().map_err(|error| format!("does not sync: {error}"))?;

@@ -25,7 +25,13 @@ pub(crate) struct Load {
     pub(crate) free_every: u32,
     /// One in this number of transactions is followed by a step of collection; 0 for none.
     pub(crate) collect_every: u32,
+    /// Each of which this number is a divisor frees most blocks, so that many segments come free at once; 0
+    /// for none.
+    pub(crate) wave_every: u32,
 }
+
+/// Blocks that are freed at once; chosen by us: as a transaction of the smallest of these stores may.
+const WAVE_BLOCKS_MAX: u32 = 120;
 
 /// A transaction, and what comes after it.
 #[derive(Debug, Clone)]
@@ -72,6 +78,7 @@ impl Load {
             sync_every: [1, 3, 8][(seed / 7 % 3) as usize],
             free_every: [0, 6, 3][(seed / 5 % 3) as usize],
             collect_every: [0, 5, 1][(seed / 13 % 3) as usize],
+            wave_every: [0, 13, 0][(seed % 3) as usize],
         }
     }
 
@@ -145,6 +152,7 @@ pub(crate) struct Driver {
     pub(crate) versions: Versions,
     next_version: u64,
     hot: u32,
+    transactions: u32,
 }
 
 impl Driver {
@@ -154,6 +162,7 @@ impl Driver {
             versions: vec![0; blocks as usize],
             next_version: 1,
             hot: (blocks / 5).max(1),
+            transactions: 0,
         }
     }
 
@@ -163,6 +172,13 @@ impl Driver {
 
     /// The next transaction: the changes it makes.
     pub(crate) fn transaction(&mut self, load: &Load) -> Vec<Change> {
+        self.transactions += 1;
+        if load.wave_every > 0 && self.transactions.is_multiple_of(load.wave_every) {
+            let blocks = self.versions.len() as u32;
+            let first = self.draw(blocks / 4);
+            let freed = (blocks * 3 / 4).min(WAVE_BLOCKS_MAX);
+            return (first..first + freed).map(|block| (block, 0)).collect();
+        }
         let count = self.draw(load.blocks_max) + 1;
         let mut changes: Vec<Change> = Vec::new();
         for _ in 0..count {
