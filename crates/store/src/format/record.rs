@@ -13,7 +13,7 @@ const RUN_BYTES: usize = 12;
 /// Segments that a record announces at most.
 ///
 /// Chosen by us: as many segments are read at an opening after a crash.
-pub(crate) const ANNOUNCED_MAX: usize = 8;
+pub(crate) const ANNOUNCED_MAX: usize = 4;
 
 /// Blocks of a ring record at most, so that behind a damaged one the next is found.
 pub(crate) const RING_RECORD_BLOCKS_MAX: u32 = 1024;

@@ -56,6 +56,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = explored(0..8) {
         return Some(("crashes", what));
     }
+    let of_long = explore_seeds(88..92, Load::long_segments, Extent::USUAL);
+    if let Some(what) = of_long.err().map(|found| found.to_string()) {
+        return Some(("crashes with long segments", what));
+    }
     if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
         return Some(("damage", what));
     }
@@ -90,6 +94,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     while Instant::now() < end_by {
         if let Some(what) = explored(first..first + 16) {
             return Some(("crashes", what));
+        }
+        let of_long = explore_seeds(first..first + 4, Load::long_segments, Extent::USUAL);
+        if let Some(what) = of_long.err().map(|found| found.to_string()) {
+            return Some(("crashes with long segments", what));
         }
         first += 16;
     }

@@ -210,6 +210,15 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     };
     // Blocks that are damaged; and of one transaction, the last that was synced, nothing behind it says so.
     let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
+    let made_good = store.opened().made_good > 0;
+    if made_good {
+        drop(store);
+        let again = Store::open(&disk, &at_rest.load.open_options());
+        store = again.map_err(|error| format!("is refused the second time: {error}"))?;
+        if store.opened().made_good > 0 {
+            return Err("what a copy has made good is not good the second time".to_owned());
+        }
+    }
     let mut versions = at_rest.before.clone();
     at_rest.since.iter().for_each(|step| step.apply(&mut versions));
     let (mut there, mut damaged) = (Vec::new(), Vec::new());
@@ -240,8 +249,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     }
     found.damaged = damaged.len() as u64;
     let draw = mix(block ^ damaged.len() as u64);
-    let is_mended = !damaged.is_empty() && draw.is_multiple_of(2) || store.opened().made_good > 0;
-    if is_mended || draw.is_multiple_of(16) {
+    if !damaged.is_empty() && draw.is_multiple_of(2) || draw.is_multiple_of(16) || made_good {
         goes_on(at_rest, (store, &disk), versions, &damaged, draw)?;
     } else if draw.is_multiple_of(31) {
         store.sync().map_err(|error| format!("does not sync: {error}"))?;
@@ -261,8 +269,8 @@ fn goes_on<D: Disk + Copy>(
     let load = Load { seed: draw, ..at_rest.load.clone() };
     let mut driver = Driver::new(&load, versions.len() as u32);
     let mut may_be_damaged = damaged.to_vec();
-    // So few that the ring still has what was there before.
-    let steps = if draw & 2048 == 0 { 40 } else { 4 };
+    // Few enough that the ring still has what was there before, or so many that nothing else has.
+    let steps = [40, 4, 8, 16][(draw >> 11 & 3) as usize];
     for _ in 0..steps {
         let mut step = driver.step(&load);
         step.changes
