@@ -2,19 +2,26 @@
 //!
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
+mod collector;
+mod commit;
 mod engine;
 mod error;
 mod format;
+mod front;
 mod group;
+mod locks;
 mod medium;
 mod options;
+mod pacing;
 mod places;
 mod recovery;
 mod seeded;
 mod store;
+mod sums;
 
 pub mod device;
 
+pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;

@@ -9,6 +9,7 @@
 //! repeated there. What died in them may be written over.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use agewell_log::OpenSegment;
 
@@ -21,6 +22,7 @@ use crate::format::{
 use crate::group::{Group, Origin, PlannedRun};
 use crate::places::Places;
 use crate::seeded::{SeededFault, is_seeded};
+use crate::sums::Sums;
 
 /// Bytes written since the last flush after which there is one, so that what is kept stays small;
 /// chosen by us.
@@ -33,8 +35,11 @@ const UNCHECKED_BLOCKS_MAX: usize = 1 << 14;
 /// Times that a block is read before it counts as lost, as it may be the reading that failed; chosen by us.
 pub(crate) const READS_MAX: usize = 3;
 
+/// Buffers that are kept for what comes; chosen by us: of as many groups as are usually under way.
+const SPARES_MAX: usize = 4;
+
 /// Map pages that are written by one call; chosen by us.
-const PAGES_AT_ONCE: usize = 256;
+const PAGES_AT_ONCE: usize = 128;
 
 /// The ring: where the next record goes, and what of it is in use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,12 +49,15 @@ pub(crate) struct Ring {
     pub(crate) used: u32,
 }
 
+/// What gives the slots of blocks.
+pub(crate) type SlotsOf<'a> = dyn Fn(&mut dyn Iterator<Item = u32>, &mut Vec<u32>) + 'a;
+
 /// What has been written and may have to be written again.
 #[derive(Debug)]
 struct Unflushed {
     /// Where each piece goes, in which of the buffers it is, and from where to where.
     pieces: Vec<(u64, usize, std::ops::Range<usize>)>,
-    buffers: [Vec<u8>; 2],
+    buffers: [Arc<Vec<u8>>; 2],
 }
 
 impl Unflushed {
@@ -66,7 +74,7 @@ impl Unflushed {
     }
 
     fn bytes(&self) -> usize {
-        self.buffers.iter().map(Vec::len).sum()
+        self.buffers.iter().map(|buffer| buffer.len()).sum()
     }
 }
 
@@ -121,16 +129,14 @@ pub struct MediumCounts {
 /// The medium.
 #[derive(Debug)]
 pub(crate) struct Medium<D> {
-    pub(crate) disk: D,
+    disk: Arc<D>,
     pub(crate) geometry: Geometry,
     pub(crate) incarnation: u32,
     pub(crate) ring: Ring,
     /// The last root, and whether it is still to be written.
     pub(crate) root: Root,
     pub(crate) root_is_due: bool,
-    /// The short sum of each block.
-    pub(crate) sums: Vec<u32>,
-    pub(crate) damaged: BTreeSet<u32>,
+    pub(crate) sums: Arc<Sums>,
     /// A bit for each map page that has changed since it was written.
     pub(crate) dirty: Vec<u64>,
     pub(crate) written: u64,
@@ -145,13 +151,14 @@ pub(crate) struct Medium<D> {
     unflushed: Vec<Unflushed>,
     unflushed_bytes: usize,
     rewrite_is_due: bool,
-    spare: Vec<Vec<u8>>,
+    /// Buffers that are not in use any more.
+    pub(crate) spare: Vec<Vec<u8>>,
     pub(crate) counts: MediumCounts,
 }
 
 impl<D: Disk> Medium<D> {
     /// Of `disk`, where nothing has been written yet.
-    pub(crate) fn new(disk: D, geometry: Geometry) -> Self {
+    pub(crate) fn new(disk: Arc<D>, geometry: Geometry, sums: Arc<Sums>) -> Self {
         let pages = geometry.map_pages as usize;
         Self {
             disk,
@@ -159,8 +166,7 @@ impl<D: Disk> Medium<D> {
             ring: Ring::default(),
             root: Root { pages: vec![0; pages], ..Root::default() },
             root_is_due: false,
-            sums: vec![0; geometry.blocks as usize],
-            damaged: BTreeSet::new(),
+            sums,
             dirty: vec![0; pages.div_ceil(64)],
             written: 0,
             flushed: 0,
@@ -179,17 +185,12 @@ impl<D: Disk> Medium<D> {
         }
     }
 
-    /// A buffer that is not in use.
-    pub(crate) fn spare(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
     fn block_bytes(&self) -> usize {
         self.geometry.block_bytes as usize
     }
 
     /// Carries out `group`, which the last one was before. After an error it may be tried again.
-    pub(crate) fn carry_out(&mut self, group: &mut Group) -> Result<(), StoreError> {
+    pub(crate) fn carry_out(&mut self, group: &Group) -> Result<(), StoreError> {
         assert_eq!(group.sequence, self.written + 1, "groups come in their order");
         assert!(!self.root_is_due, "a root that was begun is written first");
         if group.needs_covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
@@ -200,14 +201,10 @@ impl<D: Disk> Medium<D> {
         let mut composed = self.compose(group, &data, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
-        let parcel = Unflushed { pieces, buffers: [data, heads] };
+        let parcel = Unflushed { pieces, buffers: [data, Arc::new(heads)] };
         if let Err(error) = parcel.write(&self.disk)
             && !is_seeded(SeededFault::FailedWriteForgotten)
         {
-            // The data may be needed again.
-            let [data, _] = parcel.buffers;
-            group.data =
-                if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
             return Err(error);
         }
         self.counts.groups += 1;
@@ -234,13 +231,13 @@ impl<D: Disk> Medium<D> {
 
     /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
     /// cannot be read.
-    fn collect_data(&mut self, group: &mut Group) -> (Vec<u8>, BTreeSet<u32>) {
+    fn collect_data(&mut self, group: &Group) -> (Arc<Vec<u8>>, BTreeSet<u32>) {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return (std::mem::take(&mut group.data), BTreeSet::new());
+            return (Arc::clone(&group.data), BTreeSet::new());
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
-        let mut data = self.spare();
+        let mut data = self.spare.pop().unwrap_or_default();
         data.clear();
         data.resize(group.moves.len() * bytes, 0);
         let mut bad = BTreeSet::new();
@@ -272,11 +269,11 @@ impl<D: Disk> Medium<D> {
             let (first, _) = read_at.expect("it has just been read");
             let from = (moved.source - first) as usize * bytes;
             let contents = &mut victim[from..from + bytes];
-            let sum = self.sums[moved.block as usize];
+            let sum = self.sums.get(moved.block);
             let uuid = &self.geometry.uuid;
             let is_good =
                 |contents: &[u8]| short_sum(uuid, moved.block, moved.source, contents) == sum;
-            let is_lost = self.damaged.contains(&moved.block)
+            let is_lost = self.sums.is_damaged(moved.block)
                 || !is_good(contents)
                     && !(1..READS_MAX).any(|_| {
                         let offset = self.geometry.slot_offset(moved.source);
@@ -287,7 +284,7 @@ impl<D: Disk> Medium<D> {
             }
             data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
         }
-        (data, bad)
+        (Arc::new(data), bad)
     }
 
     /// Where in its buffer the data of a move is.
@@ -493,21 +490,17 @@ impl<D: Disk> Medium<D> {
     /// `group` has been written: what is known of its blocks.
     fn settle(&mut self, group: &Group, composed: &Composed, bad: &BTreeSet<u32>) {
         let sequence = group.sequence as u32;
-        for (run, named) in composed.runs.iter() {
+        for (_, named) in composed.runs.iter() {
             for one in named {
-                self.sums[one.block as usize] = one.sum;
+                self.sums.set(one.block, one.sum);
                 self.soil(one.block);
-                if run.first & DAMAGED == 0 {
-                    self.damaged.remove(&one.block);
-                }
             }
         }
-        for index in bad {
-            self.damaged.insert(group.moves[*index as usize].block);
-        }
+        let moved =
+            (0..).zip(&group.moves).map(|(index, moved)| (moved.block, bad.contains(&index)));
+        self.sums.set_damaged(moved.chain(group.freed_blocks().map(|block| (block, false))));
         for block in group.freed_blocks() {
-            self.sums[block as usize] = 0;
-            self.damaged.remove(&block);
+            self.sums.set(block, 0);
             if !is_seeded(SeededFault::PageNotDirty) {
                 self.soil(block);
             }
@@ -566,9 +559,7 @@ impl<D: Disk> Medium<D> {
         self.unflushed_bytes = 0;
         for parcel in self.unflushed.drain(..) {
             let [data, _] = parcel.buffers;
-            if self.spare.len() < 4 {
-                self.spare.push(data);
-            }
+            self.spare.extend(Arc::into_inner(data).filter(|_| self.spare.len() < SPARES_MAX));
         }
         self.flushed = self.written;
         self.covered = self.flushed.min(self.unchecked_first - 1);
@@ -631,7 +622,10 @@ impl<D: Disk> Medium<D> {
         let encoded = record.encode(&self.geometry, at);
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
         let range = 0..encoded.len();
-        let parcel = Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
+        let parcel = Unflushed {
+            pieces: vec![(offset, 1, range)],
+            buffers: [Arc::default(), Arc::new(encoded)],
+        };
         parcel.write(&self.disk)?;
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;
@@ -641,11 +635,11 @@ impl<D: Disk> Medium<D> {
         Ok(())
     }
 
-    /// Writes the map pages that have changed, and the roots; `slot_of` says where a block is on disk.
+    /// Writes the map pages that have changed, and the roots; `slots_of` says where blocks are on disk.
     /// The ring is empty afterwards.
     pub(crate) fn write_map(
         &mut self,
-        slot_of: &dyn Fn(u32) -> u32,
+        slots_of: &SlotsOf<'_>,
         times: &dyn Fn() -> Vec<agewell_log::SegmentTimes>,
         closes: bool,
     ) -> Result<(), StoreError> {
@@ -653,7 +647,7 @@ impl<D: Disk> Medium<D> {
             if self.flushed < self.written || self.rewrite_is_due {
                 self.flush()?;
             }
-            let pages = self.write_pages(slot_of)?;
+            let pages = self.write_pages(slots_of)?;
             self.root = Root {
                 generation: self.root.generation + 1,
                 sequence: self.flushed,
@@ -709,21 +703,26 @@ impl<D: Disk> Medium<D> {
     }
 
     /// Writes changed pages to the places that the root does not name; the root's table with them.
-    fn write_pages(&mut self, slot_of: &dyn Fn(u32) -> u32) -> Result<Vec<u64>, StoreError> {
+    fn write_pages(&mut self, slots_of: &SlotsOf<'_>) -> Result<Vec<u64>, StoreError> {
         let (bytes, entries) = (self.block_bytes(), self.geometry.page_entries());
         let mut table = self.root.pages.clone();
         let is_dirty = |page: &u32| self.dirty[(page / 64) as usize] >> (page % 64) & 1 == 1;
         let pages: Vec<u32> = (0..self.geometry.map_pages).filter(is_dirty).collect();
+        let blocks_of =
+            |page: &u32| page * entries..(page * entries + entries).min(self.geometry.blocks);
+        let mut slots = Vec::new();
         let mut encoded = vec![0; PAGES_AT_ONCE.min(pages.len()) * bytes];
         for batch in pages.chunks(PAGES_AT_ONCE) {
             let mut places = Vec::with_capacity(batch.len());
+            slots_of(&mut batch.iter().flat_map(blocks_of), &mut slots);
+            let mut slots = slots.iter().copied();
             for (page, into) in batch.iter().zip(encoded.chunks_exact_mut(bytes)) {
                 let is_named = table[*page as usize] != 0;
                 let in_place = is_named && is_seeded(SeededFault::PageInPlace);
                 let second = is_named && (table[*page as usize] & 1 == 0) != in_place;
-                let first = page * entries;
-                let blocks = first..(first + entries).min(self.geometry.blocks);
-                let all = blocks.map(|block| self.entry(block, slot_of));
+                let all = blocks_of(page)
+                    .zip(slots.by_ref())
+                    .map(|(block, slot)| self.entry(block, slot));
                 let sum = MapPage::encode(&self.geometry, *page, self.flushed, all, into);
                 table[*page as usize] = sum & !1 | u64::from(second);
                 let address = MapPage::address(&self.geometry, *page, second);
@@ -744,13 +743,12 @@ impl<D: Disk> Medium<D> {
         Ok(table)
     }
 
-    fn entry(&self, block: u32, slot_of: &dyn Fn(u32) -> u32) -> MapEntry {
-        let slot = slot_of(block);
+    fn entry(&self, block: u32, slot: u32) -> MapEntry {
         if slot == NONE {
             return MapEntry::NOTHING;
         }
-        let sum = self.sums[block as usize];
-        let damaged = if self.damaged.contains(&block) { DAMAGED } else { 0 };
+        let sum = self.sums.get(block);
+        let damaged = if self.sums.is_damaged(block) { DAMAGED } else { 0 };
         MapEntry { slot: slot | damaged, sum }
     }
 

@@ -55,19 +55,25 @@ impl Places {
 
     /// `root` is on the medium, at both its places, and nothing is in the ring.
     pub(crate) fn root_written(&mut self, root: &Root) {
-        self.now = root.open.iter().map(|open| open.next).collect();
+        self.set_now(root.open.iter().map(|open| open.next).collect());
         self.named = root.open.iter().map(|open| open.segment).collect();
         (self.coming, self.coming_copy) = (None, None);
         self.copy.clear();
     }
 
+    fn set_now(&mut self, now: Vec<u32>) {
+        let before = std::mem::replace(&mut self.now, now);
+        if is_seeded(SeededFault::StaleChainPlace) {
+            self.now.extend(before);
+            self.now.sort_unstable();
+            self.now.dedup();
+        }
+    }
+
     /// Everything written is on the medium.
     pub(crate) fn flushed(&mut self) {
         if let Some(coming) = self.coming.take() {
-            let before = std::mem::replace(&mut self.now, coming);
-            if is_seeded(SeededFault::StaleChainPlace) {
-                self.now.extend(before);
-            }
+            self.set_now(coming);
         }
         if let Some(copy) = self.coming_copy.take() {
             self.copy = copy;

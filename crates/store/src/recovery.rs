@@ -404,8 +404,8 @@ impl Found {
             inline_records::find(disk, geometry, &places, (ring.incarnation, ring.covered))?;
         let number = ring.ring.number;
         let ahead = ring.ahead.iter().map(|record| &record.copy);
-        let all = ahead.chain(found.iter().map(|(_, record)| &record.copy));
-        let copy = all.filter_map(|copy| copy_of(copy, number)).next();
+        let mut all = ahead.chain(found.iter().map(|(_, record)| &record.copy));
+        let copy = all.find_map(|copy| copy_of(copy, number));
         if copy.is_some() && !copies.contains_key(&number) {
             return Ok((Groups::new(), copy));
         }

@@ -130,8 +130,8 @@ fn accept() {
         let name = name(closed, CURRENT);
         let packed = zstd::encode_all(&image[..], 19).unwrap();
         fs::write(folder().join(format!("{name}.img.zst")), packed).unwrap();
-        let lines: String = versions.iter().map(|version| format!("{version}\n")).collect();
-        fs::write(folder().join(format!("{name}.versions")), lines).unwrap();
+        let lines: Vec<String> = versions.iter().map(ToString::to_string).collect();
+        fs::write(folder().join(format!("{name}.versions")), lines.join("\n") + "\n").unwrap();
     }
 }
 
