@@ -217,7 +217,7 @@ fn segments_longer_than_a_ring_record_are_collected() {
         ..Load::tiny(0)
     };
     let disk = MemoryDisk::new(load.device_bytes);
-    let (mut store, mut driver) = fill(&disk, &load).unwrap();
+    let (store, mut driver) = fill(&disk, &load).unwrap();
     for _ in 0..2500 {
         let step = driver.step(&load);
         write(&store, &step.changes).unwrap();
