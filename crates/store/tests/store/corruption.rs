@@ -269,7 +269,7 @@ fn goes_on<D: Disk + Copy>(
     let load = Load { seed: draw, ..at_rest.load.clone() };
     let mut driver = Driver::new(&load, versions.len() as u32);
     let mut may_be_damaged = damaged.to_vec();
-    // Few enough that the ring still has what was there before, or so many that nothing else has.
+    // Few, as the ring still has what was there before then; or enough that segments are used again.
     let steps = [40, 4, 8, 16][(draw >> 11 & 3) as usize];
     for _ in 0..steps {
         let mut step = driver.step(&load);
