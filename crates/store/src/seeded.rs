@@ -64,8 +64,6 @@ pub enum SeededFault {
     FlushedTooFar,
     /// Ring records are written over those that are needed.
     RingOvertakes,
-    /// An inline record goes to a place that only records before the last two name.
-    StaleChainPlace,
     /// An inline record goes to a segment that only one ring record names.
     NamedOnce,
     /// A ring record repeats what was not flushed before it was written.
@@ -138,7 +136,6 @@ mod chosen {
             Self::FreedNotRecorded,
             Self::FlushedTooFar,
             Self::RingOvertakes,
-            Self::StaleChainPlace,
             Self::NamedOnce,
             Self::UnflushedCovered,
             Self::CopyNotWrittenBack,

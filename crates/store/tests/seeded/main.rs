@@ -86,9 +86,7 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = seeds(0..4, overfill) {
         return Some(("room", what));
     }
-    // The first of these is one in which a stale place would be used.
-    let mut first_long = 89;
-    let mut first = 8;
+    let (mut first, mut first_long) = (8, 8);
     while Instant::now() < end_by {
         if let Some(what) = explored(first..first + 16) {
             return Some(("crashes", what));
