@@ -12,6 +12,9 @@ pub(crate) const BLOCK_BYTES: (u32, u32) = (512, 65_536);
 /// The least and the most blocks of a segment.
 const SEGMENT_BLOCKS: (u32, u32) = (8, 1 << 20);
 
+/// The feature of stores whose records are packed.
+pub(crate) const PACKED_RECORDS: u32 = 1;
+
 /// The fewest segments of a store.
 const SEGMENTS_MIN: u32 = 4;
 
@@ -40,6 +43,8 @@ pub struct Geometry {
     pub uuid: [u8; 16],
     /// The second number of the version of its format.
     pub minor_version: u16,
+    /// Whether its records are packed: a feature that a reader must know.
+    pub packed_records: bool,
     /// Of the superblock that says all this.
     pub generation: u64,
     /// Bytes of a block.
@@ -76,6 +81,7 @@ impl Geometry {
         Self {
             uuid: array_at(superblock, 24),
             minor_version: u16_at(superblock, 10),
+            packed_records: u32_at(superblock, 12) & PACKED_RECORDS != 0,
             generation: u64_at(superblock, 48),
             block_bytes: u32_at(superblock, 56),
             segment_blocks: u32_at(superblock, 60),

@@ -8,10 +8,13 @@ use crate::checksum::short_sum;
 use crate::findings::{Blocks, Finding, Structure};
 use crate::geometry::Geometry;
 use crate::image::Image;
-use crate::inline_records;
+use crate::inline_records::{self, InlineRecord};
 use crate::map::{Entry, Map};
-use crate::ring::{Kind, Ring};
+use crate::ring::{Kind, Ring, RingRecord};
 use crate::root::Root;
+
+/// Ring records before the last checkpoint that name segments as well.
+const NAMED_BEFORE: usize = 2;
 
 /// A block and where a group put it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,42 +80,32 @@ pub(crate) fn replay<I: Image + ?Sized>(
     findings: &mut Vec<Finding>,
 ) -> Replayed {
     let ring = Ring { image, geometry };
-    let records = ring.walk(root, findings);
-    let mut covered = root.sequence;
-    let mut incarnation = root.incarnation;
-    let mut flushed = root.sequence;
-    let mut settled: Vec<Placement> = Vec::new();
-    let mut parts: Vec<Part> = Vec::new();
-    let named_by_root = root.open.iter().filter(|open| open.refusal(geometry).is_none());
-    let named_by_root: Vec<_> = named_by_root.map(|open| (open.segment, open.next)).collect();
-    let mut named: Vec<(u32, u32)> = Vec::new();
-    let next_number = root.ring_number.saturating_add(records.len() as u64);
-    let (ring_records, mut ring_blocks) = (records.len() as u64, 0);
-    for record in records {
-        ring_blocks += u64::from(record.length);
-        flushed = flushed.max(record.part.flushed);
-        if record.kind == Kind::Checkpoint {
-            if record.part.incarnation > incarnation {
-                // Whoever opened the store has dropped them.
-                parts.retain(|part| part.sequence <= record.part.sequence);
-            }
-            incarnation = record.part.incarnation;
-            covered = covered.max(record.part.sequence);
-            named.clear();
-            settled.extend_from_slice(&record.part.blocks);
-        } else {
-            parts.push(record.part);
-        }
-        named.extend(record.open.iter().map(|open| (open.segment, open.next)));
-        let first_slot = |&segment: &u32| (segment, segment * geometry.segment_blocks);
-        named.extend(record.announced.iter().map(first_slot));
+    let mut copies = BTreeMap::new();
+    let (log, found) = loop {
+        let mut found = Vec::new();
+        let log = read_log(&ring, root, &copies, &mut found);
+        match log.copy_of_missing(&ring).filter(|_| !copies.contains_key(&log.next_number)) {
+            Some(copy) => copies.insert(log.next_number, copy),
+            None => break (log, found),
+        };
+    };
+    findings.extend(found);
+    let Log { covered, incarnation, mut flushed, mut settled, parts, mut inline, .. } = log;
+    let newer = inline.extract_if(.., |record| record.part.incarnation > incarnation);
+    let newer: Vec<Part> = newer.map(|record| record.part).collect();
+    if let Some(first) = newer.first() {
+        let (opened, structure) = (first.incarnation, &first.structure);
+        let problem = format!(
+            "it is missing, though {structure} is there, which was written when the store had been opened \
+             the {opened}. time"
+        );
+        let blocks =
+            Blocks::of(newer.iter().flat_map(|part| part.blocks.iter().map(|one| one.block)));
+        let structure = Structure::RingRecord(log.next_number);
+        findings.push(Finding::damage(structure, None, problem).affecting(blocks));
     }
-    flushed = flushed.max(covered);
-
-    let places = named_by_root.iter().chain(&named).copied();
-    let inline = inline_records::walk(image, geometry, places, incarnation, findings);
-    for part in &inline {
-        flushed = flushed.max(part.flushed);
+    for record in &inline {
+        flushed = flushed.max(record.part.flushed);
     }
     let (before, behind): (Vec<_>, Vec<_>) =
         parts.into_iter().partition(|part| part.sequence <= covered);
@@ -125,15 +118,20 @@ pub(crate) fn replay<I: Image + ?Sized>(
 
     let mut groups: BTreeMap<u64, Vec<Part>> = BTreeMap::new();
     let of_now = behind.into_iter().filter(|part| part.incarnation == incarnation);
-    for part in of_now.chain(inline.into_iter().filter(|part| part.sequence > covered)) {
-        groups.entry(part.sequence).or_default().push(part);
+    for part in of_now.chain(inline.into_iter().map(|record| record.part)) {
+        let of = groups.entry(part.sequence).or_default();
+        // Of what is found twice, the first counts.
+        if of.iter().all(|one| one.number != part.number) {
+            of.push(part);
+        }
     }
-    let mut lost = behind_the_end(&ring, incarnation, next_number);
-    if let Some(later) = lost.first() {
-        let problem = format!("it is missing, though {} is there", later.structure);
-        let structure = Structure::RingRecord(next_number);
+    if let Some(later) = log.ahead.first() {
+        let problem = format!("it is missing, though {} is there", later.part.structure);
+        let structure = Structure::RingRecord(log.next_number);
         findings.push(Finding::damage(structure, None, problem).or_note(true));
     }
+    let mut lost: Vec<Part> = log.ahead.into_iter().map(|record| record.part).collect();
+    lost.extend(newer);
     if thorough {
         lost.extend(first_records(image, geometry, incarnation));
     }
@@ -155,29 +153,113 @@ pub(crate) fn replay<I: Image + ?Sized>(
         findings.push(missing(sequence, flushed, &left, &lost));
     }
     let dropped_groups = behind(flushed.max(sequence)).count() as u64;
-    let mut open_segments: Vec<u32> =
-        named_by_root.iter().chain(&named).map(|&(segment, _)| segment).collect();
+    let mut open_segments: Vec<u32> = log.named.iter().map(|&(segment, _)| segment).collect();
     open_segments.sort_unstable();
     open_segments.dedup();
     Replayed {
         sequence,
         flushed,
         incarnation,
-        ring_records,
-        ring_blocks,
+        ring_records: log.ring_records,
+        ring_blocks: log.ring_blocks,
         open_segments,
         dropped_groups,
     }
 }
 
-/// Records of this incarnation or a later one that lie in the ring behind the end of what is read.
-fn behind_the_end<I: Image + ?Sized>(
-    ring: &Ring<'_, I>,
+/// The ring and the inline records, as far as they are found.
+struct Log {
+    covered: u64,
+    flushed: u64,
     incarnation: u32,
+    /// What checkpoints have.
+    settled: Vec<Placement>,
+    /// Parts of groups in the ring.
+    parts: Vec<Part>,
+    /// Behind `covered`, or of a greater incarnation.
+    inline: Vec<InlineRecord>,
+    /// Records that lie in the ring behind the end of what is read.
+    ahead: Vec<RingRecord>,
+    /// Of the record that is not found.
     next_number: u64,
-) -> Vec<Part> {
-    let found = ring.scan(|number, of| number >= next_number && of >= incarnation);
-    found.into_iter().map(|record| record.part).collect()
+    ring_records: u64,
+    ring_blocks: u64,
+    /// Segments that may have inline records, and from which slot on.
+    named: Vec<(u32, u32)>,
+}
+
+impl Log {
+    /// A copy of the ring record that is not found.
+    fn copy_of_missing<I: Image + ?Sized>(&self, ring: &Ring<'_, I>) -> Option<RingRecord> {
+        let ahead = self.ahead.iter().map(|record| &record.copy);
+        let mut copies = ahead.chain(self.inline.iter().map(|record| &record.copy));
+        copies.find_map(|copy| ring.of_copy(copy, self.next_number))
+    }
+}
+
+fn read_log<I: Image + ?Sized>(
+    ring: &Ring<'_, I>,
+    root: &Root,
+    copies: &BTreeMap<u64, RingRecord>,
+    findings: &mut Vec<Finding>,
+) -> Log {
+    let Ring { image, geometry } = *ring;
+    let records = ring.walk(root, copies, findings);
+    let (mut covered, mut flushed) = (root.sequence, root.sequence);
+    let mut incarnation = root.incarnation;
+    let (mut settled, mut parts): (Vec<Placement>, Vec<Part>) = (Vec::new(), Vec::new());
+    let next_number = root.ring_number.saturating_add(records.len() as u64);
+    let ring_records = records.len() as u64;
+    let ring_blocks = records.iter().map(|record| u64::from(record.length)).sum();
+    let last_checkpoint = records.iter().rposition(RingRecord::covers).unwrap_or(0);
+    let named_from = last_checkpoint.saturating_sub(NAMED_BEFORE);
+    let named_by_root = root.open.iter().filter(|open| open.refusal(geometry).is_none());
+    let mut named: Vec<_> = named_by_root.map(|open| (open.segment, open.next)).collect();
+    for record in &records[named_from.min(records.len())..] {
+        named.extend(record.named(geometry));
+    }
+    for mut record in records {
+        flushed = flushed.max(record.part.flushed);
+        match record.kind {
+            Kind::Checkpoint => {
+                if record.part.incarnation > incarnation {
+                    // Whoever opened the store has dropped them.
+                    parts.retain(|part| part.sequence <= record.part.sequence);
+                }
+                incarnation = record.part.incarnation;
+                covered = covered.max(record.part.sequence);
+                settled.extend_from_slice(&record.part.blocks);
+            }
+            Kind::Part => parts.push(record.part),
+            Kind::Both => {
+                covered = covered.max(record.part.flushed);
+                let of_group = record.part.sequence;
+                let repeated = record.part.blocks.extract_if(.., |one| one.sequence != of_group);
+                settled.extend(repeated);
+                parts.push(record.part);
+            }
+        }
+    }
+    let ahead = ring.scan(|number, of| number >= next_number && of >= incarnation);
+    for record in &ahead {
+        named.extend(record.named(geometry));
+    }
+    let places = named.iter().copied();
+    let behind = (incarnation, covered);
+    let inline = inline_records::search(image, geometry, places, behind, findings);
+    Log {
+        covered,
+        flushed: flushed.max(covered),
+        incarnation,
+        settled,
+        parts,
+        inline,
+        ahead,
+        next_number,
+        ring_records,
+        ring_blocks,
+        named,
+    }
 }
 
 /// The inline records that segments begin with, of this incarnation or a later one.

@@ -1,6 +1,6 @@
 //! Inline records: in a slot before the data that they describe.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use crate::NONE;
 use crate::bytes::{u16_at, u32_at, u64_at};
@@ -23,12 +23,17 @@ const HEAD_BYTES: usize = 64;
 const BLOCK_BYTES: usize = 8;
 const FREED_BYTES: usize = 4;
 
+/// Where it says how many bytes of a copy of a ring record it has.
+const COPY_AT: usize = 44;
+
 /// An inline record.
 #[derive(Debug, Clone)]
 pub(crate) struct InlineRecord {
     pub(crate) part: Part,
     /// Blocks of data behind it.
     pub(crate) data_blocks: u32,
+    /// A copy of a ring record, if there is one.
+    pub(crate) copy: Vec<u8>,
 }
 
 /// The record in a slot, if there is a whole one; `Err` where its checksum is right and it makes no sense.
@@ -57,11 +62,15 @@ pub(crate) fn parse_inline(
 
 fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, String> {
     let (count, freed) = (u32_at(bytes, 36), u32_at(bytes, 40));
-    let needed = HEAD_BYTES as u64
+    let copied = if geometry.packed_records { u32_at(bytes, COPY_AT) } else { 0 };
+    let needed = u64::from(copied)
+        + HEAD_BYTES as u64
         + BLOCK_BYTES as u64 * u64::from(count)
         + FREED_BYTES as u64 * u64::from(freed);
     if needed > bytes.len() as u64 {
-        return Err(format!("it is said to list {count} blocks and {freed} freed ones"));
+        return Err(format!(
+            "it is said to list {count} blocks and {freed} freed ones, and {copied} bytes of a copy"
+        ));
     }
     let last = slot - slot % geometry.segment_blocks + (geometry.segment_blocks - 1);
     if count > last - slot {
@@ -92,38 +101,49 @@ fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, S
         address: geometry.slot_address(slot),
         blocks,
     };
-    Ok(InlineRecord { part, data_blocks: count })
+    let copy_begins = listed + FREED_BYTES * freed as usize;
+    let copy = bytes[copy_begins..copy_begins + copied as usize].to_vec();
+    Ok(InlineRecord { part, data_blocks: count, copy })
 }
 
-/// Follows the records of one incarnation from each of `places` to the end of its segment: the parts that
-/// they are, each once.
-pub(crate) fn walk<I: Image + ?Sized>(
+/// The records of `incarnation` behind the group `covered`, and those of a greater one, in the segments of
+/// `places` from the first of these on, each once.
+pub(crate) fn search<I: Image + ?Sized>(
     image: &I,
     geometry: &Geometry,
     places: impl IntoIterator<Item = (u32, u32)>,
-    incarnation: u32,
+    (incarnation, covered): (u32, u64),
     findings: &mut Vec<Finding>,
-) -> Vec<Part> {
-    let mut seen = BTreeSet::new();
-    let mut parts = Vec::new();
-    for (segment, mut slot) in places {
+) -> Vec<InlineRecord> {
+    let mut from: BTreeMap<u32, u32> = BTreeMap::new();
+    for (segment, slot) in places {
+        let first = from.entry(segment).or_insert(slot);
+        *first = slot.min(*first);
+    }
+    let mut records = Vec::new();
+    for (segment, mut slot) in from {
         let end = (segment + 1) * geometry.segment_blocks;
-        while slot < end && seen.insert(slot) {
+        while slot < end {
             match read_inline(image, geometry, slot) {
-                Some(Ok(record)) if record.part.incarnation == incarnation => {
-                    slot += 1 + record.data_blocks;
-                    parts.push(record.part);
+                Some(Ok(record)) => {
+                    let part = &record.part;
+                    let is_behind = part.incarnation == incarnation && part.sequence > covered;
+                    // What lies behind one that counts is data, whatever it looks like.
+                    slot += 1 + if is_behind { record.data_blocks } else { 0 };
+                    if is_behind || part.incarnation > incarnation {
+                        records.push(record);
+                    }
                 }
                 Some(Err(why)) => {
                     let problem = format!("its checksum is right, but {why}");
                     let structure = Structure::InlineRecord(slot);
                     let address = geometry.slot_address(slot);
                     findings.push(Finding::damage(structure, address, problem));
-                    break;
+                    slot += 1;
                 }
-                _ => break,
+                None => slot += 1,
             }
         }
     }
-    parts
+    records
 }

@@ -1,5 +1,7 @@
 //! The ring of records.
 
+use std::collections::BTreeMap;
+
 use crate::NONE;
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::checksum::{extended, structure_sum};
@@ -23,6 +25,9 @@ const HEAD_BYTES: usize = 64;
 const RUN_BYTES: usize = 12;
 const RUN_BLOCK_BYTES: usize = 8;
 
+/// Where a record says how many bytes of a copy of another it has, and where that is in records of segments.
+const COPY_AT: usize = 60;
+
 /// What a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -30,6 +35,8 @@ pub(crate) enum Kind {
     Part,
     /// Every entry of inline records up to its sequence.
     Checkpoint,
+    /// A part of a group, and every entry of inline records up to what was flushed.
+    Both,
 }
 
 /// A ring record.
@@ -43,6 +50,23 @@ pub(crate) struct RingRecord {
     pub(crate) part: Part,
     pub(crate) open: Vec<OpenSegment>,
     pub(crate) announced: Vec<u32>,
+    /// A copy of another, if there is one.
+    pub(crate) copy: Vec<u8>,
+}
+
+impl RingRecord {
+    /// It is a checkpoint.
+    pub(crate) fn covers(&self) -> bool {
+        matches!(self.kind, Kind::Checkpoint | Kind::Both)
+    }
+
+    /// Segments that it names for inline records, and from which slot on.
+    pub(crate) fn named(&self, geometry: &Geometry) -> impl Iterator<Item = (u32, u32)> {
+        let segment_blocks = geometry.segment_blocks;
+        let first_slot = move |&segment: &u32| (segment, segment * segment_blocks);
+        let open = self.open.iter().map(|open| (open.segment, open.next));
+        open.chain(self.announced.iter().map(first_slot))
+    }
 }
 
 /// What a record says before its checksum is looked at.
@@ -93,6 +117,7 @@ impl<I: Image + ?Sized> Ring<'_, I> {
         let kind = match u32_at(bytes, 44) {
             1 => Kind::Part,
             2 => Kind::Checkpoint,
+            3 if self.geometry.packed_records => Kind::Both,
             other => return Err(format!("it is of kind {other}")),
         };
         let sequence = u64_at(bytes, 24);
@@ -142,9 +167,19 @@ impl<I: Image + ?Sized> Ring<'_, I> {
                 blocks.push(Placement { block, slot, short_sum, sequence: put_by, damaged });
             }
         }
+        let flushed = u64_at(bytes, 32);
+        if kind == Kind::Both && flushed.checked_add(1) != Some(sequence) {
+            return Err(format!(
+                "it repeats what was flushed up to {flushed}, in group {sequence}"
+            ));
+        }
+        let copy = match u32_at(bytes, COPY_AT) as usize {
+            length if self.geometry.packed_records => take(length).ok_or_else(short)?.to_vec(),
+            _ => Vec::new(),
+        };
         let part = Part {
             sequence,
-            flushed: u64_at(bytes, 32),
+            flushed,
             incarnation: head.incarnation,
             number: u16_at(bytes, 40),
             of: u16_at(bytes, 42),
@@ -152,16 +187,39 @@ impl<I: Image + ?Sized> Ring<'_, I> {
             address: self.address(place),
             blocks,
         };
-        Ok(RingRecord { place, length: head.length, kind, part, open, announced })
+        let length = head.length;
+        Ok(RingRecord { place, length, kind, part, open, announced, copy })
     }
 
-    /// The record with this number at a place or at the ring's beginning.
+    /// The record of which this is a copy, if its number is that.
+    pub(crate) fn of_copy(&self, copy: &[u8], number: u64) -> Option<RingRecord> {
+        let (place, bytes) = copy.split_first_chunk()?;
+        let place = u32::from_le_bytes(*place);
+        if bytes.len() < HEAD_BYTES || u64_at(bytes, 16) != number || u32_at(bytes, 0) != KIND {
+            return None;
+        }
+        let (length, incarnation) = (u32_at(bytes, 48), u32_at(bytes, 4));
+        let left = self.geometry.ring_blocks.checked_sub(place)?;
+        let head = Head { length, number, incarnation };
+        let record =
+            if (1..=left).contains(&length) { self.parse(place, &head, bytes).ok() } else { None };
+        record.filter(|record| record.copy.is_empty())
+    }
+
+    /// The record with this number at a place or at the ring's beginning, or a copy of it.
     fn next(
         &self,
         place: u32,
         number: u64,
         incarnation: u32,
+        copies: &BTreeMap<u64, RingRecord>,
     ) -> Option<Result<RingRecord, Finding>> {
+        let copy = copies.get(&number).filter(|copy| {
+            [place, 0].contains(&copy.place) && copy.part.incarnation >= incarnation
+        });
+        if let Some(copy) = copy {
+            return Some(Ok(copy.clone()));
+        }
         [place, 0].into_iter().find_map(|place| {
             let head = self.head(place)?;
             if head.number != number || head.incarnation < incarnation {
@@ -175,12 +233,17 @@ impl<I: Image + ?Sized> Ring<'_, I> {
         })
     }
 
-    /// The records that a reader reads, in order.
-    pub(crate) fn walk(&self, root: &Root, findings: &mut Vec<Finding>) -> Vec<RingRecord> {
+    /// The records that a reader reads, in order; those that are missing from `copies`.
+    pub(crate) fn walk(
+        &self,
+        root: &Root,
+        copies: &BTreeMap<u64, RingRecord>,
+        findings: &mut Vec<Finding>,
+    ) -> Vec<RingRecord> {
         let (mut place, mut number) = (root.ring_place, root.ring_number);
         let (mut incarnation, mut left) = (root.incarnation, self.geometry.ring_blocks);
         let mut records = Vec::new();
-        while let Some(record) = self.next(place, number, incarnation) {
+        while let Some(record) = self.next(place, number, incarnation, copies) {
             let record = match record {
                 Ok(record) => record,
                 Err(finding) => {
@@ -190,6 +253,10 @@ impl<I: Image + ?Sized> Ring<'_, I> {
             };
             let address = self.address(record.place);
             let structure = Structure::RingRecord(number);
+            if copies.contains_key(&number) {
+                let why = "it is damaged; a copy of it is there, and opening writes it again";
+                findings.push(Finding::damage(structure, address, why));
+            }
             // It cannot hold more than there is room for.
             let Some(fewer) = left.checked_sub(record.length) else {
                 let why = "the records before it take up the whole ring";
@@ -197,7 +264,7 @@ impl<I: Image + ?Sized> Ring<'_, I> {
                 break;
             };
             left = fewer;
-            if record.kind == Kind::Part && record.part.incarnation > incarnation {
+            if record.kind != Kind::Checkpoint && record.part.incarnation > incarnation {
                 let why = "its incarnation is greater than that of the checkpoint before it";
                 findings.push(Finding::damage(structure, address, why));
             }

@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 use std::time::Instant;
 
+use agewell_core::{RandomStreams, uniform_below};
 use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
 use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
 
@@ -74,16 +75,20 @@ fn main() {
         }
         store.close().expect("it closes");
     }
+    let disk = || {
+        let disk = FileDisk::open(Path::new(path), FileOptions::default());
+        Hollow(disk.expect("it is there"))
+    };
+    let data = vec![0; 4096];
     for what in ["closed in order", "after a crash"] {
-        let disk = FileDisk::open(Path::new(path), FileOptions::default()).expect("it is there");
+        let disk = disk();
         let before = resident_bytes();
         let begun = Instant::now();
-        let store = Store::open(Hollow(disk), &options).expect("it opens");
+        let store = Store::open(disk, &options).expect("it opens");
         let took = begun.elapsed().as_secs_f64();
         let (live, memory) = (store.live_blocks(), resident_bytes() - before);
         let a_block = memory as f64 / live as f64;
         println!("{what}: {live} blocks, {took:.3} s, {a_block:.1} bytes of memory a live block");
-        let data = vec![0; 4096];
         for block in 0..10_000 {
             let writes = vec![((block * 7919 % live) as u32, &data[..])];
             store.write(&Transaction { writes, frees: Vec::new() }).expect("there is room");
@@ -92,4 +97,32 @@ fn main() {
         // Left as it is.
         drop(store);
     }
+    // The most that can be behind the map: until the ring is full, and nearly so again.
+    let store = Store::open(disk(), &options).expect("it opens");
+    let live = store.live_blocks();
+    let mut random = RandomStreams::new(1).stream("updates");
+    let mut write_some = || {
+        let mut writes: Vec<(u32, &[u8])> = Vec::with_capacity(64);
+        for _ in 0..64 {
+            let block = uniform_below(&mut random, live) as u32;
+            if writes.iter().all(|write| write.0 != block) {
+                writes.push((block, &data));
+            }
+        }
+        store.write(&Transaction { writes, frees: Vec::new() }).expect("there is room");
+        store.sync().expect("the disk works");
+    };
+    let mut written = [0_u64; 2];
+    for maps in [1, 2] {
+        while store.medium_counts().maps_written < maps {
+            write_some();
+            written[maps as usize - 1] += 1;
+        }
+    }
+    (0..written[1] * 19 / 20).for_each(|_| write_some());
+    drop(store);
+    let begun = Instant::now();
+    let store = Store::open(disk(), &options).expect("it opens");
+    let (replayed, took) = (store.opened().replayed, begun.elapsed().as_secs_f64());
+    println!("after a crash, {replayed} groups behind the map: {live} blocks, {took:.3} s");
 }

@@ -28,9 +28,9 @@ fn run<D: Disk>(disk: D, full: f64, options: &OpenOptions) {
     let filled = begun.elapsed().as_secs_f64();
     println!("filled {:.2} GB/s", f64::from(blocks) * 4096.0 / filled / 1e9);
     let mut random = RandomStreams::new(1).stream("updates");
-    // Until it is steady: as often as there are blocks.
+    // Until it is steady: as often as there are blocks. Then long enough for the map to be written some times.
     for measured in [false, true] {
-        let transactions = blocks as usize / BLOCKS;
+        let transactions = blocks as usize / BLOCKS * if measured { 8 } else { 1 };
         let (medium, log) = (store.medium_counts(), store.log_counts());
         let begun = Instant::now();
         for _ in 0..transactions {

@@ -71,7 +71,7 @@ impl Collector {
     ///
     /// # Panics
     /// If the store has one already.
-    pub fn start<D: Disk + Send + Sync + 'static>(
+    pub fn start<D: Disk + 'static>(
         store: Arc<Store<D>>,
         options: CollectorOptions,
     ) -> io::Result<Self> {

@@ -85,6 +85,8 @@ struct Recorder {
     deaths: VecDeque<(u64, Vec<u32>)>,
     /// A bit for each slot that is held.
     held: Vec<u64>,
+    /// Moves of a group of copies at most, so that one record has them all.
+    copies_max: usize,
 }
 
 impl Recorder {
@@ -125,7 +127,23 @@ impl Recorder {
         found.next().map_or(0, |(sequence, _)| *sequence)
     }
 
+    /// Plans `moves` to `slot` and those behind it, in as many groups as it takes.
     fn plan(&mut self, slot: u32, origin: Origin, moves: &[Move]) {
+        if !origin.copies() {
+            return self.plan_run(slot, origin, moves);
+        }
+        let mut rest = (slot, moves);
+        while !rest.1.is_empty() {
+            if self.group.moves.len() >= self.copies_max {
+                self.close();
+            }
+            let fits = rest.1.len().min(self.copies_max - self.group.moves.len());
+            self.plan_run(rest.0, origin, &rest.1[..fits]);
+            rest = (rest.0 + fits as u32, &rest.1[fits..]);
+        }
+    }
+
+    fn plan_run(&mut self, slot: u32, origin: Origin, moves: &[Move]) {
         let blocks = moves.len() as u32;
         let record = u32::from(origin == Origin::Appended);
         let slots = slot - record..slot + blocks;
@@ -249,6 +267,7 @@ impl Engine {
         let recorder = Recorder {
             held: vec![0; (geometry.slots() as usize).div_ceil(64)],
             next_sequence,
+            copies_max: geometry.copies_max() as usize,
             ..Recorder::default()
         };
         let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
@@ -427,6 +446,44 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::{FormatOptions, RING_RECORD_BLOCKS_MAX, RingRecord};
+
+    #[test]
+    fn a_collection_of_the_longest_segment_is_groups_that_a_record_has_room_for() {
+        let segment_blocks = 1 << 20;
+        let options =
+            FormatOptions { block_bytes: 512, segment_blocks, ..FormatOptions::new([1; 16]) };
+        let geometry = Geometry::plan(16 << 29, &options).unwrap();
+        let mut recorder = Recorder {
+            held: vec![0; (geometry.slots() as usize).div_ceil(64)],
+            next_sequence: 5,
+            copies_max: geometry.copies_max() as usize,
+            ..Recorder::default()
+        };
+        let source = |block: u32| 3 * segment_blocks + block;
+        let of_block = |block| Move { block, source: source(block), old: source(block) };
+        let moves: Vec<Move> = (0..segment_blocks).map(of_block).collect();
+        recorder.group.reads.push((3 * segment_blocks, segment_blocks));
+        recorder.plan(7 * segment_blocks, Origin::Collected, &moves);
+        recorder.close();
+        let (mut next, mut sequence) = (0, 5);
+        for group in &recorder.finished {
+            assert_eq!(group.sequence, sequence);
+            sequence += 1;
+            let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
+            let blocks = RingRecord::blocks_for(&geometry, runs_bytes);
+            assert!(blocks <= RING_RECORD_BLOCKS_MAX, "{blocks} blocks");
+            assert_eq!(group.reads, [(3 * segment_blocks, segment_blocks)]);
+            for run in &group.runs {
+                assert_eq!(run.slot, 7 * segment_blocks + next);
+                assert!(
+                    group.moves_of(run).iter().map(|moved| moved.block).eq(next..next + run.blocks)
+                );
+                next += run.blocks;
+            }
+        }
+        assert_eq!(next, segment_blocks);
+    }
 
     #[test]
     fn what_died_again_is_held_until_its_last_death_is_covered() {

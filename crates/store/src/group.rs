@@ -81,4 +81,21 @@ impl Group {
     pub(crate) fn moves_of(&self, run: &PlannedRun) -> &[Move] {
         &self.moves[run.first as usize..(run.first + run.blocks) as usize]
     }
+
+    /// What is to be read for the copies: first slot and number, from the first to the last that is copied
+    /// of each of its reads.
+    pub(crate) fn spans_read(&self) -> Vec<(u32, u32)> {
+        let mut spans: Vec<Option<(u32, u32)>> = vec![None; self.reads.len()];
+        let mut last = 0;
+        for source in self.moves.iter().map(|moved| moved.source) {
+            let is_in = |read: &(u32, u32)| (read.0..read.0 + read.1).contains(&source);
+            if !is_in(&self.reads[last]) {
+                let found = self.reads.iter().position(is_in);
+                last = found.expect("what is copied has been asked for");
+            }
+            let (low, high) = spans[last].unwrap_or((source, source));
+            spans[last] = Some((low.min(source), high.max(source)));
+        }
+        spans.into_iter().flatten().map(|(low, high)| (low, high - low + 1)).collect()
+    }
 }

@@ -14,7 +14,9 @@ mod locks;
 mod medium;
 mod options;
 mod pacing;
+mod places;
 mod recovery;
+mod scrub;
 mod seeded;
 mod store;
 mod sums;
@@ -26,6 +28,7 @@ pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;
 pub use options::{Means, OpenOptions};
+pub use scrub::{Scrub, Scrubbed};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
 pub use store::{Opened, Store, Transaction};

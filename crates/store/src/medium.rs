@@ -17,10 +17,11 @@ use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
 use crate::format::{
-    DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RingRecord, Root, Run,
-    Runs, short_sum,
+    DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
+    RingRecord, Root, Run, Runs, short_sum,
 };
 use crate::group::{Group, Origin, PlannedRun};
+use crate::places::Places;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
@@ -33,7 +34,7 @@ const UNFLUSHED_BYTES_MAX: usize = 64 << 20;
 const UNCHECKED_BLOCKS_MAX: usize = 1 << 14;
 
 /// Times that a block is read before it counts as lost, as it may be the reading that failed; chosen by us.
-const READS_MAX: usize = 3;
+pub(crate) const READS_MAX: usize = 3;
 
 /// Buffers that are kept for what comes; chosen by us: of as many groups as are usually under way.
 const SPARES_MAX: usize = 4;
@@ -145,9 +146,7 @@ pub(crate) struct Medium<D> {
     /// Entries of inline records since the last checkpoint, and the first group among them.
     pub(crate) unchecked: Runs,
     pub(crate) unchecked_first: u64,
-    /// Where inline records may go: names of records that last, and where the last inline part ended.
-    pub(crate) chain: Vec<u32>,
-    chain_coming: Vec<u32>,
+    pub(crate) places: Places,
     pub(crate) open: Option<OpenSegment>,
     pub(crate) free: Vec<u32>,
     unflushed: Vec<Unflushed>,
@@ -175,8 +174,7 @@ impl<D: Disk> Medium<D> {
             covered: 0,
             unchecked: Runs::default(),
             unchecked_first: u64::MAX,
-            chain: Vec::new(),
-            chain_coming: Vec::new(),
+            places: Places::default(),
             open: None,
             free: Vec::new(),
             unflushed: Vec::new(),
@@ -239,25 +237,27 @@ impl<D: Disk> Medium<D> {
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
-        let blocks = group.reads.iter().map(|read| read.1).sum::<u32>() as usize;
+        // Of a long segment another group may copy the rest.
+        let spans = group.spans_read();
+        let blocks = spans.iter().map(|span| span.1).sum::<u32>() as usize;
         let mut data = self.spare.pop().unwrap_or_default();
         data.set_length(blocks * bytes);
         let (mut entries, mut bad) = (Vec::with_capacity(group.moves.len()), BTreeSet::new());
         let mut rest = &mut data[..];
         // What has been read: first slot, blocks, and where they are in the buffer.
-        let (mut found, mut behind) = (Vec::with_capacity(group.reads.len()), 0);
-        for (first, blocks) in &group.reads {
+        let (mut found, mut behind) = (Vec::with_capacity(spans.len()), 0);
+        for (first, blocks) in spans {
             let into =
-                rest.split_off_mut(..*blocks as usize * bytes).expect("there is room for all");
-            self.read_or_clear(*first, into);
-            found.push((*first, *blocks, behind));
+                rest.split_off_mut(..blocks as usize * bytes).expect("there is room for all");
+            self.read_or_clear(first, into);
+            found.push((first, blocks, behind));
             behind += blocks;
         }
         let mut last = 0;
         for (index, moved) in group.moves.iter().enumerate() {
             let is_in = |read: &(u32, u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
             if !is_in(&found[last]) {
-                last = found.iter().position(is_in).expect("what is copied has been asked for");
+                last = found.iter().position(is_in).expect("what is copied has been read");
             }
             let (first, _, behind) = found[last];
             let entry = behind + moved.source - first;
@@ -351,7 +351,7 @@ impl<D: Disk> Medium<D> {
 
     /// Divides what is to be recorded between inline records and the ring.
     fn compose_records(&self, group: &Group, bytes: usize, composed: &mut Composed) {
-        let chain = &mut self.chain.clone();
+        let places = &mut self.places.now().to_vec();
         let mut in_ring = Runs::default();
         let mut inline: Vec<(u32, Vec<Named>)> = Vec::new();
         let mut origins = group.runs.iter();
@@ -361,11 +361,11 @@ impl<D: Disk> Medium<D> {
                 planned.origin == Origin::Appended && planned.blocks == run.blocks
             });
             let place = run.first.wrapping_sub(1);
-            let place_in_chain = chain.iter().position(|next| *next == place);
+            let among = places.iter().position(|next| *next == place);
             let fits = InlineRecord::has_room(&self.geometry, named.len(), 0);
-            match place_in_chain {
+            match among {
                 Some(index) if may && fits => {
-                    chain[index] = self.place_behind(run);
+                    places[index] = self.place_behind(run);
                     inline.push((place, named.to_vec()));
                 }
                 _ => in_ring.push(run, named.iter().copied()),
@@ -392,6 +392,7 @@ impl<D: Disk> Medium<D> {
                 parts,
                 data: data.clone(),
                 freed,
+                copy: self.places.copy().to_vec(),
             };
             let range = part * bytes..(part + 1) * bytes;
             record.encode(&self.geometry, *slot, &mut composed.heads[range.clone()]);
@@ -401,9 +402,22 @@ impl<D: Disk> Medium<D> {
         composed.inline =
             inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
         if !in_ring.is_empty() {
-            let kind = Kind::Part { part: parts - 1, parts };
+            let (part, mut covers) = (parts - 1, self.may_cover());
+            if covers {
+                let mut both = self.unchecked.clone();
+                in_ring.iter().for_each(|(run, named)| both.push(run, named.iter().copied()));
+                let blocks = RingRecord::blocks_for(&self.geometry, both.bytes());
+                covers = blocks <= RING_RECORD_BLOCKS_MAX;
+                in_ring = if covers { both } else { in_ring };
+            }
+            composed.covers = covers;
+            let kind = Kind::Part { part, parts, covers };
             let mut record = self.ring_record(kind, group.sequence, in_ring);
             record.open = self.open_after(&group.runs).into_iter().collect();
+            if covers {
+                let before = self.open.map(|open| OpenSegment { log: NONE, ..open });
+                record.open.extend(before);
+            }
             record.announced.clone_from(&group.free);
             let at = self.ring_place(record.blocks(&self.geometry));
             let encoded = record.encode(&self.geometry, at);
@@ -415,6 +429,14 @@ impl<D: Disk> Medium<D> {
         }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
+    }
+
+    /// Whether a ring record of the next group can be a checkpoint as well.
+    fn may_cover(&self) -> bool {
+        let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
+        self.geometry.packs
+            && !self.unchecked.is_empty()
+            && (is_flushed || is_seeded(SeededFault::UnflushedCovered))
     }
 
     /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as
@@ -449,6 +471,7 @@ impl<D: Disk> Medium<D> {
             open: self.open.into_iter().collect(),
             announced: self.free.clone(),
             runs,
+            copy: self.places.copy().to_vec(),
         }
     }
 
@@ -476,10 +499,7 @@ impl<D: Disk> Medium<D> {
         self.ring.at = at + blocks;
         self.ring.number += 1;
         self.counts.ring_blocks += u64::from(blocks);
-        self.chain_coming.clear();
-        self.chain_coming.extend(record.open.iter().map(|open| open.next));
-        let first = |segment: &u32| segment * self.geometry.segment_blocks;
-        self.chain_coming.extend(record.announced.iter().map(first));
+        self.places.ring_written(&self.geometry, record, at);
     }
 
     /// `group` has been written: what is known of its blocks.
@@ -508,14 +528,16 @@ impl<D: Disk> Medium<D> {
             };
             *count += u64::from(run.blocks);
         }
+        if composed.covers {
+            self.unchecked.clear();
+            self.unchecked_first = u64::MAX;
+        }
         // What inline records say is repeated in the next checkpoint.
         for (run, named) in composed.runs.iter() {
             let place = run.first.wrapping_sub(1);
             if composed.inline.contains(&(place, run.blocks)) {
                 self.unchecked.push(run, named.iter().copied());
-                let behind = self.place_behind(run);
-                let named = self.chain.iter_mut().chain(&mut self.chain_coming);
-                named.filter(|next| **next == place).for_each(|next| *next = behind);
+                self.places.advance(place, self.place_behind(run));
             }
         }
         if composed.freed_inline {
@@ -556,9 +578,7 @@ impl<D: Disk> Medium<D> {
         }
         self.flushed = self.written;
         self.covered = self.flushed.min(self.unchecked_first - 1);
-        if !self.chain_coming.is_empty() {
-            self.chain = std::mem::take(&mut self.chain_coming);
-        }
+        self.places.flushed();
         Ok(())
     }
 
@@ -649,7 +669,7 @@ impl<D: Disk> Medium<D> {
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
                 closed: closes,
-                open: self.open.into_iter().collect(),
+                open: self.open_and_announced(),
                 pages,
                 segments: times(),
             };
@@ -668,10 +688,19 @@ impl<D: Disk> Medium<D> {
             self.unchecked_first = u64::MAX;
             self.covered = self.flushed;
         }
-        self.chain.clear();
-        self.chain_coming.clear();
-        self.chain.extend(self.open.iter().map(|open| open.next));
+        self.places.root_written(&self.root);
         Ok(())
+    }
+
+    /// What a root names: the open segment, and those that will be opened next.
+    fn open_and_announced(&self) -> Vec<OpenSegment> {
+        let next = |segment: u32| segment * self.geometry.segment_blocks;
+        let announced = self.free.iter().map(|segment| OpenSegment {
+            segment: *segment,
+            next: next(*segment),
+            log: 0,
+        });
+        self.open.into_iter().chain(announced).collect()
     }
 
     /// Writes the root to one of its places, and sees to it that it is on the medium.
@@ -788,4 +817,6 @@ struct Composed {
     inline: Vec<(u32, u32)>,
     freed_inline: bool,
     ring: Option<(RingRecord, u32)>,
+    /// Whether that is a checkpoint as well.
+    covers: bool,
 }

@@ -2,6 +2,8 @@
 //!
 //! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
 
+mod inline_records;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use agewell_log::OpenSegment;
@@ -33,6 +35,10 @@ pub(crate) struct Found {
     /// Blocks whose entries are not those of their map page.
     pub(crate) changed: Vec<u32>,
     pub(crate) open: Option<OpenSegment>,
+    /// Segments that the last ring record names, or the root if there is none.
+    pub(crate) named: Vec<u32>,
+    /// Ring records that were found as copies, and where they belong.
+    pub(crate) copies: Vec<(u32, RingRecord)>,
     /// Where the next ring record goes.
     pub(crate) ring: Ring,
     pub(crate) incarnation: u32,
@@ -111,6 +117,19 @@ struct RingRead {
     incarnation: u32,
     flushed: u64,
     covered: u64,
+    /// Records that lie behind its end, where one is missing.
+    ahead: Vec<RingRecord>,
+}
+
+/// Parts of groups by the groups' sequences.
+type Groups = BTreeMap<u64, Vec<Part>>;
+
+/// Copies of ring records by their numbers, and where they begin.
+type Copies = BTreeMap<u64, (u32, RingRecord)>;
+
+/// The copy in a record, if it is that of ring record `number`.
+fn copy_of(copy: &[u8], number: u64) -> Option<(u32, RingRecord)> {
+    RingRecord::of_copy(copy).filter(|(_, record)| record.number == number)
 }
 
 /// Reads the store on `disk`.
@@ -124,7 +143,12 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         sums: vec![0; geometry.blocks as usize],
         damaged: Vec::new(),
         changed: Vec::new(),
-        open: root.open.first().copied(),
+        open: root.open.iter().copied().find(|open| {
+            // The others are only announced.
+            !open.next.is_multiple_of(geometry.segment_blocks)
+        }),
+        named: root.open.iter().map(|open| open.segment).collect(),
+        copies: Vec::new(),
         ring: Ring::default(),
         incarnation: root.incarnation,
         sequence: root.sequence,
@@ -136,15 +160,27 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         root,
     };
     found.read_map(disk)?;
-    let mut ring = found.read_ring(disk)?;
+    let mut copies = Copies::new();
+    let (ring, mut groups) = loop {
+        let mut ring = found.read_ring(disk, &copies)?;
+        let (groups, copy) = found.read_inline(disk, &mut ring, &copies)?;
+        match copy {
+            Some(copy) => copies.insert(copy.1.number, copy),
+            None => break (ring, groups),
+        };
+    };
+    found.copies = copies.into_values().collect();
     found.ring = ring.ring;
     found.incarnation = ring.incarnation;
-    let mut groups = found.read_inline(disk, &mut ring)?;
+    if let Some(last) = ring.records.last() {
+        let announced = last.announced.iter().copied();
+        found.named = last.open.iter().map(|open| open.segment).chain(announced).collect();
+    }
     let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
     let (covered, flushed) = (ring.covered, ring.flushed);
     let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
     for record in ring.records {
-        let open = record.open.first().copied();
+        let open = record.open_behind();
         match record.kind {
             Kind::Checkpoint => {
                 opens.push((record.sequence, open));
@@ -152,9 +188,20 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
                     entries.push((whole(run.sequence, record.sequence), run, named.to_vec()));
                 }
             }
-            Kind::Part { part, parts } => {
+            Kind::Part { part, parts, covers } => {
+                if covers {
+                    opens.push((record.flushed, record.open_before()));
+                }
+                let mut runs = Runs::default();
+                for (run, named) in record.runs.iter() {
+                    if covers && run.sequence != record.sequence as u32 {
+                        entries.push((whole(run.sequence, record.flushed), run, named.to_vec()));
+                    } else {
+                        runs.push(run, named.iter().copied());
+                    }
+                }
                 let of = groups.entry(record.sequence).or_default();
-                of.push(Part { number: part, parts, runs: record.runs, open, is_inline: false });
+                of.push(Part { number: part, parts, runs, open, is_inline: false });
             }
         }
     }
@@ -229,14 +276,19 @@ impl Found {
         Ok(())
     }
 
-    /// The record with number `number` at `at`, or at the ring's beginning.
+    /// The record with number `number` at `at`, or at the ring's beginning, or that of `copies`.
     fn ring_record(
         &self,
         disk: &impl Disk,
         at: u32,
         number: u64,
+        copies: &Copies,
     ) -> Result<Option<(RingRecord, u32)>, StoreError> {
         let geometry = &self.geometry;
+        let copy = copies.get(&number).filter(|(place, _)| [at, 0].contains(place));
+        if let Some((at, record)) = copy {
+            return Ok(Some((record.clone(), *at)));
+        }
         for at in [at, 0].into_iter().filter(|at| *at < geometry.ring_blocks) {
             let record = record_at(disk, geometry, at)?;
             if let Some(record) = record.filter(|record| record.number == number) {
@@ -246,7 +298,7 @@ impl Found {
         Ok(None)
     }
 
-    fn read_ring(&self, disk: &impl Disk) -> Result<RingRead, StoreError> {
+    fn read_ring(&self, disk: &impl Disk, copies: &Copies) -> Result<RingRead, StoreError> {
         let (geometry, root) = (&self.geometry, &self.root);
         let mut read = RingRead {
             ring: Ring { number: root.ring_number, at: root.ring_at, used: 0 },
@@ -255,7 +307,9 @@ impl Found {
             covered: root.sequence,
             ..RingRead::default()
         };
-        while let Some((record, at)) = self.ring_record(disk, read.ring.at, read.ring.number)? {
+        while let Some((mut record, at)) =
+            self.ring_record(disk, read.ring.at, read.ring.number, copies)?
+        {
             let of_any = is_seeded(SeededFault::IncarnationOfRingIgnored);
             if record.incarnation < read.incarnation && !of_any {
                 break;
@@ -269,21 +323,31 @@ impl Found {
                 if record.incarnation > read.incarnation {
                     // What had not become whole before does not come back.
                     let sequence = record.sequence;
-                    read.records.retain(|before| {
-                        before.kind == Kind::Checkpoint
-                            || before.sequence <= sequence
-                            || is_seeded(SeededFault::DroppedPartsComeBack)
+                    let is_dropped = |before: &RingRecord| {
+                        before.kind != Kind::Checkpoint
+                            && before.sequence > sequence
+                            && !is_seeded(SeededFault::DroppedPartsComeBack)
+                    };
+                    read.records.retain_mut(|before| {
+                        !is_dropped(before)
+                            || before.covers() && {
+                                before.drop_part();
+                                true
+                            }
                     });
                 }
                 read.covered = read.covered.max(record.sequence);
             } else if record.incarnation > read.incarnation {
                 break;
+            } else if record.covers() {
+                read.covered = read.covered.max(record.flushed);
             }
             read.incarnation = record.incarnation;
             read.flushed = read.flushed.max(record.flushed).max(read.covered);
             read.ring.used += blocks + skipped;
             read.ring.at = at + blocks;
             read.ring.number += 1;
+            record.copy.clear();
             read.records.push(record);
         }
         // Behind a record that is damaged there may be others, which say what was acknowledged.
@@ -295,69 +359,70 @@ impl Found {
                 && record.incarnation >= read.incarnation
             {
                 read.flushed = read.flushed.max(record.flushed);
+                read.ahead.push(record);
             }
         }
         Ok(read)
     }
 
-    /// Inline records behind what is covered, as parts of their groups.
+    /// Inline records behind what is covered, as parts of their groups; or a copy of the ring record that is
+    /// missing, if there is one that was not yet among `copies`.
     fn read_inline(
         &self,
         disk: &impl Disk,
         ring: &mut RingRead,
-    ) -> Result<BTreeMap<u64, Vec<Part>>, StoreError> {
+        copies: &Copies,
+    ) -> Result<(Groups, Option<(u32, RingRecord)>), StoreError> {
         let geometry = &self.geometry;
-        let from = ring.records.iter().rposition(|record| record.kind == Kind::Checkpoint);
-        let recent = &ring.records[from.unwrap_or(0)..];
+        let from = ring.records.iter().rposition(RingRecord::covers).unwrap_or(0);
+        // A checkpoint may be of what was flushed when those before it were not yet named twice.
+        let recent = &ring.records[from.saturating_sub(2)..];
         let mut places: Vec<u32> = self.root.open.iter().map(|open| open.next).collect();
-        for record in recent {
+        for record in recent.iter().chain(&ring.ahead) {
             places.extend(record.open.iter().map(|open| open.next));
             let first = |segment: &u32| segment.checked_mul(geometry.segment_blocks);
             places.extend(record.announced.iter().filter_map(first));
         }
         places.sort_unstable();
         places.dedup();
-        let mut groups: BTreeMap<u64, Vec<Part>> = BTreeMap::new();
-        let mut bytes = vec![0; geometry.block_bytes as usize];
-        let mut seen = std::collections::BTreeSet::new();
-        for place in places {
-            let segment = place / geometry.segment_blocks;
-            let mut slot = place;
-            while slot < geometry.slots()
-                && slot / geometry.segment_blocks == segment
-                && seen.insert(slot)
-            {
-                let is_read = read(disk, geometry.slot_offset(slot), &mut bytes);
-                if is_seeded(SeededFault::UnreadableIsAbsent) && is_read.is_err() {
-                    break;
-                }
-                is_read?;
-                let Some(record) = InlineRecord::decode(geometry, slot, &bytes) else { break };
-                let of_any = is_seeded(SeededFault::IncarnationOfInlineIgnored);
-                if record.incarnation != ring.incarnation && !of_any {
-                    break;
-                }
-                let next = slot + 1 + record.data.len() as u32;
-                if record.sequence > ring.covered || is_seeded(SeededFault::CoveredInlineAccepted) {
-                    ring.flushed = ring.flushed.max(record.flushed);
-                    let open = OpenSegment { segment, next, log: 0 };
-                    let open = (!next.is_multiple_of(geometry.segment_blocks)).then_some(open);
-                    groups
-                        .entry(record.sequence)
-                        .or_default()
-                        .push(inline_part(slot, record, open));
-                }
-                slot = next;
+        let found =
+            inline_records::find(disk, geometry, &places, (ring.incarnation, ring.covered))?;
+        let number = ring.ring.number;
+        let ahead = ring.ahead.iter().map(|record| &record.copy);
+        let mut all = ahead.chain(found.iter().map(|(_, record)| &record.copy));
+        let copy = all.find_map(|copy| copy_of(copy, number));
+        if copy.is_some() && !copies.contains_key(&number) {
+            return Ok((Groups::new(), copy));
+        }
+        let mut groups = Groups::new();
+        for (slot, record) in found {
+            if record.incarnation > ring.incarnation {
+                let offset = geometry.offset(geometry.ring + u64::from(ring.ring.at));
+                let what = format!(
+                    "the ring record that opening {} of the store wrote is damaged; `agewell store \
+                     salvage` copies out the rest",
+                    record.incarnation
+                );
+                return Err(StoreError::format(offset, what));
+            }
+            ring.flushed = ring.flushed.max(record.flushed);
+            let segment = slot / geometry.segment_blocks;
+            let next = slot + 1 + record.data.len() as u32;
+            let open = OpenSegment { segment, next, log: 0 };
+            let open = (!next.is_multiple_of(geometry.segment_blocks)).then_some(open);
+            let of = groups.entry(record.sequence).or_default();
+            if of.iter().all(|part| part.number != record.part) {
+                of.push(inline_part(slot, record, open));
             }
         }
-        Ok(groups)
+        Ok((groups, None))
     }
 
     /// Groups as long as they are whole: their entries, and the open segment behind each.
     fn apply_parts(
         &mut self,
         disk: &impl Disk,
-        groups: BTreeMap<u64, Vec<Part>>,
+        groups: Groups,
         (covered, flushed): (u64, u64),
         entries: &mut Vec<(u64, Run, Vec<Named>)>,
         opens: &mut Vec<(u64, Option<OpenSegment>)>,
@@ -393,7 +458,7 @@ impl Found {
     fn last_group(
         &self,
         disk: &impl Disk,
-        groups: &BTreeMap<u64, Vec<Part>>,
+        groups: &Groups,
         (covered, flushed): (u64, u64),
     ) -> Result<u64, StoreError> {
         let (mut last, mut next) = (covered, covered + 1);

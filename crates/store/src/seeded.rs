@@ -34,6 +34,8 @@ pub enum SeededFault {
     FreedAndWrittenForgotten,
     /// Opening leaves a root that is older than the other.
     RootsNotMadeAlike,
+    /// Behind the end of the inline records of a segment none is looked for.
+    SegmentNotSearched,
     /// Opening does not raise the incarnation.
     IncarnationNotRaised,
     /// A ring record of an earlier incarnation counts.
@@ -62,6 +64,12 @@ pub enum SeededFault {
     FlushedTooFar,
     /// Ring records are written over those that are needed.
     RingOvertakes,
+    /// An inline record goes to a segment that only one ring record names.
+    NamedOnce,
+    /// A ring record repeats what was not flushed before it was written.
+    UnflushedCovered,
+    /// A ring record that was found as a copy is not written to its place.
+    CopyNotWrittenBack,
     /// A run that fills its segment names the first slot of the next.
     ChainCrossesSegment,
     /// An open segment is said to end a slot before it does.
@@ -113,6 +121,7 @@ mod chosen {
             Self::PageNotDirty,
             Self::FreedAndWrittenForgotten,
             Self::RootsNotMadeAlike,
+            Self::SegmentNotSearched,
             Self::IncarnationNotRaised,
             Self::IncarnationOfRingIgnored,
             Self::IncarnationOfInlineIgnored,
@@ -127,6 +136,9 @@ mod chosen {
             Self::FreedNotRecorded,
             Self::FlushedTooFar,
             Self::RingOvertakes,
+            Self::NamedOnce,
+            Self::UnflushedCovered,
+            Self::CopyNotWrittenBack,
             Self::ChainCrossesSegment,
             Self::OpenOneTooEarly,
             Self::SyncWithoutFlush,

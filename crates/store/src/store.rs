@@ -21,6 +21,7 @@ use crate::locks::{Mutex, MutexGuard, lock};
 use crate::medium::{Medium, MediumCounts, flush, read, write};
 use crate::options::OpenOptions;
 use crate::pacing::Pacing;
+use crate::places::Places;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
@@ -47,6 +48,8 @@ pub struct Opened {
     pub replayed: u64,
     /// Groups that had not become whole, and are gone.
     pub dropped: u64,
+    /// Ring records that were damaged, and of which a copy was found.
+    pub made_good: u64,
 }
 
 /// What became of collecting a victim before it is needed.
@@ -121,6 +124,7 @@ impl<D: Disk> Store<D> {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
             dropped: found.dropped,
+            made_good: found.copies.len() as u64,
         };
         let (disk, geometry) = (Arc::new(disk), found.geometry);
         let sums = Arc::new(Sums::new(found.sums, found.damaged.into_iter().collect()));
@@ -136,6 +140,7 @@ impl<D: Disk> Store<D> {
         medium.unchecked = found.unchecked;
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
+        medium.places = Places::named_before(found.named);
         medium.free = engine.first_free();
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
@@ -144,6 +149,13 @@ impl<D: Disk> Store<D> {
         let stale_roots = found.stale_roots.into_iter();
         for copy in stale_roots.filter(|_| !is_seeded(SeededFault::RootsNotMadeAlike)) {
             medium.write_root(copy)?;
+        }
+        let copies = found.copies.iter();
+        for (at, record) in copies.filter(|_| !is_seeded(SeededFault::CopyNotWrittenBack)) {
+            let offset = medium.geometry.offset(medium.geometry.ring + u64::from(*at));
+            let data = record.encode(&medium.geometry, *at);
+            write(&*disk, &[Piece { offset, data: &data }])?;
+            flush(&*disk)?;
         }
         engine.covered(medium.covered);
         let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));

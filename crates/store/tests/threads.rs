@@ -10,7 +10,9 @@ use std::time::Duration;
 use agewell_core::{RandomStreams, Stream, uniform_below};
 use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, MemoryDisk, Piece};
-use agewell_store::{Collector, CollectorOptions, FormatOptions, OpenOptions, Store, Transaction};
+use agewell_store::{
+    Collector, CollectorOptions, FormatOptions, OpenOptions, Scrub, Store, Transaction,
+};
 
 const BLOCK_BYTES: usize = 512;
 const THREADS: u32 = 4;
@@ -239,4 +241,36 @@ fn a_collector_keeps_room_ahead_and_rests_when_none_can_be_had() {
         assert!(store.read(block, &mut into).unwrap());
         assert_eq!(into, data(block, 1 << 30));
     }
+}
+
+#[test]
+fn a_scrub_finds_what_is_damaged_while_others_write() {
+    let disk = Arc::new(MemoryDisk::new(1 << 20));
+    let store = store(Arc::clone(&disk), &OpenOptions::fixed(Mechanism::Clean));
+    let blocks = store.geometry().capacity_blocks() as u32 / 2;
+    let mut owner = Owner::new(1, blocks / 2);
+    for block in 0..blocks {
+        let data = data(block, 1);
+        let writes = vec![(block, &data[..])];
+        store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
+    }
+    store.sync().unwrap();
+    // Of the blocks that nobody writes, every block of the disk that holds one of three.
+    let mut bytes = vec![0; 1 << 20];
+    disk.read(0, &mut bytes).unwrap();
+    for block in [3, 77, 200] {
+        let at = bytes.chunks(BLOCK_BYTES).position(|at| at == data(block, 1)).unwrap();
+        let offset = (at * BLOCK_BYTES) as u64;
+        disk.write(&[Piece { offset, data: &[0xee; BLOCK_BYTES] }]).unwrap();
+    }
+    let scrub = Scrub::start(Arc::clone(&store), 0, 64 << 20).unwrap();
+    for _ in 0..200 {
+        owner.write(&store);
+    }
+    let done = scrub.finish();
+    assert!(done.is_done && done.error.is_none(), "{done:?}");
+    assert_eq!(done.damaged, [3, 77, 200]);
+    // Stopped at once, it has looked at a part.
+    let done = Scrub::start(Arc::clone(&store), 0, 1).unwrap().stop();
+    assert!(!done.is_done && done.next < store.geometry().blocks, "{done:?}");
 }

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
+use agewell_check::salvage;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -55,4 +56,41 @@ fn images_that_are_kept_are_read_as_they_were_written() {
         assert_eq!(state(&read), *writer.state());
         assert_eq!(read.closed_in_order, closed);
     }
+}
+
+/// Those that the store has written, and keeps with its own tests.
+#[test]
+fn images_that_the_store_wrote_are_read_as_they_were_written() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../store/tests/images");
+    let mut images = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(name) = name.strip_suffix(".img.zst") else { continue };
+        let packed = File::open(folder.join(format!("{name}.img.zst"))).unwrap();
+        let image = zstd::decode_all(packed).unwrap();
+        let versions = fs::read_to_string(folder.join(format!("{name}.versions"))).unwrap();
+        let versions: Vec<u32> = versions.lines().map(|line| line.parse().unwrap()).collect();
+        let read = checked(&image).expect("it is a store");
+        assert_eq!(lines(&read), Vec::<String>::new(), "{name}");
+        assert_eq!(read.closed_in_order, name.starts_with("closed"), "{name}");
+        assert!(read.geometry.packed_records != name.ends_with("1.0"), "{name}");
+        let mut given: Vec<u32> = vec![0; versions.len()];
+        let mut keep = |block: u32, data: &[u8]| {
+            // The block's number and its version, again and again.
+            let words: Vec<u32> = data
+                .chunks_exact(4)
+                .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+                .collect();
+            assert!(
+                words.chunks_exact(2).all(|pair| pair == [block, words[1]]),
+                "{name}: block {block}"
+            );
+            given[block as usize] = words[1];
+            Ok(())
+        };
+        assert!(salvage(&image, &mut keep, &mut |_| true).unwrap().is_whole(), "{name}");
+        assert_eq!(given, versions, "{name}");
+        images += 1;
+    }
+    assert!(images >= 4, "{images}");
 }

@@ -215,3 +215,56 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
     }
     assert!(states > 5_000, "{states}");
 }
+
+/// What lies on a disk, of which some blocks have been changed.
+fn left_by(seed: u64) -> (Vec<u8>, OpenOptions) {
+    let mut load = Load::new(seed);
+    let store = load.begin(MemoryDisk::new(load.size_bytes));
+    for _ in 0..200 + load.drawn.below(60) {
+        load.step(&store);
+        store.sync().expect("memory does not fail");
+    }
+    (store.disk().image(), load.options())
+}
+
+/// Whatever is damaged in the ring and in inline records: both open, and find the same, or both refuse.
+#[test]
+fn reader_and_store_agree_on_records_that_are_damaged() {
+    let (mut refused, mut made_good, mut older) = (0, 0, 0);
+    for seed in 0..48 {
+        let (image, options) = left_by(seed);
+        let whole = read(&OfDisk(&MemoryDisk::from_image(&image)));
+        assert_eq!(lines(&whole), Vec::<String>::new());
+        let blocks = (0..).zip(image.chunks_exact(BLOCK_BYTES));
+        let is_record = |bytes: &[u8]| [b"AWIN", b"AWRR"].iter().any(|kind| bytes[..4] == **kind);
+        for (block, _) in blocks.filter(|(_, bytes)| is_record(bytes)) {
+            let mut damaged = image.clone();
+            damaged[block * BLOCK_BYTES + 100] ^= 4;
+            let disk = MemoryDisk::from_image(&damaged);
+            let found = read(&OfDisk(&disk));
+            let what = || format!("seed {seed} block {block}: {:?}", lines(&found));
+            let is_less = found.sequence < found.flushed;
+            match Store::open(disk, &options) {
+                Err(_) => {
+                    refused += 1;
+                    let damage = |one: &agewell_check::Finding| one.severity == Severity::Damage;
+                    assert!(found.findings.iter().any(damage), "{}", what());
+                }
+                Ok(store) => {
+                    assert!(!is_less, "{}", what());
+                    // But for the last group nothing is lost.
+                    assert!(found.sequence + 2 >= whole.sequence, "{}", what());
+                    older += usize::from(found.sequence < whole.sequence);
+                    let copied = |line: &String| line.contains("a copy of it");
+                    made_good += usize::from(lines(&found).iter().any(copied));
+                    let mut data = vec![0; BLOCK_BYTES];
+                    for number in 0..found.geometry.blocks {
+                        let there = store.read(number, &mut data).unwrap_or(true);
+                        assert_eq!(there, found.map.get(number).is_some(), "{}", what());
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 100 && made_good > 100 && older > 10, "{refused} {made_good} {older}");
+}

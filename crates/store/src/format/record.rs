@@ -11,10 +11,21 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 64;
 const NAMED_BYTES: usize = 8;
 const RUN_BYTES: usize = 12;
 /// Segments that a record announces at most.
-pub(crate) const ANNOUNCED_MAX: usize = 16;
+///
+/// Chosen by us: as many segments are read at an opening after a crash.
+pub(crate) const ANNOUNCED_MAX: usize = 4;
 
 /// Blocks of a ring record at most, so that behind a damaged one the next is found.
 pub(crate) const RING_RECORD_BLOCKS_MAX: u32 = 1024;
+
+/// Where the number of bytes of a copy is.
+const INLINE_COPY_AT: usize = 44;
+const RING_COPY_AT: usize = 60;
+
+/// The copy that `bytes` begin with.
+fn copy_at(bytes: &[u8], length: u32) -> Vec<u8> {
+    bytes.get(..length as usize).unwrap_or_default().to_vec()
+}
 
 /// A block and its short sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +53,8 @@ pub(crate) struct InlineRecord {
     pub(crate) parts: u16,
     pub(crate) data: Vec<Named>,
     pub(crate) freed: Vec<u32>,
+    /// A copy of a ring record, if there is one; written if there is room for it.
+    pub(crate) copy: Vec<u8>,
 }
 
 impl InlineRecord {
@@ -73,6 +86,10 @@ impl InlineRecord {
             put_u32(bytes, at, *block);
             at += 4;
         }
+        if let Some(room) = bytes.get_mut(at..at + self.copy.len()) {
+            room.copy_from_slice(&self.copy);
+            put_u32(bytes, INLINE_COPY_AT, self.copy.len() as u32);
+        }
         Self::place(geometry, slot).sign(bytes);
     }
 
@@ -98,6 +115,7 @@ impl InlineRecord {
             parts: u16_at(bytes, 34),
             data: named.map(named_at).collect(),
             freed: gone.map(|block| u32_at(block, 0)).collect(),
+            copy: copy_at(&bytes[freed_at + freed * 4..], u32_at(bytes, INLINE_COPY_AT)),
         })
     }
 }
@@ -106,7 +124,12 @@ impl InlineRecord {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A part of a group.
-    Part { part: u16, parts: u16 },
+    Part {
+        part: u16,
+        parts: u16,
+        /// It is a checkpoint as well, of what was flushed: the runs of other sequences.
+        covers: bool,
+    },
     /// Everything of inline records since the checkpoint before it.
     Checkpoint,
 }
@@ -180,6 +203,8 @@ pub(crate) struct RingRecord {
     pub(crate) open: Vec<OpenSegment>,
     pub(crate) announced: Vec<u32>,
     pub(crate) runs: Runs,
+    /// A copy of the one before, if there is one; written if there is room for it.
+    pub(crate) copy: Vec<u8>,
 }
 
 impl RingRecord {
@@ -194,22 +219,85 @@ impl RingRecord {
         most.div_ceil(geometry.block_bytes as usize) as u32
     }
 
+    /// Its bytes without those of a copy.
+    fn bytes(&self) -> usize {
+        let segments = self.open.len() * RUN_BYTES + self.announced.len() * 4;
+        RECORD_HEADER_BYTES + segments + self.runs.bytes()
+    }
+
     /// Blocks of the ring that it takes.
     pub(crate) fn blocks(&self, geometry: &Geometry) -> u32 {
-        let segments = self.open.len() * RUN_BYTES + self.announced.len() * 4;
-        let bytes = RECORD_HEADER_BYTES + segments + self.runs.bytes();
-        bytes.div_ceil(geometry.block_bytes as usize) as u32
+        self.bytes().div_ceil(geometry.block_bytes as usize) as u32
     }
 
     pub(crate) fn encode(&self, geometry: &Geometry, at: u32) -> Vec<u8> {
         let blocks = self.blocks(geometry);
-        let mut bytes = vec![0; blocks as usize * geometry.block_bytes as usize];
+        let mut bytes = self.unsigned(blocks);
+        let end = bytes.len();
+        bytes.resize(blocks as usize * geometry.block_bytes as usize, 0);
+        if let Some(room) = bytes.get_mut(end..end + self.copy.len()) {
+            room.copy_from_slice(&self.copy);
+            put_u32(&mut bytes, RING_COPY_AT, self.copy.len() as u32);
+        }
+        Self::place(geometry, at).sign(&mut bytes);
+        bytes
+    }
+
+    /// What others repeat of it, which begins at `at`.
+    pub(crate) fn as_copy(&self, geometry: &Geometry, at: u32) -> Vec<u8> {
+        let mut bytes = self.unsigned(self.blocks(geometry));
+        bytes[..4].copy_from_slice(&RING_MAGIC);
+        [&at.to_le_bytes()[..], &bytes].concat()
+    }
+
+    /// The record of which `copy` is one, and where it begins.
+    pub(crate) fn of_copy(copy: &[u8]) -> Option<(u32, Self)> {
+        let (at, bytes) = copy.split_first_chunk()?;
+        let is_one = bytes.len() >= RECORD_HEADER_BYTES && bytes[..4] == RING_MAGIC;
+        let record = is_one.then(|| Self::parse(bytes))??;
+        Some((u32::from_le_bytes(*at), record))
+    }
+
+    /// The open segment behind its group.
+    pub(crate) fn open_behind(&self) -> Option<OpenSegment> {
+        self.open.iter().copied().find(|open| open.log != NONE)
+    }
+
+    /// The open segment before its group, of a record that is a checkpoint as well.
+    pub(crate) fn open_before(&self) -> Option<OpenSegment> {
+        let before = self.open.iter().copied().find(|open| open.log == NONE)?;
+        Some(OpenSegment { log: 0, ..before })
+    }
+
+    /// Whether it is a checkpoint.
+    pub(crate) fn covers(&self) -> bool {
+        matches!(self.kind, Kind::Checkpoint | Kind::Part { covers: true, .. })
+    }
+
+    /// What it says of its group is left out; what it repeats remains.
+    pub(crate) fn drop_part(&mut self) {
+        let mut repeated = Runs::default();
+        if self.covers() {
+            for (run, named) in
+                self.runs.iter().filter(|(run, _)| run.sequence != self.sequence as u32)
+            {
+                repeated.push(run, named.iter().copied());
+            }
+        }
+        self.open = self.open_before().into_iter().collect();
+        self.kind = Kind::Checkpoint;
+        self.sequence = self.flushed;
+        self.runs = repeated;
+    }
+
+    fn unsigned(&self, blocks: u32) -> Vec<u8> {
+        let mut bytes = vec![0; self.bytes()];
         put_u32(&mut bytes, 4, self.incarnation);
         put_u64(&mut bytes, 16, self.number);
         put_u64(&mut bytes, 24, self.sequence);
         put_u64(&mut bytes, 32, self.flushed);
         let (kind, part, parts) = match self.kind {
-            Kind::Part { part, parts } => (1, part, parts),
+            Kind::Part { part, parts, covers } => (if covers { 3 } else { 1 }, part, parts),
             Kind::Checkpoint => (2, 0, 0),
         };
         put_u16(&mut bytes, 40, part);
@@ -238,7 +326,6 @@ impl RingRecord {
                 place += NAMED_BYTES;
             }
         }
-        Self::place(geometry, at).sign(&mut bytes);
         bytes
     }
 
@@ -252,9 +339,13 @@ impl RingRecord {
 
     pub(crate) fn decode(geometry: &Geometry, at: u32, bytes: &[u8]) -> Option<Self> {
         Self::place(geometry, at).check(bytes)?;
+        Self::parse(bytes)
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let (part, parts) = (u16_at(bytes, 40), u16_at(bytes, 42));
         let kind = match u32_at(bytes, 44) {
-            1 if part < parts => Kind::Part { part, parts },
+            kind @ (1 | 3) if part < parts => Kind::Part { part, parts, covers: kind == 3 },
             2 => Kind::Checkpoint,
             _ => return None,
         };
@@ -284,6 +375,7 @@ impl RingRecord {
                 .map(|segment| u32_at(segment, 0))
                 .collect(),
             runs,
+            copy: copy_at(rest, u32_at(bytes, RING_COPY_AT)),
         })
     }
 }
@@ -311,6 +403,7 @@ mod tests {
             parts: 2,
             data: named(7).collect(),
             freed: vec![9, 11],
+            copy: vec![7; 90],
         };
         let mut bytes = vec![0; 512];
         inline.encode(&geometry, 33, &mut bytes);
@@ -327,11 +420,16 @@ mod tests {
             number: 8,
             sequence: 5,
             flushed: 4,
-            kind: Kind::Part { part: 1, parts: 2 },
+            kind: Kind::Part { part: 1, parts: 2, covers: true },
             open: vec![OpenSegment { segment: 2, next: 40, log: 0 }],
             announced: vec![3, 4],
             runs,
+            copy: Vec::new(),
         };
+        let other = RingRecord { number: 9, runs: Runs::default(), ..ring.clone() };
+        let copy = other.as_copy(&geometry, 3);
+        assert_eq!(RingRecord::of_copy(&copy), Some((3, other)));
+        let ring = RingRecord { copy, ..ring };
         let bytes = ring.encode(&geometry, 6);
         assert_eq!(bytes.len(), 1024);
         assert_eq!(RingRecord::length(&geometry, 6, &bytes), Some(2));

@@ -62,6 +62,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
         return Some(("damage", what));
     }
+    let left = |seed| caught(|| damage_every_block(&AtRest::crashed(seed), 1, 0)).err();
+    if let Some(what) = (1..24).find_map(left) {
+        return Some(("damage to a store that was left", what));
+    }
     if let Some(what) =
         (0..4).find_map(|seed| caught(|| swap_records(&AtRest::crashed(seed))).err())
     {
@@ -82,11 +86,17 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = seeds(0..4, overfill) {
         return Some(("room", what));
     }
-    let mut first = 8;
+    let (mut first, mut first_long) = (8, 8);
     while Instant::now() < end_by {
         if let Some(what) = explored(first..first + 16) {
             return Some(("crashes", what));
         }
+        let seeds = first_long..first_long + 2;
+        let of_long = explore_seeds(seeds, Load::long_segments, Extent::USUAL);
+        if let Some(what) = of_long.err().map(|found| found.to_string()) {
+            return Some(("crashes with long segments", what));
+        }
+        first_long += 2;
         first += 16;
     }
     None

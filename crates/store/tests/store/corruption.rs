@@ -75,6 +75,18 @@ impl AtRest {
         matches!(damage, Damage::Swap(other) if block < start && other < start)
     }
 
+    /// How many of the last transactions behind the first `done` change anything.
+    fn changes_since(&self, done: usize) -> usize {
+        let mut versions = self.before.clone();
+        let changes = self.since.iter().map(|step| {
+            let before = versions.clone();
+            step.apply(&mut versions);
+            versions != before
+        });
+        let changes: Vec<bool> = changes.collect();
+        changes[done..].iter().filter(|changes| **changes).count()
+    }
+
     /// How many of the last transactions there are, the most that it may be, and the versions after them.
     fn prefix(&self, there: &[(u32, u64)]) -> Result<(usize, Versions), String> {
         let mut versions = self.before.clone();
@@ -155,8 +167,6 @@ pub(crate) struct Found {
     pub(crate) damaged: u64,
     /// Where no record says that the last transactions were flushed, and they are gone.
     pub(crate) unfinished: u64,
-    /// How many transactions, at most.
-    pub(crate) most_unfinished: usize,
 }
 
 impl Found {
@@ -166,7 +176,6 @@ impl Found {
             refused: self.refused + other.refused,
             damaged: self.damaged + other.damaged,
             unfinished: self.unfinished + other.unfinished,
-            most_unfinished: self.most_unfinished.max(other.most_unfinished),
         }
     }
 }
@@ -189,7 +198,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     blocks.insert(block as usize, bytes);
     let disk = Altered { image: &at_rest.image, block_bytes, blocks: Mutex::new(blocks) };
     let mut found = Found { injections: 1, ..Found::default() };
-    let store = match Store::open(&disk, &at_rest.load.open_options()) {
+    let mut store = match Store::open(&disk, &at_rest.load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Format { .. })
             if !at_rest.is_closed || at_rest.hits_twice(block, damage) =>
@@ -199,6 +208,17 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
         }
         Err(error) => return Err(format!("is refused: {error}")),
     };
+    // Blocks that are damaged; and of one transaction, the last that was synced, nothing behind it says so.
+    let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
+    let made_good = store.opened().made_good > 0;
+    if made_good {
+        drop(store);
+        let again = Store::open(&disk, &at_rest.load.open_options());
+        store = again.map_err(|error| format!("is refused the second time: {error}"))?;
+        if store.opened().made_good > 0 {
+            return Err("what a copy has made good is not good the second time".to_owned());
+        }
+    }
     let mut versions = at_rest.before.clone();
     at_rest.since.iter().for_each(|step| step.apply(&mut versions));
     let (mut there, mut damaged) = (Vec::new(), Vec::new());
@@ -219,27 +239,29 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
         found.unfinished = 1;
         let (done, older) = at_rest.prefix(&there)?;
         versions = older;
-        found.most_unfinished = at_rest.since.len() - done;
+        let gone = at_rest.changes_since(done);
+        if gone > most {
+            return Err(format!("the last {gone} transactions are gone, and nothing says so"));
+        }
     }
-    let most = if matches!(damage, Damage::Swap(_)) { 2 } else { 1 };
     if damaged.len() > most && !is_older {
         return Err(format!("blocks {damaged:?} are damaged"));
     }
     found.damaged = damaged.len() as u64;
     let draw = mix(block ^ damaged.len() as u64);
-    if !damaged.is_empty() && draw.is_multiple_of(2) || draw.is_multiple_of(16) {
-        goes_on(at_rest, store, versions, &damaged, draw)?;
+    if !damaged.is_empty() && draw.is_multiple_of(2) || draw.is_multiple_of(16) || made_good {
+        goes_on(at_rest, (store, &disk), versions, &damaged, draw)?;
     } else if draw.is_multiple_of(31) {
         store.sync().map_err(|error| format!("does not sync: {error}"))?;
     }
     Ok(found)
 }
 
-/// The store goes on, moves what is damaged, and is opened again: what was damaged still is, or was
-/// written.
-fn goes_on<D: Disk>(
+/// The store goes on, moves what is damaged, is closed or left, and is opened again: what was damaged still
+/// is, or was written.
+fn goes_on<D: Disk + Copy>(
     at_rest: &AtRest,
-    store: Store<D>,
+    (store, disk): (Store<D>, D),
     mut versions: Versions,
     damaged: &[u32],
     draw: u64,
@@ -247,7 +269,9 @@ fn goes_on<D: Disk>(
     let load = Load { seed: draw, ..at_rest.load.clone() };
     let mut driver = Driver::new(&load, versions.len() as u32);
     let mut may_be_damaged = damaged.to_vec();
-    for _ in 0..40 {
+    // Few, as the ring still has what was there before then; or enough that segments are used again.
+    let steps = [40, 4, 8, 16][(draw >> 11 & 3) as usize];
+    for _ in 0..steps {
         let mut step = driver.step(&load);
         step.changes
             .iter_mut()
@@ -257,7 +281,12 @@ fn goes_on<D: Disk>(
         step.apply(&mut versions);
         may_be_damaged.retain(|block| step.changes.iter().all(|change| change.0 != *block));
     }
-    let disk = store.close().map_err(|error| format!("does not close: {error}"))?;
+    if draw & 1024 == 0 {
+        store.close().map_err(|error| format!("does not close: {error}"))?;
+    } else {
+        store.sync().map_err(|error| format!("does not sync: {error}"))?;
+        drop(store);
+    }
     let store = Store::open(disk, &load.open_options())
         .map_err(|error| format!("does not open again: {error}"))?;
     store.verify();

@@ -46,6 +46,13 @@ fn every_crash_leaves_a_prefix() {
     );
 }
 
+#[test]
+fn crashes_leave_a_prefix_where_segments_are_used_again_at_once() {
+    let found = explore_seeds(0..6, Load::long_segments, Extent::USUAL);
+    let tally = found.unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(tally.states > 3000 && tally.replayed > 10_000, "{tally:?}");
+}
+
 /// `make explore`: STATES states (ten millions) from seed SEED (a thousand, behind those of the other) on.
 #[test]
 #[ignore = "takes an hour"]

@@ -25,6 +25,10 @@ pub(crate) struct Load {
     pub(crate) free_every: u32,
     /// One in this number of transactions is followed by a step of collection; 0 for none.
     pub(crate) collect_every: u32,
+    /// Each of which this number is a divisor frees many blocks, so that many segments come free at once; 0
+    /// for none. And how many.
+    pub(crate) wave_every: u32,
+    pub(crate) wave_blocks: u32,
 }
 
 /// A transaction, and what comes after it.
@@ -72,6 +76,28 @@ impl Load {
             sync_every: [1, 3, 8][(seed / 7 % 3) as usize],
             free_every: [0, 6, 3][(seed / 5 % 3) as usize],
             collect_every: [0, 5, 1][(seed / 13 % 3) as usize],
+            wave_every: [0, 13, 0][(seed % 3) as usize],
+            wave_blocks: 120,
+        }
+    }
+
+    /// Few long segments, all of which are used again before the ring is full.
+    pub(crate) fn long_segments(seed: u64) -> Self {
+        let segment_blocks = 64;
+        Self {
+            seed,
+            block_bytes: 512,
+            segment_blocks,
+            device_bytes: 512 * 64 * 26,
+            means: means(seed % 4 / 3 * 6),
+            full: [0.95, 0.8][(seed / 2 % 2) as usize],
+            transactions: 160,
+            blocks_max: 50,
+            sync_every: 1 + (seed % 3) as u32,
+            free_every: 0,
+            collect_every: 0,
+            wave_every: [25, 12][(seed / 4 % 2) as usize],
+            wave_blocks: 320,
         }
     }
 
@@ -145,6 +171,7 @@ pub(crate) struct Driver {
     pub(crate) versions: Versions,
     next_version: u64,
     hot: u32,
+    transactions: u32,
 }
 
 impl Driver {
@@ -154,6 +181,7 @@ impl Driver {
             versions: vec![0; blocks as usize],
             next_version: 1,
             hot: (blocks / 5).max(1),
+            transactions: 0,
         }
     }
 
@@ -163,6 +191,13 @@ impl Driver {
 
     /// The next transaction: the changes it makes.
     pub(crate) fn transaction(&mut self, load: &Load) -> Vec<Change> {
+        self.transactions += 1;
+        if load.wave_every > 0 && self.transactions.is_multiple_of(load.wave_every) {
+            let blocks = self.versions.len() as u32;
+            let first = self.draw(blocks / 4);
+            let freed = (blocks * 3 / 4).min(load.wave_blocks);
+            return (first..first + freed).map(|block| (block, 0)).collect();
+        }
         let count = self.draw(load.blocks_max) + 1;
         let mut changes: Vec<Change> = Vec::new();
         for _ in 0..count {

@@ -10,6 +10,7 @@ mod corruption;
 mod crashes;
 mod explorer;
 mod faults;
+mod golden;
 mod injected;
 mod load;
 mod operations;

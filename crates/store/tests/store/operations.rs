@@ -182,27 +182,53 @@ fn a_flush_that_fails_between_syncs_is_tried_again() {
 }
 
 fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
-    let disk = ForgetfulDisk::new(&vec![0; 2048 * 45_000], seed);
-    // All of a group's blocks fit into an inline record, and a checkpoint is due after 16,384 blocks; the
-    // ring has room for a number of.
-    let store = empty(&disk, 2048, 200);
+    let disk = ForgetfulDisk::new(&vec![0; 4096 * 40_000], seed);
+    // A flush is due after 64 MiB.
+    let store = empty(&disk, 4096, 200);
     disk.fail_one_in(2);
-    let (mut failed, data) = (0, [3; 2048]);
-    for first in (0..21_000).step_by(175) {
+    let (mut failed, data) = (0, [3; 4096]);
+    for first in (0..35_000).step_by(175) {
         let writes = (first..first + 175).map(|block| (block, &data[..])).collect();
         let transaction = Transaction { writes, frees: Vec::new() };
         while store.write(&transaction).is_err() {
             failed += 1;
         }
-        // Inline records go to places that were named before a flush.
-        while first % 1750 == 0 && store.sync().is_err() {}
     }
     disk.fail_one_in(0);
     store.sync().unwrap();
     store.verify();
-    assert_eq!(store.live_blocks(), 21_000);
+    assert_eq!(store.live_blocks(), 35_000);
     drop(store);
     let store = Store::open(&disk, &OpenOptions::default()).unwrap();
-    assert_eq!(store.live_blocks(), 21_000);
+    assert_eq!(store.live_blocks(), 35_000);
     failed
+}
+
+/// Copies of a segment that one record has no room for: in several groups, found again after a crash.
+#[test]
+fn segments_longer_than_a_ring_record_are_collected() {
+    let load = Load {
+        block_bytes: 512,
+        segment_blocks: 1 << 13,
+        device_bytes: 512 * (40 << 13),
+        blocks_max: 200,
+        full: 1.0,
+        free_every: 0,
+        ..Load::tiny(0)
+    };
+    let disk = MemoryDisk::new(load.device_bytes);
+    let (store, mut driver) = fill(&disk, &load).unwrap();
+    for _ in 0..2500 {
+        let step = driver.step(&load);
+        write(&store, &step.changes).unwrap();
+        step.apply(&mut driver.versions);
+    }
+    store.sync().unwrap();
+    let (log, medium) = (store.log_counts(), store.medium_counts());
+    assert!(log.segments_cleaned > 1 && medium.moved_blocks > 20_000, "{log:?} {medium:?}");
+    drop(store);
+    let store = Store::open(&disk, &load.open_options()).unwrap();
+    assert!(store.opened().replayed > 3, "{:?}", store.opened());
+    store.verify();
+    compare(&store, &driver.versions).unwrap();
 }

@@ -1,0 +1,118 @@
+//! The inline records of segments that a root or a ring record names.
+
+use std::collections::BTreeMap;
+
+use crate::StoreError;
+use crate::device::Disk;
+use crate::format::{Geometry, InlineRecord};
+use crate::medium::{READS_MAX, read};
+use crate::seeded::{SeededFault, is_seeded};
+
+/// Bytes of a segment that are read at once; chosen by us: an order above what a disk reads in the time of a
+/// seek.
+const READ_BYTES: u32 = 1 << 20;
+
+/// A segment, read piece by piece.
+struct Segment<'a, D> {
+    disk: &'a D,
+    geometry: &'a Geometry,
+    /// The slots that have been read, and those of them that cannot be.
+    slots: std::ops::Range<u32>,
+    bytes: Vec<u8>,
+    unread: BTreeMap<u32, StoreError>,
+}
+
+impl<D: Disk> Segment<'_, D> {
+    /// The record in `slot`, before `end`, if there is one; an error where it cannot be read.
+    fn record(&mut self, slot: u32, end: u32) -> Result<Option<InlineRecord>, StoreError> {
+        if !self.slots.contains(&slot) {
+            self.fill(slot, end);
+        }
+        if let Some(error) = self.unread.remove(&slot) {
+            return Err(error);
+        }
+        let block_bytes = self.geometry.block_bytes as usize;
+        let at = (slot - self.slots.start) as usize * block_bytes;
+        Ok(InlineRecord::decode(self.geometry, slot, &self.bytes[at..at + block_bytes]))
+    }
+
+    fn fill(&mut self, slot: u32, end: u32) {
+        let block_bytes = self.geometry.block_bytes;
+        let blocks = (READ_BYTES / block_bytes).max(1).min(end - slot);
+        self.slots = slot..slot + blocks;
+        self.bytes.clear();
+        self.bytes.resize((blocks * block_bytes) as usize, 0);
+        self.unread.clear();
+        let is_read = read(self.disk, self.geometry.slot_offset(slot), &mut self.bytes);
+        if is_read.is_err() && is_seeded(SeededFault::UnreadableIsAbsent) {
+            self.bytes.fill(0);
+            return;
+        }
+        if is_read.is_ok() {
+            return;
+        }
+        for (slot, block) in (slot..).zip(self.bytes.chunks_exact_mut(block_bytes as usize)) {
+            let offset = self.geometry.slot_offset(slot);
+            let mut is_read = read(self.disk, offset, block);
+            for _ in 1..READS_MAX {
+                is_read = is_read.or_else(|_| read(self.disk, offset, block));
+            }
+            if let Err(error) = is_read {
+                self.unread.insert(slot, error);
+                block.fill(0);
+            }
+        }
+    }
+}
+
+/// The records that are in the segments of `places`, from the first place of each on, if they have
+/// `incarnation` and a sequence above `covered`, or a greater incarnation.
+pub(super) fn find(
+    disk: &impl Disk,
+    geometry: &Geometry,
+    places: &[u32],
+    (incarnation, covered): (u32, u64),
+) -> Result<Vec<(u32, InlineRecord)>, StoreError> {
+    let mut first: BTreeMap<u32, u32> = BTreeMap::new();
+    for place in places.iter().copied().filter(|place| *place < geometry.slots()) {
+        let of_segment = first.entry(place / geometry.segment_blocks).or_insert(place);
+        *of_segment = place.min(*of_segment);
+    }
+    let mut found = Vec::new();
+    let (bytes, unread) = (Vec::new(), BTreeMap::new());
+    let mut segment = Segment { disk, geometry, slots: 0..0, bytes, unread };
+    for (number, place) in first {
+        let end = (number + 1) * geometry.segment_blocks;
+        // Where one must be, if there are more.
+        let mut next = place;
+        let mut slot = place;
+        while slot < end {
+            let is_named = slot == next || places.contains(&slot);
+            let record = match segment.record(slot, end) {
+                Ok(record) => record,
+                // Data that is damaged does not matter here.
+                Err(_) if !is_named => None,
+                Err(error) => return Err(error),
+            };
+            let of_any = is_seeded(SeededFault::IncarnationOfInlineIgnored);
+            let counts = record.filter(|record| {
+                let is_later =
+                    record.sequence > covered || is_seeded(SeededFault::CoveredInlineAccepted);
+                record.incarnation > incarnation
+                    || (record.incarnation == incarnation || of_any) && is_later
+            });
+            let Some(record) = counts else {
+                slot += 1;
+                if is_seeded(SeededFault::SegmentNotSearched) {
+                    let named = places.iter().find(|place| (slot..end).contains(place));
+                    slot = named.copied().unwrap_or(end);
+                }
+                continue;
+            };
+            next = slot + 1 + record.data.len() as u32;
+            found.push((slot, record));
+            slot = next;
+        }
+    }
+    Ok(found)
+}
