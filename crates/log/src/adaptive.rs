@@ -195,6 +195,14 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         }
     }
 
+    /// Room is about to be made beforehand, by whoever does not leave that to the log: it matters by
+    /// which mechanism from here on, and it is time to [decide](Self::decide) if it was not before.
+    pub fn begin_choosing(&mut self) {
+        if let Some(adviser) = &mut self.adviser {
+            adviser.began = true;
+        }
+    }
+
     /// Does what `call` says on `device`. Whoever knows what transfers take on it has
     /// [decided](Self::decide) before a write if that was due.
     ///

@@ -15,7 +15,7 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
+    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
     Transfer,
 };
 
@@ -72,6 +72,8 @@ struct Recorder {
     deaths: VecDeque<(u64, Vec<u32>)>,
     /// A bit for each slot that is held.
     held: Vec<u64>,
+    /// What the log would transfer, at the prices it was opened with.
+    meter: Option<CostMeter>,
 }
 
 impl Recorder {
@@ -152,7 +154,8 @@ impl Recorder {
 }
 
 impl BlockDevice for Recorder {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
+        self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         assert_eq!(transfer.purpose, Purpose::CollectRead, "a store does nothing else unnamed");
         let read = transfer.slot..transfer.slot + transfer.blocks;
         if self.group.runs.iter().any(|run| read.contains(&run.slot)) {
@@ -164,13 +167,14 @@ impl BlockDevice for Recorder {
     }
 
     fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], sources: Sources<'_>) {
+        self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         let slot = transfer.slot;
         let origin = match transfer.purpose {
             Purpose::NewData => Origin::Appended,
             Purpose::Thread => Origin::Threaded,
             Purpose::CollectWrite => Origin::Collected,
             Purpose::Plug => Origin::Plugged,
-            _ => return self.transfer(transfer, contents),
+            _ => unreachable!("nothing else has its data named"),
         };
         let moves: Vec<Move> = match sources {
             Sources::Run(first, waiting) => (first..)
@@ -236,6 +240,7 @@ impl Engine {
         let recorder = Recorder {
             held: vec![0; (geometry.slots() as usize).div_ceil(64)],
             next_sequence,
+            meter: Some(CostMeter::new(disk)),
             ..Recorder::default()
         };
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];
@@ -247,6 +252,11 @@ impl Engine {
     /// The log.
     pub(crate) fn log(&self) -> &Log<NoSeparation> {
         self.log.log()
+    }
+
+    /// What the log has had transferred, at the prices it was opened with.
+    pub(crate) fn meter(&self) -> &CostMeter {
+        self.recorder.meter.as_ref().expect("a restored engine has one")
     }
 
     /// Checks what the log promises.
@@ -369,6 +379,9 @@ impl Engine {
         cleans: bool,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
+        // The log itself is never short of room.
+        self.log.begin_choosing();
+        self.log.decide(None);
         let rule = self.log.log().collect_rule();
         if cleans {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));

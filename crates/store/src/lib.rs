@@ -13,6 +13,7 @@ mod seeded;
 mod store;
 
 pub mod device;
+pub mod replay;
 
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};

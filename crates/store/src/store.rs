@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use agewell_log::{Counts, Kept};
+use agewell_log::{CostMeter, Counts, Kept};
 
 use crate::StoreError;
 use crate::device::{Disk, Piece};
@@ -154,6 +154,13 @@ impl<D: Disk> Store<D> {
     #[must_use]
     pub fn log_counts(&self) -> &Counts {
         self.engine.log().counts()
+    }
+
+    /// What the log has had transferred since it was opened, at the prices in the options: the store's
+    /// own records are not among it.
+    #[must_use]
+    pub fn log_transfers(&self) -> &CostMeter {
+        self.engine.meter()
     }
 
     /// What the medium has done since it was opened.

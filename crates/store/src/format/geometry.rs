@@ -123,6 +123,13 @@ impl Geometry {
         Ok(geometry)
     }
 
+    /// Bytes of a device that is divided into `segments`, if the format has room for so many.
+    #[must_use]
+    pub fn device_bytes(options: &FormatOptions, segments: u32) -> Option<u64> {
+        let geometry = Self::with_segments(options, segments)?;
+        Some(geometry.used_blocks * u64::from(options.block_bytes))
+    }
+
     fn with_segments(options: &FormatOptions, segments: u32) -> Option<Self> {
         let FormatOptions { block_bytes, segment_blocks, .. } = *options;
         let slots = u64::from(segments) * u64::from(segment_blocks);
@@ -333,8 +340,9 @@ mod tests {
                 FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([7; 16]) };
             let geometry = Geometry::plan(bytes, &options).unwrap();
             assert!(geometry.used_blocks * u64::from(block_bytes) <= bytes);
-            let more = Geometry::with_segments(&options, geometry.segments + 1).unwrap();
-            assert!(more.used_blocks * u64::from(block_bytes) > bytes, "there was room for more");
+            let more = Geometry::device_bytes(&options, geometry.segments + 1).unwrap();
+            assert!(more > bytes, "there was room for more");
+            assert!(Geometry::device_bytes(&options, geometry.segments).unwrap() <= bytes);
             for address in Geometry::superblocks(bytes, block_bytes) {
                 let read = Geometry::decode(&geometry.encode(address), address).unwrap();
                 assert_eq!(read, Some(geometry.clone()));
