@@ -211,6 +211,8 @@ pub struct TransferTimes {
     calls: Calls,
     /// Whether transfers were ever issued as a batch.
     issues_together: bool,
+    /// Whether all that a call of a user does is issued as one.
+    calls_together: bool,
 }
 
 /// What comes before the first transfers of calls.
@@ -247,7 +249,14 @@ impl TransferTimes {
             has_called: false,
             calls: Calls::default(),
             issues_together: false,
+            calls_together: false,
         }
+    }
+
+    /// What a call of a user writes is one batch, whatever the log commits in between, and so is what it
+    /// reads: who carries a log out as groups that are all or nothing.
+    pub fn issue_calls_together(&mut self) {
+        (self.issues_together, self.calls_together) = (true, true);
     }
 
     /// What follows belongs to another call of a user.
@@ -330,6 +339,8 @@ pub struct TransferPrices {
     after_reads: f64,
     /// Whether the device takes several transfers at once.
     issues_together: bool,
+    /// Whether all that a call does is one batch.
+    calls_together: bool,
 }
 
 impl TransferPrices {
@@ -342,6 +353,7 @@ impl TransferPrices {
             after_rest: times.calls.after_rest / calls,
             after_reads: times.calls.after_reads / calls,
             issues_together: times.issues_together,
+            calls_together: times.calls_together,
         };
         for _ in 0..ROUNDS {
             prices.fit_own(&times.pairs);
@@ -370,7 +382,10 @@ impl TransferPrices {
             self.own_ns.chunks_mut(LENGTHS).zip(kinds.chunks(LENGTHS)).enumerate()
         {
             let (operation, step) = (number / STEPS, number % STEPS);
-            let of_operation = operations[operation].towards(self.disk.access_ns as f64);
+            // Where most is issued together the further transfers of a batch are what one knows nothing of.
+            let is_further = self.calls_together && operation >= OPERATIONS / 2;
+            let unseen_ns = if is_further { self.disk.further_ns } else { self.disk.access_ns };
+            let of_operation = operations[operation].towards(unseen_ns as f64);
             let within = directions[operation * DIRECTIONS + direction(step)].towards(of_operation);
             let of_step = steps[number].towards(within);
             for (own_ns, mean) in own_ns.iter_mut().zip(means) {
@@ -446,13 +461,18 @@ impl Pricing {
 
     /// Waits: what follows is not issued before all is done.
     pub(crate) fn wait(&mut self) {
-        self.issued_writes = None;
+        if !self.prices.calls_together {
+            self.issued_writes = None;
+        }
     }
 
     /// What follows belongs to another call of a user.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.has_called = true;
+        if self.prices.calls_together {
+            self.issued_writes = None;
+        }
     }
 
     /// Time of `transfer` after those priced before, ns.
@@ -465,7 +485,8 @@ impl Pricing {
         let writes = transfer.purpose.writes();
         let is_together = prices.issues_together && self.issued_writes == Some(writes);
         let between = if is_together { Between::Together } else { Between::Nothing };
-        self.issued_writes = (self.brackets > 0).then_some(writes);
+        let is_open = self.brackets > 0 || prices.calls_together;
+        self.issued_writes = is_open.then_some(writes);
         let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
         let mut moving_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {

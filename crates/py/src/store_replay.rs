@@ -62,6 +62,8 @@ keys! {
         /// what bytes are
         bandwidth_bytes_per_s: u64 = "bandwidth_bytes_per_s"
             whole().from(1).or(OpenOptions::default().prices.bandwidth_bytes_per_s);
+        /// prices are learnt from the device
+        learns_prices: bool = "learns_prices" flag().or(true);
         /// every block is read afterwards and held against what was written
         reads_back: bool = "reads_back" flag().or(true);
     }
@@ -171,7 +173,7 @@ impl Run<'_> {
             bandwidth_bytes_per_s: self.options.bandwidth_bytes_per_s,
             block_bytes: u64::from(self.options.block_bytes),
         };
-        let open = OpenOptions { means, prices };
+        let open = OpenOptions { means, prices, learns_prices: self.options.learns_prices };
         let mut store = Store::open(disk, &open).map_err(of_store)?;
         through_store(&mut store, before, &mut versions, go_on).map_err(to_python)?;
         let at_mark = state(&store, spent);
@@ -222,6 +224,7 @@ fn state<D: Disk>(store: &Store<D>, spent: &dyn Fn(&D) -> Value) -> Value {
     json!({
         "log": counts(store.log_counts()),
         "transfers": transfers(store.log_transfers()),
+        "collect": format!("{:?}", store.collect_rule()),
         "medium": medium(&store.medium_counts()),
         "disk": spent(store.disk()),
     })

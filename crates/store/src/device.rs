@@ -58,6 +58,12 @@ pub trait Disk {
     /// # Errors
     /// If the disk fails: what of it is on the medium is then unknown, whatever a later flush says.
     fn flush(&self) -> io::Result<()>;
+
+    /// The device's own time, ns from some moment on, by which what requests take is learnt; none if it
+    /// has none.
+    fn now_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Forwards to what `$disk` points to.
@@ -82,6 +88,10 @@ macro_rules! forward {
 
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
+            }
+
+            fn now_ns(&self) -> Option<u64> {
+                (**self).now_ns()
             }
         }
     };

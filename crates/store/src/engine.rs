@@ -16,7 +16,7 @@ use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
     AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
-    Transfer,
+    Transfer, TransferTimes,
 };
 
 use crate::StoreError;
@@ -246,6 +246,7 @@ impl Engine {
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
+        log.leave_decisions();
         Ok(Self { log, recorder, data, block_bytes })
     }
 
@@ -315,6 +316,28 @@ impl Engine {
         self.recorder.may_fill_all()
     }
 
+    /// Room is short, which the log itself never sees: the mechanism matters from here on.
+    pub(crate) fn begin_choosing(&mut self) {
+        self.log.begin_choosing();
+    }
+
+    /// Whether it is time to decide on the mechanism.
+    pub(crate) fn is_choice_due(&self) -> bool {
+        self.log.is_choice_due()
+    }
+
+    /// Decides on it, by what transfers have taken. Nothing may wait: there is room for it by the
+    /// mechanism that there was when it was taken in.
+    pub(crate) fn decide(&mut self, times: Option<&TransferTimes>) {
+        assert!(self.waiting() == 0, "what waits goes where there was room for it");
+        self.log.decide(times);
+    }
+
+    /// The mechanism at the moment.
+    pub(crate) fn collect_rule(&self) -> Collect {
+        self.log.log().collect_rule()
+    }
+
     /// Takes in `data` as the newest version of `block`; there must be room.
     pub(crate) fn write(&mut self, block: u32, data: &[u8]) -> Result<(), LogError> {
         self.log.carry_out(Call::Write { block, client: 0 }, &mut self.recorder)?;
@@ -379,9 +402,6 @@ impl Engine {
         cleans: bool,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
-        // The log itself is never short of room.
-        self.log.begin_choosing();
-        self.log.decide(None);
         let rule = self.log.log().collect_rule();
         if cleans {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));

@@ -6,6 +6,7 @@ mod engine;
 mod error;
 mod format;
 mod group;
+mod learning;
 mod medium;
 mod options;
 mod recovery;

@@ -19,6 +19,7 @@ use crate::format::{
     Runs, short_sum,
 };
 use crate::group::{Group, Origin, PlannedRun};
+use crate::learning::Learning;
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Bytes written since the last flush after which there is one, so that what is kept stays small;
@@ -154,6 +155,8 @@ pub(crate) struct Medium<D> {
     rewrite_is_due: bool,
     spare: Vec<Vec<u8>>,
     pub(crate) counts: MediumCounts,
+    /// What transfers take, if the disk has a clock.
+    pub(crate) learning: Option<Learning>,
 }
 
 impl<D: Disk> Medium<D> {
@@ -183,6 +186,7 @@ impl<D: Disk> Medium<D> {
             rewrite_is_due: false,
             spare: Vec::new(),
             counts: MediumCounts::default(),
+            learning: None,
             geometry,
         }
     }
@@ -204,7 +208,9 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
+        let begin_ns = self.now_ns();
         let (data, bad) = self.collect_data(group);
+        let read_ns = self.now_ns();
         let mut composed = self.compose(group, &data, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
@@ -218,6 +224,8 @@ impl<D: Disk> Medium<D> {
                 if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
             return Err(error);
         }
+        let at_ns = [begin_ns, read_ns, self.now_ns()];
+        self.learning.iter_mut().for_each(|learning| learning.group(group, at_ns));
         self.counts.groups += 1;
         self.counts.inline_blocks += composed.inline.len() as u64;
         self.unflushed_bytes += parcel.bytes();
@@ -227,6 +235,17 @@ impl<D: Disk> Medium<D> {
         }
         self.settle(group, &composed, &bad);
         Ok(())
+    }
+
+    /// What the disk's clock says, if it has one and somebody learns by it.
+    fn now_ns(&self) -> u64 {
+        if self.learning.is_some() { self.disk.now_ns().unwrap_or(0) } else { 0 }
+    }
+
+    /// What the disk has done since is charged to the next group.
+    fn owes_since(&mut self, begin_ns: u64) {
+        let end_ns = self.now_ns();
+        self.learning.iter_mut().for_each(|learning| learning.more(begin_ns, end_ns));
     }
 
     /// Flushes, and puts what inline records say into the ring, when much has come together.
@@ -534,6 +553,7 @@ impl<D: Disk> Medium<D> {
 
     /// Everything written is on the medium when this returns.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        let begin_ns = self.now_ns();
         if self.rewrite_is_due {
             self.unflushed.iter().try_for_each(|parcel| parcel.write(&self.disk))?;
         }
@@ -542,6 +562,8 @@ impl<D: Disk> Medium<D> {
             (self.flushed, self.rewrite_is_due) = (self.written, false);
         }
         flush(&self.disk)?;
+        let end_ns = self.now_ns();
+        self.learning.iter_mut().for_each(|learning| learning.flushed(begin_ns, end_ns));
         self.rewrite_is_due = false;
         self.counts.flushes += 1;
         self.unflushed_bytes = 0;
@@ -615,7 +637,9 @@ impl<D: Disk> Medium<D> {
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
         let range = 0..encoded.len();
         let parcel = Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
+        let begin_ns = self.now_ns();
         parcel.write(&self.disk)?;
+        self.owes_since(begin_ns);
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;
         self.ring_written(&record, at);
@@ -636,7 +660,15 @@ impl<D: Disk> Medium<D> {
             if self.flushed < self.written || self.rewrite_is_due {
                 self.flush()?;
             }
+            let begin_ns = self.now_ns();
             let pages = self.write_pages(slot_of)?;
+            let at_ns = [begin_ns, self.now_ns()];
+            let before = &self.root.pages;
+            let changed = (0..).zip(before.iter().zip(&pages)).filter(|(_, (old, new))| old != new);
+            let places = changed.map(|(page, (_, new))| 2 * page + (*new & 1) as u32);
+            if let Some(learning) = &mut self.learning {
+                learning.pages(self.geometry.slots(), places, at_ns);
+            }
             self.root = Root {
                 generation: self.root.generation + 1,
                 sequence: self.flushed,
@@ -671,12 +703,14 @@ impl<D: Disk> Medium<D> {
 
     /// Writes the root to one of its places, and sees to it that it is on the medium.
     pub(crate) fn write_root(&mut self, copy: u32) -> Result<(), StoreError> {
+        let begin_ns = self.now_ns();
         let bytes = self.root.encode(&self.geometry, copy);
         let offset = self.geometry.offset(Root::address(&self.geometry, copy));
         write(&self.disk, &[Piece { offset, data: &bytes }])?;
         if copy == 1 || !is_seeded(SeededFault::RootsInOneFlush) {
             flush(&self.disk)?;
         }
+        self.owes_since(begin_ns);
         self.counts.flushes += 1;
         self.counts.map_blocks += u64::from(self.geometry.root_blocks);
         Ok(())

@@ -6,13 +6,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use agewell_log::{CostMeter, Counts, Kept};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::mechanism::Collect;
+use agewell_log::{CostMeter, Counts, Kept, TransferTimes};
 
 use crate::StoreError;
 use crate::device::{Disk, Piece};
 use crate::engine::Engine;
 use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
 use crate::group::Group;
+use crate::learning::Learning;
 use crate::medium::{Medium, MediumCounts, Sum, flush, write};
 use crate::options::OpenOptions;
 use crate::recovery;
@@ -96,7 +99,7 @@ impl<D: Disk> Store<D> {
             replayed: found.replayed,
             dropped: found.dropped,
         };
-        let mut medium = Medium::new(disk, found.geometry);
+        let mut medium = Medium::new(disk, found.geometry.clone());
         found.changed.iter().for_each(|block| medium.soil(*block));
         medium.incarnation = found.incarnation;
         if !is_seeded(SeededFault::IncarnationNotRaised) {
@@ -111,6 +114,9 @@ impl<D: Disk> Store<D> {
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
         medium.free = engine.first_free();
+        let prices = CostModel { block_bytes: u64::from(found.geometry.block_bytes), ..options.prices };
+        let now_ns = medium.disk.now_ns().filter(|_| options.learns_prices);
+        medium.learning = now_ns.map(|now_ns| Learning::new(prices, now_ns));
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
@@ -163,6 +169,19 @@ impl<D: Disk> Store<D> {
         self.engine.meter()
     }
 
+    /// How room is made at the moment.
+    #[must_use]
+    pub fn collect_rule(&self) -> Collect {
+        self.engine.collect_rule()
+    }
+
+    /// What transfers have taken on its device, by which mechanisms are compared; none if the device has
+    /// no clock.
+    #[must_use]
+    pub fn transfer_times(&self) -> Option<&TransferTimes> {
+        self.medium.learning.as_ref().map(Learning::times)
+    }
+
     /// What the medium has done since it was opened.
     #[must_use]
     pub fn medium_counts(&self) -> MediumCounts {
@@ -207,6 +226,7 @@ impl<D: Disk> Store<D> {
         {
             self.write_out()?;
         }
+        self.decide()?;
         self.make_room(blocks)?;
         for block in &transaction.frees {
             self.engine.free(*block);
@@ -327,8 +347,22 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
+    /// Decides on the mechanism, if it is time to.
+    fn decide(&mut self) -> Result<(), StoreError> {
+        if self.engine.is_choice_due() {
+            self.write_out()?;
+            self.engine.decide(self.medium.learning.as_ref().map(Learning::times));
+        }
+        Ok(())
+    }
+
     /// Sees to it that `blocks` more may be taken in.
     fn make_room(&mut self, blocks: u32) -> Result<(), StoreError> {
+        if self.engine.can_take(blocks) {
+            return Ok(());
+        }
+        self.engine.begin_choosing();
+        self.decide()?;
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.medium.geometry.segments + 2 {
             if self.engine.can_take(blocks) {

@@ -359,6 +359,10 @@ impl<D: Disk> Disk for FaultDisk<D> {
         self.disk.size_bytes()
     }
 
+    fn now_ns(&self) -> Option<u64> {
+        self.disk.now_ns()
+    }
+
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let (size_bytes, bytes) = (self.size_bytes(), into.len() as u64);
         check_range(size_bytes, offset, bytes)?;

@@ -260,4 +260,8 @@ impl Disk for ModelledDisk {
         }
         Ok(())
     }
+
+    fn now_ns(&self) -> Option<u64> {
+        Some(self.now().0)
+    }
 }

@@ -129,4 +129,8 @@ impl<D: Disk, C: Fn() -> SimTime> Disk for RecordingDisk<D, C> {
         self.record(issue, Operation::Flush, [(0, 0)]);
         Ok(())
     }
+
+    fn now_ns(&self) -> Option<u64> {
+        self.disk.now_ns()
+    }
 }

@@ -31,6 +31,9 @@ PASSES = 4
 """Updates for each block; chosen by us."""
 WRITES_A_SYNC = 4
 """As in Matthews 1999, section 5.2.1.1."""
+ROUNDS = 4
+"""Times that the updates of a recording follow one another where blocks are counted. Chosen by us:
+of one alone at 98 % a segment more or less, of 1,273, moves 2 to 5 % more or fewer blocks."""
 
 _WRITE, _SYNC, _MAKE_DIRECTORY = 4, 7, 8
 _FILL_BLOCKS = SEGMENT_BLOCKS - 1
@@ -167,8 +170,13 @@ def generated(name: str) -> Load:
     return Load(name, title, BLOCKS, operation.ravel(), first.ravel(), ones.ravel())
 
 
-def recorded(name: str, path: Path) -> Load:
+def recorded(name: str, path: Path, rounds: int = ROUNDS) -> Load:
     """The writes and flushes of a recorded block trace; a flush is a sync. Reads are left out.
+
+    Args:
+        name: Of the load.
+        path: The recording.
+        rounds: How often its updates follow one another.
 
     The recorded device is taken as one large file, all of which is there before: up to the furthest
     request.
@@ -187,7 +195,7 @@ def recorded(name: str, path: Path) -> Load:
         name,
         RECORDED[name],
         blocks,
-        np.where(is_flush, np.uint64(_SYNC), np.uint64(_WRITE)),
-        np.where(is_flush, np.uint64(0), block[kept]),
-        np.where(is_flush, np.uint64(0), count),
+        np.tile(np.where(is_flush, np.uint64(_SYNC), np.uint64(_WRITE)), rounds),
+        np.tile(np.where(is_flush, np.uint64(0), block[kept]), rounds),
+        np.tile(np.where(is_flush, np.uint64(0), count), rounds),
     )

@@ -187,6 +187,10 @@ keys! {
         /// (reference: [stores](store.md)) takes one
         <"ours">
         record_blocks: u32 = "record_blocks" natural().or(0);
+        /// what one sync writes is there after a crash wholly or not at all, as in a store of blocks: it
+        /// fills no hole that it has itself made
+        <"ours">
+        atomic_syncs: bool = "atomic_syncs" flag().or(false);
         /// most segments that one cleaning reads; 0: as many as free one
         <"ours">
         batch_segments: u32 = "batch_segments" natural().or(0);
