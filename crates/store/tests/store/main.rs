@@ -11,6 +11,7 @@ mod crashes;
 mod explorer;
 mod faults;
 mod injected;
+mod learning;
 mod load;
 mod operations;
 mod replay;

@@ -9,6 +9,7 @@ them: their blocks are rows of their own.
 from __future__ import annotations
 
 import os
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -28,18 +29,22 @@ PERCENT = (50.0, 80.0, 90.0, 95.0, 98.0)
 RESERVE_SEGMENTS = 8
 """Kept from users, the least that a store keeps: at 98 % no more can be."""
 
+MORE_SEGMENTS = (-1, 0, 1)
+"""Segments more than the utilization asks for in the runs of a recording, whose mean is taken.
+Chosen by us: it is short, so that a segment more or less moves 2 % more or fewer blocks."""
+
 _COUNTS = ("cleaned", "plugged", "threaded")
 _NOT_ATOMIC = "thread-not-atomic"
 """Threading in a simulation whose syncs may write over what they replace."""
 
 
-def saved(context: Context, name: str, rounds: int = workloads.ROUNDS) -> tuple[Load, Path]:
+def saved(context: Context, name: str, *, as_recorded: bool = False) -> tuple[Load, Path]:
     """A load, its trace in the study's folder.
 
     Args:
         context: Of the study.
         name: Of the load.
-        rounds: How often a recording's updates follow one another.
+        as_recorded: A recording's requests as they are; else a block at a time.
 
     Returns:
         The load and the file of its trace.
@@ -53,7 +58,12 @@ def saved(context: Context, name: str, rounds: int = workloads.ROUNDS) -> tuple[
         path = context.examples / "traces" / f"{name}.parquet"
         if not path.is_file():
             raise InputError(f"{path} is missing; examples/record makes it")
-        load, file_name = workloads.recorded(name, path, rounds), f"{name}-{rounds}.parquet"
+        load = workloads.recorded(name, path)
+        load, file_name = (
+            (load, f"{name}-recorded.parquet")
+            if as_recorded
+            else (load.singly(), f"{name}.parquet")
+        )
     trace = context.out / "traces" / file_name
     trace.parent.mkdir(parents=True, exist_ok=True)
     load.save(trace)
@@ -69,39 +79,51 @@ def figure(name: str, context: Context) -> FigureResult:
     tables = context.tables(name)
     # As seen from the folder that the experiments of a study start from.
     path = os.path.relpath(trace.resolve(), context.experiments.resolve())
-    labels: list[Label] = [(collect, percent) for collect in COLLECT for percent in PERCENT]
-    changes: dict[Label, dict[str, Any]] = {
-        label: {
-            "workload.path": path,
-            "layout.collect": label[0],
-            "workload.utilization": float(label[1]) / 100,
-        }
-        for label in labels
+    sizes = {
+        (percent, more): load.segments(percent) + more
+        for percent in PERCENT
+        for more in ((0,) if name in workloads.GENERATED else MORE_SEGMENTS)
     }
-    for percent in PERCENT:
-        atomic = {**changes["thread", percent], "layout.atomic_syncs": False}
-        changes[_NOT_ATOMIC, percent] = atomic
-    simulated = context.run_many(tables, changes)
-    options = {
-        label: {
-            "by": label[0],
-            "segments": load.segments(float(label[1])),
+    changes: dict[Label, dict[str, Any]] = {
+        (collect, *size): {
+            "workload.path": path,
+            "workload.utilization": load.utilization(segments),
+            "layout.collect": "thread" if collect == _NOT_ATOMIC else collect,
+            "layout.atomic_syncs": collect != _NOT_ATOMIC,
+        }
+        for collect in (*COLLECT, _NOT_ATOMIC)
+        for size, segments in sizes.items()
+    }
+    options: dict[Label, dict[str, Any]] = {
+        (collect, *size): {
+            "by": collect,
+            "segments": segments,
             "segment_blocks": workloads.SEGMENT_BLOCKS,
             "block_bytes": BLOCK_BYTES,
             "reserve_segments": RESERVE_SEGMENTS,
             **_prices(tables["device"]),
         }
-        for label in labels
+        for collect in COLLECT
+        for size, segments in sizes.items()
     }
+    simulated = context.run_many(tables, changes)
+    found = {label: _of_simulation(run["metrics"]) for label, run in simulated.items()}
+    values = _means(name, found, "simulated")
     stored = replays(context, trace, options)
-    values: dict[str, float | None] = {}
-    for label in labels:
-        values.update(_of_simulation(name, label, simulated[label]["metrics"]))
-        values.update(_of_store(name, label, stored[label]["at_end"], tables["device"]))
-    for percent in PERCENT:
-        label = (_NOT_ATOMIC, percent)
-        values.update(_of_simulation(name, label, simulated[label]["metrics"]))
+    found = {label: _of_store(run["at_end"], tables["device"]) for label, run in stored.items()}
+    values.update(_means(name, found))
     return result(context, name, values, [_plot(load, values)])
+
+
+def _means(
+    name: str, found: Mapping[Label, Mapping[str, float]], *of: str
+) -> dict[str, float | None]:
+    """The mean over the sizes of the disk, by key."""
+    gathered: dict[str, list[float]] = {}
+    for (collect, percent, _), measures in found.items():
+        for measure, value in measures.items():
+            gathered.setdefault(key(name, collect, percent, measure, *of), []).append(value)
+    return {label: statistics.fmean(values) for label, values in gathered.items()}
 
 
 def _prices(device: Mapping[str, Any]) -> dict[str, int]:
@@ -122,28 +144,20 @@ def bandwidth_bytes_per_s(device: Mapping[str, Any]) -> int:
     return round(float(device["bandwidth"].removesuffix(" MB/s")) * 1e6)
 
 
-def _of_simulation(name: str, label: Label, metrics: Mapping[str, Any]) -> dict[str, float | None]:
+def _of_simulation(metrics: Mapping[str, Any]) -> dict[str, float]:
     new = metrics["new_blocks"]
-    values = {
-        key(name, *label, each, "simulated"): metrics[f"{each}_blocks"] / new for each in _COUNTS
-    }
-    return {**values, key(name, *label, "cost", "simulated"): metrics["overall_write_cost"]}
+    counts = {each: metrics[f"{each}_blocks"] / new for each in _COUNTS}
+    return {**counts, "cost": metrics["overall_write_cost"]}
 
 
-def _of_store(
-    name: str, label: Label, end: Mapping[str, Any], device: Mapping[str, Any]
-) -> dict[str, float | None]:
+def _of_store(end: Mapping[str, Any], device: Mapping[str, Any]) -> dict[str, float]:
     log, medium = end["log"], end["medium"]
     new = log["new_blocks"]
     spent_s = sum(account["seconds"] for account in end["transfers"].values())
     ideal_s = new * BLOCK_BYTES / bandwidth_bytes_per_s(device)
     metadata = medium["inline_blocks"] + medium["ring_blocks"] + medium["map_blocks"]
-    values = {key(name, *label, each): log[f"{each}_blocks"] / new for each in _COUNTS}
-    return {
-        **values,
-        key(name, *label, "cost"): spent_s / ideal_s,
-        key(name, *label, "metadata"): metadata / new,
-    }
+    counts = {each: log[f"{each}_blocks"] / new for each in _COUNTS}
+    return {**counts, "cost": spent_s / ideal_s, "metadata": metadata / new}
 
 
 def _plot(load: Load, values: Mapping[str, float | None]) -> Plot:

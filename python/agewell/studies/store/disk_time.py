@@ -45,7 +45,7 @@ def figure(context: Context) -> FigureResult:
 
 
 def _load(context: Context, name: str) -> dict[str, float | None]:
-    load, trace = saved(context, name, rounds=1)
+    load, trace = saved(context, name, as_recorded=True)
     tables = context.tables(FIGURE)
     device = tables["device"]["model"]
     path = os.path.relpath(trace.resolve(), context.experiments.resolve())

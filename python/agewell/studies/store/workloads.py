@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +31,6 @@ PASSES = 4
 """Updates for each block; chosen by us."""
 WRITES_A_SYNC = 4
 """As in Matthews 1999, section 5.2.1.1."""
-ROUNDS = 4
-"""Times that the updates of a recording follow one another where blocks are counted. Chosen by us:
-of one alone at 98 % a segment more or less, of 1,273, moves 2 to 5 % more or fewer blocks."""
 
 _WRITE, _SYNC, _MAKE_DIRECTORY = 4, 7, 8
 _FILL_BLOCKS = SEGMENT_BLOCKS - 1
@@ -118,9 +115,31 @@ class Load:
         )
         parquet_tables.write(path, described, compression="zstd")
 
+    def singly(self) -> Load:
+        """The same, a block at a time.
+
+        A write of many blocks is a transaction of the store, which goes to the disk with what waits
+        or after it. A simulated write buffer takes as much of it as there is room for.
+        """
+        blocks = np.maximum(self.count, np.uint64(1)).astype(np.int64)
+        begins = np.cumsum(blocks) - blocks
+        within = np.arange(blocks.sum()) - np.repeat(begins, blocks)
+        operation = np.repeat(self.operation, blocks)
+        return replace(
+            self,
+            operation=operation,
+            first=np.repeat(self.first, blocks) + within.astype(np.uint64),
+            count=(operation == _WRITE).astype(np.uint64),
+        )
+
     def segments(self, percent: float) -> int:
         """Segments of a log that is `percent` full, as a simulation counts them."""
         return -(-self.blocks * 100 // round(percent * SEGMENT_BLOCKS))
+
+    def utilization(self, segments: int) -> float:
+        """The utilization at which a simulated log has so many segments."""
+        # Its number is rounded up; half a segment less is safe from rounding here.
+        return self.blocks / ((segments - 0.5) * SEGMENT_BLOCKS)
 
 
 def _raw(name: str, count: int) -> Integers:
@@ -170,13 +189,8 @@ def generated(name: str) -> Load:
     return Load(name, title, BLOCKS, operation.ravel(), first.ravel(), ones.ravel())
 
 
-def recorded(name: str, path: Path, rounds: int = ROUNDS) -> Load:
+def recorded(name: str, path: Path) -> Load:
     """The writes and flushes of a recorded block trace; a flush is a sync. Reads are left out.
-
-    Args:
-        name: Of the load.
-        path: The recording.
-        rounds: How often its updates follow one another.
 
     The recorded device is taken as one large file, all of which is there before: up to the furthest
     request.
@@ -195,7 +209,7 @@ def recorded(name: str, path: Path, rounds: int = ROUNDS) -> Load:
         name,
         RECORDED[name],
         blocks,
-        np.tile(np.where(is_flush, np.uint64(_SYNC), np.uint64(_WRITE)), rounds),
-        np.tile(np.where(is_flush, np.uint64(0), block[kept]), rounds),
-        np.tile(np.where(is_flush, np.uint64(0), count), rounds),
+        np.where(is_flush, np.uint64(_SYNC), np.uint64(_WRITE)),
+        np.where(is_flush, np.uint64(0), block[kept]),
+        np.where(is_flush, np.uint64(0), count),
     )
