@@ -87,7 +87,8 @@ pub(crate) fn store_replay(
     let options = serde_json::from_str::<Value>(options)
         .map_err(|why| error::input(format!("the options are not JSON: {why}")))?;
     let options = read_table::<Options>("options", options).map_err(error::input)?;
-    let work = |raised: &mut Option<PyErr>| replay(&trace, &options, &catalogue_dir, progress, raised);
+    let work =
+        |raised: &mut Option<PyErr>| replay(&trace, &options, &catalogue_dir, progress, raised);
     Ok(interpreter::detached(py, work, |why: PyErr| why)?.to_string())
 }
 
@@ -117,8 +118,7 @@ fn replay(
     match &options.device {
         None => run.on(MemoryDisk::new, &|_| Value::Null, &mut go_on),
         Some(name) => {
-            let parameters =
-                DeviceParameters::find(name, catalogue_dir).map_err(error::input)?;
+            let parameters = DeviceParameters::find(name, catalogue_dir).map_err(error::input)?;
             let made = |bytes| ModelledDisk::new(&parameters).with_size(bytes);
             run.on(made, &spent, &mut go_on)
         }

@@ -26,6 +26,15 @@ pub struct Piece<'a> {
     pub data: &'a [u8],
 }
 
+/// Zones that the host writes in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteZones {
+    /// Where the first of them begins, bytes: a multiple of a zone. Before it is written anywhere.
+    pub first_byte: u64,
+    /// Bytes of a zone.
+    pub zone_bytes: u64,
+}
+
 /// What a store lies on. Offsets and lengths are multiples of the store's `block_bytes`.
 ///
 /// A disk may report what is written before it is on the medium. What reaches beyond the end is
@@ -64,6 +73,12 @@ pub trait Disk {
     fn now_ns(&self) -> Option<u64> {
         None
     }
+
+    /// Its zones, if it has some that are written in order: a write stays within one and begins where the
+    /// last one there ended, and to discard a zone empties it.
+    fn write_zones(&self) -> Option<WriteZones> {
+        None
+    }
 }
 
 /// Forwards to what `$disk` points to.
@@ -92,6 +107,10 @@ macro_rules! forward {
 
             fn now_ns(&self) -> Option<u64> {
                 (**self).now_ns()
+            }
+
+            fn write_zones(&self) -> Option<WriteZones> {
+                (**self).write_zones()
             }
         }
     };

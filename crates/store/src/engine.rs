@@ -15,8 +15,8 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
-    Transfer, TransferTimes,
+    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose,
+    Sources, Transfer, TransferTimes,
 };
 
 use crate::StoreError;
@@ -74,6 +74,8 @@ struct Recorder {
     held: Vec<u64>,
     /// What the log would transfer, at the prices it was opened with.
     meter: Option<CostMeter>,
+    /// Blocks of a segment, if all that is in one is lost when its first slot is written.
+    emptied_blocks: Option<u32>,
 }
 
 impl Recorder {
@@ -117,7 +119,12 @@ impl Recorder {
     fn plan(&mut self, slot: u32, origin: Origin, moves: &[Move]) {
         let blocks = moves.len() as u32;
         let record = u32::from(origin == Origin::Appended);
-        let slots = slot - record..slot + blocks;
+        let mut slots = slot - record..slot + blocks;
+        if let Some(segment_blocks) = self.emptied_blocks
+            && slots.start.is_multiple_of(segment_blocks)
+        {
+            slots.end = slots.end.max(slots.start + segment_blocks);
+        }
         if slots.clone().any(|slot| self.is_held(slot))
             && self.dying.iter().any(|slot| slots.contains(slot))
         {
@@ -222,13 +229,20 @@ impl Engine {
         kept: &Kept<'_>,
         next_sequence: u64,
         options: &OpenOptions,
+        is_in_zones: bool,
     ) -> Result<Self, StoreError> {
         let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
         let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
         let (mechanisms, collect): (&[Mechanism], _) = match options.means {
             Means::Fixed(collect) => (&[], collect),
+            Means::Adaptive if is_in_zones => (&[], Collect::Always(Mechanism::Clean)),
             Means::Adaptive => (&Mechanism::ALL, Collect::Always(Mechanism::Clean)),
         };
+        if is_in_zones && collect != Collect::Always(Mechanism::Clean) {
+            let what = "the device is written in order, zone by zone, and its holes cannot be filled: \
+                        open the store with cleaning";
+            return Err(StoreError::Options(what.into()));
+        }
         let setting = LogSetting {
             buffer_blocks: geometry.buffer_blocks(),
             reserve_segments: LOG_RESERVE_SEGMENTS,
@@ -241,6 +255,7 @@ impl Engine {
             held: vec![0; (geometry.slots() as usize).div_ceil(64)],
             next_sequence,
             meter: Some(CostMeter::new(disk)),
+            emptied_blocks: is_in_zones.then_some(geometry.segment_blocks),
             ..Recorder::default()
         };
         let data = vec![0; setting.buffer_blocks as usize * block_bytes];

@@ -46,9 +46,10 @@ impl Learning {
     /// `group` was carried out: what it copies was read from the first to the second moment, and all
     /// written from there to the third.
     pub(crate) fn group(&mut self, group: &Group, at_ns: [u64; 3]) {
-        let reads = group.reads.iter().map(|(slot, blocks)| {
-            Transfer::of_blocks(Purpose::CollectRead, *slot, *blocks)
-        });
+        let reads = group
+            .reads
+            .iter()
+            .map(|(slot, blocks)| Transfer::of_blocks(Purpose::CollectRead, *slot, *blocks));
         let writes = group.runs.iter().map(|run| {
             let purpose = match run.origin {
                 Origin::Appended => Purpose::NewData,
@@ -63,12 +64,7 @@ impl Learning {
 
     /// Pages of the map were written and flushed: scattered writes, as those into holes are. They lie
     /// behind `slots` here, which is as far from the slots as they are.
-    pub(crate) fn pages(
-        &mut self,
-        slots: u32,
-        places: impl Iterator<Item = u32>,
-        at_ns: [u64; 2],
-    ) {
+    pub(crate) fn pages(&mut self, slots: u32, places: impl Iterator<Item = u32>, at_ns: [u64; 2]) {
         let at = |place| Transfer::of_blocks(Purpose::MetadataWrite, slots + place, 1);
         let writes: Vec<Transfer> = places.map(at).collect();
         self.done(&[], &writes, [at_ns[0], at_ns[0], at_ns[1]]);
@@ -109,7 +105,8 @@ impl Learning {
             let own_ns = if all_ns <= time_ns {
                 streaming_ns(transfer) + (time_ns - all_ns) / transfers.len() as u64
             } else {
-                (u128::from(time_ns) * u128::from(streaming_ns(transfer)) / u128::from(all_ns)) as u64
+                (u128::from(time_ns) * u128::from(streaming_ns(transfer)) / u128::from(all_ns))
+                    as u64
             };
             let comes = if place == 0 { Comes::Next } else { Comes::Together };
             into.push((*transfer, own_ns, comes));

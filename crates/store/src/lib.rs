@@ -12,6 +12,7 @@ mod options;
 mod recovery;
 mod seeded;
 mod store;
+mod zones;
 
 pub mod device;
 pub mod replay;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
-use crate::device::{Disk, Piece};
+use crate::device::{Disk, Piece, WriteZones};
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RingRecord, Root, Run,
     Runs, short_sum,
@@ -157,6 +157,8 @@ pub(crate) struct Medium<D> {
     pub(crate) counts: MediumCounts,
     /// What transfers take, if the disk has a clock.
     pub(crate) learning: Option<Learning>,
+    /// Its zones, if it is written in order.
+    zones: Option<WriteZones>,
 }
 
 impl<D: Disk> Medium<D> {
@@ -164,6 +166,7 @@ impl<D: Disk> Medium<D> {
     pub(crate) fn new(disk: D, geometry: Geometry) -> Self {
         let pages = geometry.map_pages as usize;
         Self {
+            zones: disk.write_zones(),
             disk,
             incarnation: 0,
             ring: Ring::default(),
@@ -215,7 +218,11 @@ impl<D: Disk> Medium<D> {
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
         let parcel = Unflushed { pieces, buffers: [data, heads] };
-        if let Err(error) = parcel.write(&self.disk)
+        let begun = match self.zones {
+            Some(zones) => zones.begin(&self.disk, &parcel.pieces),
+            None => Ok(()),
+        };
+        if let Err(error) = begun.and_then(|()| parcel.write(&self.disk))
             && !is_seeded(SeededFault::FailedWriteForgotten)
         {
             // The data may be needed again.
@@ -423,8 +430,22 @@ impl<D: Disk> Medium<D> {
             composed.places.push((self.geometry.offset(address), 1, range));
             composed.ring = Some((record, at));
         }
+        if self.zones.is_some() {
+            // What is written in order has no gaps.
+            for run in group.runs.iter().filter(|run| run.origin == Origin::Appended) {
+                let place = run.slot - 1;
+                if !composed.inline.iter().any(|(slot, _)| *slot == place) {
+                    let range = composed.heads.len()..composed.heads.len() + bytes;
+                    composed.heads.resize(range.end, 0);
+                    composed.places.push((self.geometry.slot_offset(place), 1, range));
+                }
+            }
+        }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
+        if let Some(zones) = self.zones {
+            composed.places = zones.split(std::mem::take(&mut composed.places));
+        }
     }
 
     /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as

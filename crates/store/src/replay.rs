@@ -106,7 +106,9 @@ impl Steps {
                     FileOperation::Sync => Ok(Step::Sync),
                     other => {
                         let name = other.name();
-                        Err(refuse(format!("asks for {name}; reads, writes and syncs are replayed")))
+                        Err(refuse(format!(
+                            "asks for {name}; reads, writes and syncs are replayed"
+                        )))
                     }
                 }?;
                 if let Step::Read(first, blocks) | Step::Write(first, blocks) = step {
@@ -292,6 +294,7 @@ fn send(
         }
     }
     let piece = |(first, data)| Piece { offset: u64::from(first) * block_bytes as u64, data };
-    let pieces: Vec<Piece<'_>> = runs.iter().map(|(first, run)| piece((*first, &run[..]))).collect();
+    let pieces: Vec<Piece<'_>> =
+        runs.iter().map(|(first, run)| piece((*first, &run[..]))).collect();
     Ok(disk.write(&pieces)?)
 }

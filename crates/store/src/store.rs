@@ -58,7 +58,8 @@ impl<D: Disk> Store<D> {
     /// If the disk is too small, the options are beyond the format's limits, or the disk fails.
     pub fn format(disk: &D, options: &FormatOptions) -> Result<Geometry, StoreError> {
         let size = disk.size_bytes();
-        let geometry = Geometry::plan(size, options)?;
+        let zones = disk.write_zones();
+        let geometry = Geometry::plan_in(size, options, zones)?;
         let root = Root {
             generation: 1,
             ring_number: 1,
@@ -74,6 +75,9 @@ impl<D: Disk> Store<D> {
             write(disk, &[Piece { offset, data: &root.encode(&geometry, copy) }])?;
         }
         flush(disk)?;
+        if let Some(zones) = zones {
+            zones.fill_last(disk, geometry.block_bytes)?;
+        }
         for address in Geometry::superblocks(size, geometry.block_bytes) {
             let data = geometry.encode(address);
             write(disk, &[Piece { offset: geometry.offset(address), data: &data }])?;
@@ -87,13 +91,20 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If there is none, it is damaged where nothing can take the place, or the disk fails.
     pub fn open(disk: D, options: &OpenOptions) -> Result<Self, StoreError> {
-        let found = recovery::find(&disk)?;
+        let mut found = recovery::find(&disk)?;
+        let zones = disk.write_zones();
+        if let Some(zones) = zones {
+            zones.check(&found.geometry)?;
+            // How far it was written nobody knows.
+            found.open = None;
+        }
         let open: Vec<_> = found.open.into_iter().collect();
         let times = &found.root.segments;
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
         let kept = Kept { map: &found.map, open: &open, times, clock };
-        let mut engine = Engine::restore(&found.geometry, &kept, found.sequence + 1, options)?;
+        let mut engine =
+            Engine::restore(&found.geometry, &kept, found.sequence + 1, options, zones.is_some())?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -114,7 +125,8 @@ impl<D: Disk> Store<D> {
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
         medium.free = engine.first_free();
-        let prices = CostModel { block_bytes: u64::from(found.geometry.block_bytes), ..options.prices };
+        let prices =
+            CostModel { block_bytes: u64::from(found.geometry.block_bytes), ..options.prices };
         let now_ns = medium.disk.now_ns().filter(|_| options.learns_prices);
         medium.learning = now_ns.map(|now_ns| Learning::new(prices, now_ns));
         medium.written = found.sequence;

@@ -86,7 +86,9 @@ fn priced(times: &TransferTimes, mechanism: Mechanism, full: f64, load: &[Vec<u3
     let fill = all.chunks(SEGMENT_BLOCKS as usize - 1).map(<[u32]>::to_vec);
     let (first, second) = load.split_at(load.len() / 2);
     let mut before_ns = 0;
-    for (number, blocks) in fill.chain(first.iter().cloned()).chain(second.iter().cloned()).enumerate() {
+    for (number, blocks) in
+        fill.chain(first.iter().cloned()).chain(second.iter().cloned()).enumerate()
+    {
         if number == all.len().div_ceil(SEGMENT_BLOCKS as usize - 1) + first.len() {
             before_ns = meter.total_ns();
         }

@@ -16,3 +16,4 @@ mod load;
 mod operations;
 mod replay;
 mod simulation;
+mod zoned;

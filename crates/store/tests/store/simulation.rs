@@ -30,7 +30,7 @@ pub(crate) enum Updates {
     Zipf,
 }
 
-fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
+pub(crate) fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
     let mut below = |bound: u32| uniform_below(random, u64::from(bound)) as u32;
     match updates {
         Updates::HotAndCold if below(10) < 9 => below(blocks / 10),

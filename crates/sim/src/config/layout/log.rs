@@ -130,7 +130,8 @@ impl LogLayout {
             }
         }
         let least = self.keys.zones.iter().map(|zone| zone.segment_bytes / self.keys.block_bytes);
-        let collected = self.keys.collected_segment_bytes.map(|bytes| bytes / self.keys.block_bytes);
+        let collected =
+            self.keys.collected_segment_bytes.map(|bytes| bytes / self.keys.block_bytes);
         let least = least.chain(collected).chain([u64::from(self.segment_blocks())]).min();
         if u64::from(self.keys.record_blocks) >= least.unwrap_or(1) {
             return Err(table.invalid("record_blocks", "must leave room for data in a segment"));
