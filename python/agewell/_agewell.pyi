@@ -32,6 +32,7 @@ __all__ = [
     "snapshot_check",
     "snapshot_take",
     "store_check",
+    "store_replay",
     "store_salvage",
     "trace_convert",
     "trace_formats",
@@ -87,6 +88,23 @@ def store_check(
 
     With `data` the data of every block is read as well. `progress` is called with the share of it
     that is done.
+    """
+
+def store_replay(
+    trace: str | PathLike[str],
+    options: str,
+    catalogue_dir: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Have a new store, or updates in place, carry out the trace of file operations `trace`.
+
+    Its reads, writes and syncs are of one file. What that took until the first directory that it
+    makes and until its end is given as JSON, and every block has been read back. `options` (JSON)
+    say `by` (`clean`, `plug`, `thread`, `matthews-1999`, `adaptive` or `in-place`), `segments` and,
+    if they are not as usual, `segment_blocks`, `block_bytes`, `reserve_segments`, `device` (of the
+    catalogue; memory without a clock otherwise), `access_ns`, `further_ns`,
+    `bandwidth_bytes_per_s`, `learns_prices` and `reads_back`. `progress` is called with the share
+    done.
     """
 
 def store_salvage(

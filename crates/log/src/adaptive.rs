@@ -92,7 +92,7 @@ struct Adviser<P> {
     /// Whether room has ever been short.
     began: bool,
     /// Decisions are made when they are asked for, and not amid a write.
-    is_told: bool,
+    waits_to_be_asked: bool,
     /// The mechanism chosen at the last moment.
     chosen: Option<Mechanism>,
     /// Writes before the next moment to look ahead.
@@ -201,7 +201,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     /// whoever has made room by a mechanism and counts on it.
     pub fn leave_decisions(&mut self) {
         if let Some(adviser) = &mut self.adviser {
-            adviser.is_told = true;
+            adviser.waits_to_be_asked = true;
         }
     }
 
@@ -231,7 +231,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         if let Some(adviser) = &mut self.adviser {
-            if matches!(call, Call::Write { .. }) && !adviser.is_told && adviser.is_due() {
+            if matches!(call, Call::Write { .. }) && !adviser.waits_to_be_asked && adviser.is_due() {
                 adviser.look_ahead(&mut self.log, None);
             }
             adviser.observe(call, &self.log);
@@ -310,7 +310,7 @@ impl<P: Placement + Clone> Adviser<P> {
             lost: false,
             history: History::new(sample.blocks(setting.blocks), setting.clients),
             began: false,
-            is_told: false,
+            waits_to_be_asked: false,
             chosen: None,
             next_writes: 0,
             trials: Vec::new(),

@@ -475,4 +475,29 @@ mod tests {
         assert!(!recorder.is_held(70) && recorder.is_held(5));
         assert!(!recorder.may_fill_all());
     }
+
+    #[test]
+    fn a_segment_that_is_emptied_as_a_whole_needs_all_of_it_covered() {
+        for (emptied_blocks, needed) in [(None, 0), (Some(64), 3)] {
+            let mut recorder = Recorder {
+                held: vec![0; 4],
+                emptied_blocks,
+                next_sequence: 4,
+                ..Recorder::default()
+            };
+            recorder.dies(114);
+            let dying = std::mem::take(&mut recorder.dying);
+            recorder.deaths.push_back((3, dying));
+            // A record in slot 64, the first of its segment, and a block behind it.
+            let moves = [Move { block: 1, source: 0, old: NONE }];
+            recorder.plan(65, Origin::Appended, &moves);
+            assert_eq!(recorder.group.needs_covered, needed);
+            // What goes on in a segment empties nothing.
+            recorder.covered(3);
+            recorder.dies(120);
+            recorder.close();
+            recorder.plan(67, Origin::Appended, &moves);
+            assert_eq!(recorder.group.needs_covered, 0);
+        }
+    }
 }

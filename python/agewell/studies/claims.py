@@ -13,9 +13,9 @@ decides:
     differs = "..."                      # why ours is known to differ; shown if the test fails
 
 Tests: `factor`, `within_pct`, `same_sign`, `at_least`, `at_most`, `above` or `below` another of our
-values, and `near` one: `near = { to = "another", within_pct = 3, least = 0.1 }`, per cent of it or of
-`least`, whichever is more. Several must all hold. A row without a test is shown without a verdict; one that fails a
-test and says why is `differs`, and does not fail the command.
+values, and `near` one: `near = { to = "another", within_pct = 3, least = 0.1 }`, per cent of it or
+of `least`, whichever is more. Several must all hold. A row without a test is shown without a
+verdict; one that fails a test and says why is `differs`, and does not fail the command.
 """
 
 from __future__ import annotations

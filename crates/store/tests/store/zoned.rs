@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agewell_core::RandomStreams;
+use agewell_core::{RandomStreams, uniform_below};
 use agewell_disk::parameters::{Management, SimpleParameters, ZonedDrive, ZonedParameters};
 use agewell_disk::{DeviceKind, DeviceParameters};
 use agewell_log::policy::mechanism::Mechanism;
@@ -180,20 +180,23 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
     let blocks = geometry.capacity_blocks() as u32;
     let mut versions = vec![0; blocks as usize];
     let mut random = RandomStreams::new(2).stream("zones");
-    let fill: Vec<Vec<u32>> =
-        (0..blocks).collect::<Vec<_>>().chunks(64).map(<[u32]>::to_vec).collect();
-    let mut named = fill.into_iter();
+    let all: Vec<u32> = (0..blocks).collect();
+    let mut named = all.chunks(64).map(<[u32]>::to_vec);
     let (mut emptied, mut crashes) = (0, 0);
-    for crash in 0..150 {
-        let stops = Stops { disk: Arc::clone(&disk), writes_left: AtomicU32::new(20 + crash % 37) };
+    for _ in 0..100 {
+        let writes_left = AtomicU32::new(uniform_below(&mut random, 3000) as u32);
+        let stops = Stops { disk: Arc::clone(&disk), writes_left };
         let before = disk.spent().discards.requests;
         let mut open = Vec::new();
         if let Ok(mut store) = Store::open(stops, &OpenOptions::default()) {
             loop {
-                let next = named.next().unwrap_or_else(|| {
-                    let first = draw(Updates::Random, &mut random, blocks - 40);
-                    (first..first + 40).collect()
-                });
+                // A few blocks again and again, so that segments come free by themselves, written one by
+                // one; the records of some last before others of the same segment.
+                let next =
+                    named.next().unwrap_or_else(|| vec![uniform_below(&mut random, 64) as u32]);
+                if uniform_below(&mut random, 1500) == 0 && store.discard().is_err() {
+                    break;
+                }
                 open = next.iter().map(|block| (*block, versions[*block as usize] + 1)).collect();
                 let data: Vec<Vec<u8>> = open.iter().map(|one| contents(one.0, one.1)).collect();
                 let writes = next.iter().zip(&data).map(|(block, data)| (*block, &data[..]));
@@ -219,5 +222,5 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
         }
         check(&store, &versions);
     }
-    assert!(emptied > 100 && crashes > 100, "{emptied} zones were emptied, {crashes} crashes");
+    assert!(emptied > 100 && crashes > 90, "{emptied} zones were emptied, {crashes} crashes");
 }

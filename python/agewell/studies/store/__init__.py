@@ -1,8 +1,8 @@
 """The store held against the simulator, and against updating in place.
 
 The same operations through `agewell run` and through a real store (`crates/store`), on a disk in
-memory and on a modelled disk: what it collects, plugs and threads, and what its transfers cost, must
-be what the simulation says. Ours: nothing was published of it.
+memory and on a modelled disk: what it collects, plugs and threads, and what its transfers cost,
+must be what the simulation says. Ours: nothing was published of it.
 """
 
 from __future__ import annotations

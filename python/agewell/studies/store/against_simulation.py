@@ -127,7 +127,7 @@ def _means(
 
 
 def _prices(device: Mapping[str, Any]) -> dict[str, int]:
-    """What transfers cost on the simple disk of the experiment, as a store is told."""
+    """What transfers cost on the simple disk of the experiment, as in the options of a store."""
     seek_ns, rotation_ns = (
         round(float(device[name].removesuffix(" ms")) * 1e6)
         for name in ("seek_time", "rotation_time")

@@ -162,7 +162,7 @@ def _zipf(raw: Integers) -> Integers:
     """Frequencies of Zipf, exponent 1; the ranks lie scattered."""
     weights = np.uint64(1 << 32) // np.arange(1, BLOCKS + 1, dtype=np.uint64)
     behind = np.cumsum(weights)
-    rank = np.searchsorted(behind, raw % behind[-1], side="right").astype(np.uint64)
+    rank: Integers = np.searchsorted(behind, raw % behind[-1], side="right").astype(np.uint64)
     return rank * np.uint64(7919) % np.uint64(BLOCKS)
 
 
