@@ -231,7 +231,8 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         if let Some(adviser) = &mut self.adviser {
-            if matches!(call, Call::Write { .. }) && !adviser.waits_to_be_asked && adviser.is_due() {
+            if matches!(call, Call::Write { .. }) && !adviser.waits_to_be_asked && adviser.is_due()
+            {
                 adviser.look_ahead(&mut self.log, None);
             }
             adviser.observe(call, &self.log);

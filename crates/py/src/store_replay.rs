@@ -131,7 +131,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Carries it out on the disk that `made` makes of so many bytes; `spent` says what one has taken.
+    /// Carries it out on the disk that `made` makes of that many bytes; `spent` says what one has taken.
     fn on<D: Disk>(
         &self,
         made: impl Fn(u64) -> D,

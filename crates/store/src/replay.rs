@@ -18,7 +18,7 @@ const STEPS_AT_ONCE: usize = 1024;
 /// Something that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// So many blocks from this one on are read.
+    /// This number of blocks from this one on are read.
     Read(u32, u32),
     /// They are written.
     Write(u32, u32),

@@ -152,7 +152,7 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// Bytes of a device that is divided into `segments`, if the format has room for so many.
+    /// Bytes of a device that is divided into `segments`, if the format has room for that many.
     #[must_use]
     pub fn device_bytes(options: &FormatOptions, segments: u32) -> Option<u64> {
         let geometry = Self::with_segments(options, segments)?;

@@ -75,7 +75,7 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
                 let first = draw(Updates::HotAndCold, &mut random, blocks - 40);
                 let named: Vec<u32> = (first..first + 1 + round % 30).collect();
                 if round % 16 == 15 {
-                    // So many that they do not find room in an inline record.
+                    // As many that they do not find room in an inline record.
                     let frees: Vec<u32> = (blocks - 40..blocks).collect();
                     frees.iter().for_each(|block| versions[*block as usize] = 0);
                     store.write(&Transaction { writes: Vec::new(), frees }).unwrap();
@@ -135,7 +135,7 @@ fn what_zones_do_not_allow_is_refused_in_one_line() {
     assert!(Store::open(disk, &OpenOptions::fixed(Mechanism::Clean)).is_ok());
 }
 
-/// A disk that refuses to write after so many writes, and discards as told until then: a crash.
+/// A disk that refuses to write after some number of writes: a crash.
 struct Stops {
     disk: Arc<ModelledDisk>,
     writes_left: AtomicU32,

@@ -119,11 +119,11 @@ def _means(
     name: str, found: Mapping[Label, Mapping[str, float]], *of: str
 ) -> dict[str, float | None]:
     """The mean over the sizes of the disk, by key."""
-    gathered: dict[str, list[float]] = {}
+    by_key: dict[str, list[float]] = {}
     for (collect, percent, _), measures in found.items():
         for measure, value in measures.items():
-            gathered.setdefault(key(name, collect, percent, measure, *of), []).append(value)
-    return {label: statistics.fmean(values) for label, values in gathered.items()}
+            by_key.setdefault(key(name, collect, percent, measure, *of), []).append(value)
+    return {label: statistics.fmean(values) for label, values in by_key.items()}
 
 
 def _prices(device: Mapping[str, Any]) -> dict[str, int]:

@@ -137,7 +137,7 @@ class Load:
         return -(-self.blocks * 100 // round(percent * SEGMENT_BLOCKS))
 
     def utilization(self, segments: int) -> float:
-        """The utilization at which a simulated log has so many segments."""
+        """The utilization at which a simulated log has that many segments."""
         # Its number is rounded up; half a segment less is safe from rounding here.
         return self.blocks / ((segments - 0.5) * SEGMENT_BLOCKS)
 
