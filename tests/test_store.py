@@ -41,21 +41,21 @@ def test_info_has_the_names_of_metrics(agewell: Agewell, image: Path) -> None:
     assert document["store"]["uuid"] == "61207374-6f72-6520-6f66-207465737473"
     metrics = document["metrics"]
     assert (metrics["capacity_blocks"], metrics["segments"]) == (192, 12)
-    assert metrics["live_blocks"] == 53
-    assert metrics["utilization"] == 53 / 192
+    assert metrics["live_blocks"] == 71
+    assert metrics["utilization"] == 71 / 192
     shown = dict(line.split() for line in agewell("store", "info", image).stdout.splitlines()[1:])
-    assert (shown["live_blocks"], shown["utilization"]) == ("53", "0.2760")
+    assert (shown["live_blocks"], shown["utilization"]) == ("71", "0.3698")
     assert shown["closed_in_order"] == "yes"
     (image.parent / "left").write_bytes(gzip.decompress((IMAGES / "left-1.0.img.gz").read_bytes()))
     left = json.loads(agewell("store", "info", "left", "--json").stdout)
     assert left["store"]["closed_in_order"] is False
-    assert left["metrics"]["live_blocks"] == 53
+    assert left["metrics"]["live_blocks"] == 71
 
 
 def test_a_whole_store_is_clean(agewell: Agewell, image: Path) -> None:
     done = agewell("store", "check", image, "--data")
     assert done.stdout == (
-        f"{image}: clean (structures and data): 53 blocks, group 15, closed in order\n"
+        f"{image}: clean (structures and data): 71 blocks, group 18, closed in order\n"
     )
     assert agewell("store", "check", image, "--quiet").stdout == ""
     document = json.loads(agewell("store", "check", image, "--json").stdout)
@@ -71,7 +71,7 @@ def test_damage_is_a_line_each_and_status_1(agewell: Agewell, image: Path) -> No
     injure(image, 2)
     noted = agewell("store", "check", image).stdout.splitlines()
     assert noted[0] == "note: root 0 at address 2: its checksum is wrong"
-    assert "clean (structures, 1 note): 53 blocks" in noted[1]
+    assert "clean (structures, 1 note): 71 blocks" in noted[1]
     injure(image, 0, MAP_START + 3, SEGMENTS_START + slot)
     fast = agewell("store", "check", image, check=False)
     assert fast.returncode == 1

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::NONE;
-use crate::checksum::extended;
 use crate::geometry::Geometry;
 use crate::groups::Part;
 use crate::image::Image;
@@ -46,13 +45,10 @@ pub(crate) fn versions<I: Image + ?Sized>(
             let Ok(there) = read_page(image, geometry, page, place) else { continue };
             for (block, entry) in geometry.page_blocks(page).zip(&there.entries) {
                 let (slot, short_sum, damaged) = (entry.slot, entry.short_sum, entry.damaged);
-                // That there is no such block holds up to the sequence of the page.
-                let sequence = match slot {
-                    NONE => Some(there.sequence),
-                    _ => extended(entry.sequence, there.sequence),
-                };
-                let Some(sequence) = sequence.filter(|_| (found.wanted)(block)) else { continue };
-                if slot == NONE || slot < geometry.slots() {
+                // What a page says holds up to its sequence.
+                let sequence = there.sequence;
+                let is_possible = slot == NONE || slot < geometry.slots();
+                if is_possible && (found.wanted)(block) {
                     versions.push(Version { block, slot, short_sum, sequence, damaged });
                 }
             }

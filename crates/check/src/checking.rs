@@ -93,12 +93,7 @@ impl Checked {
         let slots = self.geometry.slots();
         let blocks = self.map.iter().filter(|(_, entry)| !entry.damaged && entry.slot < slots);
         let mut sorted: Vec<Lying> = blocks
-            .map(|(block, entry)| Lying {
-                slot: entry.slot,
-                block,
-                short_sum: entry.short_sum,
-                sequence: entry.sequence,
-            })
+            .map(|(block, entry)| Lying { slot: entry.slot, block, short_sum: entry.short_sum })
             .collect();
         sorted.sort_unstable();
         sorted

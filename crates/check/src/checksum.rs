@@ -31,13 +31,12 @@ pub(crate) fn structure_sum(
     sum
 }
 
-/// Of the data of a block that the group `sequence` put into a slot.
-pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, sequence: u32, data: &[u8]) -> u32 {
-    let mut place = [0; PLACE_BYTES];
+/// Of the data of a block in a slot.
+pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, data: &[u8]) -> u32 {
+    let mut place = [0; 24];
     place[..16].copy_from_slice(uuid);
     place[16..20].copy_from_slice(&block.to_le_bytes());
-    place[20..24].copy_from_slice(&slot.to_le_bytes());
-    place[24..].copy_from_slice(&sequence.to_le_bytes());
+    place[20..].copy_from_slice(&slot.to_le_bytes());
     let seed = XxHash3_64::oneshot_with_seed(0, &place);
     XxHash3_64::oneshot_with_seed(seed, data) as u32
 }

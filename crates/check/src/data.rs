@@ -20,8 +20,6 @@ pub(crate) struct Lying {
     pub(crate) slot: u32,
     pub(crate) block: u32,
     pub(crate) short_sum: u32,
-    /// Of the group that put it there, the low 32 bits.
-    pub(crate) sequence: u32,
 }
 
 /// What became of reading a block.
@@ -36,7 +34,7 @@ pub(crate) enum Read<'a> {
 
 impl Lying {
     fn read<'a>(&self, geometry: &Geometry, data: &'a [u8]) -> Read<'a> {
-        let sum = short_sum(&geometry.uuid, self.block, self.slot, self.sequence, data);
+        let sum = short_sum(&geometry.uuid, self.block, self.slot, data);
         if sum == self.short_sum { Read::Intact(data) } else { Read::Differs }
     }
 }

@@ -25,7 +25,7 @@ const BLOCKS_MAX: u32 = 1 << 31;
 pub(crate) const PAGE_HEAD_BYTES: usize = 32;
 
 /// Bytes of an entry of a map page.
-pub(crate) const PAGE_ENTRY_BYTES: usize = 12;
+pub(crate) const PAGE_ENTRY_BYTES: usize = 8;
 
 /// Bytes of a root before its map pages.
 pub(crate) const ROOT_HEAD_BYTES: u64 = 256;

@@ -30,7 +30,6 @@ impl Placement {
         (self.slot != NONE).then_some(Entry {
             slot: self.slot,
             short_sum: self.short_sum,
-            sequence: self.sequence as u32,
             damaged: self.damaged,
         })
     }
@@ -230,8 +229,7 @@ fn matches<I: Image + ?Sized>(image: &I, geometry: &Geometry, one: &Placement) -
     one.slot == NONE
         || one.damaged
         || geometry.read(image, geometry.slot_address(one.slot), 1).is_ok_and(|data| {
-            let sequence = one.sequence as u32;
-            short_sum(&geometry.uuid, one.block, one.slot, sequence, &data) == one.short_sum
+            short_sum(&geometry.uuid, one.block, one.slot, &data) == one.short_sum
         })
 }
 

@@ -26,15 +26,13 @@ pub struct Entry {
     pub slot: u32,
     /// Of its data.
     pub short_sum: u32,
-    /// Of the group that put it there, the low 32 bits.
-    pub sequence: u32,
     /// Its data is known to be damaged.
     pub damaged: bool,
 }
 
 impl Entry {
     /// No such block.
-    const ABSENT: Self = Self { slot: NONE, short_sum: 0, sequence: 0, damaged: false };
+    const ABSENT: Self = Self { slot: NONE, short_sum: 0, damaged: false };
 
     fn parse(bytes: &[u8]) -> Self {
         let slot = u32_at(bytes, 0);
@@ -42,7 +40,6 @@ impl Entry {
         Self {
             slot: if damaged { slot & !DAMAGED } else { slot },
             short_sum: u32_at(bytes, 4),
-            sequence: u32_at(bytes, 8),
             damaged,
         }
     }

@@ -66,8 +66,6 @@ pub struct SalvagedBlock {
     pub block: u32,
     /// Where it was read from, or should have been.
     pub slot: u32,
-    /// Of the group that put it there, the low 32 bits.
-    pub sequence: u32,
     /// What has become of it.
     pub status: BlockStatus,
 }
@@ -139,7 +137,7 @@ pub fn salvage<I: Image + ?Sized>(
         let copy = |one: &Lying, read: Read<'_>| {
             if let Read::Intact(data) = read {
                 keep(one.block, data)?;
-                blocks.push(salvaged(one.block, one.slot, one.sequence, BlockStatus::Intact));
+                blocks.push(salvaged(one.block, one.slot, BlockStatus::Intact));
             } else {
                 lost.push(*one);
             }
@@ -173,9 +171,8 @@ pub fn salvage<I: Image + ?Sized>(
     known.extend(&Blocks::of(blocks.iter().map(|one| one.block)));
     known.settle();
     let unrecorded = lost.iter().filter(|one| !known.contains(one.block));
-    let unrecorded: Vec<_> = unrecorded
-        .map(|one| salvaged(one.block, one.slot, one.sequence, BlockStatus::Lost))
-        .collect();
+    let unrecorded: Vec<_> =
+        unrecorded.map(|one| salvaged(one.block, one.slot, BlockStatus::Lost)).collect();
     known.extend(&Blocks::of(unrecorded.iter().map(|one| one.block)));
     known.settle();
     blocks.extend(unrecorded);
@@ -204,8 +201,8 @@ fn unknown_in(first: u32, last: u32, known: &Blocks, unknown: &mut Blocks) {
     }
 }
 
-fn salvaged(block: u32, slot: u32, sequence: u32, status: BlockStatus) -> SalvagedBlock {
-    SalvagedBlock { block, slot, sequence, status }
+fn salvaged(block: u32, slot: u32, status: BlockStatus) -> SalvagedBlock {
+    SalvagedBlock { block, slot, status }
 }
 
 /// The first of the versions of a block that is intact; `None` if it was freed.
@@ -217,13 +214,13 @@ fn newest_intact<I: Image + ?Sized>(
 ) -> Result<Option<SalvagedBlock>, SalvageError> {
     let (mut tried, mut status) = (None, BlockStatus::Newest);
     for version in versions {
-        let (block, slot, sequence) = (version.block, version.slot, version.sequence as u32);
+        let (block, slot) = (version.block, version.slot);
         if slot == NONE {
             // What is older was overwritten by nothing.
             break;
         }
-        tried = tried.or(Some(salvaged(block, slot, sequence, BlockStatus::Lost)));
-        let lying = Lying { slot, block, short_sum: version.short_sum, sequence };
+        tried = tried.or(Some(salvaged(block, slot, BlockStatus::Lost)));
+        let lying = Lying { slot, block, short_sum: version.short_sum };
         let mut outcome = Ok(false);
         if !version.damaged {
             data::read_window(image, geometry, &[lying], |_, read| {
@@ -233,7 +230,7 @@ fn newest_intact<I: Image + ?Sized>(
             });
         }
         if outcome? {
-            return Ok(Some(salvaged(block, slot, sequence, status)));
+            return Ok(Some(salvaged(block, slot, status)));
         }
         status = BlockStatus::Older;
     }
@@ -322,10 +319,10 @@ fn write_both<I: Image + ?Sized>(
     file.set_len(length * u64::from(salvaged.geometry.block_bytes)).map_err(failed(blocks))?;
     file.sync_all().map_err(failed(blocks))?;
     let write_rows = || {
-        writeln!(rows, "block,slot,sequence,status")?;
+        writeln!(rows, "block,slot,status")?;
         for one in &salvaged.blocks {
-            let SalvagedBlock { block, slot, sequence, status } = one;
-            writeln!(rows, "{block},{slot},{sequence},{}", status.name())?;
+            let SalvagedBlock { block, slot, status } = one;
+            writeln!(rows, "{block},{slot},{}", status.name())?;
         }
         rows.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     };

@@ -174,11 +174,11 @@ impl Run<'_> {
             block_bytes: u64::from(self.options.block_bytes),
         };
         let open = OpenOptions { means, prices, learns_prices: self.options.learns_prices };
-        let mut store = Store::open(disk, &open).map_err(of_store)?;
-        through_store(&mut store, before, &mut versions, go_on).map_err(to_python)?;
+        let store = Store::open(disk, &open).map_err(of_store)?;
+        through_store(&store, before, &mut versions, go_on).map_err(to_python)?;
         let at_mark = state(&store, spent);
         let mut behind = |done| go_on(done + before.len() as u64);
-        through_store(&mut store, after, &mut versions, &mut behind).map_err(to_python)?;
+        through_store(&store, after, &mut versions, &mut behind).map_err(to_python)?;
         let at_end = state(&store, spent);
         if self.options.reads_back {
             versions.check_store(&store).map_err(to_python)?;
@@ -222,8 +222,8 @@ fn to_python(why: ReplayError) -> PyErr {
 /// What a store has done so far.
 fn state<D: Disk>(store: &Store<D>, spent: &dyn Fn(&D) -> Value) -> Value {
     json!({
-        "log": counts(store.log_counts()),
-        "transfers": transfers(store.log_transfers()),
+        "log": counts(&store.log_counts()),
+        "transfers": transfers(&store.log_transfers()),
         "collect": format!("{:?}", store.collect_rule()),
         "medium": medium(&store.medium_counts()),
         "disk": spent(store.disk()),

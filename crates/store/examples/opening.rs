@@ -18,7 +18,7 @@ fn main() {
     let options = OpenOptions::default();
     let disk = MemoryDisk::new(bytes);
     Store::format(&disk, &FormatOptions::new([5; 16])).expect("it can be formatted");
-    let mut store = Store::open(&disk, &options).expect("it opens");
+    let store = Store::open(&disk, &options).expect("it opens");
     let blocks = (store.geometry().capacity_blocks() as f64 * argument(1, 90.0) / 100.0) as u32;
     let data = vec![0; 4096];
     for first in (0..blocks).step_by(200) {
@@ -28,7 +28,7 @@ fn main() {
     store.close().expect("it closes");
     for what in ["closed in order", "after a crash"] {
         let begun = Instant::now();
-        let mut store = Store::open(&disk, &options).expect("it opens");
+        let store = Store::open(&disk, &options).expect("it opens");
         println!("{what}: {blocks} blocks, {:.3} s", begun.elapsed().as_secs_f64());
         for block in 0..10_000 {
             let writes = vec![(block * 17 % blocks, &data[..])];

@@ -15,7 +15,7 @@ const BLOCKS: usize = 64;
 
 fn run<D: Disk>(disk: D, full: f64, options: &OpenOptions) {
     Store::format(&disk, &FormatOptions::new([5; 16])).expect("it can be formatted");
-    let mut store = Store::open(disk, options).expect("it opens");
+    let store = Store::open(disk, options).expect("it opens");
     let blocks = (store.geometry().capacity_blocks() as f64 * full) as u32;
     let data: Vec<u8> = (0..4096 * BLOCKS).map(|at| (at * 31 / 7) as u8).collect();
     let begun = Instant::now();
@@ -31,7 +31,7 @@ fn run<D: Disk>(disk: D, full: f64, options: &OpenOptions) {
     // Until it is steady: as often as there are blocks.
     for measured in [false, true] {
         let transactions = blocks as usize / BLOCKS;
-        let (medium, log) = (store.medium_counts(), *store.log_counts());
+        let (medium, log) = (store.medium_counts(), store.log_counts());
         let begun = Instant::now();
         for _ in 0..transactions {
             let mut writes: Vec<(u32, &[u8])> = Vec::with_capacity(BLOCKS);

@@ -10,6 +10,7 @@
 //! for them elsewhere, and a collection that writes where it has just read becomes another group.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
@@ -31,6 +32,17 @@ const RESERVE_SEGMENTS: u32 = 2;
 /// Of these the log keeps for itself. The other may be begun by what does not quite fit into the open
 /// segment, and is made up for afterwards.
 const LOG_RESERVE_SEGMENTS: u32 = 1;
+
+/// What is collected at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What frees a segment, by the mechanism that is chosen.
+    Segment,
+    /// The same by cleaning, whatever is chosen.
+    Cleaned,
+    /// One victim, by the mechanism that is chosen: the least that there is to wait for.
+    Victim,
+}
 
 /// The engine.
 #[derive(Debug)]
@@ -385,10 +397,17 @@ impl Engine {
     }
 
     /// Everything that waits, as a group.
-    pub(crate) fn group_of_changes(&mut self, spare: Vec<u8>) -> Result<Option<Group>, LogError> {
+    pub(crate) fn group_of_changes(
+        &mut self,
+        spare: &mut Vec<Vec<u8>>,
+    ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
+        if self.recorder.group.is_empty() {
+            return Ok(None);
+        }
         let length = self.data.len();
-        self.recorder.group.data = std::mem::replace(&mut self.data, spare);
+        let data = std::mem::replace(&mut self.data, spare.pop().unwrap_or_default());
+        self.recorder.group.data = Arc::new(data);
         self.data.resize(length, 0);
         let group = &mut self.recorder.group;
         if !group.freed.is_empty() {
@@ -410,18 +429,19 @@ impl Engine {
         Ok(self.take_groups().pop())
     }
 
-    /// A collection, as groups, and whether it made room; by cleaning, if that is said. Must not be asked
-    /// for while freed blocks wait for theirs.
+    /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait
+    /// for theirs.
     pub(crate) fn groups_of_collection(
         &mut self,
-        cleans: bool,
+        extent: Extent,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
         let rule = self.log.log().collect_rule();
-        if cleans {
+        if extent == Extent::Cleaned {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
         }
-        let made = self.log.log_mut().make_more_room(&mut self.recorder);
+        let victims = u32::from(extent == Extent::Victim);
+        let made = self.log.log_mut().make_more_room(victims, &mut self.recorder);
         self.log.log_mut().set_collect(rule);
         (self.take_groups(), made)
     }

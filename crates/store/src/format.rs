@@ -81,12 +81,11 @@ impl Place<'_> {
 }
 
 /// The short sum of a block's data.
-pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, sequence: u32, data: &[u8]) -> u32 {
-    let mut bytes = [0; 28];
+pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, data: &[u8]) -> u32 {
+    let mut bytes = [0; 24];
     bytes[..16].copy_from_slice(uuid);
     bytes[16..20].copy_from_slice(&block.to_le_bytes());
-    bytes[20..24].copy_from_slice(&slot.to_le_bytes());
-    bytes[24..].copy_from_slice(&sequence.to_le_bytes());
+    bytes[20..].copy_from_slice(&slot.to_le_bytes());
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&bytes), data) as u32
 }
 

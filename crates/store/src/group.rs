@@ -1,5 +1,7 @@
 //! What becomes durable together, as it is planned: where blocks go and where their data comes from.
 
+use std::sync::Arc;
+
 /// Where the data of a planned run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -55,7 +57,7 @@ pub(crate) struct Group {
     /// Blocks that are no more, and their slots.
     pub(crate) freed: Vec<(u32, u32)>,
     /// Data of buffer entries.
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Arc<Vec<u8>>,
     /// Groups up to this one must be on the medium, with records that last, before a slot of this
     /// group is written.
     pub(crate) needs_covered: u64,

@@ -12,6 +12,7 @@
 use agewell_log::policy::cost::CostModel;
 use agewell_log::{Comes, Purpose, Transfer, TransferTimes};
 
+use crate::format::Geometry;
 use crate::group::{Group, Origin};
 
 /// Groups that wait for a flush to be noted, at most; chosen by us: what is not synced for so long has
@@ -62,11 +63,21 @@ impl Learning {
         self.done(&reads.collect::<Vec<_>>(), &writes.collect::<Vec<_>>(), at_ns);
     }
 
-    /// Pages of the map were written and flushed: scattered writes, as those into holes are. They lie
-    /// behind `slots` here, which is as far from the slots as they are.
-    pub(crate) fn pages(&mut self, slots: u32, places: impl Iterator<Item = u32>, at_ns: [u64; 2]) {
-        let at = |place| Transfer::of_blocks(Purpose::MetadataWrite, slots + place, 1);
-        let writes: Vec<Transfer> = places.map(at).collect();
+    /// The pages of the map that differ between `before` and `after` were written and flushed: scattered
+    /// writes, as those into holes are. Here they lie behind the slots, which is as far from them.
+    pub(crate) fn map(
+        &mut self,
+        geometry: &Geometry,
+        before: &[u64],
+        after: &[u64],
+        at_ns: [u64; 2],
+    ) {
+        let changed = (0..).zip(before.iter().zip(after)).filter(|(_, (old, new))| old != new);
+        let at = |(page, (_, new)): (u32, (&u64, &u64))| {
+            let place = geometry.slots() + 2 * page + (*new & 1) as u32;
+            Transfer::of_blocks(Purpose::MetadataWrite, place, 1)
+        };
+        let writes: Vec<Transfer> = changed.map(at).collect();
         self.done(&[], &writes, [at_ns[0], at_ns[0], at_ns[1]]);
         self.note();
     }

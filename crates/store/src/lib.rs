@@ -2,21 +2,29 @@
 //!
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
+mod collector;
+mod commit;
+mod composed;
 mod engine;
 mod error;
 mod format;
+mod front;
 mod group;
 mod learning;
+mod locks;
 mod medium;
 mod options;
+mod pacing;
 mod recovery;
 mod seeded;
 mod store;
+mod sums;
 mod zones;
 
 pub mod device;
 pub mod replay;
 
+pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;

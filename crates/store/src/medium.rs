@@ -9,10 +9,12 @@
 //! repeated there. What died in them may be written over.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
+use crate::composed::Composed;
 use crate::device::{Disk, Piece, WriteZones};
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RingRecord, Root, Run,
@@ -21,6 +23,7 @@ use crate::format::{
 use crate::group::{Group, Origin, PlannedRun};
 use crate::learning::Learning;
 use crate::seeded::{SeededFault, is_seeded};
+use crate::sums::Sums;
 
 /// Bytes written since the last flush after which there is one, so that what is kept stays small;
 /// chosen by us.
@@ -33,15 +36,11 @@ const UNCHECKED_BLOCKS_MAX: usize = 1 << 14;
 /// Times that a block is read before it counts as lost, as it may be the reading that failed; chosen by us.
 const READS_MAX: usize = 3;
 
-/// Map pages that are written by one call; chosen by us.
-const PAGES_AT_ONCE: usize = 256;
+/// Buffers that are kept for what comes; chosen by us: of as many groups as are usually under way.
+const SPARES_MAX: usize = 4;
 
-/// What the medium knows of a block beside its slot.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sum {
-    pub(crate) sum: u32,
-    pub(crate) sequence: u32,
-}
+/// Map pages that are written by one call; chosen by us.
+const PAGES_AT_ONCE: usize = 128;
 
 /// The ring: where the next record goes, and what of it is in use.
 #[derive(Debug, Clone, Copy, Default)]
@@ -51,12 +50,15 @@ pub(crate) struct Ring {
     pub(crate) used: u32,
 }
 
+/// What gives the slots of blocks.
+pub(crate) type SlotsOf<'a> = dyn Fn(&mut dyn Iterator<Item = u32>, &mut Vec<u32>) + 'a;
+
 /// What has been written and may have to be written again.
 #[derive(Debug)]
 struct Unflushed {
     /// Where each piece goes, in which of the buffers it is, and from where to where.
     pieces: Vec<(u64, usize, std::ops::Range<usize>)>,
-    buffers: [Vec<u8>; 2],
+    buffers: [Arc<Vec<u8>>; 2],
 }
 
 impl Unflushed {
@@ -73,7 +75,7 @@ impl Unflushed {
     }
 
     fn bytes(&self) -> usize {
-        self.buffers.iter().map(Vec::len).sum()
+        self.buffers.iter().map(|buffer| buffer.len()).sum()
     }
 }
 
@@ -128,15 +130,14 @@ pub struct MediumCounts {
 /// The medium.
 #[derive(Debug)]
 pub(crate) struct Medium<D> {
-    pub(crate) disk: D,
+    disk: Arc<D>,
     pub(crate) geometry: Geometry,
     pub(crate) incarnation: u32,
     pub(crate) ring: Ring,
     /// The last root, and whether it is still to be written.
     pub(crate) root: Root,
     pub(crate) root_is_due: bool,
-    pub(crate) sums: Vec<Sum>,
-    pub(crate) damaged: BTreeSet<u32>,
+    pub(crate) sums: Arc<Sums>,
     /// A bit for each map page that has changed since it was written.
     pub(crate) dirty: Vec<u64>,
     pub(crate) written: u64,
@@ -153,7 +154,8 @@ pub(crate) struct Medium<D> {
     unflushed: Vec<Unflushed>,
     unflushed_bytes: usize,
     rewrite_is_due: bool,
-    spare: Vec<Vec<u8>>,
+    /// Buffers that are not in use any more.
+    pub(crate) spare: Vec<Vec<u8>>,
     pub(crate) counts: MediumCounts,
     /// What transfers take, if the disk has a clock.
     pub(crate) learning: Option<Learning>,
@@ -163,7 +165,7 @@ pub(crate) struct Medium<D> {
 
 impl<D: Disk> Medium<D> {
     /// Of `disk`, where nothing has been written yet.
-    pub(crate) fn new(disk: D, geometry: Geometry) -> Self {
+    pub(crate) fn new(disk: Arc<D>, geometry: Geometry, sums: Arc<Sums>) -> Self {
         let pages = geometry.map_pages as usize;
         Self {
             zones: disk.write_zones(),
@@ -172,8 +174,7 @@ impl<D: Disk> Medium<D> {
             ring: Ring::default(),
             root: Root { pages: vec![0; pages], ..Root::default() },
             root_is_due: false,
-            sums: vec![Sum::default(); geometry.blocks as usize],
-            damaged: BTreeSet::new(),
+            sums,
             dirty: vec![0; pages.div_ceil(64)],
             written: 0,
             flushed: 0,
@@ -194,17 +195,12 @@ impl<D: Disk> Medium<D> {
         }
     }
 
-    /// A buffer that is not in use.
-    pub(crate) fn spare(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
     fn block_bytes(&self) -> usize {
         self.geometry.block_bytes as usize
     }
 
     /// Carries out `group`, which the last one was before. After an error it may be tried again.
-    pub(crate) fn carry_out(&mut self, group: &mut Group) -> Result<(), StoreError> {
+    pub(crate) fn carry_out(&mut self, group: &Group) -> Result<(), StoreError> {
         assert_eq!(group.sequence, self.written + 1, "groups come in their order");
         assert!(!self.root_is_due, "a root that was begun is written first");
         if group.needs_covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
@@ -217,18 +213,11 @@ impl<D: Disk> Medium<D> {
         let mut composed = self.compose(group, &data, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
-        let parcel = Unflushed { pieces, buffers: [data, heads] };
-        let begun = match self.zones {
-            Some(zones) => zones.begin(&self.disk, &parcel.pieces),
-            None => Ok(()),
-        };
+        let parcel = Unflushed { pieces, buffers: [data, Arc::new(heads)] };
+        let begun = self.zones.map_or(Ok(()), |zones| zones.begin(&self.disk, &parcel.pieces));
         if let Err(error) = begun.and_then(|()| parcel.write(&self.disk))
             && !is_seeded(SeededFault::FailedWriteForgotten)
         {
-            // The data may be needed again.
-            let [data, _] = parcel.buffers;
-            group.data =
-                if group.runs.iter().any(|run| run.origin.copies()) { Vec::new() } else { data };
             return Err(error);
         }
         let at_ns = [begin_ns, read_ns, self.now_ns()];
@@ -268,13 +257,13 @@ impl<D: Disk> Medium<D> {
 
     /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
     /// cannot be read.
-    fn collect_data(&mut self, group: &mut Group) -> (Vec<u8>, BTreeSet<u32>) {
+    fn collect_data(&mut self, group: &Group) -> (Arc<Vec<u8>>, BTreeSet<u32>) {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return (std::mem::take(&mut group.data), BTreeSet::new());
+            return (Arc::clone(&group.data), BTreeSet::new());
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
-        let mut data = self.spare();
+        let mut data = self.spare.pop().unwrap_or_default();
         data.clear();
         data.resize(group.moves.len() * bytes, 0);
         let mut bad = BTreeSet::new();
@@ -300,12 +289,11 @@ impl<D: Disk> Medium<D> {
             let (first, _) = read_at.expect("it has just been read");
             let from = (moved.source - first) as usize * bytes;
             let contents = &mut victim[from..from + bytes];
-            let Sum { sum, sequence } = self.sums[moved.block as usize];
+            let sum = self.sums.get(moved.block);
             let uuid = &self.geometry.uuid;
-            let is_good = |contents: &[u8]| {
-                short_sum(uuid, moved.block, moved.source, sequence, contents) == sum
-            };
-            let is_lost = self.damaged.contains(&moved.block)
+            let is_good =
+                |contents: &[u8]| short_sum(uuid, moved.block, moved.source, contents) == sum;
+            let is_lost = self.sums.is_damaged(moved.block)
                 || !is_good(contents)
                     && !(1..READS_MAX).any(|_| {
                         let offset = self.geometry.slot_offset(moved.source);
@@ -316,7 +304,7 @@ impl<D: Disk> Medium<D> {
             }
             data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
         }
-        (data, bad)
+        (Arc::new(data), bad)
     }
 
     /// Where in its buffer the data of a move is.
@@ -340,7 +328,7 @@ impl<D: Disk> Medium<D> {
                     summed_slot = group.moves[index as usize].source;
                 }
                 let uuid = &self.geometry.uuid;
-                let sum = short_sum(uuid, block, summed_slot, sequence, &data[range.clone()]);
+                let sum = short_sum(uuid, block, summed_slot, &data[range.clone()]);
                 named.push(Named { block, sum });
                 let offset = self.geometry.slot_offset(slot);
                 match composed.places.last_mut() {
@@ -431,15 +419,7 @@ impl<D: Disk> Medium<D> {
             composed.ring = Some((record, at));
         }
         if self.zones.is_some() {
-            // What is written in order has no gaps.
-            for run in group.runs.iter().filter(|run| run.origin == Origin::Appended) {
-                let place = run.slot - 1;
-                if !composed.inline.iter().any(|(slot, _)| *slot == place) {
-                    let range = composed.heads.len()..composed.heads.len() + bytes;
-                    composed.heads.resize(range.end, 0);
-                    composed.places.push((self.geometry.slot_offset(place), 1, range));
-                }
-            }
+            composed.fill_gaps(group, &self.geometry);
         }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
@@ -516,21 +496,17 @@ impl<D: Disk> Medium<D> {
     /// `group` has been written: what is known of its blocks.
     fn settle(&mut self, group: &Group, composed: &Composed, bad: &BTreeSet<u32>) {
         let sequence = group.sequence as u32;
-        for (run, named) in composed.runs.iter() {
+        for (_, named) in composed.runs.iter() {
             for one in named {
-                self.sums[one.block as usize] = Sum { sum: one.sum, sequence };
+                self.sums.set(one.block, one.sum);
                 self.soil(one.block);
-                if run.first & DAMAGED == 0 {
-                    self.damaged.remove(&one.block);
-                }
             }
         }
-        for index in bad {
-            self.damaged.insert(group.moves[*index as usize].block);
-        }
+        let moved =
+            (0..).zip(&group.moves).map(|(index, moved)| (moved.block, bad.contains(&index)));
+        self.sums.set_damaged(moved.chain(group.freed_blocks().map(|block| (block, false))));
         for block in group.freed_blocks() {
-            self.sums[block as usize] = Sum::default();
-            self.damaged.remove(&block);
+            self.sums.set(block, 0);
             if !is_seeded(SeededFault::PageNotDirty) {
                 self.soil(block);
             }
@@ -590,9 +566,7 @@ impl<D: Disk> Medium<D> {
         self.unflushed_bytes = 0;
         for parcel in self.unflushed.drain(..) {
             let [data, _] = parcel.buffers;
-            if self.spare.len() < 4 {
-                self.spare.push(data);
-            }
+            self.spare.extend(Arc::into_inner(data).filter(|_| self.spare.len() < SPARES_MAX));
         }
         self.flushed = self.written;
         self.covered = self.flushed.min(self.unchecked_first - 1);
@@ -657,7 +631,10 @@ impl<D: Disk> Medium<D> {
         let encoded = record.encode(&self.geometry, at);
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
         let range = 0..encoded.len();
-        let parcel = Unflushed { pieces: vec![(offset, 1, range)], buffers: [Vec::new(), encoded] };
+        let parcel = Unflushed {
+            pieces: vec![(offset, 1, range)],
+            buffers: [Arc::default(), Arc::new(encoded)],
+        };
         let begin_ns = self.now_ns();
         parcel.write(&self.disk)?;
         self.owes_since(begin_ns);
@@ -669,11 +646,11 @@ impl<D: Disk> Medium<D> {
         Ok(())
     }
 
-    /// Writes the map pages that have changed, and the roots; `slot_of` says where a block is on disk.
+    /// Writes the map pages that have changed, and the roots; `slots_of` says where blocks are on disk.
     /// The ring is empty afterwards.
     pub(crate) fn write_map(
         &mut self,
-        slot_of: &dyn Fn(u32) -> u32,
+        slots_of: &SlotsOf<'_>,
         times: &dyn Fn() -> Vec<agewell_log::SegmentTimes>,
         closes: bool,
     ) -> Result<(), StoreError> {
@@ -682,13 +659,10 @@ impl<D: Disk> Medium<D> {
                 self.flush()?;
             }
             let begin_ns = self.now_ns();
-            let pages = self.write_pages(slot_of)?;
+            let pages = self.write_pages(slots_of)?;
             let at_ns = [begin_ns, self.now_ns()];
-            let before = &self.root.pages;
-            let changed = (0..).zip(before.iter().zip(&pages)).filter(|(_, (old, new))| old != new);
-            let places = changed.map(|(page, (_, new))| 2 * page + (*new & 1) as u32);
             if let Some(learning) = &mut self.learning {
-                learning.pages(self.geometry.slots(), places, at_ns);
+                learning.map(&self.geometry, &self.root.pages, &pages, at_ns);
             }
             self.root = Root {
                 generation: self.root.generation + 1,
@@ -738,21 +712,26 @@ impl<D: Disk> Medium<D> {
     }
 
     /// Writes changed pages to the places that the root does not name; the root's table with them.
-    fn write_pages(&mut self, slot_of: &dyn Fn(u32) -> u32) -> Result<Vec<u64>, StoreError> {
+    fn write_pages(&mut self, slots_of: &SlotsOf<'_>) -> Result<Vec<u64>, StoreError> {
         let (bytes, entries) = (self.block_bytes(), self.geometry.page_entries());
         let mut table = self.root.pages.clone();
         let is_dirty = |page: &u32| self.dirty[(page / 64) as usize] >> (page % 64) & 1 == 1;
         let pages: Vec<u32> = (0..self.geometry.map_pages).filter(is_dirty).collect();
+        let blocks_of =
+            |page: &u32| page * entries..(page * entries + entries).min(self.geometry.blocks);
+        let mut slots = Vec::new();
         let mut encoded = vec![0; PAGES_AT_ONCE.min(pages.len()) * bytes];
         for batch in pages.chunks(PAGES_AT_ONCE) {
             let mut places = Vec::with_capacity(batch.len());
+            slots_of(&mut batch.iter().flat_map(blocks_of), &mut slots);
+            let mut slots = slots.iter().copied();
             for (page, into) in batch.iter().zip(encoded.chunks_exact_mut(bytes)) {
                 let is_named = table[*page as usize] != 0;
                 let in_place = is_named && is_seeded(SeededFault::PageInPlace);
                 let second = is_named && (table[*page as usize] & 1 == 0) != in_place;
-                let first = page * entries;
-                let blocks = first..(first + entries).min(self.geometry.blocks);
-                let all = blocks.map(|block| self.entry(block, slot_of));
+                let all = blocks_of(page)
+                    .zip(slots.by_ref())
+                    .map(|(block, slot)| self.entry(block, slot));
                 let sum = MapPage::encode(&self.geometry, *page, self.flushed, all, into);
                 table[*page as usize] = sum & !1 | u64::from(second);
                 let address = MapPage::address(&self.geometry, *page, second);
@@ -773,14 +752,13 @@ impl<D: Disk> Medium<D> {
         Ok(table)
     }
 
-    fn entry(&self, block: u32, slot_of: &dyn Fn(u32) -> u32) -> MapEntry {
-        let slot = slot_of(block);
+    fn entry(&self, block: u32, slot: u32) -> MapEntry {
         if slot == NONE {
             return MapEntry::NOTHING;
         }
-        let Sum { sum, sequence } = self.sums[block as usize];
-        let damaged = if self.damaged.contains(&block) { DAMAGED } else { 0 };
-        MapEntry { slot: slot | damaged, sum, sequence }
+        let sum = self.sums.get(block);
+        let damaged = if self.sums.is_damaged(block) { DAMAGED } else { 0 };
+        MapEntry { slot: slot | damaged, sum }
     }
 
     /// Gives every map page the same at both places, so that one may be lost.
@@ -809,19 +787,4 @@ impl<D: Disk> Medium<D> {
         }
         flush(&self.disk)
     }
-}
-
-/// What is to be written for a group.
-#[derive(Debug, Default)]
-struct Composed {
-    /// All runs with their blocks, those that were damaged apart.
-    runs: Runs,
-    /// Records.
-    heads: Vec<u8>,
-    /// Where each piece goes, in which buffer it is (0 data, 1 records), and from where to where.
-    places: Vec<(u64, usize, std::ops::Range<usize>)>,
-    /// Slots of inline records, and how many blocks each has.
-    inline: Vec<(u32, u32)>,
-    freed_inline: bool,
-    ring: Option<(RingRecord, u32)>,
 }

@@ -12,7 +12,7 @@ use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
     RingRecord, Root, Run, Runs, short_sum,
 };
-use crate::medium::{Ring, Sum, read};
+use crate::medium::{Ring, read};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// What was found.
@@ -24,7 +24,7 @@ pub(crate) struct Found {
     pub(crate) stale_roots: Vec<u32>,
     /// The slot of each block.
     pub(crate) map: Vec<u32>,
-    pub(crate) sums: Vec<Sum>,
+    pub(crate) sums: Vec<u32>,
     pub(crate) damaged: Vec<u32>,
     /// Blocks whose entries are not those of their map page.
     pub(crate) changed: Vec<u32>,
@@ -117,7 +117,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     let mut found = Found {
         stale_roots,
         map: vec![NONE; geometry.blocks as usize],
-        sums: vec![Sum::default(); geometry.blocks as usize],
+        sums: vec![0; geometry.blocks as usize],
         damaged: Vec::new(),
         changed: Vec::new(),
         open: root.open.first().copied(),
@@ -235,7 +235,7 @@ impl Found {
                     continue;
                 }
                 self.map[block as usize] = entry.slot & !DAMAGED;
-                self.sums[block as usize] = Sum { sum: entry.sum, sequence: entry.sequence };
+                self.sums[block as usize] = entry.sum;
                 if entry.slot & DAMAGED != 0 {
                     self.damaged.push(block);
                 }
@@ -470,7 +470,7 @@ impl Found {
         }
         let mut bytes = vec![0; geometry.block_bytes as usize];
         read(disk, geometry.slot_offset(slot), &mut bytes)?;
-        Ok(short_sum(&geometry.uuid, named.block, slot, run.sequence, &bytes) == named.sum)
+        Ok(short_sum(&geometry.uuid, named.block, slot, &bytes) == named.sum)
     }
 
     fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
@@ -491,11 +491,11 @@ impl Found {
             self.changed.push(one.block);
             if run.first == NONE {
                 self.map[block] = NONE;
-                self.sums[block] = Sum::default();
+                self.sums[block] = 0;
                 continue;
             }
             self.map[block] = (run.first & !DAMAGED) + index;
-            self.sums[block] = Sum { sum: one.sum, sequence: run.sequence };
+            self.sums[block] = one.sum;
             if run.first & DAMAGED != 0 {
                 self.damaged.push(one.block);
             }

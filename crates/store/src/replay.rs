@@ -70,6 +70,9 @@ impl Steps {
     ///
     /// # Errors
     /// If it cannot be read, names several files, or asks for more than reads, writes and syncs.
+    ///
+    /// # Panics
+    /// If the reader of traces lets through an operation that there is not, which is a bug.
     pub fn read(path: &Path, block_bytes: u32) -> Result<Self, ReplayError> {
         let refuse = |what: String| ReplayError::Asked(format!("{}: {what}", path.display()));
         let mut trace = FileOperationTrace::open(path)?;
@@ -205,7 +208,7 @@ fn heed(done: usize, go_on: &mut dyn FnMut(u64) -> bool) -> Result<(), ReplayErr
 /// # Errors
 /// If the store fails, or `go_on`, which is given the steps done, says no.
 pub fn through_store<D: Disk>(
-    store: &mut Store<D>,
+    store: &Store<D>,
     steps: &[Step],
     versions: &mut Versions,
     go_on: &mut dyn FnMut(u64) -> bool,

@@ -1,25 +1,36 @@
 //! A store: blocks by number, written in transactions, on a disk.
 //!
-//! One thread, no clock: the same calls on the same disk give the same bytes. `write` takes a
-//! transaction in; `sync` returns when everything taken in is on the medium. A crash in between leaves
-//! whole transactions, in their order.
+//! `write` takes a transaction in; `sync` returns when everything taken in is on the medium. A crash in
+//! between leaves whole transactions, in their order. Any number of threads may call; there is no clock, so
+//! the same calls by one thread on the same disk give the same bytes. [`crate::locks`] says who waits for
+//! whom.
 
-use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::Collect;
 use agewell_log::{CostMeter, Counts, Kept, TransferTimes};
 
 use crate::StoreError;
+use crate::commit::Commit;
 use crate::device::{Disk, Piece};
-use crate::engine::Engine;
-use crate::format::{FormatOptions, Geometry, NONE, Root, short_sum};
-use crate::group::Group;
+use crate::engine::{Engine, Extent};
+use crate::format::{FormatOptions, Geometry, Root, short_sum};
+use crate::front::{Front, Newest};
 use crate::learning::Learning;
-use crate::medium::{Medium, MediumCounts, Sum, flush, write};
+use crate::locks::{Mutex, MutexGuard, lock};
+use crate::medium::{Medium, MediumCounts, flush, read, write};
 use crate::options::OpenOptions;
+use crate::pacing::Pacing;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
+use crate::sums::Sums;
+
+/// Groups that may wait while another thread has the medium; chosen by us: two of a megabyte, as one is
+/// written and one is filled.
+const GROUPS_WAITING_MAX: usize = 2;
 
 /// Blocks that are written and freed together: all or none.
 #[derive(Debug, Clone, Default)]
@@ -41,14 +52,29 @@ pub struct Opened {
     pub dropped: u64,
 }
 
+/// What became of collecting a victim before it is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// There is as much room as is wanted, or as can be had until more has been written.
+    Enough,
+    /// So many blocks of room were gained.
+    Gained(u64),
+    /// None can be had.
+    Nothing,
+}
+
 /// A store. See the module.
 #[derive(Debug)]
 pub struct Store<D> {
-    engine: Engine,
-    medium: Medium<D>,
-    /// Groups that are not carried out yet.
-    queue: VecDeque<Group>,
+    disk: Arc<D>,
+    geometry: Geometry,
     opened: Opened,
+    commit: Commit,
+    medium: Mutex<Medium<D>>,
+    /// Threads that wait for the medium.
+    waiting: AtomicU32,
+    front: Mutex<Front>,
+    sums: Arc<Sums>,
 }
 
 impl<D: Disk> Store<D> {
@@ -110,7 +136,9 @@ impl<D: Disk> Store<D> {
             replayed: found.replayed,
             dropped: found.dropped,
         };
-        let mut medium = Medium::new(disk, found.geometry.clone());
+        let (disk, geometry) = (Arc::new(disk), found.geometry);
+        let sums = Arc::new(Sums::new(found.sums, found.damaged.into_iter().collect()));
+        let mut medium = Medium::new(Arc::clone(&disk), geometry.clone(), Arc::clone(&sums));
         found.changed.iter().for_each(|block| medium.soil(*block));
         medium.incarnation = found.incarnation;
         if !is_seeded(SeededFault::IncarnationNotRaised) {
@@ -118,16 +146,13 @@ impl<D: Disk> Store<D> {
         }
         medium.ring = found.ring;
         medium.root = found.root;
-        medium.root.pages.resize(medium.geometry.map_pages as usize, 0);
-        medium.sums = found.sums;
-        medium.damaged = found.damaged.into_iter().collect();
+        medium.root.pages.resize(geometry.map_pages as usize, 0);
         medium.unchecked = found.unchecked;
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
         medium.free = engine.first_free();
-        let prices =
-            CostModel { block_bytes: u64::from(found.geometry.block_bytes), ..options.prices };
-        let now_ns = medium.disk.now_ns().filter(|_| options.learns_prices);
+        let prices = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        let now_ns = disk.now_ns().filter(|_| options.learns_prices);
         medium.learning = now_ns.map(|now_ns| Learning::new(prices, now_ns));
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
@@ -138,15 +163,19 @@ impl<D: Disk> Store<D> {
             medium.write_root(copy)?;
         }
         engine.covered(medium.covered);
-        let mut store = Self { engine, medium, queue: VecDeque::new(), opened };
-        if store.medium.ring_has_room(0) {
-            store.medium.checkpoint()?;
+        let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));
+        let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
+        let store = Self { disk, geometry, opened, commit, medium, waiting, front, sums };
+        let mut medium = lock(&store.medium);
+        if medium.ring_has_room(0) {
+            medium.checkpoint()?;
             if !is_seeded(SeededFault::OpeningNotFlushed) {
-                store.medium.flush()?;
+                medium.flush()?;
             }
         } else {
-            store.write_map(false)?;
+            store.write_map(&mut medium, false)?;
         }
+        drop(medium);
         Ok(store)
     }
 
@@ -159,69 +188,69 @@ impl<D: Disk> Store<D> {
     /// How it is divided.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
-        &self.medium.geometry
+        &self.geometry
     }
 
     /// What it lies on.
     #[must_use]
     pub fn disk(&self) -> &D {
-        &self.medium.disk
+        &self.disk
     }
 
     /// What the log has done since it was opened.
     #[must_use]
-    pub fn log_counts(&self) -> &Counts {
-        self.engine.log().counts()
+    pub fn log_counts(&self) -> Counts {
+        *lock(&self.front).engine.log().counts()
     }
 
     /// What the log has had transferred since it was opened, at the prices in the options: the store's
     /// own records are not among it.
     #[must_use]
-    pub fn log_transfers(&self) -> &CostMeter {
-        self.engine.meter()
+    pub fn log_transfers(&self) -> CostMeter {
+        lock(&self.front).engine.meter().clone()
     }
 
     /// How room is made at the moment.
     #[must_use]
     pub fn collect_rule(&self) -> Collect {
-        self.engine.collect_rule()
+        lock(&self.front).engine.collect_rule()
     }
 
     /// What transfers have taken on its device, by which mechanisms are compared; none if the device has
     /// no clock.
     #[must_use]
-    pub fn transfer_times(&self) -> Option<&TransferTimes> {
-        self.medium.learning.as_ref().map(Learning::times)
+    pub fn transfer_times(&self) -> Option<TransferTimes> {
+        lock(&self.medium).learning.as_ref().map(|learning| learning.times().clone())
     }
 
     /// What the medium has done since it was opened.
     #[must_use]
     pub fn medium_counts(&self) -> MediumCounts {
-        self.medium.counts
+        lock(&self.medium).counts
     }
 
     /// Blocks that there are.
     #[must_use]
     pub fn live_blocks(&self) -> u64 {
-        self.engine.log().live_blocks()
+        lock(&self.front).engine.log().live_blocks()
     }
 
     /// Blocks that a transaction may write.
     #[must_use]
     pub fn transaction_blocks_max(&self) -> u32 {
-        self.medium.geometry.buffer_blocks() - 1
+        self.geometry.buffer_blocks() - 1
     }
 
     /// Blocks that a transaction may free.
     #[must_use]
     pub fn transaction_frees_max(&self) -> u32 {
-        self.medium.geometry.frees_max()
+        self.geometry.frees_max()
     }
 
     /// Whether there is `block`.
     #[must_use]
     pub fn holds(&self, block: u32) -> bool {
-        self.engine.log().holds(block)
+        lock(&self.front).engine.log().holds(block)
     }
 
     /// Takes `transaction` in. It is durable after the next [`sync`](Self::sync).
@@ -229,29 +258,54 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If there is no room for blocks that are new, with nothing changed; if it cannot be as it is; if
     /// the disk fails while room is made.
-    pub fn write(&mut self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    pub fn write(&self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
         self.check(transaction)?;
-        let blocks = transaction.writes.len() as u32;
-        let frees = (self.engine.freed().len() + transaction.frees.len()) as u32;
-        if self.engine.waiting() + blocks > self.transaction_blocks_max()
-            || frees > self.transaction_frees_max()
-        {
-            self.write_out()?;
+        let (blocks, frees) = (transaction.writes.len() as u32, transaction.frees.len() as u32);
+        loop {
+            let mut guard = lock(&self.front);
+            let front = &mut *guard;
+            self.check_room(front, transaction)?;
+            if front.engine.is_choice_due() {
+                drop(guard);
+                self.decide(&mut self.medium_at_once())?;
+                continue;
+            }
+            let engine = &mut front.engine;
+            let is_full = engine.waiting() + blocks > self.transaction_blocks_max()
+                || engine.freed().len() as u32 + frees > self.transaction_frees_max();
+            if is_full {
+                front.plan_changes()?;
+                drop(guard);
+                self.carry_out_some()?;
+            } else if engine.can_take(blocks) {
+                transaction.frees.iter().for_each(|block| engine.free(*block));
+                for (block, data) in &transaction.writes {
+                    engine.write(*block, data)?;
+                }
+                front.taken += 1;
+                let (new_blocks, room) = (front.new_blocks(), front.room());
+                if let Some(pacing) = &mut front.pacing {
+                    let (delay, rings) = pacing.written(new_blocks, blocks, room);
+                    let bell = rings.then(|| Arc::clone(&pacing.bell));
+                    drop(guard);
+                    if let Some(bell) = bell {
+                        bell.ring();
+                    }
+                    if !delay.is_zero() {
+                        std::thread::sleep(delay);
+                    }
+                }
+                return Ok(());
+            } else {
+                drop(guard);
+                self.make_room(blocks)?;
+            }
         }
-        self.decide()?;
-        self.make_room(blocks)?;
-        for block in &transaction.frees {
-            self.engine.free(*block);
-        }
-        for (block, data) in &transaction.writes {
-            self.engine.write(*block, data)?;
-        }
-        Ok(())
     }
 
-    /// Whether `transaction` may be taken in.
+    /// Whether `transaction` is one.
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
-        let geometry = &self.medium.geometry;
+        let geometry = &self.geometry;
         let most = self.transaction_blocks_max();
         let refuse = |what: String| Err(StoreError::Transaction(what));
         if transaction.writes.len() > most as usize {
@@ -278,9 +332,15 @@ impl<D: Disk> Store<D> {
             let (length, bytes) = (data.len(), geometry.block_bytes);
             return refuse(format!("block {block} is given {length} bytes, not {bytes}"));
         }
-        let new = transaction.writes.iter().filter(|write| !self.holds(write.0)).count() as u64;
-        let gone = transaction.frees.iter().filter(|block| self.holds(**block)).count() as u64;
-        let (live, capacity) = (self.live_blocks(), geometry.capacity_blocks());
+        Ok(())
+    }
+
+    /// Whether there is room for the blocks of `transaction` that are new.
+    fn check_room(&self, front: &Front, transaction: &Transaction<'_>) -> Result<(), StoreError> {
+        let log = front.engine.log();
+        let new = transaction.writes.iter().filter(|write| !log.holds(write.0)).count() as u64;
+        let gone = transaction.frees.iter().filter(|block| log.holds(**block)).count() as u64;
+        let (live, capacity) = (log.live_blocks(), self.geometry.capacity_blocks());
         let is_full = new > gone && live + new - gone > capacity;
         if is_full && !is_seeded(SeededFault::RoomNotLookedAt) {
             return Err(StoreError::NoRoom { live, capacity, more: new - gone });
@@ -288,121 +348,142 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Everything taken in is on the medium when this returns.
+    /// Everything taken in is on the medium when this returns. Threads that wait at the same time share a
+    /// flush.
     ///
     /// # Errors
     /// If the disk fails. Nothing is lost by that: what is not on the medium is tried again by the next.
-    pub fn sync(&mut self) -> Result<(), StoreError> {
-        self.write_out()?;
-        if self.medium.flushed < self.medium.written {
-            if is_seeded(SeededFault::SyncWithoutFlush) {
-                return Ok(());
-            }
-            self.medium.flush()?;
-            self.engine.covered(self.medium.covered);
-        }
-        Ok(())
+    pub fn sync(&self) -> Result<(), StoreError> {
+        let taken = lock(&self.front).taken;
+        self.commit.wait(taken, || self.commit_all(&mut self.medium_at_once()))
     }
 
-    /// Writes what waits, without a flush.
-    fn write_out(&mut self) -> Result<(), StoreError> {
-        self.drain()?;
-        let spare = self.medium.spare();
-        let group = self.engine.group_of_changes(spare)?;
-        self.queue.extend(group);
-        self.drain()
+    /// Brings all that has been taken in to the medium; how many transactions that are.
+    fn commit_all(&self, medium: &mut Medium<D>) -> Result<u64, StoreError> {
+        self.drain(medium)?;
+        let mut front = lock(&self.front);
+        front.plan_changes()?;
+        let taken = front.taken;
+        drop(front);
+        self.drain(medium)?;
+        if medium.flushed < medium.written && !is_seeded(SeededFault::SyncWithoutFlush) {
+            medium.flush()?;
+            self.settle(medium);
+        }
+        Ok(taken)
+    }
+
+    /// Carries out what is planned, or leaves it to who is at it, if that is not much.
+    fn carry_out_some(&self) -> Result<(), StoreError> {
+        let is_much = lock(&self.front).groups_waiting() > GROUPS_WAITING_MAX;
+        match self.medium.try_lock() {
+            Ok(mut medium) => self.drain(&mut medium),
+            Err(_) if is_much => self.drain(&mut self.medium_at_once()),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// What `medium` has done reaches the engine.
+    fn settle(&self, medium: &mut Medium<D>) {
+        lock(&self.front).settled(medium.covered, &mut medium.spare);
     }
 
     /// Carries out what is planned.
-    fn drain(&mut self) -> Result<(), StoreError> {
-        if self.medium.may_have_forgotten() {
+    fn drain(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
+        if medium.may_have_forgotten() {
             // What is moved is read from the device.
-            self.medium.flush()?;
-            self.engine.covered(self.medium.covered);
+            medium.flush()?;
+            self.settle(medium);
         }
-        if self.medium.root_is_due {
-            self.write_map(false)?;
+        if medium.root_is_due {
+            self.write_map(medium, false)?;
         }
-        while let Some(group) = self.queue.front() {
+        loop {
+            let Some(group) = lock(&self.front).next_group() else { return Ok(()) };
             let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
-            if !self.medium.ring_has_room(runs_bytes) {
-                self.write_map(false)?;
+            if !medium.ring_has_room(runs_bytes) {
+                self.write_map(medium, false)?;
             }
-            let group = self.queue.front_mut().expect("there is one");
-            self.medium.carry_out(group)?;
-            self.queue.pop_front();
-            self.medium.relieve()?;
-            self.engine.covered(self.medium.covered);
+            medium.carry_out(&group)?;
+            lock(&self.front).carried_out();
+            drop(group);
+            medium.relieve()?;
+            self.settle(medium);
         }
-        Ok(())
     }
 
     /// Writes the map as the medium has it.
-    fn write_map(&mut self, closes: bool) -> Result<(), StoreError> {
-        // What is planned has not been done: the last that is done comes first.
-        let mut before: HashMap<u32, u32> = self.engine.freed().iter().copied().collect();
-        let queue =
-            if is_seeded(SeededFault::PlannedInMap) { &VecDeque::new() } else { &self.queue };
-        for group in queue.iter().rev() {
-            before.extend(group.freed.iter().copied());
-            before.extend(group.moves.iter().map(|moved| (moved.block, moved.old)));
-        }
-        let Self { engine, medium, .. } = self;
-        let slot_of = |block: u32| match before.get(&block) {
-            Some(slot) => *slot,
-            None => engine.slot_on_disk(block),
+    fn write_map(&self, medium: &mut Medium<D>, closes: bool) -> Result<(), StoreError> {
+        let slots_of = |blocks: &mut dyn Iterator<Item = u32>, slots: &mut Vec<u32>| {
+            lock(&self.front).slots_on_medium(blocks, slots);
         };
-        let segments = medium.geometry.segments;
-        let times = || (0..segments).map(|segment| engine.log().segment_times(segment)).collect();
-        medium.write_map(&slot_of, &times, closes)?;
-        engine.covered(medium.covered);
+        let times = || {
+            let front = lock(&self.front);
+            let log = front.engine.log();
+            (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
+        };
+        medium.write_map(&slots_of, &times, closes)?;
+        self.settle(medium);
         Ok(())
     }
 
-    /// Decides on the mechanism, if it is time to.
-    fn decide(&mut self) -> Result<(), StoreError> {
-        if self.engine.is_choice_due() {
-            self.write_out()?;
-            self.engine.decide(self.medium.learning.as_ref().map(Learning::times));
+    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken.
+    fn decide(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
+        let mut front = lock(&self.front);
+        if front.engine.is_choice_due() {
+            front.plan_changes()?;
+            front.engine.decide(medium.learning.as_ref().map(Learning::times));
         }
-        Ok(())
+        drop(front);
+        self.drain(medium)
     }
 
     /// Sees to it that `blocks` more may be taken in.
-    fn make_room(&mut self, blocks: u32) -> Result<(), StoreError> {
-        if self.engine.can_take(blocks) {
-            return Ok(());
+    fn make_room(&self, blocks: u32) -> Result<(), StoreError> {
+        let mut medium = self.medium_at_once();
+        let can_take = || lock(&self.front).engine.can_take(blocks);
+        let is_paced = lock(&self.front).pacing.is_some();
+        let extent = if is_paced { Extent::Victim } else { Extent::Segment };
+        if !can_take() {
+            lock(&self.front).engine.begin_choosing();
+            self.decide(&mut medium)?;
         }
-        self.engine.begin_choosing();
-        self.decide()?;
         // A round of all segments that frees nothing shows that nothing can be freed.
-        for _ in 0..2 * self.medium.geometry.segments + 2 {
-            if self.engine.can_take(blocks) {
+        for _ in 0..2 * self.geometry.segments + 2 {
+            if can_take() {
                 return Ok(());
             }
-            if !self.collect_once(false)? && !self.engine.can_take(blocks) {
-                self.collect_once(true)?;
+            if !self.collect_once(&mut medium, extent)? && !can_take() {
+                self.collect_once(&mut medium, Extent::Cleaned)?;
             }
         }
-        let (live, capacity) = (self.live_blocks(), self.medium.geometry.capacity_blocks());
+        let (live, capacity) = (self.live_blocks(), self.geometry.capacity_blocks());
         panic!("{live} of {capacity} blocks are in use, and no room can be made for {blocks}");
     }
 
-    /// Makes room once, by cleaning if that is said; false if the mechanism is one that makes none
-    /// beforehand.
-    fn collect_once(&mut self, cleans: bool) -> Result<bool, StoreError> {
-        if self.engine.has_freed() {
-            self.write_out()?;
+    /// Makes room once; false if the mechanism is one that makes none beforehand.
+    fn collect_once(&self, medium: &mut Medium<D>, extent: Extent) -> Result<bool, StoreError> {
+        let mut was_covered = false;
+        loop {
+            self.drain(medium)?;
+            let mut front = lock(&self.front);
+            // What was freed has its group first; it may have come while that was carried out.
+            if front.engine.has_freed() {
+                front.plan_changes()?;
+                continue;
+            }
+            // Holes of what others have freed since then are left.
+            if was_covered || front.engine.is_covered() || !front.engine.fills_holes() {
+                let made = front.plan_collection(extent);
+                drop(front);
+                self.drain(medium)?;
+                return Ok(made?);
+            }
+            drop(front);
+            medium.cover()?;
+            self.settle(medium);
+            was_covered = true;
         }
-        self.drain()?;
-        if !self.engine.is_covered() && self.engine.fills_holes() {
-            self.medium.cover()?;
-            self.engine.covered(self.medium.covered);
-        }
-        let (groups, made) = self.engine.groups_of_collection(cleans);
-        self.queue.extend(groups);
-        self.drain()?;
-        Ok(made?)
     }
 
     /// Makes room once in advance, if less than a quarter of what is kept from users is free; whether
@@ -410,29 +491,110 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn collect(&mut self) -> Result<bool, StoreError> {
-        let geometry = &self.medium.geometry;
-        let wanted = u64::from(geometry.reserve_segments / 4 * geometry.segment_blocks);
-        if self.engine.log().room_without_collection() >= wanted {
+    pub fn collect(&self) -> Result<bool, StoreError> {
+        let wanted = u64::from(self.geometry.reserve_segments / 4 * self.geometry.segment_blocks);
+        let mut medium = lock(&self.medium);
+        if lock(&self.front).engine.log().room_without_collection() >= wanted {
             return Ok(false);
         }
-        self.collect_once(false)
+        self.collect_once(&mut medium, Extent::Segment)
+    }
+
+    /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
+    pub(crate) fn room_ahead(&self) -> (u64, u64) {
+        let kept = u64::from(self.geometry.reserve_segments * self.geometry.segment_blocks);
+        (kept / 4, kept / 2)
+    }
+
+    /// Has writers slowed from now on, or not any more; false if they are already.
+    pub(crate) fn pace(&self, pacing: Option<Pacing>) -> bool {
+        let mut front = lock(&self.front);
+        let is_new = front.pacing.is_none() || pacing.is_none();
+        if is_new {
+            front.pacing = pacing;
+        }
+        is_new
+    }
+
+    /// What it takes to make room for a block.
+    pub(crate) fn set_pace(&self, block_ns: f64) {
+        if let Some(pacing) = &mut lock(&self.front).pacing {
+            pacing.block_ns = block_ns;
+        }
+    }
+
+    /// Transactions that were taken in.
+    pub(crate) fn taken(&self) -> u64 {
+        lock(&self.front).taken
+    }
+
+    /// Has any write ring the bell, if there are still `taken`; whether that is so.
+    pub(crate) fn rings_at_next_write(&self, taken: u64) -> bool {
+        let mut front = lock(&self.front);
+        let is_quiet = front.taken == taken;
+        if let Some(pacing) = &mut front.pacing {
+            pacing.is_asleep = is_quiet;
+        }
+        is_quiet
+    }
+
+    /// Collects one victim, if there is less room than `wanted`.
+    pub(crate) fn collect_ahead(&self, wanted: u64) -> Result<Ahead, StoreError> {
+        if lock(&self.front).is_resting() {
+            return Ok(Ahead::Enough);
+        }
+        // Whoever waits for the medium comes first.
+        while self.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        let mut medium = lock(&self.medium);
+        let before = lock(&self.front).room();
+        if before >= wanted {
+            return Ok(Ahead::Enough);
+        }
+        let made = self.collect_once(&mut medium, Extent::Victim)?;
+        let mut front = lock(&self.front);
+        let gained = front.room().saturating_sub(before);
+        if made && gained > 0 {
+            return Ok(Ahead::Gained(gained));
+        }
+        let rests_until = front.new_blocks() + u64::from(self.geometry.segment_blocks);
+        if let Some(pacing) = &mut front.pacing {
+            pacing.rests_until = rests_until;
+        }
+        Ok(Ahead::Nothing)
+    }
+
+    /// The medium, before those who do not hurry.
+    fn medium_at_once(&self) -> MutexGuard<'_, Medium<D>> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let medium = lock(&self.medium);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        medium
     }
 
     /// Gives back to the device what is in segments that came free since the last time; how many bytes.
+    /// None while other threads write.
     ///
     /// # Errors
     /// If the disk fails.
-    pub fn discard(&mut self) -> Result<u64, StoreError> {
-        self.sync()?;
-        self.medium.cover()?;
-        self.engine.covered(self.medium.covered);
-        let block_bytes = u64::from(self.medium.geometry.block_bytes);
+    pub fn discard(&self) -> Result<u64, StoreError> {
+        let mut medium = lock(&self.medium);
+        self.commit_all(&mut medium)?;
+        medium.cover()?;
+        self.settle(&mut medium);
+        let mut front = lock(&self.front);
+        if !front.engine.is_covered() {
+            return Ok(0);
+        }
+        let discards = front.engine.discards();
+        drop(front);
+        let block_bytes = u64::from(self.geometry.block_bytes);
         let mut discarded = 0;
-        for (slot, blocks) in self.engine.discards() {
+        for (slot, blocks) in discards {
             let (offset, bytes) =
-                (self.medium.geometry.slot_offset(slot), u64::from(blocks) * block_bytes);
-            self.medium.disk.discard(offset, bytes).map_err(|error| StoreError::Device {
+                (self.geometry.slot_offset(slot), u64::from(blocks) * block_bytes);
+            self.disk.discard(offset, bytes).map_err(|error| StoreError::Device {
                 what: "discard",
                 offset,
                 bytes,
@@ -447,10 +609,10 @@ impl<D: Disk> Store<D> {
     ///
     /// # Errors
     /// If the store itself cannot be read.
-    pub fn scrub(&self, blocks: std::ops::Range<u32>) -> Result<Vec<u32>, StoreError> {
-        let mut into = vec![0; self.medium.geometry.block_bytes as usize];
+    pub fn scrub(&self, blocks: Range<u32>) -> Result<Vec<u32>, StoreError> {
+        let mut into = vec![0; self.geometry.block_bytes as usize];
         let mut damaged = Vec::new();
-        for block in blocks.start..blocks.end.min(self.medium.geometry.blocks) {
+        for block in blocks.start..blocks.end.min(self.geometry.blocks) {
             match self.read(block, &mut into) {
                 Ok(_) => {}
                 // A block that the device cannot read is as lost as one that is not what it was.
@@ -469,39 +631,45 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If `into` is not as long as a block.
     pub fn read(&self, block: u32, into: &mut [u8]) -> Result<bool, StoreError> {
-        let geometry = &self.medium.geometry;
-        assert_eq!(into.len(), geometry.block_bytes as usize, "a block is read whole");
-        if let Some(data) = self.engine.waiting_data(block) {
-            into.copy_from_slice(data);
-            return Ok(true);
-        }
-        let mut slot = self.engine.log().look_up(block);
-        if slot == NONE {
-            return Ok(false);
-        }
-        // What is planned lies elsewhere still.
-        for group in self.queue.iter().rev() {
-            let of_slot =
-                |run: &&crate::group::PlannedRun| (run.slot..run.slot + run.blocks).contains(&slot);
-            let Some(run) = group.runs.iter().find(of_slot) else { continue };
-            let source = group.moves_of(run)[(slot - run.slot) as usize].source;
-            if run.origin.copies() {
-                slot = source;
-                continue;
+        assert_eq!(into.len(), self.geometry.block_bytes as usize, "a block is read whole");
+        let (newest, sum) = self.newest(block, into);
+        match newest {
+            Newest::Nowhere => return Ok(false),
+            Newest::Here => return Ok(true),
+            Newest::InSlot(slot) => {
+                let offset = self.geometry.slot_offset(slot);
+                if read(&*self.disk, offset, into).is_ok() && self.is_good(block, slot, sum, into) {
+                    return Ok(true);
+                }
             }
-            let at = source as usize * into.len();
-            into.copy_from_slice(&group.data[at..at + into.len()]);
+        }
+        // It may have been moved meanwhile; while one has the medium nothing is.
+        let medium = lock(&self.medium);
+        let (newest, sum) = self.newest(block, into);
+        let slot = match newest {
+            Newest::Nowhere => return Ok(false),
+            Newest::Here => return Ok(true),
+            Newest::InSlot(slot) => slot,
+        };
+        medium.read(self.geometry.slot_offset(slot), into)?;
+        if self.is_good(block, slot, sum, into) {
             return Ok(true);
         }
-        self.medium.read(geometry.slot_offset(slot), into)?;
-        let Sum { sum, sequence } = self.medium.sums[block as usize];
-        let is_good = short_sum(&geometry.uuid, block, slot, sequence, into) == sum
+        into.fill(0);
+        Err(StoreError::Damaged { block, slot })
+    }
+
+    /// Where the newest data of `block` is, and its sum if that is a slot.
+    fn newest(&self, block: u32, into: &mut [u8]) -> (Newest, u32) {
+        let front = lock(&self.front);
+        (front.newest(block, into), self.sums.get(block))
+    }
+
+    /// Whether `data` is what was written to `slot` as `block`.
+    fn is_good(&self, block: u32, slot: u32, sum: u32, data: &[u8]) -> bool {
+        let is_same = short_sum(&self.geometry.uuid, block, slot, data) == sum
             || is_seeded(SeededFault::SumOfReadIgnored);
-        if !is_good || self.medium.damaged.contains(&block) {
-            into.fill(0);
-            return Err(StoreError::Damaged { block, slot });
-        }
-        Ok(true)
+        is_same && !self.sums.is_damaged(block)
     }
 
     /// Checks everything that the log promises about its own state.
@@ -509,17 +677,24 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If it does not hold, which is a bug.
     pub fn verify(&self) {
-        self.engine.verify();
+        lock(&self.front).engine.verify();
     }
 
     /// Closes it in order and gives the disk back.
     ///
     /// # Errors
     /// If the disk fails; then it is as after a crash.
-    pub fn close(mut self) -> Result<D, StoreError> {
-        self.sync()?;
-        self.write_map(true)?;
-        self.medium.copy_pages()?;
-        Ok(self.medium.disk)
+    ///
+    /// # Panics
+    /// If a thread that was in the store has panicked.
+    pub fn close(self) -> Result<D, StoreError> {
+        let mut medium = lock(&self.medium);
+        self.commit_all(&mut medium)?;
+        self.write_map(&mut medium, true)?;
+        medium.copy_pages()?;
+        drop(medium);
+        let Self { disk, medium, .. } = self;
+        drop(medium);
+        Ok(Arc::into_inner(disk).expect("only the medium had it too"))
     }
 }

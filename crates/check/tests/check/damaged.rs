@@ -38,14 +38,14 @@ pub(crate) fn example(closed: bool) -> Writer {
     let write = |blocks: std::ops::Range<u32>, fill: u8| -> Vec<Change> {
         blocks.map(|block| Change::Write(block, fill)).collect()
     };
-    for first in [0, 6, 12, 18, 24, 30, 36, 42, 48] {
+    for first in (0..72).step_by(6) {
         writer.inline_group(&write(first..first + 6, 1));
     }
     writer.write_map();
     writer.open();
     writer.inline_group(&write(3..8, 2));
     writer.ring_group(&write(20..24, 3));
-    writer.mixed_group(&write(40..43, 4), &[Change::Free(50), Change::Write(51, 5)]);
+    writer.mixed_group(&write(60..63, 4), &[Change::Free(50), Change::Write(51, 5)]);
     writer.checkpoint();
     writer.inline_group(&[Change::Write(0, 6), Change::Free(1), Change::Write(50, 6)]);
     writer.ring_group(&write(30..33, 7));

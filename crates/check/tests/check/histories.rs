@@ -127,8 +127,8 @@ fn prepare(writer: &mut Writer) {
 /// What a check has read, as the writer keeps it.
 pub(crate) fn state(checked: &Checked) -> State {
     let lies = checked.map.iter().map(|(block, entry)| {
-        let (slot, short_sum, sequence) = (entry.slot, entry.short_sum, entry.sequence);
-        (block, Lies { slot, short_sum, sequence, damaged: entry.damaged })
+        let (slot, short_sum) = (entry.slot, entry.short_sum);
+        (block, Lies { slot, short_sum, damaged: entry.damaged })
     });
     lies.collect()
 }

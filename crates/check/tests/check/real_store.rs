@@ -87,7 +87,7 @@ impl Load {
     }
 
     /// A transaction of a few blocks.
-    fn step<D: Disk>(&mut self, store: &mut Store<D>) {
+    fn step<D: Disk>(&mut self, store: &Store<D>) {
         let mut changes: BTreeMap<u32, Option<Vec<u8>>> = BTreeMap::new();
         for _ in 0..=self.drawn.below(6) {
             let block = self.drawn.below(self.blocks);
@@ -131,7 +131,7 @@ fn what_the_store_writes_is_read_as_it_was_written() {
         let mut load = Load::new(seed);
         let mut store = load.begin(MemoryDisk::new(load.size_bytes));
         for step in 0..400 {
-            load.step(&mut store);
+            load.step(&store);
             if load.drawn.below(16) == 0 {
                 store.collect().expect("memory does not fail");
             }
@@ -168,9 +168,9 @@ fn reader_and_store_agree_on_what_a_crash_leaves() {
     let mut states = 0;
     for seed in 0..8 {
         let mut load = Load::new(seed);
-        let mut store = load.begin(CrashDisk::new(load.size_bytes, seed));
+        let store = load.begin(CrashDisk::new(load.size_bytes, seed));
         for _ in 0..150 {
-            load.step(&mut store);
+            load.step(&store);
             if load.drawn.below(3) == 0 {
                 store.sync().expect("memory does not fail");
                 // What is acknowledged: the last group that is on the medium by now.

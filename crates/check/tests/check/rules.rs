@@ -135,14 +135,14 @@ fn a_map_page_that_is_lost_takes_its_blocks_along() {
         zero(&mut writer, address);
     }
     let read = checked(&writer.image).expect("it is a store");
-    assert_eq!(read.affected().ranges(), [(0, 39)]);
-    let left = writer.state().range(40..).map(|(&block, &lies)| (block, lies)).collect();
+    assert_eq!(read.affected().ranges(), [(0, 59)]);
+    let left = writer.state().range(60..).map(|(&block, &lies)| (block, lies)).collect();
     assert_eq!(state(&read), left);
 }
 
 #[test]
 fn what_a_writer_must_not_do_is_found() {
-    let lies = |slot| Lies { slot, short_sum: 1, sequence: 1, damaged: false };
+    let lies = |slot| Lies { slot, short_sum: 1, damaged: false };
     let spoilt = |changes: &[(u32, Lies)]| {
         let mut writer = Writer::format(Shape::SMALL);
         writer.inline_group(&write(0..4, 1));

@@ -22,7 +22,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// Room for some hundred groups, and two map pages.
     pub(crate) const SMALL: Self =
-        Self { block_bytes: 512, segment_blocks: 16, segments: 12, blocks: 60, ring_blocks: 40 };
+        Self { block_bytes: 512, segment_blocks: 16, segments: 12, blocks: 80, ring_blocks: 40 };
 }
 
 /// Where a block lies, as the map has it.
@@ -30,7 +30,6 @@ impl Shape {
 pub(crate) struct Lies {
     pub(crate) slot: u32,
     pub(crate) short_sum: u32,
-    pub(crate) sequence: u32,
     pub(crate) damaged: bool,
 }
 
@@ -80,7 +79,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn format(shape: Shape) -> Self {
-        let entries = (shape.block_bytes - 32) as u32 / 12;
+        let entries = (shape.block_bytes - 32) as u32 / 8;
         let map_pages = shape.blocks.div_ceil(entries);
         let root_bytes = 256 + 8 * map_pages as usize + 32 * shape.segments as usize;
         let root_blocks = root_bytes.div_ceil(shape.block_bytes) as u32;
@@ -333,12 +332,12 @@ impl Writer {
         let record_slot = self.open.1;
         for (slot, (block, fill)) in (record_slot + 1..).zip(writes) {
             let data = self.data(block, fill);
-            let sum = short_sum(block, slot, sequence as u32, &data);
+            let sum = short_sum(block, slot, &data);
             self.put(self.segments_start() + u64::from(slot), &data);
             bytes.u32(at, block);
             bytes.u32(at + 4, sum);
             at += 8;
-            let lies = Lies { slot, short_sum: sum, sequence: sequence as u32, damaged: false };
+            let lies = Lies { slot, short_sum: sum, damaged: false };
             self.lay(state, block, Some(lies));
             self.since.push((block, slot, sum, sequence as u32));
             self.open.1 = slot;
@@ -367,11 +366,10 @@ impl Writer {
                 Change::Write(block, fill) => {
                     let slot = self.free.pop().expect("the tests leave holes");
                     let data = self.data(block, fill);
-                    let sum = short_sum(block, slot, sequence as u32, &data);
+                    let sum = short_sum(block, slot, &data);
                     self.put(self.segments_start() + u64::from(slot), &data);
                     runs.push((slot, sequence as u32, vec![(block, sum)]));
-                    let lies =
-                        Lies { slot, short_sum: sum, sequence: sequence as u32, damaged: false };
+                    let lies = Lies { slot, short_sum: sum, damaged: false };
                     self.lay(state, block, Some(lies));
                 }
                 Change::Free(block) => {
@@ -422,7 +420,7 @@ impl Writer {
         let slot = self.free.pop().expect("the tests leave holes");
         let runs = [(slot | DAMAGED, sequence as u32, vec![(block, 7)])];
         self.ring_record(1, (0, 1), sequence, &runs);
-        let lies = Lies { slot, short_sum: 7, sequence: sequence as u32, damaged: true };
+        let lies = Lies { slot, short_sum: 7, damaged: true };
         self.lay(&mut state, block, Some(lies));
         self.history.push(state);
     }
@@ -461,7 +459,7 @@ impl Writer {
     }
 
     fn map_and_roots(&mut self, closed: bool) {
-        let entries = (self.shape.block_bytes - 32) as u32 / 12;
+        let entries = (self.shape.block_bytes - 32) as u32 / 8;
         let sequence = self.sequence();
         let state = self.state().clone();
         for page in 0..self.map_pages {
@@ -473,14 +471,13 @@ impl Writer {
                 bytes.u32(4, page);
                 bytes.u64(16, sequence);
                 for (index, block) in blocks.enumerate() {
-                    let at = 32 + 12 * index;
+                    let at = 32 + 8 * index;
                     let Some(lies) = state.get(&block) else {
                         bytes.u32(at, NONE);
                         continue;
                     };
                     bytes.u32(at, lies.slot | if lies.damaged { DAMAGED } else { 0 });
                     bytes.u32(at + 4, lies.short_sum);
-                    bytes.u32(at + 8, lies.sequence);
                 }
                 let place = known.map_or(0, |(place, ..)| 1 - place);
                 let address = self.map_start() + 2 * u64::from(page);
@@ -520,16 +517,13 @@ impl Change {
     }
 }
 
-fn seed(rest: [u8; 12]) -> u64 {
-    XxHash3_64::oneshot(&[UUID.as_slice(), &rest].concat())
+fn seed(rest: &[u8]) -> u64 {
+    XxHash3_64::oneshot(&[UUID.as_slice(), rest].concat())
 }
 
-fn short_sum(block: u32, slot: u32, sequence: u32, data: &[u8]) -> u32 {
-    let mut rest = [0; 12];
-    for (at, number) in [block, slot, sequence].into_iter().enumerate() {
-        rest[4 * at..4 * at + 4].copy_from_slice(&number.to_le_bytes());
-    }
-    XxHash3_64::oneshot_with_seed(seed(rest), data) as u32
+fn short_sum(block: u32, slot: u32, data: &[u8]) -> u32 {
+    let rest = [block.to_le_bytes(), slot.to_le_bytes()].concat();
+    XxHash3_64::oneshot_with_seed(seed(&rest), data) as u32
 }
 
 /// A structure that is put together.
@@ -563,7 +557,7 @@ impl Bytes {
         let mut rest = [0; 12];
         rest[..4].copy_from_slice(&self.0[..4]);
         rest[4..].copy_from_slice(&address.to_le_bytes());
-        let sum = XxHash3_64::oneshot_with_seed(seed(rest), &self.0);
+        let sum = XxHash3_64::oneshot_with_seed(seed(&rest), &self.0);
         self.at(sum_at, &sum.to_le_bytes());
         self.0
     }

@@ -3,12 +3,16 @@
 use crate::StoreError;
 use crate::device::WriteZones;
 
+use super::map_page::{ENTRY_BYTES, HEADER_BYTES};
 use super::record::RING_RECORD_BLOCKS_MAX;
 use super::{NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"AGEWELL\0";
 const VERSION: u16 = 1;
 const CHECKSUM_AT: usize = 40;
+
+const PAGE_HEADER_BYTES: u32 = HEADER_BYTES as u32;
+const PAGE_ENTRY_BYTES: u32 = ENTRY_BYTES as u32;
 
 /// Bytes of a root before its tables.
 pub(super) const ROOT_HEADER_BYTES: u64 = 256;
@@ -180,7 +184,7 @@ impl Geometry {
         let bytes = u64::from(block_bytes);
         let usual = ((f64::from(segments) * RESERVE_SHARE) as u32).max(RESERVE_SEGMENTS_MIN);
         let blocks = slots as u32;
-        let entries = (bytes - 32) / 12;
+        let entries = (bytes - u64::from(PAGE_HEADER_BYTES)) / u64::from(PAGE_ENTRY_BYTES);
         let map_pages = u64::from(blocks).div_ceil(entries);
         let tables = 8 * map_pages + SEGMENT_BYTES * u64::from(segments);
         let root_blocks = (ROOT_HEADER_BYTES + tables).div_ceil(bytes);
@@ -213,7 +217,7 @@ impl Geometry {
     /// Entries of a map page.
     #[must_use]
     pub(crate) fn page_entries(&self) -> u32 {
-        (self.block_bytes - 32) / 12
+        (self.block_bytes - PAGE_HEADER_BYTES) / PAGE_ENTRY_BYTES
     }
 
     /// Where `slot` begins, bytes.

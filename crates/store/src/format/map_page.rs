@@ -3,8 +3,8 @@
 use super::{Geometry, NONE, Place, put_u32, put_u64, u32_at, u64_at};
 
 const MAGIC: super::Magic = *b"AWMP";
-const HEADER_BYTES: usize = 32;
-const ENTRY_BYTES: usize = 12;
+pub(super) const HEADER_BYTES: usize = 32;
+pub(super) const ENTRY_BYTES: usize = 8;
 
 /// What the map says of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,13 +12,11 @@ pub(crate) struct MapEntry {
     /// The slot; [`NONE`] if there is no such block; [`super::DAMAGED`] may be set.
     pub(crate) slot: u32,
     pub(crate) sum: u32,
-    /// Sequence of the group that put it there, modulo 2^32.
-    pub(crate) sequence: u32,
 }
 
 impl MapEntry {
     /// No such block.
-    pub(crate) const NOTHING: Self = Self { slot: NONE, sum: 0, sequence: 0 };
+    pub(crate) const NOTHING: Self = Self { slot: NONE, sum: 0 };
 }
 
 /// A map page: its place, and what is asked of its bytes.
@@ -51,7 +49,6 @@ impl MapPage {
             let entry = entries.next().unwrap_or(MapEntry::NOTHING);
             put_u32(chunk, 0, entry.slot);
             put_u32(chunk, 4, entry.sum);
-            put_u32(chunk, 8, entry.sequence);
         }
         Self::place(geometry, page).sign(bytes)
     }
@@ -64,10 +61,8 @@ impl MapPage {
 
     /// What it says.
     pub(crate) fn entries(bytes: &[u8]) -> impl Iterator<Item = MapEntry> + '_ {
-        bytes[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).map(|chunk| MapEntry {
-            slot: u32_at(chunk, 0),
-            sum: u32_at(chunk, 4),
-            sequence: u32_at(chunk, 8),
-        })
+        bytes[HEADER_BYTES..]
+            .chunks_exact(ENTRY_BYTES)
+            .map(|chunk| MapEntry { slot: u32_at(chunk, 0), sum: u32_at(chunk, 4) })
     }
 }

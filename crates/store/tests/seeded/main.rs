@@ -30,16 +30,16 @@ const FOUND_WITHIN: Duration = Duration::from_secs(60);
 /// A store filled beyond what it has room for refuses, and takes overwrites still.
 fn overfill(seed: u64) -> Result<(), String> {
     let load = Load { full: 1.0, ..Load::tiny(seed) };
-    let (mut store, mut driver) =
+    let (store, mut driver) =
         load::fill(MemoryDisk::new(load.device_bytes), &load).map_err(|error| error.to_string())?;
     let blocks = driver.versions.len() as u32;
     for more in 0..40 {
-        if write(&mut store, &[(blocks + more, 1)]).is_ok() {
+        if write(&store, &[(blocks + more, 1)]).is_ok() {
             return Err("takes more than it has room for".to_owned());
         }
         let step = driver.step(&load);
         let only_writes: Vec<_> = step.changes.into_iter().filter(|change| change.1 > 0).collect();
-        write(&mut store, &only_writes).map_err(|error| error.to_string())?;
+        write(&store, &only_writes).map_err(|error| error.to_string())?;
         driver.apply(&only_writes);
     }
     compare(&store, &driver.versions)

@@ -49,11 +49,11 @@ impl AtRest {
         let load = Load { sync_every: 1, ..Self::load(seed) };
         let (prepared, steps) = prepare(&load);
         let disk = MemoryDisk::from_image(&prepared.image);
-        let mut store = Store::open(&disk, &load.open_options()).unwrap();
+        let store = Store::open(&disk, &load.open_options()).unwrap();
         let mut before = prepared.versions;
         let steps = &steps[..30];
         for step in steps {
-            write(&mut store, &step.changes).unwrap();
+            write(&store, &step.changes).unwrap();
             store.sync().unwrap();
         }
         drop(store);
@@ -189,7 +189,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
     blocks.insert(block as usize, bytes);
     let disk = Altered { image: &at_rest.image, block_bytes, blocks: Mutex::new(blocks) };
     let mut found = Found { injections: 1, ..Found::default() };
-    let mut store = match Store::open(&disk, &at_rest.load.open_options()) {
+    let store = match Store::open(&disk, &at_rest.load.open_options()) {
         Ok(store) => store,
         Err(StoreError::Format { .. })
             if !at_rest.is_closed || at_rest.hits_twice(block, damage) =>
@@ -239,7 +239,7 @@ fn inject(at_rest: &AtRest, block: u64, damage: Damage) -> Result<Found, String>
 /// written.
 fn goes_on<D: Disk>(
     at_rest: &AtRest,
-    mut store: Store<D>,
+    store: Store<D>,
     mut versions: Versions,
     damaged: &[u32],
     draw: u64,
@@ -253,7 +253,7 @@ fn goes_on<D: Disk>(
             .iter_mut()
             .filter(|change| change.1 > 0)
             .for_each(|change| change.1 += 1 << 33);
-        write(&mut store, &step.changes).map_err(|error| format!("goes not on: {error}"))?;
+        write(&store, &step.changes).map_err(|error| format!("goes not on: {error}"))?;
         step.apply(&mut versions);
         may_be_damaged.retain(|block| step.changes.iter().all(|change| change.0 != *block));
     }

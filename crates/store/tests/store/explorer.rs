@@ -176,7 +176,7 @@ impl Run {
 /// Carries `steps` out; the epochs in which holes were filled are added to `filled`.
 fn carry_out(
     disk: &CrashDisk,
-    store: &mut Store<&CrashDisk>,
+    store: &Store<&CrashDisk>,
     steps: &[Step],
     filled: &mut Vec<usize>,
 ) -> Result<(), StoreError> {
@@ -223,10 +223,10 @@ pub(crate) struct Prepared {
 /// A store as `load` says, and what will be done to it.
 pub(crate) fn prepare(load: &Load) -> (Prepared, Vec<Step>) {
     let disk = agewell_store::device::MemoryDisk::new(load.device_bytes);
-    let (mut store, mut driver) = fill(disk, load).unwrap();
+    let (store, mut driver) = fill(disk, load).unwrap();
     for _ in 0..driver.versions.len() / 4 {
         let step = driver.step(load);
-        write(&mut store, &step.changes).unwrap();
+        write(&store, &step.changes).unwrap();
         step.apply(&mut driver.versions);
     }
     let image = store.close().unwrap().image();
@@ -240,9 +240,9 @@ pub(crate) fn record(load: &Load, prepared: &Prepared, steps: &[Step]) -> Result
     let disk = CrashDisk::from_image(&prepared.image, load.seed);
     let mut filled = Vec::new();
     let recorded = caught(|| {
-        let mut store = Store::open(&disk, &load.open_options())
+        let store = Store::open(&disk, &load.open_options())
             .map_err(|error| format!("does not open: {error}"))?;
-        carry_out(&disk, &mut store, steps, &mut filled)
+        carry_out(&disk, &store, steps, &mut filled)
             .map_err(|error| format!("does not work: {error}"))
     });
     recorded?;
@@ -341,7 +341,7 @@ pub(crate) fn check_state(
         return Ok(None);
     }
     let disk = CrashDisk::over(&state, draw);
-    let mut store = Store::open(&disk, &load.open_options())
+    let store = Store::open(&disk, &load.open_options())
         .map_err(|error| format!("does not open: {error}"))?;
     let opened = disk.recording().epochs() - 1;
     tally.replayed += store.opened().replayed;
@@ -357,7 +357,7 @@ pub(crate) fn check_state(
     let last = steps.last_mut().expect("there are four");
     (last.syncs, last.collects) = (true, true);
     let mut filled = Vec::new();
-    carry_out(&disk, &mut store, &steps, &mut filled)
+    carry_out(&disk, &store, &steps, &mut filled)
         .map_err(|error| format!("goes not on: {error}"))?;
     store.verify();
     if draw & 1 == 0 {

@@ -137,7 +137,7 @@ impl<D: Disk> Worked<D> {
     /// Carries `steps` out, each tried until it succeeds, and reads a block after each.
     fn work(&mut self, steps: &[Step], may_damage: bool) -> Result<(), String> {
         for (number, step) in (0_u64..).zip(steps) {
-            let Some(()) = patiently(|| write(&mut self.store, &step.changes))? else {
+            let Some(()) = patiently(|| write(&self.store, &step.changes))? else {
                 self.is_stuck = true;
                 return Ok(());
             };
@@ -219,7 +219,6 @@ pub(crate) fn errors_that_pass(seed: u64) -> Result<(), String> {
     } else {
         disk.set_on(false);
         disk.below().fail_one_in(0);
-        let mut store = store;
         store.sync().map_err(|error| format!("after the errors: {error}"))?;
         prefix_of(&store, &versions, &[]).map_err(|what| format!("after the errors: {what}"))?;
         store.close().map_err(|error| format!("after the errors: {error}"))?;

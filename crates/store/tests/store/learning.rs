@@ -36,7 +36,7 @@ fn data() -> Vec<u8> {
     vec![0x5a; BLOCK_BYTES as usize]
 }
 
-fn write<D: Disk>(store: &mut Store<D>, blocks: &[u32]) {
+fn write<D: Disk>(store: &Store<D>, blocks: &[u32]) {
     let data = data();
     let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
     store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
@@ -50,9 +50,9 @@ fn blocks(full: f64) -> u32 {
 /// A store on `disk`, filled in order.
 fn filled<D: Disk>(disk: D, means: Means, full: f64) -> Store<D> {
     Store::format(&disk, &format()).unwrap();
-    let mut store = Store::open(disk, &OpenOptions { means, ..OpenOptions::default() }).unwrap();
+    let store = Store::open(disk, &OpenOptions { means, ..OpenOptions::default() }).unwrap();
     let all: Vec<u32> = (0..blocks(full)).collect();
-    all.chunks(SEGMENT_BLOCKS as usize - 1).for_each(|chunk| write(&mut store, chunk));
+    all.chunks(SEGMENT_BLOCKS as usize - 1).for_each(|chunk| write(&store, chunk));
     store
 }
 
@@ -62,9 +62,11 @@ fn on(name: &str, means: Means, full: f64) -> Store<ModelledDisk> {
 }
 
 /// What `load` takes on the device, ns.
-fn taken(store: &mut Store<ModelledDisk>, load: &[Vec<u32>]) -> u64 {
+fn taken(store: &Store<ModelledDisk>, load: &[Vec<u32>]) -> u64 {
     let before = store.disk().now();
-    load.iter().for_each(|blocks| write(store, blocks));
+    for blocks in load {
+        write(store, blocks);
+    }
     store.disk().now().0 - before.0
 }
 
@@ -108,11 +110,11 @@ fn learnt_prices_are_those_of_the_device() {
     let load = transactions(Updates::Random, blocks(full), blocks(full));
     for name in [DISK, FLASH] {
         for mechanism in Mechanism::ALL {
-            let mut store = on(name, Means::Fixed(Collect::Always(mechanism)), full);
+            let store = on(name, Means::Fixed(Collect::Always(mechanism)), full);
             let (first, second) = load.split_at(load.len() / 2);
-            taken(&mut store, first);
-            let times = store.transfer_times().unwrap().clone();
-            let did_ns = taken(&mut store, second);
+            taken(&store, first);
+            let times = store.transfer_times().unwrap();
+            let did_ns = taken(&store, second);
             let said_ns = priced(&times, mechanism, full, &load);
             let ratio = said_ns as f64 / did_ns as f64;
             println!("{name} {mechanism:?}: {did_ns} ns, priced {said_ns}: {ratio:.3}");
@@ -128,10 +130,10 @@ fn each_device_gets_the_mechanism_that_is_cheapest_there() {
     let mut chosen = Vec::new();
     for name in [DISK, FLASH] {
         let single = Mechanism::ALL.map(|mechanism| {
-            taken(&mut on(name, Means::Fixed(Collect::Always(mechanism)), full), &load)
+            taken(&on(name, Means::Fixed(Collect::Always(mechanism)), full), &load)
         });
-        let mut store = on(name, Means::Adaptive, full);
-        let ours = taken(&mut store, &load);
+        let store = on(name, Means::Adaptive, full);
+        let ours = taken(&store, &load);
         let best = *single.iter().min().unwrap();
         println!("{name}: {single:?} ns, adaptive {ours} by {:?}", store.collect_rule());
         assert!(ours as f64 <= 1.05 * best as f64, "{name}: {ours} ns, {single:?}");
@@ -145,8 +147,10 @@ fn without_a_clock_the_choice_goes_by_the_options() {
     let bytes = Geometry::device_bytes(&format(), SEGMENTS).unwrap();
     let load = transactions(Updates::Random, blocks(0.8), 1000);
     let images = [0, 1].map(|_| {
-        let mut store = filled(MemoryDisk::new(bytes), Means::Adaptive, 0.8);
-        load.iter().for_each(|blocks| write(&mut store, blocks));
+        let store = filled(MemoryDisk::new(bytes), Means::Adaptive, 0.8);
+        for blocks in &load {
+            write(&store, blocks);
+        }
         assert!(store.transfer_times().is_none());
         store.close().unwrap().image()
     });

@@ -123,11 +123,11 @@ pub(crate) fn read_version<D: Disk>(store: &Store<D>, block: u32) -> Result<u64,
 /// A new store on `disk`, with as many blocks as `load` says.
 pub(crate) fn fill<D: Disk>(disk: D, load: &Load) -> Result<(Store<D>, Driver), StoreError> {
     let geometry = Store::format(&disk, &load.format_options())?;
-    let mut store = Store::open(disk, &load.open_options())?;
+    let store = Store::open(disk, &load.open_options())?;
     let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
     let mut driver = Driver::new(load, blocks);
     for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
-        write(&mut store, chunk)?;
+        write(&store, chunk)?;
         driver.apply(chunk);
     }
     Ok((store, driver))
@@ -212,7 +212,7 @@ impl Driver {
 }
 
 /// Carries `changes` out as one transaction.
-pub(crate) fn write<D: Disk>(store: &mut Store<D>, changes: &[Change]) -> Result<(), StoreError> {
+pub(crate) fn write<D: Disk>(store: &Store<D>, changes: &[Change]) -> Result<(), StoreError> {
     let bytes = store.geometry().block_bytes as usize;
     let mut data = vec![0; changes.len() * bytes];
     for ((block, version), into) in changes.iter().zip(data.chunks_exact_mut(bytes)) {

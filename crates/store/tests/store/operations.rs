@@ -11,7 +11,7 @@ fn run(load: &Load) {
     let (mut store, mut driver) = fill(MemoryDisk::new(load.device_bytes), load).unwrap();
     for step in 0..load.transactions {
         let changes = driver.transaction(load);
-        write(&mut store, &changes).unwrap_or_else(|error| panic!("{load:?}: {error}"));
+        write(&store, &changes).unwrap_or_else(|error| panic!("{load:?}: {error}"));
         driver.apply(&changes);
         if driver.is_sync_due(load) {
             store.sync().unwrap();
@@ -43,11 +43,11 @@ fn a_full_store_takes_overwrites_and_deletions() {
         let load = Load { full: 1.0, ..Load::tiny(seed) };
         let disk = MemoryDisk::new(load.device_bytes);
         let geometry = Store::format(&disk, &load.format_options()).unwrap();
-        let mut store = Store::open(disk, &load.open_options()).unwrap();
+        let store = Store::open(disk, &load.open_options()).unwrap();
         let blocks = geometry.capacity_blocks() as u32;
         let mut driver = Driver::new(&load, blocks);
         for change in driver.fill(blocks) {
-            write(&mut store, &[change]).unwrap();
+            write(&store, &[change]).unwrap();
             driver.apply(&[change]);
         }
         let data = vec![1; load.block_bytes as usize];
@@ -55,7 +55,7 @@ fn a_full_store_takes_overwrites_and_deletions() {
         assert!(matches!(store.write(&more), Err(StoreError::NoRoom { more: 1, .. })));
         for block in 0..blocks {
             let change = (block * 7 % blocks, 1_000_000 + u64::from(block));
-            write(&mut store, &[change]).unwrap();
+            write(&store, &[change]).unwrap();
             driver.apply(&[change]);
             store.sync().unwrap();
         }
@@ -64,7 +64,7 @@ fn a_full_store_takes_overwrites_and_deletions() {
         let swap = Transaction { writes: vec![(blocks, &data)], frees: vec![3] };
         store.write(&swap).unwrap();
         for block in (0..blocks).step_by(2) {
-            write(&mut store, &[(block, 0)]).unwrap();
+            write(&store, &[(block, 0)]).unwrap();
         }
         store.sync().unwrap();
         store.verify();
@@ -76,21 +76,21 @@ fn a_transaction_that_cannot_be_is_refused_and_changes_nothing() {
     let load = Load::tiny(0);
     let disk = MemoryDisk::new(load.device_bytes);
     let geometry = Store::format(&disk, &load.format_options()).unwrap();
-    let mut store = Store::open(disk, &load.open_options()).unwrap();
+    let store = Store::open(disk, &load.open_options()).unwrap();
     let data = vec![1; load.block_bytes as usize];
     let short = vec![1; 9];
-    let refused = |store: &mut Store<MemoryDisk>, transaction: Transaction<'_>, says: &str| {
+    let refused = |store: &Store<MemoryDisk>, transaction: Transaction<'_>, says: &str| {
         let error = store.write(&transaction).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     };
     let writes = |blocks: &[u32]| blocks.iter().map(|block| (*block, &data[..])).collect();
-    refused(&mut store, Transaction { writes: writes(&[1, 1]), frees: vec![] }, "block 1 twice");
-    refused(&mut store, Transaction { writes: writes(&[1]), frees: vec![1] }, "block 1 twice");
+    refused(&store, Transaction { writes: writes(&[1, 1]), frees: vec![] }, "block 1 twice");
+    refused(&store, Transaction { writes: writes(&[1]), frees: vec![1] }, "block 1 twice");
     let beyond = geometry.blocks;
-    refused(&mut store, Transaction { writes: writes(&[beyond]), frees: vec![] }, "beyond");
+    refused(&store, Transaction { writes: writes(&[beyond]), frees: vec![] }, "beyond");
     let all: Vec<u32> = (0..=store.transaction_blocks_max()).collect();
-    refused(&mut store, Transaction { writes: writes(&all), frees: vec![] }, "at most");
-    refused(&mut store, Transaction { writes: vec![(2, &short)], frees: vec![] }, "9 bytes");
+    refused(&store, Transaction { writes: writes(&all), frees: vec![] }, "at most");
+    refused(&store, Transaction { writes: vec![(2, &short)], frees: vec![] }, "9 bytes");
     assert_eq!(store.live_blocks(), 0);
 }
 
@@ -99,11 +99,11 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     let load = Load { full: 0.9, ..Load::tiny(0) };
     let disk = MemoryDisk::new(load.device_bytes);
     let geometry = Store::format(&disk, &load.format_options()).unwrap();
-    let mut store = Store::open(&disk, &load.open_options()).unwrap();
+    let store = Store::open(&disk, &load.open_options()).unwrap();
     let blocks = (geometry.capacity_blocks() as f64 * load.full) as u32;
     let mut driver = Driver::new(&load, blocks);
     for chunk in driver.fill(blocks).chunks(load.blocks_max as usize) {
-        write(&mut store, chunk).unwrap();
+        write(&store, chunk).unwrap();
         driver.apply(chunk);
     }
     store.sync().unwrap();
@@ -125,16 +125,16 @@ fn a_scrub_names_what_is_damaged_and_a_copy_of_it_stays_damaged() {
     // Collections take it along; all others stay whole.
     for step in 0..200 {
         let change = ((step * 3) % (blocks / 2), 5_000 + u64::from(step));
-        write(&mut store, &[change]).unwrap();
+        write(&store, &[change]).unwrap();
         driver.apply(&[change]);
     }
     assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
     store.close().unwrap();
-    let mut store = Store::open(&disk, &load.open_options()).unwrap();
+    let store = Store::open(&disk, &load.open_options()).unwrap();
     assert!(is_damaged(&store));
     assert_eq!(store.scrub(0..u32::MAX).unwrap(), [block]);
     // Written again, it is whole.
-    write(&mut store, &[(block, 9_999)]).unwrap();
+    write(&store, &[(block, 9_999)]).unwrap();
     driver.apply(&[(block, 9_999)]);
     store.sync().unwrap();
     assert!(store.scrub(0..u32::MAX).unwrap().is_empty());
@@ -152,7 +152,7 @@ fn empty<D: Disk>(disk: &D, block_bytes: u32, segment_blocks: u32) -> Store<&D> 
 #[test]
 fn blocks_freed_by_the_ten_thousands_stay_freed_after_a_crash() {
     let disk = MemoryDisk::new(512 * 90_000);
-    let mut store = empty(&disk, 512, 256);
+    let store = empty(&disk, 512, 256);
     let (blocks, data) = (75_000, [7; 512]);
     for first in (0..blocks).step_by(250) {
         let writes = (first..first + 250).map(|block| (block, &data[..])).collect();
@@ -185,7 +185,7 @@ fn flushes_that_fail_between_syncs(seed: u64) -> u32 {
     let disk = ForgetfulDisk::new(&vec![0; 2048 * 45_000], seed);
     // All of a group's blocks fit into an inline record, and a checkpoint is due after 16,384 blocks; the
     // ring has room for a number of.
-    let mut store = empty(&disk, 2048, 200);
+    let store = empty(&disk, 2048, 200);
     disk.fail_one_in(2);
     let (mut failed, data) = (0, [3; 2048]);
     for first in (0..21_000).step_by(175) {

@@ -17,7 +17,7 @@ type Measure = fn(&Counts) -> u64;
 
 const BLOCK_BYTES: u32 = 512;
 const SEGMENT_BLOCKS: u32 = 64;
-const DEVICE_BYTES: u64 = 16 << 20;
+const DEVICE_BYTES: u64 = 20 << 20;
 const TRANSACTION_BLOCKS: u32 = 4;
 
 /// Which blocks are written.
@@ -100,24 +100,24 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
         ..FormatOptions::new([1; 16])
     };
     let geometry = Store::format(&disk, &options).unwrap();
-    let mut store =
+    let store =
         Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() })
             .unwrap();
     // Full as a simulation says it: of all there is.
     let slots = f64::from(geometry.slots());
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;
     let data = vec![0x5a; BLOCK_BYTES as usize];
-    let write = |store: &mut Store<MemoryDisk>, blocks: &[u32]| {
+    let write = |store: &Store<MemoryDisk>, blocks: &[u32]| {
         let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
         store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
         store.sync().unwrap();
     };
     let all: Vec<u32> = (0..blocks).collect();
-    all.chunks(TRANSACTION_BLOCKS as usize).for_each(|chunk| write(&mut store, chunk));
-    let filled = *store.log_counts();
+    all.chunks(TRANSACTION_BLOCKS as usize).for_each(|chunk| write(&store, chunk));
+    let filled = store.log_counts();
     let load = transactions(updates, blocks, blocks * 4 / TRANSACTION_BLOCKS);
     for blocks in &load {
-        write(&mut store, blocks);
+        write(&store, blocks);
     }
     (store.log_counts().since(&filled), simulated(&geometry, collect, blocks, &load))
 }

@@ -69,7 +69,7 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
         let mut cleaned = 0;
         for opening in 0..6 {
             // The last is closed in order, the others are left as they are.
-            let mut store = Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap();
+            let store = Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap();
             assert_eq!(store.opened().was_closed, opening == 0);
             for round in 0..400 {
                 let first = draw(Updates::HotAndCold, &mut random, blocks - 40);
@@ -77,7 +77,9 @@ fn a_store_keeps_to_zones_that_are_written_in_order() {
                 if round % 16 == 15 {
                     // As many that they do not find room in an inline record.
                     let frees: Vec<u32> = (blocks - 40..blocks).collect();
-                    frees.iter().for_each(|block| versions[*block as usize] = 0);
+                    for block in &frees {
+                        versions[*block as usize] = 0;
+                    }
                     store.write(&Transaction { writes: Vec::new(), frees }).unwrap();
                 }
                 let data: Vec<Vec<u8>> = named
@@ -188,7 +190,7 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
         let stops = Stops { disk: Arc::clone(&disk), writes_left };
         let before = disk.spent().discards.requests;
         let mut open = Vec::new();
-        if let Ok(mut store) = Store::open(stops, &OpenOptions::default()) {
+        if let Ok(store) = Store::open(stops, &OpenOptions::default()) {
             loop {
                 // A few blocks again and again, so that segments come free by themselves, written one by
                 // one; the records of some last before others of the same segment.
@@ -217,7 +219,9 @@ fn what_died_in_a_zone_is_there_until_something_later_lasts() {
         if let Some((block, version)) = open.first() {
             store.read(*block, &mut into).unwrap();
             if into == contents(*block, *version) {
-                open.iter().for_each(|(block, version)| versions[*block as usize] = *version);
+                for (block, version) in &open {
+                    versions[*block as usize] = *version;
+                }
             }
         }
         check(&store, &versions);
