@@ -156,3 +156,45 @@ def test_bad_input_is_one_line_and_status_2(
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert reason in done.stderr
     assert image.exists()
+
+
+def test_a_store_is_made_and_is_whole(agewell: Agewell, tmp_path: Path) -> None:
+    path = tmp_path / "new.store"
+    made = json.loads(agewell("store", "format", path, "--size", "16 MiB", "--json").stdout)
+    assert path.stat().st_size == 16 << 20
+    assert path.stat().st_blocks * 512 >= 16 << 20, "its room is not all there"
+    assert made["metrics"]["live_blocks"] == 0
+    assert made["store"]["block_bytes"] == 4096
+    assert agewell("store", "check", path, "--data", "--quiet").stdout == ""
+    sparse = tmp_path / "sparse.store"
+    shown = agewell("store", "format", sparse, "--size", "1GiB", "--sparse", "--block-bytes", "512")
+    assert "block_bytes" in shown.stdout
+    assert sparse.stat().st_blocks * 512 < 64 << 20
+    again = json.loads(agewell("store", "format", sparse, "--force", "--json").stdout)
+    assert again["store"]["uuid"] != made["store"]["uuid"]
+    assert again["store"]["block_bytes"] == 4096
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["absent"], "is not there; say by --size"),
+        (["absent", "--size", "10KiB"], "too small for a store"),
+        (["absent", "--size", "much"], "--size"),
+        (["there"], "something is there already; --force"),
+        (["there", "--size", "1GiB"], "is there already, and a store takes its size from that"),
+        (["absent", "--size", "16MiB", "--block-bytes", "1000"], "a power of two"),
+        (["absent", "--size", "16MiB", "--segment-blocks", "3"], "segments have 8 to"),
+        (["."], "neither a file nor a block device"),
+    ],
+)
+def test_a_store_that_cannot_be_made_changes_nothing(
+    agewell: Agewell, tmp_path: Path, arguments: list[str], says: str
+) -> None:
+    there = tmp_path / "there"
+    there.write_bytes(b"mine" * (1 << 20))
+    done = agewell("store", "format", tmp_path / arguments[0], *arguments[1:], status=2)
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert there.read_bytes() == b"mine" * (1 << 20)
+    assert sorted(tmp_path.iterdir()) == [there]

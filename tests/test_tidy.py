@@ -90,6 +90,7 @@ ALLOWED_DEPENDENCIES = {
         "agewell-shuffle",
         "agewell-sim",
         "agewell-snapshot",
+        "agewell-store",
     },
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
@@ -97,7 +98,7 @@ ALLOWED_DEPENDENCIES = {
 
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
-{disk, trace, log} <- store, disk <- probe <- py, record <- py,
+{disk, trace, log} <- store <- py, disk <- probe <- py, record <- py,
 and check <- py: it shares no code with what it checks.
 """
 

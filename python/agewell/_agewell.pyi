@@ -32,6 +32,8 @@ __all__ = [
     "snapshot_check",
     "snapshot_take",
     "store_check",
+    "store_format",
+    "store_replay",
     "store_salvage",
     "trace_convert",
     "trace_formats",
@@ -87,6 +89,38 @@ def store_check(
 
     With `data` the data of every block is read as well. `progress` is called with the share of it
     that is done.
+    """
+
+def store_format(
+    path: str | PathLike[str],
+    uuid: bytes,
+    size: str | None = None,
+    block_bytes: int = 4096,
+    segment_blocks: int = 256,
+    sparse: bool = False,
+    force: bool = False,
+) -> None:
+    """Make an empty store in the file or on the device `path`.
+
+    A file that is not there is made, of `size` (such as `8 GiB`): filled with zeros, or with holes
+    if `sparse`. What is there keeps its size, and must be blank unless `force`. `uuid` has 16 bytes.
+    """
+
+def store_replay(
+    trace: str | PathLike[str],
+    options: str,
+    catalogue_dir: str | PathLike[str],
+    progress: Callable[[float], object] | None = None,
+) -> str:
+    """Have a new store, or updates in place, carry out the trace of file operations `trace`.
+
+    Its reads, writes and syncs are of one file. What that took until the first directory that it
+    makes and until its end is given as JSON, and every block has been read back. `options` (JSON)
+    say `by` (`clean`, `plug`, `thread`, `matthews-1999`, `adaptive` or `in-place`), `segments` and,
+    if they are not as usual, `segment_blocks`, `block_bytes`, `reserve_segments`, `device` (of the
+    catalogue; memory without a clock otherwise), `access_ns`, `further_ns`,
+    `bandwidth_bytes_per_s`, `learns_prices` and `reads_back`. `progress` is called with the share
+    done.
     """
 
 def store_salvage(

@@ -94,6 +94,8 @@ struct Adviser<P> {
     history: History,
     /// Whether room has ever been short.
     began: bool,
+    /// Decisions are made when they are asked for, and not amid a write.
+    waits_to_be_asked: bool,
     /// The mechanism chosen at the last moment.
     chosen: Option<Mechanism>,
     /// Writes before the next moment to look ahead.
@@ -207,6 +209,28 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         }
     }
 
+    /// From here on it is decided when [`decide`](Self::decide) is called, and at no other time: for
+    /// whoever has made room by a mechanism and counts on it.
+    pub fn leave_decisions(&mut self) {
+        if let Some(adviser) = &mut self.adviser {
+            adviser.waits_to_be_asked = true;
+        }
+    }
+
+    /// Room is about to be made beforehand, by whoever does not leave that to the log: it matters by
+    /// which mechanism from here on.
+    pub fn begin_choosing(&mut self) {
+        if let Some(adviser) = &mut self.adviser {
+            adviser.began = true;
+        }
+    }
+
+    /// Whether it is time to decide and the mechanism matters yet.
+    #[must_use]
+    pub fn is_choice_due(&self) -> bool {
+        self.adviser.as_ref().is_some_and(|adviser| adviser.began && adviser.is_due())
+    }
+
     /// Does what `call` says on `device`. Whoever knows what transfers take on it has
     /// [decided](Self::decide) before a write if that was due.
     ///
@@ -219,7 +243,8 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         device: &mut impl BlockDevice,
     ) -> Result<(), LogError> {
         if let Some(adviser) = &mut self.adviser {
-            if matches!(call, Call::Write { .. }) && adviser.is_due() {
+            if matches!(call, Call::Write { .. }) && !adviser.waits_to_be_asked && adviser.is_due()
+            {
                 adviser.look_ahead(&mut self.log, None);
             }
             adviser.observe(call, &self.log);
@@ -298,6 +323,7 @@ impl<P: Placement + Clone> Adviser<P> {
             lost: false,
             history: History::new(sample.blocks(setting.blocks), setting.clients),
             began: false,
+            waits_to_be_asked: false,
             chosen: None,
             next_writes: 0,
             trials: Vec::new(),

@@ -85,7 +85,7 @@ impl CostMeter {
     /// What follows was asked for by another call of a user: the device may have rested since the
     /// one before.
     #[inline]
-    pub(crate) fn begin_call(&mut self) {
+    pub fn begin_call(&mut self) {
         self.pricing.iter_mut().for_each(Pricing::begin_call);
     }
 

@@ -87,6 +87,17 @@ pub enum Comes {
     AfterRest,
 }
 
+/// What a device is asked for at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Together {
+    /// One transfer after another, as far as was seen.
+    Nothing,
+    /// Batches.
+    Batches,
+    /// All that a call of a user writes, and all that it reads.
+    Calls,
+}
+
 /// Activity of a device between two transfers that follow each other as far as writes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Between {
@@ -209,8 +220,7 @@ pub struct TransferTimes {
     /// A call has begun since.
     has_called: bool,
     calls: Calls,
-    /// Whether transfers were ever issued as a batch.
-    issues_together: bool,
+    together: Together,
 }
 
 /// What comes before the first transfers of calls.
@@ -246,8 +256,14 @@ impl TransferTimes {
             has_read: false,
             has_called: false,
             calls: Calls::default(),
-            issues_together: false,
+            together: Together::Nothing,
         }
+    }
+
+    /// What a call of a user writes is one batch, whatever the log commits in between, and so is what it
+    /// reads: who carries a log out as groups that are all or nothing.
+    pub fn issue_calls_together(&mut self) {
+        self.together = Together::Calls;
     }
 
     /// What follows belongs to another call of a user.
@@ -272,7 +288,9 @@ impl TransferTimes {
             (false, Comes::Together) => Between::Together,
             (false, Comes::Next) => Between::Nothing,
         };
-        self.issues_together |= comes == Comes::Together;
+        if comes == Comes::Together {
+            self.together = self.together.max(Together::Batches);
+        }
         if std::mem::take(&mut self.has_called) {
             self.calls.note(between);
         }
@@ -305,7 +323,7 @@ impl TransferTimes {
             mean.sum += tried.sum;
             mean.count += tried.count;
         }
-        both.issues_together |= trial.issues_together;
+        both.together = both.together.max(trial.together);
         both
     }
 
@@ -328,8 +346,7 @@ pub struct TransferPrices {
     after_rest: f64,
     /// Share of calls that begin after reads of users.
     after_reads: f64,
-    /// Whether the device takes several transfers at once.
-    issues_together: bool,
+    together: Together,
 }
 
 impl TransferPrices {
@@ -341,7 +358,7 @@ impl TransferPrices {
             left_ns: vec![0.0; BEFORE],
             after_rest: times.calls.after_rest / calls,
             after_reads: times.calls.after_reads / calls,
-            issues_together: times.issues_together,
+            together: times.together,
         };
         for _ in 0..ROUNDS {
             prices.fit_own(&times.pairs);
@@ -370,7 +387,10 @@ impl TransferPrices {
             self.own_ns.chunks_mut(LENGTHS).zip(kinds.chunks(LENGTHS)).enumerate()
         {
             let (operation, step) = (number / STEPS, number % STEPS);
-            let of_operation = operations[operation].towards(self.disk.access_ns as f64);
+            // Where most is issued together the further transfers of a batch are what one knows nothing of.
+            let is_further = self.together == Together::Calls && operation >= OPERATIONS / 2;
+            let unseen_ns = if is_further { self.disk.further_ns } else { self.disk.access_ns };
+            let of_operation = operations[operation].towards(unseen_ns as f64);
             let within = directions[operation * DIRECTIONS + direction(step)].towards(of_operation);
             let of_step = steps[number].towards(within);
             for (own_ns, mean) in own_ns.iter_mut().zip(means) {
@@ -446,13 +466,18 @@ impl Pricing {
 
     /// Waits: what follows is not issued before all is done.
     pub(crate) fn wait(&mut self) {
-        self.issued_writes = None;
+        if self.prices.together != Together::Calls {
+            self.issued_writes = None;
+        }
     }
 
     /// What follows belongs to another call of a user.
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.has_called = true;
+        if self.prices.together == Together::Calls {
+            self.issued_writes = None;
+        }
     }
 
     /// Time of `transfer` after those priced before, ns.
@@ -463,9 +488,11 @@ impl Pricing {
             prices.own_ns[usize::from(kind)] + prices.left_ns[usize::from(before)]
         };
         let writes = transfer.purpose.writes();
-        let is_together = prices.issues_together && self.issued_writes == Some(writes);
+        let issues_together = prices.together > Together::Nothing;
+        let is_together = issues_together && self.issued_writes == Some(writes);
         let between = if is_together { Between::Together } else { Between::Nothing };
-        self.issued_writes = (self.brackets > 0).then_some(writes);
+        let is_open = self.brackets > 0 || prices.together == Together::Calls;
+        self.issued_writes = is_open.then_some(writes);
         let (before, kind) = self.after.kinds_at(transfer, between, self.spread);
         let mut moving_ns = sum_ns((before, kind));
         if std::mem::take(&mut self.has_called) && prices.after_rest + prices.after_reads > 0.0 {

@@ -22,6 +22,8 @@ mod record;
 mod reorganise;
 mod sim;
 mod store;
+mod store_format;
+mod store_replay;
 mod tables;
 mod trace;
 mod watch;
@@ -62,6 +64,12 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::store::{store_check, store_salvage};
+
+    #[pymodule_export]
+    use crate::store_format::store_format;
+
+    #[pymodule_export]
+    use crate::store_replay::store_replay;
 
     #[pymodule_export]
     use crate::tables::{check_parquet, with_checksums};

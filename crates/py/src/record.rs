@@ -14,7 +14,7 @@ fn to_python(problem: &RecordError) -> PyErr {
     if problem.is_input_error() { error::input(problem) } else { error::run(problem) }
 }
 
-fn quantity<T, E: std::fmt::Display>(
+pub(crate) fn quantity<T, E: std::fmt::Display>(
     name: &str,
     text: Option<&str>,
     parse: impl FnOnce(&str) -> Result<T, E>,

@@ -1,6 +1,7 @@
 //! How long durable transactions take while room is made: the median, the tail, and the worst.
 //!
-//!     cargo run --release -p agewell-store --example tail -- [memory|FILE] [GiB] [full %] [clean|plug|thread|adaptive] [behind|alone] [threads]
+//!     cargo run --release -p agewell-store --example tail -- [memory|FILE] [GiB] [full %] \
+//!         [clean|plug|thread|adaptive] [behind|alone] [threads]
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures and prints")]
 

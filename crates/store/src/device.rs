@@ -26,6 +26,15 @@ pub struct Piece<'a> {
     pub data: &'a [u8],
 }
 
+/// Zones that the host writes in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteZones {
+    /// Where the first of them begins, bytes: a multiple of a zone. Before it is written anywhere.
+    pub first_byte: u64,
+    /// Bytes of a zone.
+    pub zone_bytes: u64,
+}
+
 /// What a store lies on. Offsets and lengths are multiples of the store's `block_bytes`.
 ///
 /// A disk may report what is written before it is on the medium. What reaches beyond the end is
@@ -58,6 +67,18 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// If the disk fails: what of it is on the medium is then unknown, whatever a later flush says.
     fn flush(&self) -> io::Result<()>;
+
+    /// The device's own time, ns from some moment on, by which what requests take is learnt; none if it
+    /// has none.
+    fn now_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Its zones, if it has some that are written in order: a write stays within one and begins where the
+    /// last one there ended, and to discard a zone empties it.
+    fn write_zones(&self) -> Option<WriteZones> {
+        None
+    }
 }
 
 /// Forwards to what `$disk` points to.
@@ -82,6 +103,14 @@ macro_rules! forward {
 
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
+            }
+
+            fn now_ns(&self) -> Option<u64> {
+                (**self).now_ns()
+            }
+
+            fn write_zones(&self) -> Option<WriteZones> {
+                (**self).write_zones()
             }
         }
     };

@@ -16,8 +16,8 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, Kept, Log, LogError, LogSetting, LogShape, Purpose, Sources,
-    Transfer,
+    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose,
+    Sources, Transfer, TransferTimes,
 };
 
 use crate::StoreError;
@@ -87,6 +87,10 @@ struct Recorder {
     held: Vec<u64>,
     /// Moves of a group of copies at most, so that one record has them all.
     copies_max: usize,
+    /// What the log would transfer, at the prices it was opened with.
+    meter: Option<CostMeter>,
+    /// Blocks of a segment, if all that is in one is lost when its first slot is written.
+    emptied_blocks: Option<u32>,
 }
 
 impl Recorder {
@@ -146,7 +150,12 @@ impl Recorder {
     fn plan_run(&mut self, slot: u32, origin: Origin, moves: &[Move]) {
         let blocks = moves.len() as u32;
         let record = u32::from(origin == Origin::Appended);
-        let slots = slot - record..slot + blocks;
+        let mut slots = slot - record..slot + blocks;
+        if let Some(segment_blocks) = self.emptied_blocks
+            && slots.start.is_multiple_of(segment_blocks)
+        {
+            slots.end = slots.end.max(slots.start + segment_blocks);
+        }
         if slots.clone().any(|slot| self.is_held(slot))
             && self.dying.iter().any(|slot| slots.contains(slot))
         {
@@ -183,7 +192,8 @@ impl Recorder {
 }
 
 impl BlockDevice for Recorder {
-    fn transfer(&mut self, transfer: &Transfer, _contents: &[u32]) {
+    fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
+        self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         assert_eq!(transfer.purpose, Purpose::CollectRead, "a store does nothing else unnamed");
         let read = transfer.slot..transfer.slot + transfer.blocks;
         if self.group.runs.iter().any(|run| read.contains(&run.slot)) {
@@ -195,13 +205,14 @@ impl BlockDevice for Recorder {
     }
 
     fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], sources: Sources<'_>) {
+        self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         let slot = transfer.slot;
         let origin = match transfer.purpose {
             Purpose::NewData => Origin::Appended,
             Purpose::Thread => Origin::Threaded,
             Purpose::CollectWrite => Origin::Collected,
             Purpose::Plug => Origin::Plugged,
-            _ => return self.transfer(transfer, contents),
+            _ => unreachable!("nothing else has its data named"),
         };
         let moves: Vec<Move> = match sources {
             Sources::Run(first, waiting) => (first..)
@@ -249,13 +260,20 @@ impl Engine {
         kept: &Kept<'_>,
         next_sequence: u64,
         options: &OpenOptions,
+        is_in_zones: bool,
     ) -> Result<Self, StoreError> {
         let shape = LogShape::uniform(geometry.segments, geometry.segment_blocks)?;
         let disk = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
         let (mechanisms, collect): (&[Mechanism], _) = match options.means {
             Means::Fixed(collect) => (&[], collect),
+            Means::Adaptive if is_in_zones => (&[], Collect::Always(Mechanism::Clean)),
             Means::Adaptive => (&Mechanism::ALL, Collect::Always(Mechanism::Clean)),
         };
+        if is_in_zones && collect != Collect::Always(Mechanism::Clean) {
+            let what = "the device is written in order, zone by zone, and its holes cannot be filled: \
+                        open the store with cleaning";
+            return Err(StoreError::Options(what.into()));
+        }
         let setting = LogSetting {
             buffer_blocks: geometry.buffer_blocks(),
             reserve_segments: LOG_RESERVE_SEGMENTS,
@@ -268,17 +286,25 @@ impl Engine {
             held: vec![0; (geometry.slots() as usize).div_ceil(64)],
             next_sequence,
             copies_max: geometry.copies_max() as usize,
+            meter: Some(CostMeter::new(disk)),
+            emptied_blocks: is_in_zones.then_some(geometry.segment_blocks),
             ..Recorder::default()
         };
         let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
+        log.leave_decisions();
         Ok(Self { log, recorder, data, block_bytes })
     }
 
     /// The log.
     pub(crate) fn log(&self) -> &Log<NoSeparation> {
         self.log.log()
+    }
+
+    /// What the log has had transferred, at the prices it was opened with.
+    pub(crate) fn meter(&self) -> &CostMeter {
+        self.recorder.meter.as_ref().expect("a restored engine has one")
     }
 
     /// Checks what the log promises.
@@ -335,6 +361,28 @@ impl Engine {
     /// Whether no slot is held.
     pub(crate) fn is_covered(&self) -> bool {
         self.recorder.may_fill_all()
+    }
+
+    /// Room is short, which the log itself never sees: the mechanism matters from here on.
+    pub(crate) fn begin_choosing(&mut self) {
+        self.log.begin_choosing();
+    }
+
+    /// Whether it is time to decide on the mechanism.
+    pub(crate) fn is_choice_due(&self) -> bool {
+        self.log.is_choice_due()
+    }
+
+    /// Decides on it, by what transfers have taken. Nothing may wait: there is room for it by the
+    /// mechanism that there was when it was taken in.
+    pub(crate) fn decide(&mut self, times: Option<&TransferTimes>) {
+        assert!(self.waiting() == 0, "what waits goes where there was room for it");
+        self.log.decide(times);
+    }
+
+    /// The mechanism at the moment.
+    pub(crate) fn collect_rule(&self) -> Collect {
+        self.log.log().collect_rule()
     }
 
     /// Takes in `data` as the newest version of `block`; there must be room.
@@ -504,5 +552,30 @@ mod tests {
         recorder.covered(2);
         assert!(!recorder.is_held(70) && recorder.is_held(5));
         assert!(!recorder.may_fill_all());
+    }
+
+    #[test]
+    fn a_segment_that_is_emptied_as_a_whole_needs_all_of_it_covered() {
+        for (emptied_blocks, needed) in [(None, 0), (Some(64), 3)] {
+            let mut recorder = Recorder {
+                held: vec![0; 4],
+                emptied_blocks,
+                next_sequence: 4,
+                ..Recorder::default()
+            };
+            recorder.dies(114);
+            let dying = std::mem::take(&mut recorder.dying);
+            recorder.deaths.push_back((3, dying));
+            // A record in slot 64, the first of its segment, and a block behind it.
+            let moves = [Move { block: 1, source: 0, old: NONE }];
+            recorder.plan(65, Origin::Appended, &moves);
+            assert_eq!(recorder.group.needs_covered, needed);
+            // What goes on in a segment empties nothing.
+            recorder.covered(3);
+            recorder.dies(120);
+            recorder.close();
+            recorder.plan(67, Origin::Appended, &moves);
+            assert_eq!(recorder.group.needs_covered, 0);
+        }
     }
 }

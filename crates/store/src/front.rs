@@ -69,6 +69,8 @@ impl Front {
 
     /// Plans a collection, and says whether it makes room.
     pub(crate) fn plan_collection(&mut self, extent: Extent) -> Result<bool, LogError> {
+        // The log itself is never short of room.
+        self.engine.begin_choosing();
         let (groups, made) = self.engine.groups_of_collection(extent);
         self.queue.extend(groups.into_iter().map(Arc::new));
         made

@@ -5,11 +5,13 @@
 mod aligned;
 mod collector;
 mod commit;
+mod composed;
 mod engine;
 mod error;
 mod format;
 mod front;
 mod group;
+mod learning;
 mod locks;
 mod medium;
 mod options;
@@ -20,8 +22,10 @@ mod scrub;
 mod seeded;
 mod store;
 mod sums;
+mod zones;
 
 pub mod device;
+pub mod replay;
 
 pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;

@@ -15,12 +15,14 @@ use agewell_log::OpenSegment;
 
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
-use crate::device::{Disk, Piece};
+use crate::composed::Composed;
+use crate::device::{Disk, Piece, WriteZones};
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
     RingRecord, Root, Run, Runs, short_sum,
 };
 use crate::group::{Group, Origin, PlannedRun};
+use crate::learning::Learning;
 use crate::places::Places;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
@@ -155,6 +157,10 @@ pub(crate) struct Medium<D> {
     /// Buffers that are not in use any more.
     pub(crate) spare: Vec<AlignedBytes>,
     pub(crate) counts: MediumCounts,
+    /// What transfers take, if the disk has a clock.
+    pub(crate) learning: Option<Learning>,
+    /// Its zones, if it is written in order.
+    zones: Option<WriteZones>,
 }
 
 impl<D: Disk> Medium<D> {
@@ -162,6 +168,7 @@ impl<D: Disk> Medium<D> {
     pub(crate) fn new(disk: Arc<D>, geometry: Geometry, sums: Arc<Sums>) -> Self {
         let pages = geometry.map_pages as usize;
         Self {
+            zones: disk.write_zones(),
             disk,
             incarnation: 0,
             ring: Ring::default(),
@@ -182,6 +189,7 @@ impl<D: Disk> Medium<D> {
             rewrite_is_due: false,
             spare: Vec::new(),
             counts: MediumCounts::default(),
+            learning: None,
             geometry,
         }
     }
@@ -198,16 +206,21 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
+        let begin_ns = self.now_ns();
         let Gathered { data, entries, bad } = self.collect_data(group);
+        let read_ns = self.now_ns();
         let mut composed = self.compose(group, &data, &entries, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
         let parcel = Unflushed { pieces, buffers: [data, Arc::new(heads)] };
-        if let Err(error) = parcel.write(&self.disk)
+        let begun = self.zones.map_or(Ok(()), |zones| zones.begin(&self.disk, &parcel.pieces));
+        if let Err(error) = begun.and_then(|()| parcel.write(&self.disk))
             && !is_seeded(SeededFault::FailedWriteForgotten)
         {
             return Err(error);
         }
+        let at_ns = [begin_ns, read_ns, self.now_ns()];
+        self.learning.iter_mut().for_each(|learning| learning.group(group, at_ns));
         self.counts.groups += 1;
         self.counts.inline_blocks += composed.inline.len() as u64;
         self.unflushed_bytes += parcel.bytes();
@@ -217,6 +230,17 @@ impl<D: Disk> Medium<D> {
         }
         self.settle(group, &composed, &bad);
         Ok(())
+    }
+
+    /// What the disk's clock says, if it has one and somebody learns by it.
+    fn now_ns(&self) -> u64 {
+        if self.learning.is_some() { self.disk.now_ns().unwrap_or(0) } else { 0 }
+    }
+
+    /// What the disk has done since is charged to the next group.
+    fn owes_since(&mut self, begin_ns: u64) {
+        let end_ns = self.now_ns();
+        self.learning.iter_mut().for_each(|learning| learning.more(begin_ns, end_ns));
     }
 
     /// Flushes, and puts what inline records say into the ring, when much has come together.
@@ -427,8 +451,14 @@ impl<D: Disk> Medium<D> {
             composed.places.push((self.geometry.offset(address), 1, range));
             composed.ring = Some((record, at));
         }
+        if self.zones.is_some() {
+            composed.fill_gaps(group, &self.geometry);
+        }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
+        if let Some(zones) = self.zones {
+            composed.places = zones.split(std::mem::take(&mut composed.places));
+        }
     }
 
     /// Whether a ring record of the next group can be a checkpoint as well.
@@ -561,6 +591,7 @@ impl<D: Disk> Medium<D> {
 
     /// Everything written is on the medium when this returns.
     pub(crate) fn flush(&mut self) -> Result<(), StoreError> {
+        let begin_ns = self.now_ns();
         if self.rewrite_is_due {
             self.unflushed.iter().try_for_each(|parcel| parcel.write(&self.disk))?;
         }
@@ -569,6 +600,8 @@ impl<D: Disk> Medium<D> {
             (self.flushed, self.rewrite_is_due) = (self.written, false);
         }
         flush(&self.disk)?;
+        let end_ns = self.now_ns();
+        self.learning.iter_mut().for_each(|learning| learning.flushed(begin_ns, end_ns));
         self.rewrite_is_due = false;
         self.counts.flushes += 1;
         self.unflushed_bytes = 0;
@@ -640,7 +673,9 @@ impl<D: Disk> Medium<D> {
         heads.append(&encoded);
         let pieces = vec![(offset, 1, 0..encoded.len())];
         let parcel = Unflushed { pieces, buffers: [Arc::default(), Arc::new(heads)] };
+        let begin_ns = self.now_ns();
         parcel.write(&self.disk)?;
+        self.owes_since(begin_ns);
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;
         self.ring_written(&record, at);
@@ -661,7 +696,12 @@ impl<D: Disk> Medium<D> {
             if self.flushed < self.written || self.rewrite_is_due {
                 self.flush()?;
             }
+            let begin_ns = self.now_ns();
             let pages = self.write_pages(slots_of)?;
+            let at_ns = [begin_ns, self.now_ns()];
+            if let Some(learning) = &mut self.learning {
+                learning.map(&self.geometry, &self.root.pages, &pages, at_ns);
+            }
             self.root = Root {
                 generation: self.root.generation + 1,
                 sequence: self.flushed,
@@ -705,12 +745,14 @@ impl<D: Disk> Medium<D> {
 
     /// Writes the root to one of its places, and sees to it that it is on the medium.
     pub(crate) fn write_root(&mut self, copy: u32) -> Result<(), StoreError> {
+        let begin_ns = self.now_ns();
         let bytes = self.root.encode(&self.geometry, copy);
         let offset = self.geometry.offset(Root::address(&self.geometry, copy));
         write(&self.disk, &[Piece { offset, data: &bytes }])?;
         if copy == 1 || !is_seeded(SeededFault::RootsInOneFlush) {
             flush(&self.disk)?;
         }
+        self.owes_since(begin_ns);
         self.counts.flushes += 1;
         self.counts.map_blocks += u64::from(self.geometry.root_blocks);
         Ok(())
@@ -802,21 +844,4 @@ struct Gathered {
     entries: Vec<u32>,
     /// Moves whose data cannot be read.
     bad: BTreeSet<u32>,
-}
-
-/// What is to be written for a group.
-#[derive(Debug, Default)]
-struct Composed {
-    /// All runs with their blocks, those that were damaged apart.
-    runs: Runs,
-    /// Records.
-    heads: AlignedBytes,
-    /// Where each piece goes, in which buffer it is (0 data, 1 records), and from where to where.
-    places: Vec<(u64, usize, std::ops::Range<usize>)>,
-    /// Slots of inline records, and how many blocks each has.
-    inline: Vec<(u32, u32)>,
-    freed_inline: bool,
-    ring: Option<(RingRecord, u32)>,
-    /// Whether that is a checkpoint as well.
-    covers: bool,
 }

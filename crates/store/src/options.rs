@@ -18,9 +18,11 @@ pub enum Means {
 pub struct OpenOptions {
     /// How room is made.
     pub means: Means,
-    /// What transfers take on its device, by which mechanisms are compared. Bytes of a block are the
-    /// store's own.
+    /// What transfers take on its device, by which mechanisms are compared until more is known of it.
+    /// Bytes of a block are the store's own.
     pub prices: CostModel,
+    /// Whether prices are learnt from what its transfers take, if the device has a clock.
+    pub learns_prices: bool,
 }
 
 impl Default for OpenOptions {
@@ -35,6 +37,7 @@ impl Default for OpenOptions {
                 bandwidth_bytes_per_s: 200_000_000,
                 block_bytes: 4096,
             },
+            learns_prices: true,
         }
     }
 }

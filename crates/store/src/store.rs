@@ -9,7 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use agewell_log::{Counts, Kept};
+use agewell_log::policy::cost::CostModel;
+use agewell_log::policy::mechanism::Collect;
+use agewell_log::{CostMeter, Counts, Kept, TransferTimes};
 
 use crate::StoreError;
 use crate::commit::Commit;
@@ -17,6 +19,7 @@ use crate::device::{Disk, Piece};
 use crate::engine::{Engine, Extent};
 use crate::format::{FormatOptions, Geometry, Root, short_sum};
 use crate::front::{Front, Newest};
+use crate::learning::Learning;
 use crate::locks::{Mutex, MutexGuard, lock};
 use crate::medium::{Medium, MediumCounts, flush, read, write};
 use crate::options::OpenOptions;
@@ -57,7 +60,7 @@ pub struct Opened {
 pub(crate) enum Ahead {
     /// There is as much room as is wanted, or as can be had until more has been written.
     Enough,
-    /// So many blocks of room were gained.
+    /// Blocks of room that were gained.
     Gained(u64),
     /// None can be had.
     Nothing,
@@ -84,7 +87,8 @@ impl<D: Disk> Store<D> {
     /// If the disk is too small, the options are beyond the format's limits, or the disk fails.
     pub fn format(disk: &D, options: &FormatOptions) -> Result<Geometry, StoreError> {
         let size = disk.size_bytes();
-        let geometry = Geometry::plan(size, options)?;
+        let zones = disk.write_zones();
+        let geometry = Geometry::plan_in(size, options, zones)?;
         let root = Root {
             generation: 1,
             ring_number: 1,
@@ -100,6 +104,9 @@ impl<D: Disk> Store<D> {
             write(disk, &[Piece { offset, data: &root.encode(&geometry, copy) }])?;
         }
         flush(disk)?;
+        if let Some(zones) = zones {
+            zones.fill_last(disk, geometry.block_bytes)?;
+        }
         for address in Geometry::superblocks(size, geometry.block_bytes) {
             let data = geometry.encode(address);
             write(disk, &[Piece { offset: geometry.offset(address), data: &data }])?;
@@ -113,13 +120,20 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If there is none, it is damaged where nothing can take the place, or the disk fails.
     pub fn open(disk: D, options: &OpenOptions) -> Result<Self, StoreError> {
-        let found = recovery::find(&disk)?;
+        let mut found = recovery::find(&disk)?;
+        let zones = disk.write_zones();
+        if let Some(zones) = zones {
+            zones.check(&found.geometry)?;
+            // How far it was written nobody knows.
+            found.open = None;
+        }
         let open: Vec<_> = found.open.into_iter().collect();
         let times = &found.root.segments;
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
         let kept = Kept { map: &found.map, open: &open, times, clock };
-        let mut engine = Engine::restore(&found.geometry, &kept, found.sequence + 1, options)?;
+        let mut engine =
+            Engine::restore(&found.geometry, &kept, found.sequence + 1, options, zones.is_some())?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -142,6 +156,9 @@ impl<D: Disk> Store<D> {
         medium.open = found.open;
         medium.places = Places::named_before(found.named);
         medium.free = engine.first_free();
+        let prices = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        let now_ns = disk.now_ns().filter(|_| options.learns_prices);
+        medium.learning = now_ns.map(|now_ns| Learning::new(prices, now_ns));
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
@@ -198,6 +215,26 @@ impl<D: Disk> Store<D> {
         *lock(&self.front).engine.log().counts()
     }
 
+    /// What the log has had transferred since it was opened, at the prices in the options: the store's
+    /// own records are not among it.
+    #[must_use]
+    pub fn log_transfers(&self) -> CostMeter {
+        lock(&self.front).engine.meter().clone()
+    }
+
+    /// How room is made at the moment.
+    #[must_use]
+    pub fn collect_rule(&self) -> Collect {
+        lock(&self.front).engine.collect_rule()
+    }
+
+    /// What transfers have taken on its device, by which mechanisms are compared; none if the device has
+    /// no clock.
+    #[must_use]
+    pub fn transfer_times(&self) -> Option<TransferTimes> {
+        lock(&self.medium).learning.as_ref().map(|learning| learning.times().clone())
+    }
+
     /// What the medium has done since it was opened.
     #[must_use]
     pub fn medium_counts(&self) -> MediumCounts {
@@ -240,6 +277,11 @@ impl<D: Disk> Store<D> {
             let mut guard = lock(&self.front);
             let front = &mut *guard;
             self.check_room(front, transaction)?;
+            if front.engine.is_choice_due() {
+                drop(guard);
+                self.decide(&mut self.medium_at_once())?;
+                continue;
+            }
             let engine = &mut front.engine;
             let is_full = engine.waiting() + blocks > self.transaction_blocks_max()
                 || engine.freed().len() as u32 + frees > self.transaction_frees_max();
@@ -397,12 +439,27 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
+    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken.
+    fn decide(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
+        let mut front = lock(&self.front);
+        if front.engine.is_choice_due() {
+            front.plan_changes()?;
+            front.engine.decide(medium.learning.as_ref().map(Learning::times));
+        }
+        drop(front);
+        self.drain(medium)
+    }
+
     /// Sees to it that `blocks` more may be taken in.
     fn make_room(&self, blocks: u32) -> Result<(), StoreError> {
         let mut medium = self.medium_at_once();
         let can_take = || lock(&self.front).engine.can_take(blocks);
         let is_paced = lock(&self.front).pacing.is_some();
         let extent = if is_paced { Extent::Victim } else { Extent::Segment };
+        if !can_take() {
+            lock(&self.front).engine.begin_choosing();
+            self.decide(&mut medium)?;
+        }
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.geometry.segments + 2 {
             if can_take() {

@@ -1,10 +1,11 @@
-"""`agewell store`: what is in a store of blocks, whether it is whole, and what can be saved."""
+"""`agewell store`: stores of blocks made, looked into, checked and salvaged."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import typer
 
@@ -23,9 +24,9 @@ app = typer.Typer()
 store = typer.Typer(
     name="store",
     help=(
-        "Look into, check and salvage a store of blocks, in a file or on a device.\n\n"
-        "The store is read by its published format alone (docs/internals/format.md), never "
-        "written to. It should not be in use meanwhile.\n\n"
+        "Make, look into, check and salvage a store of blocks, in a file or on a device.\n\n"
+        "A store is read by its published format alone (docs/internals/format.md), and never "
+        "written to but by 'format'. It should not be in use meanwhile.\n\n"
         "Example: agewell store check --data disk.store"
     ),
     no_args_is_help=True,
@@ -55,6 +56,51 @@ def info(image: ImageArgument, as_json: JsonOption = False) -> None:
     damaged = sum(one["severity"] == "damage" for one in document["findings"])
     if damaged:
         note(f"agewell: warning: {image} is damaged; see 'agewell store check {image}'")
+
+
+@store.command("format")
+def make(
+    image: ImageArgument,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", metavar="SIZE", help="Of a file that is made, such as 8GiB."),
+    ] = None,
+    block_bytes: Annotated[
+        int, typer.Option("--block-bytes", help="512 to 65,536, a power of two.")
+    ] = 4096,
+    segment_blocks: Annotated[
+        int, typer.Option("--segment-blocks", help="Blocks of a segment, 8 to 1,048,576.")
+    ] = 256,
+    sparse: Annotated[
+        bool,
+        typer.Option(
+            "--sparse",
+            help="Make a file with holes, in which each first write of a place waits for the file "
+            "system. It is filled with zeros otherwise.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Make it in the place of something that is there.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an empty store, in a file or on a device.
+
+    A file that is there, or a device, keeps its size. Its first and last MiB must be all zeros,
+    unless --force is given.
+
+    Example: agewell store format disk.store --size 8GiB
+    """
+    _agewell.store_format(
+        image,
+        uuid4().bytes,
+        size=size,
+        block_bytes=block_bytes,
+        segment_blocks=segment_blocks,
+        sparse=sparse,
+        force=force,
+    )
+    info(image, as_json=as_json)
 
 
 @store.command("check")

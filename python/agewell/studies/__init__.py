@@ -35,6 +35,7 @@ _MODULES = (
     "agewell.studies.seltzer_1995",
     "agewell.studies.smith_seltzer_1996",
     "agewell.studies.smith_fragmentation",
+    "agewell.studies.store",
 )
 
 

@@ -12,9 +12,10 @@ decides:
     below = "c2200a/unshuffled_cylinders"
     differs = "..."                      # why ours is known to differ; shown if the test fails
 
-Tests: `factor`, `within_pct`, `same_sign`, `at_least`, `at_most`, and `above` or `below` another of
-our values. Several must all hold. A row without a test is shown without a verdict; one that fails a
-test and says why is `differs`, and does not fail the command.
+Tests: `factor`, `within_pct`, `same_sign`, `at_least`, `at_most`, `above` or `below` another of our
+values, and `near` one: `near = { to = "another", within_pct = 3, least = 0.1 }`, per cent of it or
+of `least`, whichever is more. Several must all hold. A row without a test is shown without a
+verdict; one that fails a test and says why is `differs`, and does not fail the command.
 """
 
 from __future__ import annotations
@@ -53,11 +54,12 @@ def _row(table: Mapping[str, Any], values: Values, missing: Mapping[str, str]) -
     if unknown:
         raise InputError(f"expected.toml, row {key}: no test is called '{unknown[0]}'")
     paper = table.get("paper")
-    tolerance = ", ".join(_TESTS[name][0](tests[name]) for name in tests)
     what, unit = str(table["what"]), str(table.get("unit", ""))
     workload = key.partition("/")[0]
     if workload in missing:
+        tolerance = ", ".join(_TESTS[name][0](tests[name], {}) for name in tests)
         return Row(what, paper, None, unit, tolerance, Verdict.NOT_RUN, missing[workload])
+    tolerance = ", ".join(_TESTS[name][0](tests[name], values) for name in tests)
     if key not in values:
         raise InputError(f"expected.toml: this figure computes no value '{key}'")
     ours = values[key]
@@ -75,7 +77,9 @@ def _row(table: Mapping[str, Any], values: Values, missing: Mapping[str, str]) -
     return Row(what, paper, ours, unit, tolerance, Verdict.FAILS, note)
 
 
-def _operand(given: object, values: Values) -> float:
+def _operand(given: object, values: Values) -> Any:
+    if isinstance(given, Mapping):
+        return {**given, "to": _operand(given["to"], values)}
     if isinstance(given, str):
         other = values.get(given)
         if other is None:
@@ -96,33 +100,46 @@ def _name(key: object) -> str:
     return str(key).partition("/")[2].replace("_", " ")
 
 
-_TESTS: dict[str, tuple[Callable[[Any], str], Callable[[float, Any, float], bool]]] = {
+def _near(given: Mapping[str, Any], values: Values) -> str:
+    value = values.get(given["to"])
+    shown = "" if value is None else f"{value:.4g}, "
+    least = f", or {given['least'] * given['within_pct'] / 100:g}" if "least" in given else ""
+    return f"within {given['within_pct']:g} % of {shown}{_name(given['to'])}{least}"
+
+
+def _is_near(ours: float, _: object, given: Mapping[str, float]) -> bool:
+    of = max(abs(given["to"]), given.get("least", 0))
+    return abs(ours - given["to"]) <= of * given["within_pct"] / 100
+
+
+_TESTS: dict[str, tuple[Callable[[Any, Values], str], Callable[[float, Any, Any], bool]]] = {
     "factor": (
-        lambda factor: f"within a factor of {factor:g}",
+        lambda factor, _: f"within a factor of {factor:g}",
         _within_factor,
     ),
     "within_pct": (
-        lambda share: f"within {share:g} %",
+        lambda share, _: f"within {share:g} %",
         lambda ours, paper, share: abs(ours - paper) <= abs(paper) * share / 100,
     ),
     "same_sign": (
-        lambda _: "same sign",
+        lambda _, _values: "same sign",
         lambda ours, paper, _: ours * paper > 0,
     ),
     "at_least": (
-        lambda limit: f"at least {limit:g}",
+        lambda limit, _: f"at least {limit:g}",
         lambda ours, _, limit: ours >= limit,
     ),
     "at_most": (
-        lambda limit: f"at most {limit:g}",
+        lambda limit, _: f"at most {limit:g}",
         lambda ours, _, limit: ours <= limit,
     ),
     "above": (
-        lambda key: f"above {_name(key)}",
+        lambda key, _: f"above {_name(key)}",
         lambda ours, _, other: ours > other,
     ),
     "below": (
-        lambda key: f"below {_name(key)}",
+        lambda key, _: f"below {_name(key)}",
         lambda ours, _, other: ours < other,
     ),
+    "near": (_near, _is_near),
 }

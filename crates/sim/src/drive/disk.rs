@@ -8,7 +8,7 @@
 use agewell_core::{BlockRequest, Operation, SECTOR_BYTES, Sector, SectorCount, SimTime};
 use agewell_disk::{Device, DeviceModel, FlashCounts};
 use agewell_log::policy::cost::CostModel;
-use agewell_log::{BlockDevice, Comes, CostMeter, Purpose, Transfer, TransferTimes};
+use agewell_log::{BlockDevice, Comes, CostMeter, Purpose, Sources, Transfer, TransferTimes};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 
 use super::flushes::Flushes;
@@ -28,6 +28,8 @@ pub(crate) struct TimedDisk {
     zones: Zones,
     /// The requests so far, if they are recorded.
     recorded: Option<Box<BlockBatch>>,
+    /// Places that the call of a user has replaced, if a crash in its midst must find them.
+    replaced: Option<Vec<u32>>,
     /// Blocks that collections moved, if somebody wants to know them.
     moved: Option<Vec<u32>>,
     /// Host time that each place read for a user costs, ns.
@@ -88,6 +90,7 @@ impl TimedDisk {
             unit_sectors: unit_bytes / SECTOR_BYTES,
             zones: Zones::default(),
             recorded: None,
+            replaced: None,
             moved: None,
             read_overhead_ns: 0,
             now_ns: 0,
@@ -195,6 +198,11 @@ impl TimedDisk {
         self.recorded = Some(Box::default());
     }
 
+    /// What a call of a user replaces is not written over by it from here on.
+    pub(crate) fn keep_replaced(&mut self) {
+        self.replaced = Some(Vec::new());
+    }
+
     /// Notes from here on which blocks collections move.
     pub(crate) fn note_moves(&mut self) {
         self.moved = Some(Vec::new());
@@ -220,6 +228,7 @@ impl TimedDisk {
     #[inline]
     pub(crate) fn begin_call(&mut self) {
         self.times.iter_mut().for_each(|times| times.begin_call());
+        self.replaced.iter_mut().for_each(Vec::clear);
     }
 
     /// What all transfers have taken so far, ns; waits for them.
@@ -308,6 +317,32 @@ impl TimedDisk {
 }
 
 impl BlockDevice for TimedDisk {
+    fn transfer_from(&mut self, transfer: &Transfer, contents: &[u32], sources: Sources<'_>) {
+        // What is collected amid a sync is durable before the rest of it: a store collects before it.
+        if let Some(replaced) = &mut self.replaced
+            && transfer.purpose == Purpose::Thread
+        {
+            match sources {
+                Sources::Run(_, waiting) => replaced.extend(waiting.iter().map(|each| each.old)),
+                Sources::Entries(entries, all) => {
+                    replaced.extend(entries.iter().map(|entry| all[*entry as usize].old));
+                }
+                Sources::Through(waiting) => replaced.push(waiting.old),
+                // What copies are made of is not replaced by a call of a user.
+                Sources::Copies(_) | Sources::Unnamed => {}
+            }
+        }
+        self.transfer(transfer, contents);
+    }
+
+    fn may_fill(&self, slot: u32) -> bool {
+        self.replaced.as_ref().is_none_or(|replaced| !replaced.contains(&slot))
+    }
+
+    fn may_fill_all(&self) -> bool {
+        self.replaced.as_ref().is_none_or(Vec::is_empty)
+    }
+
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
         if let Some(moved) = &mut self.moved
             && matches!(transfer.purpose, Purpose::CollectWrite | Purpose::Plug)

@@ -8,6 +8,7 @@ use super::log_series::LogSeries;
 use super::metrics::{Totals, metrics};
 use super::outcome::{FileTables, Outcome, Tables};
 use super::prepared::Prepared;
+use crate::config::layout::Layout;
 use crate::config::{ExperimentKind, FileWorkloadKind};
 use crate::error::RunError;
 use crate::host::block_host::{HostRun, LOOKED_UP_TOGETHER};
@@ -100,6 +101,9 @@ impl<L: BlockLayout> Lane<L> {
         }
         if experiment.host.keys.flushes {
             host.disk.begin_flushing();
+        }
+        if matches!(&experiment.layout, Layout::Log(log) if log.keys.atomic_syncs) {
+            host.disk.keep_replaced();
         }
         host.disk.begin_measuring();
         let before = host.layout.counts();

@@ -45,7 +45,7 @@ pub(crate) fn log_setting(
         header: layout.keys.header,
         ages: layout.ages,
         join_holes: layout.keys.join_holes,
-        record_slots: 0,
+        record_slots: layout.keys.record_blocks,
         zone_use: if layout.two_sizes.is_some() {
             ZoneUse::NewFirstCollectedLast
         } else {

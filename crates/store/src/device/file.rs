@@ -21,6 +21,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fadvise, fallocate, flock,
@@ -107,6 +108,8 @@ pub struct FileDisk {
     buffers: Buffers,
     /// Queues that nobody uses at the moment; none at all where writers are threads.
     rings: Option<Mutex<Vec<Ring>>>,
+    /// What its time counts from.
+    opened: Instant,
 }
 
 impl FileDisk {
@@ -158,6 +161,7 @@ impl FileDisk {
             ragged: Mutex::default(),
             buffers: Buffers::default(),
             rings: first.map(|ring| Mutex::new(vec![ring])),
+            opened: now(),
         })
     }
 
@@ -479,6 +483,11 @@ fn direct_alignment(file: &File, is_block_device: bool) -> u64 {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "a real device has no other time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// The sectors in which the block device `file` is addressed.
 fn sector_bytes(file: &File) -> u64 {
     rustix::fs::ioctl_blksszget(file).map_or(SIZE_UNIT_BYTES, u64::from)
@@ -549,5 +558,10 @@ impl Disk for FileDisk {
             return Ok(());
         }
         self.file.sync_data().map_err(|source| failed(&self.path, "cannot flush", source))
+    }
+
+    fn now_ns(&self) -> Option<u64> {
+        // It does not pass 2^64 ns, 584 years.
+        Some(self.opened.elapsed().as_nanos() as u64)
     }
 }

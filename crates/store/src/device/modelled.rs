@@ -8,7 +8,7 @@ use agewell_core::{
 };
 use agewell_disk::{Device, DeviceModel, DeviceParameters, LayoutAdvice, Service, WriteRule};
 
-use super::{Disk, MemoryDisk, Piece, check_pieces, check_range};
+use super::{Disk, MemoryDisk, Piece, WriteZones, check_pieces, check_range};
 
 /// What requests of one operation have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -259,5 +259,19 @@ impl Disk for ModelledDisk {
             modelled.spent.flushes.add(1, 0, time);
         }
         Ok(())
+    }
+
+    fn now_ns(&self) -> Option<u64> {
+        Some(self.now().0)
+    }
+
+    fn write_zones(&self) -> Option<WriteZones> {
+        match self.advice.write_rule {
+            WriteRule::Anywhere => None,
+            WriteRule::SequentialInZones { first_sequential, zone_sectors } => Some(WriteZones {
+                first_byte: first_sequential.0 * SECTOR_BYTES,
+                zone_bytes: zone_sectors.0 * SECTOR_BYTES,
+            }),
+        }
     }
 }

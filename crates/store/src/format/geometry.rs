@@ -1,6 +1,7 @@
 //! The superblock: how a store is divided.
 
 use crate::StoreError;
+use crate::device::WriteZones;
 
 use super::map_page::{ENTRY_BYTES, HEADER_BYTES};
 use super::record::RING_RECORD_BLOCKS_MAX;
@@ -100,6 +101,18 @@ impl Geometry {
     /// # Errors
     /// If there is not enough room, or the options are beyond the limits of the format.
     pub fn plan(device_bytes: u64, options: &FormatOptions) -> Result<Self, StoreError> {
+        Self::plan_in(device_bytes, options, None)
+    }
+
+    /// Divides a device of `device_bytes`, of which `zones` are written in order, if it has some.
+    ///
+    /// # Errors
+    /// If there is not enough room, or the options are beyond the limits of the format or not for zones.
+    pub fn plan_in(
+        device_bytes: u64,
+        options: &FormatOptions,
+        zones: Option<WriteZones>,
+    ) -> Result<Self, StoreError> {
         let FormatOptions { block_bytes, segment_blocks, .. } = *options;
         if !block_bytes.is_power_of_two() || !(512..=65_536).contains(&block_bytes) {
             return Err(StoreError::Options(format!(
@@ -111,12 +124,17 @@ impl Geometry {
                 "segments have 8 to 1,048,576 blocks, not {segment_blocks}"
             )));
         }
-        let device_blocks = device_bytes / u64::from(block_bytes);
+        let mut device_blocks = device_bytes / u64::from(block_bytes);
+        if let Some(zones) = zones {
+            zones.check_segments(u64::from(segment_blocks), u64::from(block_bytes))?;
+            // The last zone is left to the last superblock.
+            device_blocks = zones.last_zone(device_bytes) / u64::from(block_bytes) + 1;
+        }
         // As many segments as find room with what describes them.
         let (mut fewest, mut most) = (0, (device_blocks / u64::from(segment_blocks)) as u32 + 1);
         while fewest + 1 < most {
             let middle = fewest.midpoint(most);
-            match Self::with_segments(options, middle) {
+            match Self::with_segments(options, middle).map(|found| found.moved_to(zones)) {
                 Some(geometry) if geometry.used_blocks <= device_blocks => fewest = middle,
                 _ => most = middle,
             }
@@ -130,10 +148,40 @@ impl Geometry {
             ))
         };
         let geometry = Self::with_segments(options, fewest).ok_or_else(too_small)?;
+        if let Some(zones) = zones {
+            let metadata_bytes = geometry.offset(geometry.segments_start);
+            if metadata_bytes > zones.first_byte {
+                return Err(StoreError::Options(format!(
+                    "the ring and the map are written in place and take {metadata_bytes} bytes; of \
+                     this device only the first {} may be written so",
+                    zones.first_byte
+                )));
+            }
+        }
+        let geometry = geometry.moved_to(zones);
         if geometry.segments < geometry.reserve_segments + 2 {
             return Err(too_small());
         }
         Ok(geometry)
+    }
+
+    /// Bytes of a device that is divided into `segments`, if the format has room for that many.
+    #[must_use]
+    pub fn device_bytes(options: &FormatOptions, segments: u32) -> Option<u64> {
+        let geometry = Self::with_segments(options, segments)?;
+        Some(geometry.used_blocks * u64::from(options.block_bytes))
+    }
+
+    /// With its segments in `zones`, if there are some.
+    fn moved_to(mut self, zones: Option<WriteZones>) -> Self {
+        if let Some(zones) = zones {
+            let bytes = u64::from(self.block_bytes);
+            let start = self.segments_start.max(zones.first_byte.div_ceil(bytes));
+            self.segments_start = start.next_multiple_of(zones.zone_bytes / bytes);
+            let slots = u64::from(self.segments) * u64::from(self.segment_blocks);
+            self.used_blocks = self.segments_start + slots + 1;
+        }
+        self
     }
 
     fn with_segments(options: &FormatOptions, segments: u32) -> Option<Self> {
@@ -356,8 +404,9 @@ mod tests {
                 FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([7; 16]) };
             let geometry = Geometry::plan(bytes, &options).unwrap();
             assert!(geometry.used_blocks * u64::from(block_bytes) <= bytes);
-            let more = Geometry::with_segments(&options, geometry.segments + 1).unwrap();
-            assert!(more.used_blocks * u64::from(block_bytes) > bytes, "there was room for more");
+            let more = Geometry::device_bytes(&options, geometry.segments + 1).unwrap();
+            assert!(more > bytes, "there was room for more");
+            assert!(Geometry::device_bytes(&options, geometry.segments).unwrap() <= bytes);
             for address in Geometry::superblocks(bytes, block_bytes) {
                 let read = Geometry::decode(&geometry.encode(address), address).unwrap();
                 assert_eq!(read, Some(geometry.clone()));

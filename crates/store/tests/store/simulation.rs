@@ -22,7 +22,7 @@ const TRANSACTION_BLOCKS: u32 = 4;
 
 /// Which blocks are written.
 #[derive(Debug, Clone, Copy)]
-enum Updates {
+pub(crate) enum Updates {
     Random,
     /// Nine of ten go to one block in ten.
     HotAndCold,
@@ -30,7 +30,7 @@ enum Updates {
     Zipf,
 }
 
-fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
+pub(crate) fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
     let mut below = |bound: u32| uniform_below(random, u64::from(bound)) as u32;
     match updates {
         Updates::HotAndCold if below(10) < 9 => below(blocks / 10),
@@ -44,7 +44,7 @@ fn draw(updates: Updates, random: &mut Stream, blocks: u32) -> u32 {
     }
 }
 
-fn transactions(updates: Updates, blocks: u32, count: u32) -> Vec<Vec<u32>> {
+pub(crate) fn transactions(updates: Updates, blocks: u32, count: u32) -> Vec<Vec<u32>> {
     let mut random = RandomStreams::new(7).stream("updates");
     let one = |_| {
         let mut named: Vec<u32> = Vec::new();

@@ -129,6 +129,16 @@ impl LogLayout {
                 ));
             }
         }
+        let least = self.keys.zones.iter().map(|zone| zone.segment_bytes / self.keys.block_bytes);
+        let collected =
+            self.keys.collected_segment_bytes.map(|bytes| bytes / self.keys.block_bytes);
+        let least = least.chain(collected).chain([u64::from(self.segment_blocks())]).min();
+        if u64::from(self.keys.record_blocks) >= least.unwrap_or(1) {
+            return Err(table.invalid("record_blocks", "must leave room for data in a segment"));
+        }
+        if self.keys.record_blocks > 0 && self.reorganise.is_some() {
+            return Err(table.invalid("record_blocks", "does not go with reorganise"));
+        }
         let total: f64 = self.keys.zones.iter().map(|zone| zone.share).sum();
         let is_bad = self.keys.zones.iter().any(|zone| zone.share <= 0.0)
             || total.is_nan()

@@ -183,6 +183,14 @@ keys! {
         /// count
         <"ours">
         join_holes: bool = "join_holes" flag().or(true);
+        /// blocks left before each run of new data, for a record of what lies where: a store of blocks
+        /// (reference: [stores](store.md)) takes one
+        <"ours">
+        record_blocks: u32 = "record_blocks" natural().or(0);
+        /// what one sync writes is there after a crash wholly or not at all, as in a store of blocks: it
+        /// fills no hole that it has itself made
+        <"ours">
+        atomic_syncs: bool = "atomic_syncs" flag().or(false);
         /// most segments that one cleaning reads; 0: as many as free one
         <"ours">
         batch_segments: u32 = "batch_segments" natural().or(0);
