@@ -5,6 +5,7 @@
 #     make test       every test, Rust and Python
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table
+#     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of scripts/bench-stores)
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
 #     make explore    every property test on new random cases (EXPLORE_ROUNDS times), and EXPLORE_STATES crashes of the store
@@ -23,6 +24,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 FUZZ_SECONDS ?= 60
+BENCH_STORES ?=
 EXPLORE_ROUNDS ?= 20
 # Crashes of stores, and the first of the seeds of their loads: where it was stopped it says from which to go on.
 EXPLORE_STATES ?= 10000000
@@ -35,7 +37,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench reproduce reorganise-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores reproduce reorganise-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -94,6 +96,10 @@ reorganise-torture: $(STAMPS)/extension $(STAMPS)/develop
 bench:
 	@cargo bench --locked --workspace
 	@scripts/benchmark-table
+
+# Their crates are fetched when it is first built; nothing else needs them.
+bench-stores:
+	@scripts/bench-stores $(BENCH_STORES)
 
 fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)

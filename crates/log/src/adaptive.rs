@@ -33,6 +33,8 @@ mod rehearsal;
 mod repetition;
 mod sample;
 
+use std::panic::resume_unwind;
+
 use forecast::forecast;
 use history::{History, Order};
 use rehearsal::rehearse;
@@ -40,6 +42,7 @@ use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
+use super::segment_table::RESTORED_ALONE;
 use super::{
     BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, NONE, RestoreError, ShapeError,
     TransferTimes, Unpriced,
@@ -146,13 +149,22 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         setting.collect = Collect::Always(*first);
         let mut adviser = Adviser::new(mechanisms, &setting, &placement)?;
         let placement = placement(setting.blocks);
-        let log = Log::restore(setting, placement, kept)?;
-        if adviser.follower.is_some() {
-            for (block, slot) in (0..).zip(kept.map) {
-                if *slot != NONE {
-                    adviser.observe(Call::Preload(block), &log);
-                }
-            }
+        let (sample, is_followed) = (&adviser.sample, adviser.follower.is_some());
+        let follower_sees = |block: &u32| is_followed && sample.number_of(*block).is_some();
+        let there = (0..).zip(kept.map).filter(|(_, slot)| **slot != NONE).map(|(block, _)| block);
+        let seen = || there.filter(follower_sees).collect::<Vec<u32>>();
+        let (log, sampled) = if kept.map.len() < RESTORED_ALONE {
+            (Log::restore(setting, placement, kept)?, seen())
+        } else {
+            std::thread::scope(|scope| {
+                let sampled = scope.spawn(seen);
+                let log = Log::restore(setting, placement, kept);
+                let sampled = sampled.join().unwrap_or_else(|panic| resume_unwind(panic));
+                log.map(|log| (log, sampled))
+            })?
+        };
+        for block in sampled {
+            adviser.observe(Call::Preload(block), &log);
         }
         // What is written over it from here on is learnt from.
         adviser.peak_blocks = adviser.follower.as_ref().unwrap_or(&log).live_blocks();

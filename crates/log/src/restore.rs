@@ -76,21 +76,15 @@ impl<P: Placement> Log<P> {
 
     fn fill_from(&mut self, map: &[u32]) -> Result<(), RestoreError> {
         let slots = self.table.shape.slots();
-        let mut live = 0;
-        for (block, slot) in (0..).zip(map) {
-            if *slot == NONE {
-                continue;
-            }
-            if *slot >= slots {
-                return Err(RestoreError::Outside { block, slot: *slot });
-            }
-            if self.table.is_live(*slot) {
-                let other = self.table.owner[*slot as usize];
-                return Err(RestoreError::Twice { block, other, slot: *slot });
-            }
-            self.table.restore_slot(*slot, block);
-            live += 1;
+        if let Some((block, slot)) =
+            (0..).zip(map).find(|(_, slot)| **slot >= slots && **slot != NONE)
+        {
+            return Err(RestoreError::Outside { block, slot: *slot });
         }
+        let live = self
+            .table
+            .restore_slots(map)
+            .map_err(|(block, other, slot)| RestoreError::Twice { block, other, slot })?;
         self.map[..map.len()].copy_from_slice(map);
         self.live_blocks = live;
         self.table.live_slots = live;

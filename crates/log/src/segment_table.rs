@@ -4,6 +4,8 @@
 //! another place for that data; `live[s]` counts the bits of segment `s`,
 //! `live_slots` those of all; a free segment has none.
 
+use std::panic::resume_unwind;
+
 use super::LogShape;
 use super::buffers::Waiting;
 
@@ -105,11 +107,22 @@ impl SegmentTable {
         self.live_slots += 1;
     }
 
-    /// Puts `block` into `slot`; counts are the caller's to make.
-    #[inline]
-    pub(crate) fn restore_slot(&mut self, slot: u32, block: u32) {
-        self.owner[slot as usize] = block;
-        self.live_bits[(slot / 64) as usize] |= 1 << (slot % 64);
+    /// Puts the blocks of `map` into their slots and says how many there are; counts are the caller's to
+    /// make. Where two are in one slot, both are given, and the slot.
+    pub(crate) fn restore_slots(&mut self, map: &[u32]) -> Result<u64, (u32, u32, u32)> {
+        // Slots in two halves at the border of a word of bits: neighbours in the map lie far from one
+        // another, so it is memory that is waited for, and two threads wait half as long.
+        let words = if map.len() < RESTORED_ALONE { 0 } else { self.live_bits.len() / 2 };
+        let (low_bits, high_bits) = self.live_bits.split_at_mut(words);
+        let (low, high) = self.owner.split_at_mut(words * 64);
+        if words == 0 {
+            return restore_half(0, high, high_bits, map);
+        }
+        std::thread::scope(|scope| {
+            let low = scope.spawn(|| restore_half(0, low, low_bits, map));
+            let high = restore_half(words as u32 * 64, high, high_bits, map)?;
+            Ok(high + low.join().unwrap_or_else(|panic| resume_unwind(panic))?)
+        })
     }
 
     /// Live blocks in the slots from `first` to before `end`.
@@ -266,6 +279,31 @@ impl SegmentTable {
     pub(crate) fn dead(&self, segment: u32) -> u32 {
         self.shape.segment_blocks(segment) - self.live[segment as usize]
     }
+}
+
+/// Blocks that one thread puts into their slots as fast as two; chosen by us: some milliseconds.
+pub(crate) const RESTORED_ALONE: usize = 1 << 18;
+
+/// Puts the blocks of `map` that lie in the slots from `first` on into them: [`SegmentTable::restore_slots`].
+fn restore_half(
+    first: u32,
+    owner: &mut [u32],
+    live_bits: &mut [u64],
+    map: &[u32],
+) -> Result<u64, (u32, u32, u32)> {
+    let mut live = 0;
+    for (block, slot) in (0..).zip(map) {
+        let at = slot.wrapping_sub(first) as usize;
+        let Some(owner) = owner.get_mut(at) else { continue };
+        let (bits, bit) = (&mut live_bits[at / 64], 1 << (at % 64));
+        if *bits & bit != 0 {
+            return Err((block, *owner, *slot));
+        }
+        *owner = block;
+        *bits |= bit;
+        live += 1;
+    }
+    Ok(live)
 }
 
 #[cfg(test)]

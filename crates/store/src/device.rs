@@ -30,7 +30,7 @@ pub struct Piece<'a> {
 ///
 /// A disk may report what is written before it is on the medium. What reaches beyond the end is
 /// refused with [`io::ErrorKind::InvalidInput`], and nothing of it is done.
-pub trait Disk {
+pub trait Disk: Send + Sync {
     /// How many bytes there are.
     fn size_bytes(&self) -> u64;
 

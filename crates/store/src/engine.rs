@@ -21,6 +21,7 @@ use agewell_log::{
 };
 
 use crate::StoreError;
+use crate::aligned::AlignedBytes;
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Origin, PlannedRun};
 use crate::options::{Means, OpenOptions};
@@ -50,7 +51,7 @@ pub(crate) struct Engine {
     log: AdaptiveLog<NoSeparation>,
     recorder: Recorder,
     /// Data of the blocks that wait, entry by entry.
-    data: Vec<u8>,
+    data: AlignedBytes,
     block_bytes: usize,
 }
 
@@ -177,6 +178,9 @@ impl Recorder {
         self.next_sequence += 1;
         self.deaths.push_back((group.sequence, dying));
         self.group.reads.clone_from(&group.reads);
+        if self.copies_max < group.moves.len().saturating_mul(2) {
+            group.read_only_what_is_moved();
+        }
         self.finished.push(group);
     }
 }
@@ -269,7 +273,7 @@ impl Engine {
             copies_max: geometry.copies_max() as usize,
             ..Recorder::default()
         };
-        let data = vec![0; setting.buffer_blocks as usize * block_bytes];
+        let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         log.log_mut().enable_discard();
         Ok(Self { log, recorder, data, block_bytes })
@@ -370,7 +374,7 @@ impl Engine {
     /// Everything that waits, as a group.
     pub(crate) fn group_of_changes(
         &mut self,
-        spare: &mut Vec<Vec<u8>>,
+        spare: &mut Vec<AlignedBytes>,
     ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
         if self.recorder.group.is_empty() {
@@ -379,7 +383,7 @@ impl Engine {
         let length = self.data.len();
         let data = std::mem::replace(&mut self.data, spare.pop().unwrap_or_default());
         self.recorder.group.data = Arc::new(data);
-        self.data.resize(length, 0);
+        self.data.set_length(length);
         let group = &mut self.recorder.group;
         if !group.freed.is_empty() {
             // What was freed and written again is only written, and lay where it was freed.
@@ -472,7 +476,7 @@ mod tests {
             let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
             let blocks = RingRecord::blocks_for(&geometry, runs_bytes);
             assert!(blocks <= RING_RECORD_BLOCKS_MAX, "{blocks} blocks");
-            assert_eq!(group.reads, [(3 * segment_blocks, segment_blocks)]);
+            assert_eq!(group.reads, [(3 * segment_blocks + next, group.moves.len() as u32)]);
             for run in &group.runs {
                 assert_eq!(run.slot, 7 * segment_blocks + next);
                 assert!(

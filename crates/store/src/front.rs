@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use agewell_log::LogError;
 
+use crate::aligned::AlignedBytes;
 use crate::engine::{Engine, Extent};
 use crate::format::NONE;
 use crate::group::{Group, PlannedRun};
@@ -31,7 +32,7 @@ pub(crate) struct Front {
     /// Groups that are not carried out yet.
     queue: VecDeque<Arc<Group>>,
     /// Buffers that are not in use.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<AlignedBytes>,
     /// Transactions that were taken in.
     pub(crate) taken: u64,
     /// How writers are slowed, if somebody makes room for them.
@@ -89,7 +90,7 @@ impl Front {
     }
 
     /// The records of all groups up to `covered` last, and `spare` are buffers of those that are done with.
-    pub(crate) fn settled(&mut self, covered: u64, spare: &mut Vec<Vec<u8>>) {
+    pub(crate) fn settled(&mut self, covered: u64, spare: &mut Vec<AlignedBytes>) {
         self.engine.covered(covered);
         if self.spare.is_empty() {
             self.spare.extend(spare.pop());

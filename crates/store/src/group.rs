@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::aligned::AlignedBytes;
+
 /// Where the data of a planned run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -57,7 +59,7 @@ pub(crate) struct Group {
     /// Blocks that are no more, and their slots.
     pub(crate) freed: Vec<(u32, u32)>,
     /// Data of buffer entries.
-    pub(crate) data: Arc<Vec<u8>>,
+    pub(crate) data: Arc<AlignedBytes>,
     /// Groups up to this one must be on the medium, with records that last, before a slot of this
     /// group is written.
     pub(crate) needs_covered: u64,
@@ -69,6 +71,17 @@ pub(crate) struct Group {
 impl Group {
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.freed.is_empty()
+    }
+
+    /// Of what is read, leaves what is moved and what lies between: of a long segment others move the rest.
+    pub(crate) fn read_only_what_is_moved(&mut self) {
+        let moves = &self.moves;
+        let narrowed = self.reads.iter().filter_map(|(first, blocks)| {
+            let sources = moves.iter().map(|moved| moved.source);
+            let within = || sources.clone().filter(|one| (*first..first + blocks).contains(one));
+            Some((within().min()?, within().max()? - within().min()? + 1))
+        });
+        self.reads = narrowed.collect();
     }
 
     /// Blocks that are no more.

@@ -2,6 +2,7 @@
 //!
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
+mod aligned;
 mod collector;
 mod commit;
 mod engine;

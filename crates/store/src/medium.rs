@@ -14,13 +14,14 @@ use std::sync::Arc;
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
+use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
     RingRecord, Root, Run, Runs, short_sum,
 };
 use crate::group::{Group, Origin, PlannedRun};
-use crate::places::Places;
+use crate::places::{Places, named_by_root};
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
@@ -57,7 +58,7 @@ pub(crate) type SlotsOf<'a> = dyn Fn(&mut dyn Iterator<Item = u32>, &mut Vec<u32
 struct Unflushed {
     /// Where each piece goes, in which of the buffers it is, and from where to where.
     pieces: Vec<(u64, usize, std::ops::Range<usize>)>,
-    buffers: [Arc<Vec<u8>>; 2],
+    buffers: [Arc<AlignedBytes>; 2],
 }
 
 impl Unflushed {
@@ -152,7 +153,7 @@ pub(crate) struct Medium<D> {
     unflushed_bytes: usize,
     rewrite_is_due: bool,
     /// Buffers that are not in use any more.
-    pub(crate) spare: Vec<Vec<u8>>,
+    pub(crate) spare: Vec<AlignedBytes>,
     pub(crate) counts: MediumCounts,
 }
 
@@ -197,8 +198,8 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
-        let (data, bad) = self.collect_data(group);
-        let mut composed = self.compose(group, &data, &bad);
+        let Gathered { data, entries, bad } = self.collect_data(group);
+        let mut composed = self.compose(group, &data, &entries, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
         let parcel = Unflushed { pieces, buffers: [data, Arc::new(heads)] };
@@ -229,46 +230,37 @@ impl<D: Disk> Medium<D> {
         Ok(())
     }
 
-    /// The data of all moves, one behind another, or of the buffer as it is; and the moves whose data
-    /// cannot be read.
-    fn collect_data(&mut self, group: &Group) -> (Arc<Vec<u8>>, BTreeSet<u32>) {
+    /// The data of `group`: of what is copied, all that is read for it.
+    fn collect_data(&mut self, group: &Group) -> Gathered {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return (Arc::clone(&group.data), BTreeSet::new());
+            return Gathered { data: Arc::clone(&group.data), ..Gathered::default() };
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
+        let blocks = group.reads.iter().map(|read| read.1).sum::<u32>() as usize;
         let mut data = self.spare.pop().unwrap_or_default();
-        data.clear();
-        data.resize(group.moves.len() * bytes, 0);
-        let mut bad = BTreeSet::new();
-        let mut read_at: Option<(u32, u32)> = None;
-        let mut victim = Vec::new();
+        data.set_length(blocks * bytes);
+        let (mut entries, mut bad) = (Vec::with_capacity(group.moves.len()), BTreeSet::new());
+        let mut rest = &mut data[..];
+        // What has been read: first slot, blocks, and where they are in the buffer.
+        let (mut found, mut behind) = (Vec::with_capacity(group.reads.len()), 0);
+        for (first, blocks) in &group.reads {
+            let into =
+                rest.split_off_mut(..*blocks as usize * bytes).expect("there is room for all");
+            self.read_or_clear(*first, into);
+            found.push((*first, *blocks, behind));
+            behind += blocks;
+        }
+        let mut last = 0;
         for (index, moved) in group.moves.iter().enumerate() {
-            let is_in = |read: &(u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
-            if !read_at.is_some_and(|read| is_in(&read)) {
-                let found = group.reads.iter().copied().find(is_in);
-                let (first, blocks) = found.expect("what is copied has been asked for");
-                // Of a long segment another group may copy the rest.
-                let sources = group.moves[index..].iter().map(|moved| moved.source);
-                let here = sources.take_while(|source| (first..first + blocks).contains(source));
-                let (lowest, highest) =
-                    here.fold((u32::MAX, 0), |(low, high), one| (low.min(one), high.max(one)));
-                let (first, blocks) = (lowest, highest - lowest + 1);
-                victim.clear();
-                victim.resize(blocks as usize * bytes, 0);
-                if read(&self.disk, self.geometry.slot_offset(first), &mut victim).is_err() {
-                    // Block by block, so that one that cannot be read takes no others with it.
-                    for (slot, block) in (first..).zip(victim.chunks_exact_mut(bytes)) {
-                        if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
-                            block.fill(0);
-                        }
-                    }
-                }
-                read_at = Some((first, blocks));
+            let is_in = |read: &(u32, u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
+            if !is_in(&found[last]) {
+                last = found.iter().position(is_in).expect("what is copied has been asked for");
             }
-            let (first, _) = read_at.expect("it has just been read");
-            let from = (moved.source - first) as usize * bytes;
-            let contents = &mut victim[from..from + bytes];
+            let (first, _, behind) = found[last];
+            let entry = behind + moved.source - first;
+            entries.push(entry);
+            let contents = &mut data[entry as usize * bytes..][..bytes];
             let sum = self.sums.get(moved.block);
             let uuid = &self.geometry.uuid;
             let is_good =
@@ -282,26 +274,47 @@ impl<D: Disk> Medium<D> {
             if is_lost && !is_seeded(SeededFault::DamageCopiedAsGood) {
                 bad.insert(index as u32);
             }
-            data[index * bytes..(index + 1) * bytes].copy_from_slice(contents);
         }
-        (Arc::new(data), bad)
+        Gathered { data: Arc::new(data), entries, bad }
+    }
+
+    /// Reads the slots from `first` on; those that cannot be read are zeros.
+    fn read_or_clear(&self, first: u32, into: &mut [u8]) {
+        if read(&self.disk, self.geometry.slot_offset(first), into).is_ok() {
+            return;
+        }
+        // Block by block, so that one that cannot be read takes no others with it.
+        for (slot, block) in (first..).zip(into.chunks_exact_mut(self.block_bytes())) {
+            if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
+                block.fill(0);
+            }
+        }
     }
 
     /// Where in its buffer the data of a move is.
-    fn range_of(&self, group: &Group, index: u32, origin: Origin) -> std::ops::Range<usize> {
+    fn range_of(&self, group: &Group, index: u32, entries: &[u32]) -> std::ops::Range<usize> {
         let bytes = self.block_bytes();
-        let entry = if origin.copies() { index } else { group.moves[index as usize].source };
+        let entry = match entries.get(index as usize) {
+            Some(entry) => *entry,
+            None => group.moves[index as usize].source,
+        };
         entry as usize * bytes..(entry as usize + 1) * bytes
     }
 
     /// What is to be written for `group`.
-    fn compose(&self, group: &Group, data: &[u8], bad: &BTreeSet<u32>) -> Composed {
+    fn compose(
+        &self,
+        group: &Group,
+        data: &[u8],
+        entries: &[u32],
+        bad: &BTreeSet<u32>,
+    ) -> Composed {
         let (bytes, sequence) = (self.block_bytes(), group.sequence as u32);
         let mut composed = Composed::default();
         for run in &group.runs {
             let mut named = Vec::with_capacity(run.blocks as usize);
             for (index, slot) in (run.first..run.first + run.blocks).zip(run.slot..) {
-                let range = self.range_of(group, index, run.origin);
+                let range = self.range_of(group, index, entries);
                 let block = group.moves[index as usize].block;
                 let mut summed_slot = slot;
                 if is_seeded(SeededFault::SumOfOldSlot) && run.origin.copies() {
@@ -364,7 +377,7 @@ impl<D: Disk> Medium<D> {
             in_ring.push_freed(group.sequence as u32, group.freed_blocks());
         }
         let parts = (inline.len() + usize::from(!in_ring.is_empty())) as u16;
-        composed.heads = vec![0; inline.len() * bytes];
+        composed.heads = AlignedBytes::zeroed(inline.len() * bytes);
         let last = inline.len().wrapping_sub(1);
         for (part, (slot, data)) in inline.iter().enumerate() {
             let has_freed = part == last && freed_fit;
@@ -387,41 +400,33 @@ impl<D: Disk> Medium<D> {
         composed.inline =
             inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
         if !in_ring.is_empty() {
-            let (part, mut covers) = (parts - 1, self.may_cover());
+            let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
+            let may_cover = is_flushed || is_seeded(SeededFault::UnflushedCovered);
+            let mut covers = self.geometry.packs && may_cover && !self.unchecked.is_empty();
             if covers {
                 let mut both = self.unchecked.clone();
                 in_ring.iter().for_each(|(run, named)| both.push(run, named.iter().copied()));
-                let blocks = RingRecord::blocks_for(&self.geometry, both.bytes());
-                covers = blocks <= RING_RECORD_BLOCKS_MAX;
+                covers =
+                    RingRecord::blocks_for(&self.geometry, both.bytes()) <= RING_RECORD_BLOCKS_MAX;
                 in_ring = if covers { both } else { in_ring };
             }
-            composed.covers = covers;
-            let kind = Kind::Part { part, parts, covers };
+            let kind = Kind::Part { part: parts - 1, parts, covers };
             let mut record = self.ring_record(kind, group.sequence, in_ring);
             record.open = self.open_after(&group.runs).into_iter().collect();
             if covers {
-                let before = self.open.map(|open| OpenSegment { log: NONE, ..open });
-                record.open.extend(before);
+                record.open.extend(self.open.map(|open| OpenSegment { log: NONE, ..open }));
             }
             record.announced.clone_from(&group.free);
             let at = self.ring_place(record.blocks(&self.geometry));
             let encoded = record.encode(&self.geometry, at);
             let range = composed.heads.len()..composed.heads.len() + encoded.len();
-            composed.heads.extend(encoded);
+            composed.heads.append(&encoded);
             let address = self.geometry.ring + u64::from(at);
             composed.places.push((self.geometry.offset(address), 1, range));
             composed.ring = Some((record, at));
         }
         // Neighbours behind one another: a record and its data go together.
         composed.places.sort_unstable_by_key(|place| place.0);
-    }
-
-    /// Whether a ring record of the next group can be a checkpoint as well.
-    fn may_cover(&self) -> bool {
-        let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
-        self.geometry.packs
-            && !self.unchecked.is_empty()
-            && (is_flushed || is_seeded(SeededFault::UnflushedCovered))
     }
 
     /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as
@@ -513,7 +518,7 @@ impl<D: Disk> Medium<D> {
             };
             *count += u64::from(run.blocks);
         }
-        if composed.covers {
+        if composed.ring.as_ref().is_some_and(|(record, _)| record.covers()) {
             self.unchecked.clear();
             self.unchecked_first = u64::MAX;
         }
@@ -621,11 +626,10 @@ impl<D: Disk> Medium<D> {
         let at = self.ring_place(record.blocks(&self.geometry));
         let encoded = record.encode(&self.geometry, at);
         let offset = self.geometry.offset(self.geometry.ring + u64::from(at));
-        let range = 0..encoded.len();
-        let parcel = Unflushed {
-            pieces: vec![(offset, 1, range)],
-            buffers: [Arc::default(), Arc::new(encoded)],
-        };
+        let mut heads = AlignedBytes::default();
+        heads.append(&encoded);
+        let pieces = vec![(offset, 1, 0..encoded.len())];
+        let parcel = Unflushed { pieces, buffers: [Arc::default(), Arc::new(heads)] };
         parcel.write(&self.disk)?;
         self.unflushed.push(parcel);
         self.counts.checkpoints += 1;
@@ -655,7 +659,7 @@ impl<D: Disk> Medium<D> {
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
                 closed: closes,
-                open: self.open_and_announced(),
+                open: named_by_root(&self.geometry, self.open, &self.free),
                 pages,
                 segments: times(),
             };
@@ -676,17 +680,6 @@ impl<D: Disk> Medium<D> {
         }
         self.places.root_written(&self.root);
         Ok(())
-    }
-
-    /// What a root names: the open segment, and those that will be opened next.
-    fn open_and_announced(&self) -> Vec<OpenSegment> {
-        let next = |segment: u32| segment * self.geometry.segment_blocks;
-        let announced = self.free.iter().map(|segment| OpenSegment {
-            segment: *segment,
-            next: next(*segment),
-            log: 0,
-        });
-        self.open.into_iter().chain(announced).collect()
     }
 
     /// Writes the root to one of its places, and sees to it that it is on the medium.
@@ -780,19 +773,27 @@ impl<D: Disk> Medium<D> {
     }
 }
 
+/// The data of a group.
+#[derive(Debug, Default)]
+struct Gathered {
+    data: Arc<AlignedBytes>,
+    /// Of copies, which block of the data is that of each move.
+    entries: Vec<u32>,
+    /// Moves whose data cannot be read.
+    bad: BTreeSet<u32>,
+}
+
 /// What is to be written for a group.
 #[derive(Debug, Default)]
 struct Composed {
     /// All runs with their blocks, those that were damaged apart.
     runs: Runs,
     /// Records.
-    heads: Vec<u8>,
+    heads: AlignedBytes,
     /// Where each piece goes, in which buffer it is (0 data, 1 records), and from where to where.
     places: Vec<(u64, usize, std::ops::Range<usize>)>,
     /// Slots of inline records, and how many blocks each has.
     inline: Vec<(u32, u32)>,
     freed_inline: bool,
     ring: Option<(RingRecord, u32)>,
-    /// Whether that is a checkpoint as well.
-    covers: bool,
 }

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
+use crate::aligned::AlignedBytes;
 use crate::device::Disk;
 use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
@@ -16,6 +17,9 @@ use crate::format::{
 };
 use crate::medium::{Ring, read};
 use crate::seeded::{SeededFault, is_seeded};
+
+/// Map pages that are read at once, both places of each; chosen by us: 4 MiB of blocks of 4 KiB.
+const PAGES_AT_ONCE: u32 = 512;
 
 /// What was found.
 #[derive(Debug)]
@@ -246,48 +250,29 @@ fn root(disk: &impl Disk, geometry: &Geometry) -> Result<(Root, Vec<u32>), Store
 }
 
 impl Found {
+    /// Reads the map; a large one by two threads, of which one checks what the other waits for.
     fn read_map(&mut self, disk: &impl Disk) -> Result<(), StoreError> {
-        let geometry = self.geometry.clone();
-        let bytes = geometry.block_bytes as usize;
-        let mut page_bytes = vec![0; bytes];
-        for page in 0..geometry.map_pages {
-            let named = self.root.pages.get(page as usize).copied().unwrap_or(0);
-            if named == 0 {
-                continue;
-            }
-            let is_second = named & 1 == 1;
-            let mut unread = None;
-            let place = [is_second, !is_second].into_iter().find(|second| {
-                let second = *second;
-                let address = MapPage::address(&geometry, page, second);
-                let is_read = read(disk, geometry.offset(address), &mut page_bytes);
-                is_read.map_err(|error| unread = Some(error)).is_ok()
-                    && MapPage::check(&geometry, page, &page_bytes)
-                        .is_some_and(|(_, sum)| (sum ^ named) & !1 == 0)
-            });
-            if let Some(second) = place {
-                // What is written next goes to the other, which may be damaged.
-                self.root.pages[page as usize] = named & !1 | u64::from(second);
-            } else {
-                let offset = geometry.offset(MapPage::address(&geometry, page, is_second));
-                let what = format!(
-                    "page {page} of the map is damaged at both its places; `agewell store salvage` \
-                     copies out the rest"
-                );
-                return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
-            }
-            let first = page * geometry.page_entries();
-            for (block, entry) in (first..geometry.blocks).zip(MapPage::entries(&page_bytes)) {
-                if entry.slot == NONE {
-                    continue;
-                }
-                self.map[block as usize] = entry.slot & !DAMAGED;
-                self.sums[block as usize] = entry.sum;
-                if entry.slot & DAMAGED != 0 {
-                    self.damaged.push(block);
-                }
-            }
-        }
+        let (geometry, named) = (&self.geometry, &mut self.root.pages);
+        named.resize(geometry.map_pages as usize, 0);
+        let middle = geometry.map_pages / 2 / PAGES_AT_ONCE * PAGES_AT_ONCE;
+        let blocks = (middle * geometry.page_entries()) as usize;
+        let (map, more_map) = self.map.split_at_mut(blocks);
+        let (sums, more_sums) = self.sums.split_at_mut(blocks);
+        let (named, more_named) = named.split_at_mut(middle as usize);
+        let low = Pages { geometry, first: 0, named, map, sums };
+        let high =
+            Pages { geometry, first: middle, named: more_named, map: more_map, sums: more_sums };
+        let (low, high) = if middle == 0 {
+            (Ok(Vec::new()), high.read(disk))
+        } else {
+            std::thread::scope(|scope| {
+                let low = scope.spawn(|| low.read(disk));
+                let high = high.read(disk);
+                (low.join().expect("a page is read or not"), high)
+            })
+        };
+        self.damaged = low?;
+        self.damaged.extend(high?);
         Ok(())
     }
 
@@ -566,6 +551,93 @@ impl Found {
             }
         }
         Ok(())
+    }
+}
+
+/// Map pages that follow one another, and what they say of their blocks.
+struct Pages<'a> {
+    geometry: &'a Geometry,
+    first: u32,
+    /// What the root names of each.
+    named: &'a mut [u64],
+    map: &'a mut [u32],
+    sums: &'a mut [u32],
+}
+
+impl Pages<'_> {
+    /// Reads all of them, and gives the blocks that are damaged.
+    fn read(mut self, disk: &impl Disk) -> Result<Vec<u32>, StoreError> {
+        let (geometry, bytes) = (self.geometry, self.geometry.block_bytes as usize);
+        let mut damaged = Vec::new();
+        let mut places = AlignedBytes::default();
+        for from in (0..self.named.len()).step_by(PAGES_AT_ONCE as usize) {
+            let named = &self.named[from..];
+            let pages = named.len().min(PAGES_AT_ONCE as usize);
+            if named[..pages].iter().all(|named| *named == 0) {
+                continue;
+            }
+            places.set_length(2 * pages * bytes);
+            let first = self.first + from as u32;
+            let offset = geometry.offset(MapPage::address(geometry, first, false));
+            let mut unread = None;
+            if read(disk, offset, &mut places).is_err() {
+                // One by one, so that one that cannot be read takes no others with it.
+                for (block, into) in places.chunks_exact_mut(bytes).enumerate() {
+                    if let Err(error) = read(disk, offset + (block * bytes) as u64, into) {
+                        into.fill(0);
+                        unread = Some(error);
+                    }
+                }
+            }
+            for (page, places) in (first..).zip(places.chunks_exact(2 * bytes)) {
+                if !self.take(page, places, &mut damaged) {
+                    let second = self.named[(page - self.first) as usize] & 1 == 1;
+                    let offset = geometry.offset(MapPage::address(geometry, page, second));
+                    let what = format!(
+                        "page {page} of the map is damaged at both its places; `agewell store \
+                         salvage` copies out the rest"
+                    );
+                    return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
+                }
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Takes over what page `page` says, of which both `places` have been read; false if it is at neither.
+    fn take(&mut self, page: u32, places: &[u8], damaged: &mut Vec<u32>) -> bool {
+        let geometry = self.geometry;
+        let named = &mut self.named[(page - self.first) as usize];
+        if *named == 0 {
+            return true;
+        }
+        let (one, other) = places.split_at(places.len() / 2);
+        let bytes_at = |second: bool| if second { other } else { one };
+        let is_it = |second: &bool| {
+            MapPage::check(geometry, page, bytes_at(*second))
+                .is_some_and(|(_, sum)| (sum ^ *named) & !1 == 0)
+        };
+        let is_second = *named & 1 == 1;
+        let Some(second) = [is_second, !is_second].into_iter().find(is_it) else { return false };
+        // What is written next goes to the other, which may be damaged.
+        *named = *named & !1 | u64::from(second);
+        let entries = geometry.page_entries();
+        let from = ((page - self.first) * entries) as usize;
+        let blocks = page * entries..;
+        let into = self.map[from..].iter_mut().zip(&mut self.sums[from..]);
+        for ((block, entry), (slot, sum)) in
+            blocks.zip(MapPage::entries(bytes_at(second))).zip(into)
+        {
+            if entry.slot == NONE {
+                continue;
+            }
+            *slot = entry.slot & !DAMAGED;
+            *sum = entry.sum;
+            if entry.slot & DAMAGED != 0 {
+                damaged.push(block);
+            }
+        }
+        true
     }
 }
 

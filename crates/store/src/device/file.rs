@@ -23,13 +23,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fallocate, flock, fstatfs, statx,
+    Advice, AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fadvise, fallocate, flock,
+    fstatfs, statx,
 };
 use rustix::io::Errno;
 
 use super::{Disk, Piece, check_pieces, check_range};
+use crate::aligned::is_aligned;
 use aligned::{Buffers, READ_BYTES, REQUEST_BYTES};
-use requests::{Batch, Pieces, is_aligned};
+use requests::{Batch, Pieces, Request};
 use ring::Ring;
 
 /// Sizes are multiples of it, whatever way a file is opened; no device has larger sectors. Chosen by us.
@@ -165,14 +167,31 @@ impl FileDisk {
     /// # Errors
     /// If there is such a file, or it cannot be made.
     pub fn create(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
+        Self::create_as(path, size_bytes, options, |file| file.set_len(size_bytes))
+    }
+
+    /// The same, written with zeros from end to end. It takes as long as the device needs for that; in return
+    /// no flush waits for the file system's journal later, because nothing is left to be allocated.
+    ///
+    /// # Errors
+    /// As those of [`create`](Self::create), or if there is not so much room.
+    pub fn create_filled(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
+        Self::create_as(path, size_bytes, options, |file| fill(file, size_bytes))
+    }
+
+    fn create_as(
+        path: &Path,
+        size_bytes: u64,
+        options: FileOptions,
+        make: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<Self> {
         if size_bytes == 0 || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
             let why = format!("{size_bytes} bytes are not a multiple of 4 KiB");
             return Err(refused(path, io::ErrorKind::InvalidInput, &why));
         }
         let cannot = |source| failed(path, "cannot create", source);
         let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(cannot)?;
-        let made = file.set_len(size_bytes).map_err(cannot);
-        let opened = made.and_then(|()| Self::open(path, options));
+        let opened = make(&file).map_err(cannot).and_then(|()| Self::open(path, options));
         if opened.is_err() {
             // The error is why; that a file stays is seen.
             let _ = std::fs::remove_file(path);
@@ -287,10 +306,9 @@ impl FileDisk {
     }
 
     /// Writes `requests`, several in flight where that is of use: to the page cache one after another.
-    fn write_together(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+    fn write_together(&self, requests: &[Request<'_>]) -> io::Result<()> {
         if requests.len() == 1 || !self.is_direct() {
-            let mut requests = requests.iter();
-            return requests.try_for_each(|(offset, bytes)| self.file.write_all_at(bytes, *offset));
+            return requests.iter().try_for_each(|request| self.write_one(request));
         }
         let Some(mut ring) = self.take_ring() else { return self.write_by_threads(requests) };
         let written = ring.write(&self.file, requests);
@@ -298,11 +316,32 @@ impl FileDisk {
         written
     }
 
-    fn write_by_threads(&self, requests: &[(u64, &[u8])]) -> io::Result<()> {
+    /// Writes one request, from all the places where its bytes are.
+    fn write_one(&self, request: &Request<'_>) -> io::Result<()> {
+        let mut done = 0;
+        if request.slices.len() > 1 {
+            done = match rustix::io::pwritev(&self.file, &request.slices, request.offset) {
+                Ok(done) => done,
+                Err(Errno::INTR) => 0,
+                Err(errno) => return Err(errno.into()),
+            };
+        }
+        let mut offset = request.offset;
+        for slice in &request.slices {
+            // Of what has been written in part, the rest.
+            let skipped = done.min(slice.len());
+            self.file.write_all_at(&slice[skipped..], offset + skipped as u64)?;
+            done -= skipped;
+            offset += slice.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_by_threads(&self, requests: &[Request<'_>]) -> io::Result<()> {
         let next = AtomicUsize::new(0);
         let write = || {
-            while let Some((offset, bytes)) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.file.write_all_at(bytes, *offset)?;
+            while let Some(request) = requests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.write_one(request)?;
             }
             Ok(())
         };
@@ -321,18 +360,22 @@ impl FileDisk {
         let mut batch = Batch::new(self.buffers.take());
         let mut write = || {
             loop {
-                batch.fill(&mut pieces, self.is_direct());
+                batch.fill(&mut pieces, self.alignment as usize);
                 let (whole, ragged): (Vec<_>, Vec<_>) = batch
                     .requests()
-                    .partition(|(offset, bytes)| self.is_whole(*offset, bytes.len()));
+                    .partition(|request| self.is_whole(request.offset, request.bytes));
                 if whole.is_empty() && ragged.is_empty() {
                     return Ok(());
                 }
                 if !whole.is_empty() {
                     self.write_together(&whole)?;
                 }
-                for (offset, bytes) in ragged {
-                    self.write_ragged(offset, bytes)?;
+                for Request { offset, slices, .. } in ragged {
+                    let mut at = offset;
+                    for slice in slices {
+                        self.write_ragged(at, &slice)?;
+                        at += slice.len() as u64;
+                    }
                 }
             }
         };
@@ -340,6 +383,20 @@ impl FileDisk {
         self.buffers.give_back(batch.into_buffer());
         written
     }
+}
+
+/// Writes zeros to all of `file`, and has the page cache forget them: direct writes would have to see to
+/// each that it is dropped.
+fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
+    let zeros = vec![0; REQUEST_BYTES];
+    for offset in (0..size_bytes).step_by(REQUEST_BYTES) {
+        let bytes = (size_bytes - offset).min(REQUEST_BYTES as u64);
+        file.write_all_at(&zeros[..bytes as usize], offset)?;
+    }
+    file.sync_all()?;
+    // It is advice: where it is not taken, the file is as good.
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
+    Ok(())
 }
 
 /// Opens `path` and locks it.

@@ -94,7 +94,7 @@ impl<D: Disk, C: Fn() -> SimTime> RecordingDisk<D, C> {
     }
 }
 
-impl<D: Disk, C: Fn() -> SimTime> Disk for RecordingDisk<D, C> {
+impl<D: Disk, C: Fn() -> SimTime + Send + Sync> Disk for RecordingDisk<D, C> {
     fn size_bytes(&self) -> u64 {
         self.disk.size_bytes()
     }

@@ -158,6 +158,50 @@ fn a_discard_gives_room_back() {
     assert!(is_kept(&read[..1 << 20]) && is_kept(&read[5 << 20..]));
 }
 
+/// Blocks that follow one another on the disk and not in memory: one request that nothing is copied for,
+/// where memory is aligned.
+#[test]
+fn neighbours_from_many_places_in_memory_arrive() {
+    let blocks = 600_usize;
+    let memory: Vec<u8> = (0..(blocks + 1) * BLOCK as usize).map(|at| (at / 509) as u8).collect();
+    let aligned = memory.as_ptr().align_offset(BLOCK as usize);
+    for folder in folders() {
+        for (number, way) in ways().into_iter().enumerate() {
+            for from in [aligned, aligned ^ 1] {
+                let path = folder.path().join(format!("{number}-{from}"));
+                let disk = FileDisk::create(&path, blocks as u64 * BLOCK, way).unwrap();
+                // From the last to the first, in runs with gaps between them.
+                let block = |at: usize| &memory[from + at * BLOCK as usize..][..BLOCK as usize];
+                let pieces: Vec<Piece<'_>> = (0..blocks - 1)
+                    .filter(|at| at % 70 != 5)
+                    .map(|at| Piece { offset: at as u64 * BLOCK, data: block(blocks - 2 - at) })
+                    .collect();
+                disk.write(&pieces).unwrap();
+                let mut expected = vec![0; blocks * BLOCK as usize];
+                for piece in &pieces {
+                    expected[piece.offset as usize..][..piece.data.len()]
+                        .copy_from_slice(piece.data);
+                }
+                assert!(std::fs::read(&path).unwrap() == expected, "{way:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_filled_has_all_its_room() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bytes = (3 << 20) + BLOCK;
+    for (name, is_filled) in [("filled", true), ("sparse", false)] {
+        let path = folder.path().join(name);
+        let create = if is_filled { FileDisk::create_filled } else { FileDisk::create };
+        let disk = create(&path, bytes, FileOptions::default()).unwrap();
+        assert_eq!(disk.size_bytes(), bytes);
+        assert_eq!(std::fs::metadata(&path).unwrap().blocks() * 512 >= bytes, is_filled);
+        assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 0));
+    }
+}
+
 #[test]
 fn a_file_is_opened_by_one_writer_or_many_readers() {
     let folder = tempfile::tempdir().unwrap();

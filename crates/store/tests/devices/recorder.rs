@@ -1,6 +1,6 @@
 //! The trace of what a disk was asked.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use agewell_core::{Operation, SimTime};
 use agewell_disk::{DeviceParameters, catalogue_names};
@@ -32,8 +32,8 @@ fn ranges_beyond_the_end_are_refused_and_not_recorded() {
 /// What was asked comes back from the file, with the times of the clock.
 #[test]
 fn the_trace_has_every_request_and_its_times() {
-    let ticks = Cell::new(0);
-    let clock = || SimTime(ticks.replace(ticks.get() + 10));
+    let ticks = AtomicU64::new(0);
+    let clock = || SimTime(ticks.fetch_add(10, Ordering::Relaxed));
     let failing = vec![Fault::new(FaultKind::ReadError, When::At(vec![1]))];
     let below = FaultDisk::new(MemoryDisk::new(40 * BLOCK), failing, 0);
     let disk = RecordingDisk::new(below, clock);

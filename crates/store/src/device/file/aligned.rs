@@ -1,6 +1,8 @@
-//! Memory that may be read into and written from past the page cache.
+//! Buffers for what is not aligned where it is.
 
 use std::sync::{Mutex, PoisonError};
+
+use crate::aligned::{AlignedBytes, MEMORY_ALIGNMENT};
 
 /// Bytes of a request at most; chosen by us: measured on a virtual disk, 1 MiB is as fast as more.
 pub(super) const REQUEST_BYTES: usize = 1 << 20;
@@ -8,36 +10,30 @@ pub(super) const REQUEST_BYTES: usize = 1 << 20;
 const BUFFER_BYTES: usize = 8 * REQUEST_BYTES;
 /// Of a read that is copied so much is in flight: what fits into a buffer with the rests of sectors.
 pub(super) const READ_BYTES: usize = BUFFER_BYTES - REQUEST_BYTES;
-/// Where requests in a buffer begin; chosen by us: a page, which all devices take.
-pub(super) const MEMORY_ALIGNMENT: usize = 4096;
 /// Buffers that are kept for later; chosen by us: 32 MiB, if all of each was once used.
 const KEPT_BUFFERS: usize = 4;
 
 /// Memory of which the first part is in use.
 #[derive(Debug)]
 pub(super) struct AlignedBuffer {
-    memory: Box<[u8]>,
-    from: usize,
+    memory: AlignedBytes,
     length: usize,
 }
 
 impl AlignedBuffer {
     fn new() -> Self {
-        // Zeros that the kernel makes when they are first touched.
-        let memory = vec![0; BUFFER_BYTES + MEMORY_ALIGNMENT].into_boxed_slice();
-        let from = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        Self { memory, from, length: 0 }
+        Self { memory: AlignedBytes::zeroed(BUFFER_BYTES), length: 0 }
     }
 
     /// What is in use.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.memory[self.from..self.from + self.length]
+        &self.memory[..self.length]
     }
 
     /// The first `length` bytes, which are in use from here on.
     pub(super) fn first(&mut self, length: usize) -> &mut [u8] {
         self.length = length;
-        &mut self.memory[self.from..self.from + length]
+        &mut self.memory[..length]
     }
 
     /// Whether a request of any length fits behind what is in use.
@@ -53,8 +49,7 @@ impl AlignedBuffer {
 
     /// Appends `bytes`, for which there is room.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let at = self.from + self.length;
-        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
+        self.memory[self.length..self.length + bytes.len()].copy_from_slice(bytes);
         self.length += bytes.len();
     }
 }

@@ -1,11 +1,17 @@
 //! Pieces made into requests: neighbours put together, long ones cut, copied where memory is not
 //! aligned.
 
+use std::io::IoSlice;
+
 use super::super::Piece;
-use super::aligned::{AlignedBuffer, MEMORY_ALIGNMENT, REQUEST_BYTES};
+use super::aligned::{AlignedBuffer, REQUEST_BYTES};
+use crate::aligned::is_aligned;
 
 /// Requests in flight at most; chosen by us: what a SATA or NVMe drive makes use of.
 pub(super) const IN_FLIGHT: usize = 64;
+
+/// Places in memory that one request takes its bytes from at most: `UIO_MAXIOV` of Linux.
+const PLACES_MAX: usize = 1024;
 
 /// What is yet to be written of some pieces.
 pub(super) struct Pieces<'a, 'b> {
@@ -41,9 +47,17 @@ impl<'a, 'b> Pieces<'a, 'b> {
 #[derive(Debug)]
 enum Place<'a> {
     /// In the caller's memory.
-    Given(&'a [u8]),
+    Given(Vec<&'a [u8]>),
     /// In the buffer, between these bytes.
     Copied(usize, usize),
+}
+
+/// Bytes that go to one place of a disk, and where they are in memory.
+#[derive(Debug)]
+pub(super) struct Request<'a> {
+    pub(super) offset: u64,
+    pub(super) bytes: usize,
+    pub(super) slices: Vec<IoSlice<'a>>,
 }
 
 /// Requests that are made together.
@@ -64,62 +78,64 @@ impl<'a> Batch<'a> {
         self.buffer
     }
 
-    /// The next requests of `pieces`, as many as can be in flight; `needs_alignment` if their memory must
-    /// be aligned. A piece that begins where the one before it ends is part of the same request, if there
-    /// is room: a segment comes as its record and its blocks.
-    pub(super) fn fill(&mut self, pieces: &mut Pieces<'a, '_>, needs_alignment: bool) {
+    /// The next requests of `pieces`, as many as can be in flight. Memory must be aligned, and lengths must
+    /// be multiples of `alignment`, unless that is 1; what is not is copied. A piece that begins where the
+    /// one before it ends is part of the same request, if there is room: a segment comes as its record and
+    /// its blocks.
+    pub(super) fn fill(&mut self, pieces: &mut Pieces<'a, '_>, alignment: usize) {
         self.requests.clear();
         self.buffer.first(0);
         while self.requests.len() < IN_FLIGHT && self.buffer.has_room() {
             let Some((offset, first)) = pieces.next_run(None, REQUEST_BYTES) else { break };
-            let mut end = offset + first.len() as u64;
-            let room = |end: u64| REQUEST_BYTES - (end - offset) as usize;
-            let mut next = pieces.next_run(Some(end), room(end));
-            if next.is_none() && (!needs_alignment || is_aligned(first)) {
-                self.requests.push((offset, Place::Given(first)));
+            let (mut runs, mut bytes) = (vec![first], first.len());
+            while runs.len() < PLACES_MAX {
+                let end = offset + bytes as u64;
+                let next = pieces.next_run(Some(end), REQUEST_BYTES - bytes);
+                let Some((_, run)) = next else { break };
+                bytes += run.len();
+                runs.push(run);
+            }
+            let takes = |run: &&[u8]| is_aligned(run) && run.len().is_multiple_of(alignment);
+            if alignment == 1 || runs.iter().all(takes) {
+                self.requests.push((offset, Place::Given(runs)));
                 continue;
             }
             let from = self.buffer.begin();
-            self.buffer.push(first);
-            while let Some((_, run)) = next {
+            for run in &runs {
                 self.buffer.push(run);
-                end += run.len() as u64;
-                next = pieces.next_run(Some(end), room(end));
             }
-            self.requests.push((offset, Place::Copied(from, from + (end - offset) as usize)));
+            self.requests.push((offset, Place::Copied(from, from + bytes)));
         }
     }
 
-    /// Where each request begins on the disk, and its bytes.
-    pub(super) fn requests(&self) -> impl Iterator<Item = (u64, &[u8])> {
+    /// The requests.
+    pub(super) fn requests(&self) -> impl Iterator<Item = Request<'_>> {
         self.requests.iter().map(|(offset, place)| {
-            let bytes = match place {
-                Place::Given(bytes) => bytes,
-                Place::Copied(from, to) => &self.buffer.bytes()[*from..*to],
+            let slices: Vec<IoSlice<'_>> = match place {
+                Place::Given(runs) => runs.iter().map(|run| IoSlice::new(run)).collect(),
+                Place::Copied(from, to) => vec![IoSlice::new(&self.buffer.bytes()[*from..*to])],
             };
-            (*offset, bytes)
+            let bytes = slices.iter().map(|slice| slice.len()).sum();
+            Request { offset: *offset, bytes, slices }
         })
     }
-}
-
-/// Whether memory begins where all devices take it.
-pub(super) fn is_aligned(memory: &[u8]) -> bool {
-    memory.as_ptr().addr().is_multiple_of(MEMORY_ALIGNMENT)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::aligned::Buffers;
     use super::*;
+    use crate::aligned::{AlignedBytes, MEMORY_ALIGNMENT};
 
     /// First byte and length of each request, batch by batch.
     fn written(pieces: &[Piece<'_>]) -> Vec<Vec<(u64, usize)>> {
         let (mut pieces, mut batches) = (Pieces::new(pieces), Vec::new());
         let mut batch = Batch::new(Buffers::default().take());
         loop {
-            batch.fill(&mut pieces, true);
+            batch.fill(&mut pieces, 512);
             let requests = batch.requests();
-            let requests: Vec<_> = requests.map(|(offset, bytes)| (offset, bytes.len())).collect();
+            let requests: Vec<_> =
+                requests.map(|request| (request.offset, request.bytes)).collect();
             if requests.is_empty() {
                 return batches;
             }
@@ -156,15 +172,28 @@ mod tests {
 
     #[test]
     fn memory_that_is_aligned_is_not_copied() {
-        let memory = vec![0; 2 * MEMORY_ALIGNMENT];
-        let from = memory.as_ptr().align_offset(MEMORY_ALIGNMENT);
-        let is_given = |from: usize, needs_alignment| {
-            let pieces = [Piece { offset: 0, data: &memory[from..from + 512] }];
+        let memory = AlignedBytes::zeroed(4 * MEMORY_ALIGNMENT);
+        // Where each run is in memory; on the disk they follow one another.
+        let is_given = |runs: &[(usize, usize)], alignment| {
+            let mut end = 0;
+            let piece = |(from, to): &(usize, usize)| {
+                end += to - from;
+                Piece { offset: (end - (to - from)) as u64, data: &memory[*from..*to] }
+            };
+            let pieces: Vec<Piece<'_>> = runs.iter().map(piece).collect();
             let mut batch = Batch::new(Buffers::default().take());
-            batch.fill(&mut Pieces::new(&pieces), needs_alignment);
+            batch.fill(&mut Pieces::new(&pieces), alignment);
+            let requests: Vec<Request<'_>> = batch.requests().collect();
+            assert_eq!((requests.len(), requests[0].bytes), (1, end));
             matches!(batch.requests[0].1, Place::Given(_))
         };
-        assert!(is_given(from, true) && is_given(from + 512, false));
-        assert!(!is_given(from + 512, true));
+        assert!(is_given(&[(0, 512)], 512) && is_given(&[(512, 1024)], 1));
+        assert!(!is_given(&[(512, 1024)], 512));
+        // Neighbours on the disk that are none in memory.
+        assert!(is_given(&[(8192, 12288), (0, 4096)], 512));
+        assert!(is_given(&[(8192, 8704), (4096, 4608)], 512));
+        assert!(!is_given(&[(8192, 12288), (512, 4608)], 512));
+        assert!(!is_given(&[(8192, 8292), (0, 4096)], 512));
+        assert!(is_given(&[(8192, 8292), (1, 4096)], 1));
     }
 }

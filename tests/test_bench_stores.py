@@ -1,0 +1,87 @@
+"""The benchmark that holds the store against others: it is built, runs, and reads everything back."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY
+
+PACKAGE = REPOSITORY / "benchmarks" / "stores"
+
+
+def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run cargo on the package of the benchmark, without a network."""
+    manifest = str(PACKAGE / "Cargo.toml")
+    command = ["cargo", *arguments, "--locked", "--offline", "--manifest-path", manifest]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The benchmark, built; skips where the crates of the other stores are not at hand."""
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo here")
+    fetched = cargo("fetch")
+    if fetched.returncode != 0:
+        pytest.skip(f"its crates are not here: {fetched.stderr.strip().splitlines()[-1]}")
+    built = cargo("build", "--release")
+    assert built.returncode == 0, built.stderr
+    return PACKAGE / "target" / "release" / "agewell-stores"
+
+
+def run(program: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the benchmark."""
+    command = [str(program), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_every_store_keeps_what_it_is_given(program: Path, tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    out = tmp_path / "out.json"
+    size = ("--gib", 0.03, "--rounds", 2, "--seconds", 0.05, "--full", 90, "--clients", "1,2")
+    done = run(program, "--place", f"here={tmp_path / 'place'}", *size, "--out", out)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(out.read_text())
+    assert set(document["versions"]) == {"fjall", "redb", "rusqlite", "sqlite"}
+    names = [store["name"] for store in document["stores"]]
+    rows = document["rows"]
+    assert [row["store"] for row in rows] == 2 * names
+    for row in rows:
+        assert row["failure"] is None
+        assert row["transactions"] > 0
+        assert len(row["rounds_transactions_per_s"]) == 2
+        assert row["transactions_per_s"] >= row["transactions_per_s_median"] > 0
+        assert row["p50_us"] <= row["p99_us"] <= row["max_us"]
+        assert row["blocks_wrong"] == 0
+        kept = row["store"] != "ceiling"
+        assert (row["blocks_read"] > 0) == kept
+        assert row["store"] in done.stdout
+    read = {row["blocks_read"] for row in rows if row["store"] != "ceiling"}
+    assert len(read) == 1, "all stores have the same blocks"
+    assert list((tmp_path / "place").iterdir()) == [], "nothing is left"
+
+
+def test_what_cannot_be_asked_for_is_one_line(program: Path, tmp_path: Path) -> None:
+    for arguments, says in (
+        ((), "say where: --place NAME=FOLDER"),
+        (("--place", "here"), "--place takes NAME=FOLDER"),
+        (("--place", f"here={tmp_path}", "--stores", "bdb"), 'no store is called "bdb"'),
+        (("--full",), "--full has no value"),
+        (("--half", "1"), "no option is called --half"),
+    ):
+        done = run(program, *arguments)
+        assert done.returncode != 0
+        assert done.stderr == f"agewell-stores: error: {says}\n"
+
+
+def test_a_store_that_fails_is_said(program: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    done = run(program, "--place", f"here={missing}", "--stores", "redb", "--gib", 0.03)
+    assert done.returncode != 0
+    assert "No such file" in done.stdout
+    assert done.stderr.endswith("a store failed, or gave what was not written\n")
