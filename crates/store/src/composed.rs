@@ -17,8 +17,6 @@ pub(crate) struct Composed {
     pub(crate) inline: Vec<(u32, u32)>,
     pub(crate) freed_inline: bool,
     pub(crate) ring: Option<(RingRecord, u32)>,
-    /// Whether that is a checkpoint as well.
-    pub(crate) covers: bool,
 }
 
 impl Composed {

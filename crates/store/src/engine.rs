@@ -187,6 +187,9 @@ impl Recorder {
         self.next_sequence += 1;
         self.deaths.push_back((group.sequence, dying));
         self.group.reads.clone_from(&group.reads);
+        if group.runs.iter().any(|run| run.origin.copies()) {
+            group.read_only_what_is_moved();
+        }
         self.finished.push(group);
     }
 }
@@ -521,7 +524,7 @@ mod tests {
             let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
             let blocks = RingRecord::blocks_for(&geometry, runs_bytes);
             assert!(blocks <= RING_RECORD_BLOCKS_MAX, "{blocks} blocks");
-            assert_eq!(group.reads, [(3 * segment_blocks, segment_blocks)]);
+            assert_eq!(group.reads, [(3 * segment_blocks + next, group.moves.len() as u32)]);
             for run in &group.runs {
                 assert_eq!(run.slot, 7 * segment_blocks + next);
                 assert!(

@@ -82,9 +82,9 @@ impl Group {
         &self.moves[run.first as usize..(run.first + run.blocks) as usize]
     }
 
-    /// What is to be read for the copies: first slot and number, from the first to the last that is copied
-    /// of each of its reads.
-    pub(crate) fn spans_read(&self) -> Vec<(u32, u32)> {
+    /// Of each read, leaves what lies from the first to the last block that is copied: others may copy the
+    /// rest, and what is read for nothing is.
+    pub(crate) fn read_only_what_is_moved(&mut self) {
         let mut spans: Vec<Option<(u32, u32)>> = vec![None; self.reads.len()];
         let mut last = 0;
         for source in self.moves.iter().map(|moved| moved.source) {
@@ -96,6 +96,7 @@ impl Group {
             let (low, high) = spans[last].unwrap_or((source, source));
             spans[last] = Some((low.min(source), high.max(source)));
         }
-        spans.into_iter().flatten().map(|(low, high)| (low, high - low + 1)).collect()
+        let spans = spans.into_iter().flatten();
+        self.reads = spans.map(|(low, high)| (low, high - low + 1)).collect();
     }
 }

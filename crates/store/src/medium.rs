@@ -23,7 +23,7 @@ use crate::format::{
 };
 use crate::group::{Group, Origin, PlannedRun};
 use crate::learning::Learning;
-use crate::places::Places;
+use crate::places::{Places, named_by_root};
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
@@ -261,16 +261,14 @@ impl<D: Disk> Medium<D> {
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
-        // Of a long segment another group may copy the rest.
-        let spans = group.spans_read();
-        let blocks = spans.iter().map(|span| span.1).sum::<u32>() as usize;
+        let blocks = group.reads.iter().map(|read| read.1).sum::<u32>() as usize;
         let mut data = self.spare.pop().unwrap_or_default();
         data.set_length(blocks * bytes);
         let (mut entries, mut bad) = (Vec::with_capacity(group.moves.len()), BTreeSet::new());
         let mut rest = &mut data[..];
         // What has been read: first slot, blocks, and where they are in the buffer.
-        let (mut found, mut behind) = (Vec::with_capacity(spans.len()), 0);
-        for (first, blocks) in spans {
+        let (mut found, mut behind) = (Vec::with_capacity(group.reads.len()), 0);
+        for (first, blocks) in group.reads.iter().copied() {
             let into =
                 rest.split_off_mut(..blocks as usize * bytes).expect("there is room for all");
             self.read_or_clear(first, into);
@@ -426,21 +424,21 @@ impl<D: Disk> Medium<D> {
         composed.inline =
             inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
         if !in_ring.is_empty() {
-            let (part, mut covers) = (parts - 1, self.may_cover());
+            let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
+            let may_cover = is_flushed || is_seeded(SeededFault::UnflushedCovered);
+            let mut covers = self.geometry.packs && may_cover && !self.unchecked.is_empty();
             if covers {
                 let mut both = self.unchecked.clone();
                 in_ring.iter().for_each(|(run, named)| both.push(run, named.iter().copied()));
-                let blocks = RingRecord::blocks_for(&self.geometry, both.bytes());
-                covers = blocks <= RING_RECORD_BLOCKS_MAX;
+                covers =
+                    RingRecord::blocks_for(&self.geometry, both.bytes()) <= RING_RECORD_BLOCKS_MAX;
                 in_ring = if covers { both } else { in_ring };
             }
-            composed.covers = covers;
-            let kind = Kind::Part { part, parts, covers };
+            let kind = Kind::Part { part: parts - 1, parts, covers };
             let mut record = self.ring_record(kind, group.sequence, in_ring);
             record.open = self.open_after(&group.runs).into_iter().collect();
             if covers {
-                let before = self.open.map(|open| OpenSegment { log: NONE, ..open });
-                record.open.extend(before);
+                record.open.extend(self.open.map(|open| OpenSegment { log: NONE, ..open }));
             }
             record.announced.clone_from(&group.free);
             let at = self.ring_place(record.blocks(&self.geometry));
@@ -459,14 +457,6 @@ impl<D: Disk> Medium<D> {
         if let Some(zones) = self.zones {
             composed.places = zones.split(std::mem::take(&mut composed.places));
         }
-    }
-
-    /// Whether a ring record of the next group can be a checkpoint as well.
-    fn may_cover(&self) -> bool {
-        let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
-        self.geometry.packs
-            && !self.unchecked.is_empty()
-            && (is_flushed || is_seeded(SeededFault::UnflushedCovered))
     }
 
     /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as
@@ -558,7 +548,7 @@ impl<D: Disk> Medium<D> {
             };
             *count += u64::from(run.blocks);
         }
-        if composed.covers {
+        if composed.ring.as_ref().is_some_and(|(record, _)| record.covers()) {
             self.unchecked.clear();
             self.unchecked_first = u64::MAX;
         }
@@ -709,7 +699,7 @@ impl<D: Disk> Medium<D> {
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
                 closed: closes,
-                open: self.open_and_announced(),
+                open: named_by_root(&self.geometry, self.open, &self.free),
                 pages,
                 segments: times(),
             };
@@ -730,17 +720,6 @@ impl<D: Disk> Medium<D> {
         }
         self.places.root_written(&self.root);
         Ok(())
-    }
-
-    /// What a root names: the open segment, and those that will be opened next.
-    fn open_and_announced(&self) -> Vec<OpenSegment> {
-        let next = |segment: u32| segment * self.geometry.segment_blocks;
-        let announced = self.free.iter().map(|segment| OpenSegment {
-            segment: *segment,
-            next: next(*segment),
-            log: 0,
-        });
-        self.open.into_iter().chain(announced).collect()
     }
 
     /// Writes the root to one of its places, and sees to it that it is on the medium.

@@ -4,6 +4,8 @@
 //! record is lost: each segment that takes inline records is named by two that last, or by the root, of which
 //! there are two. And what has room for it has a copy of the last ring record.
 
+use agewell_log::OpenSegment;
+
 use crate::format::{Geometry, NONE, RingRecord, Root};
 use crate::seeded::{SeededFault, is_seeded};
 
@@ -84,10 +86,20 @@ impl Places {
     }
 }
 
+/// What a root names: the open segment, and those that will be opened next.
+pub(crate) fn named_by_root(
+    geometry: &Geometry,
+    open: Option<OpenSegment>,
+    free: &[u32],
+) -> Vec<OpenSegment> {
+    let of = |segment: &u32| (*segment, *segment * geometry.segment_blocks);
+    let announced = free.iter().map(of);
+    let announced = announced.map(|(segment, next)| OpenSegment { segment, next, log: 0 });
+    open.into_iter().chain(announced).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use agewell_log::OpenSegment;
-
     use super::*;
     use crate::format::{FormatOptions, Kind, Runs};
 
