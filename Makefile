@@ -116,6 +116,7 @@ test: test-rust test-python
 test-rust:
 	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
 	cargo test --locked --release --workspace --features agewell-store/seeded-faults --test seeded
+	cargo test --locked --release --workspace --features agewell-store/model-checked --test model
 
 explore:
 	@scripts/explore $(EXPLORE_ROUNDS)

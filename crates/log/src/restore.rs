@@ -203,19 +203,27 @@ impl<P: Placement> Log<P> {
     }
 
     /// Makes room once, by the mechanism that the setting says, whether it is needed or not; false if
-    /// that is threading, which needs none.
+    /// that is threading, which needs none. At most `victims` are cleaned; 0 for as many as the setting
+    /// says.
     ///
     /// # Errors
     /// If nothing can be freed.
     pub fn make_more_room(
         &mut self,
+        victims: u32,
         device: &mut impl super::BlockDevice,
     ) -> Result<bool, LogError> {
         use super::policy::mechanism::{Collect, Mechanism};
         if self.setting.collect == Collect::Always(Mechanism::Thread) && self.has_hole() {
             return Ok(false);
         }
-        self.make_room(device).map(|()| true)
+        let batch = self.setting.batch_segments;
+        if victims > 0 {
+            self.setting.batch_segments = victims;
+        }
+        let made = self.make_room(device);
+        self.setting.batch_segments = batch;
+        made.map(|()| true)
     }
 }
 

@@ -34,6 +34,17 @@ const RESERVE_SEGMENTS: u32 = 2;
 /// segment, and is made up for afterwards.
 const LOG_RESERVE_SEGMENTS: u32 = 1;
 
+/// What is collected at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What frees a segment, by the mechanism that is chosen.
+    Segment,
+    /// The same by cleaning, whatever is chosen.
+    Cleaned,
+    /// One victim, by the mechanism that is chosen: the least that there is to wait for.
+    Victim,
+}
+
 /// The engine.
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -371,18 +382,19 @@ impl Engine {
         Ok(self.take_groups().pop())
     }
 
-    /// A collection, as groups, and whether it made room; by cleaning, if that is said. Must not be asked
-    /// for while freed blocks wait for theirs.
+    /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait
+    /// for theirs.
     pub(crate) fn groups_of_collection(
         &mut self,
-        cleans: bool,
+        extent: Extent,
     ) -> (Vec<Group>, Result<bool, LogError>) {
         assert!(self.recorder.group.is_empty(), "a collection is a group of its own");
         let rule = self.log.log().collect_rule();
-        if cleans {
+        if extent == Extent::Cleaned {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
         }
-        let made = self.log.log_mut().make_more_room(&mut self.recorder);
+        let victims = u32::from(extent == Extent::Victim);
+        let made = self.log.log_mut().make_more_room(victims, &mut self.recorder);
         self.log.log_mut().set_collect(rule);
         (self.take_groups(), made)
     }

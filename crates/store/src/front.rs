@@ -9,9 +9,10 @@ use std::sync::Arc;
 use agewell_log::LogError;
 
 use crate::aligned::AlignedBytes;
-use crate::engine::Engine;
+use crate::engine::{Engine, Extent};
 use crate::format::NONE;
 use crate::group::{Group, PlannedRun};
+use crate::pacing::Pacing;
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Where the newest data of a block is.
@@ -34,11 +35,29 @@ pub(crate) struct Front {
     spare: Vec<AlignedBytes>,
     /// Transactions that were taken in.
     pub(crate) taken: u64,
+    /// How writers are slowed, if somebody makes room for them.
+    pub(crate) pacing: Option<Pacing>,
 }
 
 impl Front {
     pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine, queue: VecDeque::new(), spare: Vec::new(), taken: 0 }
+        Self { engine, queue: VecDeque::new(), spare: Vec::new(), taken: 0, pacing: None }
+    }
+
+    /// Room that is there without a collection, blocks.
+    pub(crate) fn room(&self) -> u64 {
+        self.engine.log().room_without_collection()
+    }
+
+    /// Users' blocks that were placed since the store was opened.
+    pub(crate) fn new_blocks(&self) -> u64 {
+        self.engine.log().counts().new_blocks
+    }
+
+    /// Whether no more room can be had until more has been written.
+    pub(crate) fn is_resting(&self) -> bool {
+        let new_blocks = self.new_blocks();
+        self.pacing.as_ref().is_some_and(|pacing| new_blocks < pacing.rests_until)
     }
 
     /// Plans everything that waits, as a group.
@@ -48,9 +67,9 @@ impl Front {
         Ok(())
     }
 
-    /// Plans a collection, and says whether it makes room; by cleaning, if that is said.
-    pub(crate) fn plan_collection(&mut self, cleans: bool) -> Result<bool, LogError> {
-        let (groups, made) = self.engine.groups_of_collection(cleans);
+    /// Plans a collection, and says whether it makes room.
+    pub(crate) fn plan_collection(&mut self, extent: Extent) -> Result<bool, LogError> {
+        let (groups, made) = self.engine.groups_of_collection(extent);
         self.queue.extend(groups.into_iter().map(Arc::new));
         made
     }

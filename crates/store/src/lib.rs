@@ -3,6 +3,7 @@
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
 mod aligned;
+mod collector;
 mod commit;
 mod engine;
 mod error;
@@ -12,6 +13,7 @@ mod group;
 mod locks;
 mod medium;
 mod options;
+mod pacing;
 mod recovery;
 mod seeded;
 mod store;
@@ -19,6 +21,7 @@ mod sums;
 
 pub mod device;
 
+pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use medium::MediumCounts;

@@ -7,18 +7,20 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use agewell_log::{Counts, Kept};
 
 use crate::StoreError;
 use crate::commit::Commit;
 use crate::device::{Disk, Piece};
-use crate::engine::Engine;
+use crate::engine::{Engine, Extent};
 use crate::format::{FormatOptions, Geometry, Root, short_sum};
 use crate::front::{Front, Newest};
-use crate::locks::{Mutex, lock};
+use crate::locks::{Mutex, MutexGuard, lock};
 use crate::medium::{Medium, MediumCounts, flush, read, write};
 use crate::options::OpenOptions;
+use crate::pacing::Pacing;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
@@ -47,6 +49,17 @@ pub struct Opened {
     pub dropped: u64,
 }
 
+/// What became of collecting a victim before it is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// There is as much room as is wanted, or as can be had until more has been written.
+    Enough,
+    /// So many blocks of room were gained.
+    Gained(u64),
+    /// None can be had.
+    Nothing,
+}
+
 /// A store. See the module.
 #[derive(Debug)]
 pub struct Store<D> {
@@ -55,6 +68,8 @@ pub struct Store<D> {
     opened: Opened,
     commit: Commit,
     medium: Mutex<Medium<D>>,
+    /// Threads that wait for the medium.
+    waiting: AtomicU32,
     front: Mutex<Front>,
     sums: Arc<Sums>,
 }
@@ -132,7 +147,8 @@ impl<D: Disk> Store<D> {
         }
         engine.covered(medium.covered);
         let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));
-        let store = Self { disk, geometry, opened, commit: Commit::new(), medium, front, sums };
+        let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
+        let store = Self { disk, geometry, opened, commit, medium, waiting, front, sums };
         let mut medium = lock(&store.medium);
         if medium.ring_has_room(0) {
             medium.checkpoint()?;
@@ -209,14 +225,15 @@ impl<D: Disk> Store<D> {
         self.check(transaction)?;
         let (blocks, frees) = (transaction.writes.len() as u32, transaction.frees.len() as u32);
         loop {
-            let mut front = lock(&self.front);
-            self.check_room(&front, transaction)?;
+            let mut guard = lock(&self.front);
+            let front = &mut *guard;
+            self.check_room(front, transaction)?;
             let engine = &mut front.engine;
             let is_full = engine.waiting() + blocks > self.transaction_blocks_max()
                 || engine.freed().len() as u32 + frees > self.transaction_frees_max();
             if is_full {
                 front.plan_changes()?;
-                drop(front);
+                drop(guard);
                 self.carry_out_some()?;
             } else if engine.can_take(blocks) {
                 transaction.frees.iter().for_each(|block| engine.free(*block));
@@ -224,9 +241,21 @@ impl<D: Disk> Store<D> {
                     engine.write(*block, data)?;
                 }
                 front.taken += 1;
+                let (new_blocks, room) = (front.new_blocks(), front.room());
+                if let Some(pacing) = &mut front.pacing {
+                    let (delay, rings) = pacing.written(new_blocks, blocks, room);
+                    let bell = rings.then(|| Arc::clone(&pacing.bell));
+                    drop(guard);
+                    if let Some(bell) = bell {
+                        bell.ring();
+                    }
+                    if !delay.is_zero() {
+                        std::thread::sleep(delay);
+                    }
+                }
                 return Ok(());
             } else {
-                drop(front);
+                drop(guard);
                 self.make_room(blocks)?;
             }
         }
@@ -284,7 +313,7 @@ impl<D: Disk> Store<D> {
     /// If the disk fails. Nothing is lost by that: what is not on the medium is tried again by the next.
     pub fn sync(&self) -> Result<(), StoreError> {
         let taken = lock(&self.front).taken;
-        self.commit.wait(taken, || self.commit_all(&mut lock(&self.medium)))
+        self.commit.wait(taken, || self.commit_all(&mut self.medium_at_once()))
     }
 
     /// Brings all that has been taken in to the medium; how many transactions that are.
@@ -307,7 +336,7 @@ impl<D: Disk> Store<D> {
         let is_much = lock(&self.front).groups_waiting() > GROUPS_WAITING_MAX;
         match self.medium.try_lock() {
             Ok(mut medium) => self.drain(&mut medium),
-            Err(_) if is_much => self.drain(&mut lock(&self.medium)),
+            Err(_) if is_much => self.drain(&mut self.medium_at_once()),
             Err(_) => Ok(()),
         }
     }
@@ -358,24 +387,25 @@ impl<D: Disk> Store<D> {
 
     /// Sees to it that `blocks` more may be taken in.
     fn make_room(&self, blocks: u32) -> Result<(), StoreError> {
-        let mut medium = lock(&self.medium);
+        let mut medium = self.medium_at_once();
         let can_take = || lock(&self.front).engine.can_take(blocks);
+        let is_paced = lock(&self.front).pacing.is_some();
+        let extent = if is_paced { Extent::Victim } else { Extent::Segment };
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.geometry.segments + 2 {
             if can_take() {
                 return Ok(());
             }
-            if !self.collect_once(&mut medium, false)? && !can_take() {
-                self.collect_once(&mut medium, true)?;
+            if !self.collect_once(&mut medium, extent)? && !can_take() {
+                self.collect_once(&mut medium, Extent::Cleaned)?;
             }
         }
         let (live, capacity) = (self.live_blocks(), self.geometry.capacity_blocks());
         panic!("{live} of {capacity} blocks are in use, and no room can be made for {blocks}");
     }
 
-    /// Makes room once, by cleaning if that is said; false if the mechanism is one that makes none
-    /// beforehand.
-    fn collect_once(&self, medium: &mut Medium<D>, cleans: bool) -> Result<bool, StoreError> {
+    /// Makes room once; false if the mechanism is one that makes none beforehand.
+    fn collect_once(&self, medium: &mut Medium<D>, extent: Extent) -> Result<bool, StoreError> {
         let mut was_covered = false;
         loop {
             self.drain(medium)?;
@@ -387,7 +417,7 @@ impl<D: Disk> Store<D> {
             }
             // Holes of what others have freed since then are left.
             if was_covered || front.engine.is_covered() || !front.engine.fills_holes() {
-                let made = front.plan_collection(cleans);
+                let made = front.plan_collection(extent);
                 drop(front);
                 self.drain(medium)?;
                 return Ok(made?);
@@ -410,7 +440,80 @@ impl<D: Disk> Store<D> {
         if lock(&self.front).engine.log().room_without_collection() >= wanted {
             return Ok(false);
         }
-        self.collect_once(&mut medium, false)
+        self.collect_once(&mut medium, Extent::Segment)
+    }
+
+    /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
+    pub(crate) fn room_ahead(&self) -> (u64, u64) {
+        let kept = u64::from(self.geometry.reserve_segments * self.geometry.segment_blocks);
+        (kept / 4, kept / 2)
+    }
+
+    /// Has writers slowed from now on, or not any more; false if they are already.
+    pub(crate) fn pace(&self, pacing: Option<Pacing>) -> bool {
+        let mut front = lock(&self.front);
+        let is_new = front.pacing.is_none() || pacing.is_none();
+        if is_new {
+            front.pacing = pacing;
+        }
+        is_new
+    }
+
+    /// What it takes to make room for a block.
+    pub(crate) fn set_pace(&self, block_ns: f64) {
+        if let Some(pacing) = &mut lock(&self.front).pacing {
+            pacing.block_ns = block_ns;
+        }
+    }
+
+    /// Transactions that were taken in.
+    pub(crate) fn taken(&self) -> u64 {
+        lock(&self.front).taken
+    }
+
+    /// Has any write ring the bell, if there are still `taken`; whether that is so.
+    pub(crate) fn rings_at_next_write(&self, taken: u64) -> bool {
+        let mut front = lock(&self.front);
+        let is_quiet = front.taken == taken;
+        if let Some(pacing) = &mut front.pacing {
+            pacing.is_asleep = is_quiet;
+        }
+        is_quiet
+    }
+
+    /// Collects one victim, if there is less room than `wanted`.
+    pub(crate) fn collect_ahead(&self, wanted: u64) -> Result<Ahead, StoreError> {
+        if lock(&self.front).is_resting() {
+            return Ok(Ahead::Enough);
+        }
+        // Whoever waits for the medium comes first.
+        while self.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        let mut medium = lock(&self.medium);
+        let before = lock(&self.front).room();
+        if before >= wanted {
+            return Ok(Ahead::Enough);
+        }
+        let made = self.collect_once(&mut medium, Extent::Victim)?;
+        let mut front = lock(&self.front);
+        let gained = front.room().saturating_sub(before);
+        if made && gained > 0 {
+            return Ok(Ahead::Gained(gained));
+        }
+        let rests_until = front.new_blocks() + u64::from(self.geometry.segment_blocks);
+        if let Some(pacing) = &mut front.pacing {
+            pacing.rests_until = rests_until;
+        }
+        Ok(Ahead::Nothing)
+    }
+
+    /// The medium, before those who do not hurry.
+    fn medium_at_once(&self) -> MutexGuard<'_, Medium<D>> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let medium = lock(&self.medium);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        medium
     }
 
     /// Gives back to the device what is in segments that came free since the last time; how many bytes.

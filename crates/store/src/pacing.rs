@@ -1,0 +1,138 @@
+//! How writers are slowed while room is made for them: the less there is, the more, and never all at once.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Delays are paid when this much has come together, as shorter sleeps last longer than they should;
+/// chosen by us, above the 50 us that Linux adds to a sleep (`prctl`, PR_SET_TIMERSLACK).
+const SLEEP_MIN_NS: u64 = 250_000;
+
+/// How much slower than room is made writers become at most; chosen by us: above 1, so that with any load
+/// there is a room at which they are as fast as it is made.
+const SLOWEST: f64 = 2.0;
+
+/// What the front knows of who makes room.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    pub(crate) bell: std::sync::Arc<Bell>,
+    /// Room below which more is made, blocks.
+    pub(crate) wanted: u64,
+    /// Room below which writers are slowed, blocks.
+    pub(crate) slow_below: u64,
+    /// What it takes to make room for a block.
+    pub(crate) block_ns: f64,
+    /// New blocks that there are to be before more room is looked for: none could be had.
+    pub(crate) rests_until: u64,
+    /// Whether any write is to ring.
+    pub(crate) is_asleep: bool,
+    /// Delays that are not paid yet.
+    debt_ns: u64,
+}
+
+impl Pacing {
+    pub(crate) fn new(bell: std::sync::Arc<Bell>, wanted: u64) -> Self {
+        Self {
+            bell,
+            wanted,
+            slow_below: wanted / 2,
+            block_ns: 0.0,
+            rests_until: 0,
+            is_asleep: false,
+            debt_ns: 0,
+        }
+    }
+
+    /// The last of `written` new blocks were written by one who brought `blocks`, and there is `room` left:
+    /// how long the writer is to wait, and whether the bell is to ring.
+    pub(crate) fn written(&mut self, written: u64, blocks: u32, room: u64) -> (Duration, bool) {
+        let is_resting = written < self.rests_until;
+        let rings = std::mem::take(&mut self.is_asleep) || room < self.wanted && !is_resting;
+        (if is_resting { Duration::ZERO } else { self.delay(blocks, room) }, rings)
+    }
+
+    fn delay(&mut self, blocks: u32, room: u64) -> Duration {
+        if room >= self.slow_below {
+            self.debt_ns = 0;
+            return Duration::ZERO;
+        }
+        let short = 1.0 - room as f64 / self.slow_below as f64;
+        self.debt_ns += (f64::from(blocks) * self.block_ns * SLOWEST * short) as u64;
+        if self.debt_ns < SLEEP_MIN_NS {
+            return Duration::ZERO;
+        }
+        Duration::from_nanos(std::mem::take(&mut self.debt_ns))
+    }
+}
+
+/// What wakes who makes room.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    state: Mutex<Rung>,
+    rings: Condvar,
+}
+
+/// Why it rings.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rung {
+    /// There is something to do.
+    pub(crate) is_needed: bool,
+    /// There is nothing to do ever after.
+    pub(crate) is_over: bool,
+}
+
+impl Bell {
+    fn state(&self) -> MutexGuard<'_, Rung> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ring(&self) {
+        self.state().is_needed = true;
+        self.rings.notify_one();
+    }
+
+    pub(crate) fn end(&self) {
+        self.state().is_over = true;
+        self.rings.notify_one();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
+    /// Waits until it rings, or for as long as is said.
+    pub(crate) fn wait(&self, most: Option<Duration>) -> Rung {
+        let is_quiet = |rung: &mut Rung| !rung.is_needed && !rung.is_over;
+        let state = self.state();
+        let mut state = match most {
+            None => self.rings.wait_while(state, is_quiet).unwrap_or_else(PoisonError::into_inner),
+            Some(most) => {
+                let waited = self.rings.wait_timeout_while(state, most, is_quiet);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        let rung = *state;
+        state.is_needed = false;
+        rung
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_as_room_goes_and_are_paid_when_they_can_be_slept() {
+        let mut pacing =
+            Pacing { block_ns: 1_000.0, ..Pacing::new(std::sync::Arc::default(), 2_000) };
+        assert_eq!(pacing.delay(64, 1_000), Duration::ZERO);
+        // Halfway down a block is delayed by what it takes to make room for it.
+        let paid: Duration = (0..1_000).map(|_| pacing.delay(64, 500)).sum();
+        assert!((paid.as_secs_f64() - 0.064).abs() < 0.001, "{paid:?}");
+        let paid: Duration = (0..1_000).map(|_| pacing.delay(64, 0)).sum();
+        assert!((paid.as_secs_f64() - 0.128).abs() < 0.001, "{paid:?}");
+        // What was left over is forgotten where there is room.
+        assert_eq!(pacing.delay(64, 0), Duration::ZERO);
+        assert_eq!(pacing.delay(64, 5_000), Duration::ZERO);
+        assert_eq!(pacing.debt_ns, 0);
+    }
+}
