@@ -200,7 +200,7 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
-        let Collected { data, entries, bad } = self.collect_data(group);
+        let Gathered { data, entries, bad } = self.collect_data(group);
         let mut composed = self.compose(group, &data, &entries, &bad);
         let (pieces, heads) =
             (std::mem::take(&mut composed.places), std::mem::take(&mut composed.heads));
@@ -233,9 +233,9 @@ impl<D: Disk> Medium<D> {
     }
 
     /// The data of `group`: of what is copied, all that is read for it.
-    fn collect_data(&mut self, group: &Group) -> Collected {
+    fn collect_data(&mut self, group: &Group) -> Gathered {
         if !group.runs.iter().any(|run| run.origin.copies()) {
-            return Collected { data: Arc::clone(&group.data), ..Collected::default() };
+            return Gathered { data: Arc::clone(&group.data), ..Gathered::default() };
         }
         assert!(group.data.is_empty(), "copies are groups of their own");
         let bytes = self.block_bytes();
@@ -277,7 +277,7 @@ impl<D: Disk> Medium<D> {
                 bad.insert(index as u32);
             }
         }
-        Collected { data: Arc::new(data), entries, bad }
+        Gathered { data: Arc::new(data), entries, bad }
     }
 
     /// Reads the slots from `first` on; those that cannot be read are zeros.
@@ -767,7 +767,7 @@ impl<D: Disk> Medium<D> {
 
 /// The data of a group.
 #[derive(Debug, Default)]
-struct Collected {
+struct Gathered {
     data: Arc<AlignedBytes>,
     /// Of copies, which block of the data is that of each move.
     entries: Vec<u32>,
