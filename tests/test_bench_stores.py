@@ -1,4 +1,4 @@
-"""The benchmark that holds the store against others: it is built, runs, and reads everything back."""
+"""The benchmark of stores: it is built, it runs, and every store gives back what it was given."""
 
 from __future__ import annotations
 

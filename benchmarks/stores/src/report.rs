@@ -110,7 +110,7 @@ pub fn table(rows: &[Row]) -> Vec<String> {
         rates.copied().fold(0.0, f64::max)
     };
     let mut lines = vec![format!(
-        "{:<17}{:>9}{:>9}{:>7}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>7}{:>7}",
+        "{:<22}{:>9}{:>9}{:>7}{:>9}{:>9}{:>9}{:>8}{:>8}{:>7}{:>7}{:>7}",
         "store",
         "median/s",
         "best/s",
@@ -133,11 +133,11 @@ pub fn table(rows: &[Row]) -> Vec<String> {
     };
     for row in rows {
         if let Some(failure) = &row.failure {
-            lines.push(format!("{:<17}{failure}", row.store));
+            lines.push(format!("{:<22}{failure}", row.store));
             continue;
         }
         lines.push(format!(
-            "{:<17}{:>9.0}{:>9.0}{:>7.0}{:>9.3}{:>9.3}{:>9.3}{:>8}{:>8}{:>7.2}{:>7.2}{:>7.2}{}",
+            "{:<22}{:>9.0}{:>9.0}{:>7.0}{:>9.3}{:>9.3}{:>9.3}{:>8}{:>8}{:>7.2}{:>7.2}{:>7.2}{}",
             row.store,
             row.transactions_per_s_median,
             row.transactions_per_s,

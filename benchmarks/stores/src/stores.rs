@@ -50,12 +50,14 @@ pub trait Store: Send + Sync {
 }
 
 /// All of them, in the order of the table: name, and what it does for one transaction.
-pub const NAMES: [(&str, &str); 10] = [
+pub const NAMES: [(&str, &str); 12] = [
     ("ceiling", "one write of 260 KiB past the page cache, one flush; keeps nothing"),
     ("agewell-clean", "agewell, segments cleaned"),
     ("agewell-plug", "agewell, holes plugged"),
     ("agewell-thread", "agewell, holes threaded"),
     ("agewell-adaptive", "agewell, as it chooses"),
+    ("agewell-clean-behind", "agewell, segments cleaned by a thread behind"),
+    ("agewell-plug-behind", "agewell, holes plugged by a thread behind"),
     ("redb", "redb, durability Immediate (one flush)"),
     ("fjall", "fjall, batch with SyncData"),
     ("fjall-separated", "the same, values apart from keys"),
@@ -87,12 +89,15 @@ pub fn create(
     blocks: u32,
 ) -> Result<Box<dyn Store>, Failure> {
     let path = folder.join("store");
-    let agewell = |mechanism: Option<Mechanism>| agewell::create(&path, budget_bytes, mechanism);
-    match name {
-        "agewell-clean" => agewell(Some(Mechanism::Clean)),
-        "agewell-plug" => agewell(Some(Mechanism::Plug)),
-        "agewell-thread" => agewell(Some(Mechanism::Thread)),
-        "agewell-adaptive" => agewell(None),
+    let mechanism = name.strip_prefix("agewell-").map(|how| how.trim_end_matches("-behind"));
+    let agewell = |mechanism: Option<Mechanism>| {
+        agewell::create(&path, budget_bytes, mechanism, name.ends_with("-behind"))
+    };
+    match mechanism.unwrap_or(name) {
+        "clean" => agewell(Some(Mechanism::Clean)),
+        "plug" => agewell(Some(Mechanism::Plug)),
+        "thread" => agewell(Some(Mechanism::Thread)),
+        "adaptive" => agewell(None),
         "redb" => redb::create(&path, budget_bytes),
         "fjall" => fjall::create(&path, budget_bytes, false),
         "fjall-separated" => fjall::create(&path, budget_bytes, true),

@@ -4,6 +4,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,6 +148,8 @@ fn read_back(store: &dyn Store, loads: &[Load]) -> Result<(u32, u32), Failure> {
 /// filled and one for each command.
 #[expect(clippy::print_stdout, reason = "whoever started it reads it")]
 pub fn serve(trial: &Trial) -> Result<(), Failure> {
+    // It may stand still when whoever started it ends, and would for ever.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     let Trial { store: name, folder, .. } = trial;
     let store = stores::create(name, folder, trial.budget_bytes, trial.blocks)?;
     let clients = 0..trial.clients;

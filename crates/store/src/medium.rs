@@ -8,6 +8,8 @@
 //! *Covered* are groups whose records last: those of the ring, and inline ones that a checkpoint has
 //! repeated there. What died in them may be written over.
 
+mod gathering;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,6 +28,8 @@ use crate::learning::Learning;
 use crate::places::{Places, named_by_root};
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
+
+use self::gathering::Gathered;
 
 /// Bytes written since the last flush after which there is one, so that what is kept stays small;
 /// chosen by us.
@@ -207,7 +211,7 @@ impl<D: Disk> Medium<D> {
             assert!(group.needs_covered <= self.covered, "what is needed is covered");
         }
         let begin_ns = self.now_ns();
-        let Gathered { data, entries, bad } = self.collect_data(group);
+        let Gathered { data, entries, bad } = self.gather(group);
         let read_ns = self.now_ns();
         let mut composed = self.compose(group, &data, &entries, &bad);
         let (pieces, heads) =
@@ -252,67 +256,6 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
         }
         Ok(())
-    }
-
-    /// The data of `group`: of what is copied, all that is read for it.
-    fn collect_data(&mut self, group: &Group) -> Gathered {
-        if !group.runs.iter().any(|run| run.origin.copies()) {
-            return Gathered { data: Arc::clone(&group.data), ..Gathered::default() };
-        }
-        assert!(group.data.is_empty(), "copies are groups of their own");
-        let bytes = self.block_bytes();
-        let blocks = group.reads.iter().map(|read| read.1).sum::<u32>() as usize;
-        let mut data = self.spare.pop().unwrap_or_default();
-        data.set_length(blocks * bytes);
-        let (mut entries, mut bad) = (Vec::with_capacity(group.moves.len()), BTreeSet::new());
-        let mut rest = &mut data[..];
-        // What has been read: first slot, blocks, and where they are in the buffer.
-        let (mut found, mut behind) = (Vec::with_capacity(group.reads.len()), 0);
-        for (first, blocks) in group.reads.iter().copied() {
-            let into =
-                rest.split_off_mut(..blocks as usize * bytes).expect("there is room for all");
-            self.read_or_clear(first, into);
-            found.push((first, blocks, behind));
-            behind += blocks;
-        }
-        let mut last = 0;
-        for (index, moved) in group.moves.iter().enumerate() {
-            let is_in = |read: &(u32, u32, u32)| (read.0..read.0 + read.1).contains(&moved.source);
-            if !is_in(&found[last]) {
-                last = found.iter().position(is_in).expect("what is copied has been read");
-            }
-            let (first, _, behind) = found[last];
-            let entry = behind + moved.source - first;
-            entries.push(entry);
-            let contents = &mut data[entry as usize * bytes..][..bytes];
-            let sum = self.sums.get(moved.block);
-            let uuid = &self.geometry.uuid;
-            let is_good =
-                |contents: &[u8]| short_sum(uuid, moved.block, moved.source, contents) == sum;
-            let is_lost = self.sums.is_damaged(moved.block)
-                || !is_good(contents)
-                    && !(1..READS_MAX).any(|_| {
-                        let offset = self.geometry.slot_offset(moved.source);
-                        self.disk.read(offset, contents).is_ok() && is_good(contents)
-                    });
-            if is_lost && !is_seeded(SeededFault::DamageCopiedAsGood) {
-                bad.insert(index as u32);
-            }
-        }
-        Gathered { data: Arc::new(data), entries, bad }
-    }
-
-    /// Reads the slots from `first` on; those that cannot be read are zeros.
-    fn read_or_clear(&self, first: u32, into: &mut [u8]) {
-        if read(&self.disk, self.geometry.slot_offset(first), into).is_ok() {
-            return;
-        }
-        // Block by block, so that one that cannot be read takes no others with it.
-        for (slot, block) in (first..).zip(into.chunks_exact_mut(self.block_bytes())) {
-            if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
-                block.fill(0);
-            }
-        }
     }
 
     /// Where in its buffer the data of a move is.
@@ -813,14 +756,4 @@ impl<D: Disk> Medium<D> {
         }
         flush(&self.disk)
     }
-}
-
-/// The data of a group.
-#[derive(Debug, Default)]
-struct Gathered {
-    data: Arc<AlignedBytes>,
-    /// Of copies, which block of the data is that of each move.
-    entries: Vec<u32>,
-    /// Moves whose data cannot be read.
-    bad: BTreeSet<u32>,
 }

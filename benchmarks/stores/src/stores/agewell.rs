@@ -1,12 +1,15 @@
 //! agewell's own store on a file.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
-use agewell_store::{FormatOptions, Geometry, Means, OpenOptions, Store, Transaction};
+use agewell_store::{
+    Collector, CollectorOptions, FormatOptions, Geometry, Means, OpenOptions, Store, Transaction,
+};
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -18,7 +21,9 @@ const PRICED_WRITES: usize = 40;
 const UUID: [u8; 16] = *b"agewell's trials";
 
 struct Agewell {
-    store: Store<FileDisk>,
+    store: Arc<Store<FileDisk>>,
+    /// Makes room behind, if there is one.
+    collector: Option<Collector>,
     blocks_max: usize,
     prices: CostModel,
 }
@@ -66,6 +71,7 @@ pub(super) fn create(
     path: &Path,
     bytes: u64,
     mechanism: Option<Mechanism>,
+    is_behind: bool,
 ) -> Result<Box<dyn super::Store>, Failure> {
     let disk = FileDisk::create_filled(path, bytes, FileOptions::default())?;
     let options = match mechanism {
@@ -74,9 +80,12 @@ pub(super) fn create(
     };
     let prices = options.prices;
     Store::format(&disk, &FormatOptions::new(UUID))?;
-    let store = Store::open(disk, &options)?;
+    let store = Arc::new(Store::open(disk, &options)?);
     let blocks_max = store.transaction_blocks_max() as usize;
-    Ok(Box::new(Agewell { store, blocks_max, prices }))
+    // A file that was filled is to stay so.
+    let collect = || Collector::start(Arc::clone(&store), CollectorOptions { discards: false });
+    let collector = is_behind.then(collect).transpose()?;
+    Ok(Box::new(Agewell { store, collector, blocks_max, prices }))
 }
 
 impl super::Store for Agewell {
@@ -112,7 +121,9 @@ impl super::Store for Agewell {
     }
 
     fn close(self: Box<Self>) -> Result<(), Failure> {
-        self.store.close()?;
+        let Self { store, collector, .. } = *self;
+        drop(collector);
+        Arc::into_inner(store).expect("nobody else has it").close()?;
         Ok(())
     }
 }
