@@ -29,8 +29,10 @@ impl Disk for Hollow {
 
     fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
         let is_zero = |data: &[u8]| data.first() == Some(&0) && data[1..] == data[..data.len() - 1];
-        let kept: Vec<Piece<'_>> =
-            pieces.iter().filter(|piece| !is_zero(piece.data)).copied().collect();
+        let (zero, kept): (Vec<Piece<'_>>, Vec<Piece<'_>>) =
+            pieces.iter().partition(|piece| is_zero(piece.data));
+        let mut zero = zero.iter();
+        zero.try_for_each(|piece| self.0.discard(piece.offset, piece.data.len() as u64))?;
         self.0.write(&kept)
     }
 

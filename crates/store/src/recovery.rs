@@ -3,6 +3,7 @@
 //! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
 
 mod inline_records;
+mod read_ahead;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,8 @@ use crate::format::{
 use crate::medium::{Ring, read};
 use crate::seeded::{SeededFault, is_seeded};
 
+use self::read_ahead::ReadAhead;
+
 /// Map pages that are read at once, both places of each; chosen by us: 4 MiB of blocks of 4 KiB.
 const PAGES_AT_ONCE: u32 = 512;
 
@@ -31,7 +34,7 @@ pub(crate) struct Found {
     /// The slot of each block.
     pub(crate) map: Vec<u32>,
     pub(crate) sums: Vec<u32>,
-    pub(crate) damaged: Vec<u32>,
+    pub(crate) damaged: BTreeSet<u32>,
     /// Blocks whose entries are not those of their map page.
     pub(crate) changed: Vec<u32>,
     pub(crate) open: Option<OpenSegment>,
@@ -141,7 +144,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         stale_roots,
         map: vec![NONE; geometry.blocks as usize],
         sums: vec![0; geometry.blocks as usize],
-        damaged: Vec::new(),
+        damaged: BTreeSet::new(),
         changed: Vec::new(),
         open: root.open.iter().copied().find(|open| {
             // The others are only announced.
@@ -160,9 +163,11 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         root,
     };
     found.read_map(disk)?;
+    let ring_end = found.geometry.ring + u64::from(found.geometry.ring_blocks);
+    let ahead = ReadAhead::new(disk, found.geometry.offset(ring_end));
     let mut copies = Copies::new();
     let (ring, mut groups) = loop {
-        let mut ring = found.read_ring(disk, &copies)?;
+        let mut ring = found.read_ring(&ahead, &copies)?;
         let (groups, copy) = found.read_inline(disk, &mut ring, &copies)?;
         match copy {
             Some(copy) => copies.insert(copy.1.number, copy),
@@ -271,8 +276,7 @@ impl Found {
                 (low.join().expect("a page is read or not"), high)
             })
         };
-        self.damaged = low?;
-        self.damaged.extend(high?);
+        self.damaged = low?.into_iter().chain(high?).collect();
         Ok(())
     }
 
@@ -534,10 +538,7 @@ impl Found {
                 let what = format!("a record names block {block}, which there cannot be");
                 return Err(StoreError::format(offset, what));
             }
-            let was_damaged = self.damaged.iter().position(|damaged| *damaged == one.block);
-            if let Some(place) = was_damaged {
-                self.damaged.swap_remove(place);
-            }
+            self.damaged.remove(&one.block);
             self.changed.push(one.block);
             if run.first == NONE {
                 self.map[block] = NONE;
@@ -547,7 +548,7 @@ impl Found {
             self.map[block] = (run.first & !DAMAGED) + index;
             self.sums[block] = one.sum;
             if run.first & DAMAGED != 0 {
-                self.damaged.push(one.block);
+                self.damaged.insert(one.block);
             }
         }
         Ok(())

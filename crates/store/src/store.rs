@@ -141,7 +141,7 @@ impl<D: Disk> Store<D> {
             made_good: found.copies.len() as u64,
         };
         let (disk, geometry) = (Arc::new(disk), found.geometry);
-        let sums = Arc::new(Sums::new(found.sums, found.damaged.into_iter().collect()));
+        let sums = Arc::new(Sums::new(found.sums, found.damaged));
         let mut medium = Medium::new(Arc::clone(&disk), geometry.clone(), Arc::clone(&sums));
         found.changed.iter().for_each(|block| medium.soil(*block));
         medium.incarnation = found.incarnation;
