@@ -103,7 +103,8 @@ def store_format(
     """Make an empty store in the file or on the device `path`.
 
     A file that is not there is made, of `size` (such as `8 GiB`): filled with zeros, or with holes
-    if `sparse`. What is there keeps its size, and must be blank unless `force`. `uuid` has 16 bytes.
+    if `sparse`. What is there keeps its size, and must be blank unless `force`. `uuid` has 16
+    bytes.
     """
 
 def store_replay(

@@ -9,12 +9,12 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::StoreError;
+use crate::background::{Background, Bell};
 use crate::device::Disk;
-use crate::pacing::{Bell, Pacing};
+use crate::pacing::Pacing;
 use crate::store::{Ahead, Store};
 
 /// How long nobody writes before it counts as idle; chosen by us: some seeks of a disk.
@@ -58,8 +58,7 @@ pub struct Collected {
 /// Makes room in a store from a thread of its own until it is stopped or dropped.
 #[derive(Debug)]
 pub struct Collector {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
+    background: Background,
     done: Arc<Mutex<Collected>>,
 }
 
@@ -86,31 +85,14 @@ impl Collector {
             worker.run(&ear, options);
             store.pace(None);
         };
-        let thread = Builder::new().name("collector".to_owned()).spawn(body)?;
-        Ok(Self { bell, thread: Some(thread), done })
+        Ok(Self { background: Background::start("collector", bell, body)?, done })
     }
 
     /// Stops it, and gives what it has done.
     #[must_use]
     pub fn stop(mut self) -> Collected {
-        self.end();
+        self.background.end();
         std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn end(&mut self) {
-        self.bell.end();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-            && !std::thread::panicking()
-        {
-            panic!("the collector has panicked");
-        }
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

@@ -3,6 +3,7 @@
 //! `docs/internals/format.md` says what lies where. [`device`] is the seam to whatever keeps the bytes.
 
 mod aligned;
+mod background;
 mod collector;
 mod commit;
 mod composed;

@@ -1,7 +1,9 @@
 //! How writers are slowed while room is made for them: the less there is, the more, and never all at once.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::background::Bell;
 
 /// Delays are paid when this much has come together, as shorter sleeps last longer than they should;
 /// chosen by us, above the 50 us that Linux adds to a sleep (`prctl`, PR_SET_TIMERSLACK).
@@ -14,7 +16,7 @@ const SLOWEST: f64 = 2.0;
 /// What the front knows of who makes room.
 #[derive(Debug)]
 pub(crate) struct Pacing {
-    pub(crate) bell: std::sync::Arc<Bell>,
+    pub(crate) bell: Arc<Bell>,
     /// Room below which more is made, blocks.
     pub(crate) wanted: u64,
     /// Room below which writers are slowed, blocks.
@@ -30,7 +32,7 @@ pub(crate) struct Pacing {
 }
 
 impl Pacing {
-    pub(crate) fn new(bell: std::sync::Arc<Bell>, wanted: u64) -> Self {
+    pub(crate) fn new(bell: Arc<Bell>, wanted: u64) -> Self {
         Self {
             bell,
             wanted,
@@ -64,66 +66,13 @@ impl Pacing {
     }
 }
 
-/// What wakes who makes room.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    state: Mutex<Rung>,
-    rings: Condvar,
-}
-
-/// Why it rings.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Rung {
-    /// There is something to do.
-    pub(crate) is_needed: bool,
-    /// There is nothing to do ever after.
-    pub(crate) is_over: bool,
-}
-
-impl Bell {
-    fn state(&self) -> MutexGuard<'_, Rung> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn ring(&self) {
-        self.state().is_needed = true;
-        self.rings.notify_one();
-    }
-
-    pub(crate) fn end(&self) {
-        self.state().is_over = true;
-        self.rings.notify_one();
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        self.state().is_over
-    }
-
-    /// Waits until it rings, or for as long as is said.
-    pub(crate) fn wait(&self, most: Option<Duration>) -> Rung {
-        let is_quiet = |rung: &mut Rung| !rung.is_needed && !rung.is_over;
-        let state = self.state();
-        let mut state = match most {
-            None => self.rings.wait_while(state, is_quiet).unwrap_or_else(PoisonError::into_inner),
-            Some(most) => {
-                let waited = self.rings.wait_timeout_while(state, most, is_quiet);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
-        let rung = *state;
-        state.is_needed = false;
-        rung
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn delays_grow_as_room_goes_and_are_paid_when_they_can_be_slept() {
-        let mut pacing =
-            Pacing { block_ns: 1_000.0, ..Pacing::new(std::sync::Arc::default(), 2_000) };
+        let mut pacing = Pacing { block_ns: 1_000.0, ..Pacing::new(Arc::default(), 2_000) };
         assert_eq!(pacing.delay(64, 1_000), Duration::ZERO);
         // Halfway down a block is delayed by what it takes to make room for it.
         let paid: Duration = (0..1_000).map(|_| pacing.delay(64, 500)).sum();

@@ -4,12 +4,11 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::StoreError;
+use crate::background::{Background, Bell};
 use crate::device::Disk;
-use crate::pacing::Bell;
 use crate::store::Store;
 
 /// Blocks that are read between looks at the clock; chosen by us: a few milliseconds of a disk.
@@ -31,8 +30,7 @@ pub struct Scrubbed {
 /// Reads every block of a store once, from a thread of its own, until it is done, stopped or dropped.
 #[derive(Debug)]
 pub struct Scrub {
-    bell: Arc<Bell>,
-    thread: Option<JoinHandle<()>>,
+    background: Background,
     done: Arc<Mutex<Scrubbed>>,
 }
 
@@ -50,8 +48,7 @@ impl Scrub {
         let done = Arc::new(Mutex::new(Scrubbed { next: first, ..Scrubbed::default() }));
         let (ear, log) = (Arc::clone(&bell), Arc::clone(&done));
         let body = move || run(&store, &ear, &log, bytes_per_s.max(1));
-        let thread = Builder::new().name("scrub".to_owned()).spawn(body)?;
-        Ok(Self { bell, thread: Some(thread), done })
+        Ok(Self { background: Background::start("scrub", bell, body)?, done })
     }
 
     /// How many block numbers have been looked at so far.
@@ -63,31 +60,15 @@ impl Scrub {
     /// Waits until all blocks have been looked at.
     #[must_use]
     pub fn finish(mut self) -> Scrubbed {
-        self.join();
+        self.background.join();
         std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Stops it, and gives what has been looked at; another may go on from `next`.
     #[must_use]
-    pub fn stop(self) -> Scrubbed {
-        self.bell.end();
+    pub fn stop(mut self) -> Scrubbed {
+        self.background.end();
         self.finish()
-    }
-
-    fn join(&mut self) {
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-            && !std::thread::panicking()
-        {
-            panic!("the scrub has panicked");
-        }
-    }
-}
-
-impl Drop for Scrub {
-    fn drop(&mut self) {
-        self.bell.end();
-        self.join();
     }
 }
 
