@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,11 +22,20 @@ def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def is_wanted() -> bool:
+    """Whether the benchmark has been built before, or is asked for."""
+    return (PACKAGE / "target").exists() or "AGEWELL_BENCH_STORES" in os.environ
+
+
 @pytest.fixture(scope="module")
 def program() -> Path:
     """The benchmark, built; skips where the crates of the other stores are not at hand."""
     if shutil.which("cargo") is None:
         pytest.skip("no cargo here")
+    if not is_wanted():
+        pytest.skip(
+            "takes minutes to build: `make bench-stores` builds it, or AGEWELL_BENCH_STORES=1"
+        )
     fetched = cargo("fetch")
     if fetched.returncode != 0:
         pytest.skip(f"its crates are not here: {fetched.stderr.strip().splitlines()[-1]}")

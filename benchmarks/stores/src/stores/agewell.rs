@@ -8,7 +8,7 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::Mechanism;
 use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
 use agewell_store::{
-    Collector, CollectorOptions, FormatOptions, Geometry, Means, OpenOptions, Store, Transaction,
+    Collector, CollectorOptions, FormatOptions, Geometry, OpenOptions, Store, Transaction,
 };
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ pub(super) fn create(
     let disk = FileDisk::create_filled(path, bytes, FileOptions::default())?;
     let options = match mechanism {
         Some(mechanism) => OpenOptions::fixed(mechanism),
-        None => OpenOptions { means: Means::Adaptive, prices: measured_prices(&disk)? },
+        None => OpenOptions { prices: measured_prices(&disk)?, ..OpenOptions::default() },
     };
     let prices = options.prices;
     Store::format(&disk, &FormatOptions::new(UUID))?;
