@@ -141,6 +141,9 @@ impl<D: Disk> Worker<'_, D> {
             match self.store.collect_ahead(self.wanted)? {
                 Ahead::Enough => return Ok(()),
                 Ahead::Nothing => {
+                    // Nobody waits for what cannot be had.
+                    *block_ns = 0.0;
+                    self.store.set_pace(0.0);
                     self.note(|done| done.rests += 1);
                     return Ok(());
                 }
