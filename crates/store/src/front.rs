@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use agewell_log::LogError;
 
@@ -52,6 +53,17 @@ impl Front {
     /// Users' blocks that were placed since the store was opened.
     pub(crate) fn new_blocks(&self) -> u64 {
         self.engine.log().counts().new_blocks
+    }
+
+    /// How long who brought the last `blocks` is to wait, if somebody makes room; wakes that one if there is
+    /// something to do.
+    pub(crate) fn delay(&mut self, blocks: u32) -> Duration {
+        if self.pacing.is_none() {
+            return Duration::ZERO;
+        }
+        let (new_blocks, room) = (self.new_blocks(), self.room());
+        let pacing = self.pacing.as_mut().expect("it has been looked at");
+        pacing.written(new_blocks, blocks, room)
     }
 
     /// Whether no more room can be had until more has been written.

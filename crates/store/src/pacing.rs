@@ -45,11 +45,13 @@ impl Pacing {
     }
 
     /// The last of `written` new blocks were written by one who brought `blocks`, and there is `room` left:
-    /// how long the writer is to wait, and whether the bell is to ring.
-    pub(crate) fn written(&mut self, written: u64, blocks: u32, room: u64) -> (Duration, bool) {
+    /// rings the bell if there is something to do, and says how long the writer is to wait.
+    pub(crate) fn written(&mut self, written: u64, blocks: u32, room: u64) -> Duration {
         let is_resting = written < self.rests_until;
-        let rings = std::mem::take(&mut self.is_asleep) || room < self.wanted && !is_resting;
-        (if is_resting { Duration::ZERO } else { self.delay(blocks, room) }, rings)
+        if std::mem::take(&mut self.is_asleep) || room < self.wanted && !is_resting {
+            self.bell.ring();
+        }
+        if is_resting { Duration::ZERO } else { self.delay(blocks, room) }
     }
 
     fn delay(&mut self, blocks: u32, room: u64) -> Duration {

@@ -295,17 +295,10 @@ impl<D: Disk> Store<D> {
                     engine.write(*block, data)?;
                 }
                 front.taken += 1;
-                let (new_blocks, room) = (front.new_blocks(), front.room());
-                if let Some(pacing) = &mut front.pacing {
-                    let (delay, rings) = pacing.written(new_blocks, blocks, room);
-                    let bell = rings.then(|| Arc::clone(&pacing.bell));
-                    drop(guard);
-                    if let Some(bell) = bell {
-                        bell.ring();
-                    }
-                    if !delay.is_zero() {
-                        std::thread::sleep(delay);
-                    }
+                let delay = front.delay(blocks);
+                drop(guard);
+                if !delay.is_zero() {
+                    std::thread::sleep(delay);
                 }
                 return Ok(());
             } else {
@@ -506,7 +499,7 @@ impl<D: Disk> Store<D> {
     pub fn collect(&self) -> Result<bool, StoreError> {
         let wanted = u64::from(self.geometry.reserve_segments / 4 * self.geometry.segment_blocks);
         let mut medium = lock(&self.medium);
-        if lock(&self.front).engine.log().room_without_collection() >= wanted {
+        if lock(&self.front).room() >= wanted {
             return Ok(false);
         }
         self.collect_once(&mut medium, Extent::Segment)
