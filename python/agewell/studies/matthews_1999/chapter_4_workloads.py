@@ -11,7 +11,6 @@ are made everywhere.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agewell.files import parquet_tables
+from agewell.files import file_operation_trace, parquet_tables
 
 BLOCK_BYTES = 8192
 FILES = 4096
@@ -125,26 +124,7 @@ class Script:
                 "new_path": pa.nulls(rows, pa.string()),
             }
         )
-        metadata = {
-            "schema_version": 1,
-            "format": "chapter-4",
-            "compression": None,
-            "start_wall_ns": None,
-            "start_wall_zone": None,
-            "clock_start_ns": 0,
-            "devices": [],
-            "header": {},
-            "warnings": {},
-            "skipped_records": 0,
-            "first_skipped": None,
-        }
-        return table.replace_schema_metadata(
-            {
-                "agewell.metadata": json.dumps(metadata),
-                "agewell.kind": "file",
-                "agewell.schema_version": "1",
-            }
-        )
+        return file_operation_trace.described(table, "chapter-4")
 
     def save(self, path: Path) -> None:
         """Write the trace."""

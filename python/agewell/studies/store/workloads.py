@@ -9,7 +9,6 @@ that the same traces are made everywhere.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from agewell.files import parquet_tables
+from agewell.files import file_operation_trace, parquet_tables
 
 BLOCK_BYTES = 4096
 SEGMENT_BLOCKS = 64
@@ -93,27 +92,8 @@ class Load:
                 "new_path": pa.nulls(rows, pa.string()),
             }
         )
-        metadata = {
-            "schema_version": 1,
-            "format": "store-against-simulation",
-            "compression": None,
-            "start_wall_ns": None,
-            "start_wall_zone": None,
-            "clock_start_ns": 0,
-            "devices": [],
-            "header": {},
-            "warnings": {},
-            "skipped_records": 0,
-            "first_skipped": None,
-        }
-        described = table.replace_schema_metadata(
-            {
-                "agewell.metadata": json.dumps(metadata),
-                "agewell.kind": "file",
-                "agewell.schema_version": "1",
-            }
-        )
-        parquet_tables.write(path, described, compression="zstd")
+        trace = file_operation_trace.described(table, "store-against-simulation")
+        parquet_tables.write(path, trace, compression="zstd")
 
     def singly(self) -> Load:
         """The same, a block at a time.
