@@ -106,6 +106,32 @@ pub(crate) fn read(disk: &impl Disk, offset: u64, bytes: &mut [u8]) -> Result<()
     })
 }
 
+/// Fills `into` with the blocks of `block_bytes` from `offset` on. If they cannot be read together, each is
+/// by itself, up to `tries` times, so that one that cannot takes no others with it: it is zeros, and
+/// `unread` is given its number and why.
+pub(crate) fn read_blocks(
+    disk: &impl Disk,
+    offset: u64,
+    (block_bytes, tries): (usize, usize),
+    into: &mut [u8],
+    mut unread: impl FnMut(usize, StoreError),
+) {
+    if read(disk, offset, into).is_ok() {
+        return;
+    }
+    for (number, block) in into.chunks_exact_mut(block_bytes).enumerate() {
+        let offset = offset + (number * block_bytes) as u64;
+        let mut is_read = read(disk, offset, block);
+        for _ in 1..tries {
+            is_read = is_read.or_else(|_| read(disk, offset, block));
+        }
+        if let Err(error) = is_read {
+            block.fill(0);
+            unread(number, error);
+        }
+    }
+}
+
 pub(crate) fn flush(disk: &impl Disk) -> Result<(), StoreError> {
     disk.flush().map_err(|error| StoreError::Device { what: "flush", offset: 0, bytes: 0, error })
 }

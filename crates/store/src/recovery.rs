@@ -16,7 +16,7 @@ use crate::format::{
     DAMAGED, Geometry, InlineRecord, Kind, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
     RingRecord, Root, Run, Runs, short_sum,
 };
-use crate::medium::{Ring, read};
+use crate::medium::{Ring, read, read_blocks};
 use crate::seeded::{SeededFault, is_seeded};
 
 use self::read_ahead::ReadAhead;
@@ -581,15 +581,7 @@ impl Pages<'_> {
             let first = self.first + from as u32;
             let offset = geometry.offset(MapPage::address(geometry, first, false));
             let mut unread = None;
-            if read(disk, offset, &mut places).is_err() {
-                // One by one, so that one that cannot be read takes no others with it.
-                for (block, into) in places.chunks_exact_mut(bytes).enumerate() {
-                    if let Err(error) = read(disk, offset + (block * bytes) as u64, into) {
-                        into.fill(0);
-                        unread = Some(error);
-                    }
-                }
-            }
+            read_blocks(disk, offset, (bytes, 1), &mut places, |_, error| unread = Some(error));
             for (page, places) in (first..).zip(places.chunks_exact(2 * bytes)) {
                 if !self.take(page, places, &mut damaged) {
                     let second = self.named[(page - self.first) as usize] & 1 == 1;

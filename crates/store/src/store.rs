@@ -150,7 +150,6 @@ impl<D: Disk> Store<D> {
         }
         medium.ring = found.ring;
         medium.root = found.root;
-        medium.root.pages.resize(geometry.map_pages as usize, 0);
         medium.unchecked = found.unchecked;
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;

@@ -9,7 +9,7 @@ use crate::format::short_sum;
 use crate::group::Group;
 use crate::seeded::{SeededFault, is_seeded};
 
-use super::{Medium, READS_MAX, read};
+use super::{Medium, READS_MAX, read_blocks};
 
 /// The data of a group.
 #[derive(Debug, Default)]
@@ -39,7 +39,9 @@ impl<D: Disk> Medium<D> {
         for (first, blocks) in group.reads.iter().copied() {
             let into =
                 rest.split_off_mut(..blocks as usize * bytes).expect("there is room for all");
-            self.read_or_clear(first, into);
+            // What cannot be read is zeros, and does not match its sum.
+            let offset = self.geometry.slot_offset(first);
+            read_blocks(&self.disk, offset, (bytes, 1), into, |_, _| ());
             found.push((first, blocks, behind));
             behind += blocks;
         }
@@ -68,18 +70,5 @@ impl<D: Disk> Medium<D> {
             }
         }
         Gathered { data: Arc::new(data), entries, bad }
-    }
-
-    /// Reads the slots from `first` on; those that cannot be read are zeros.
-    fn read_or_clear(&self, first: u32, into: &mut [u8]) {
-        if read(&self.disk, self.geometry.slot_offset(first), into).is_ok() {
-            return;
-        }
-        // Block by block, so that one that cannot be read takes no others with it.
-        for (slot, block) in (first..).zip(into.chunks_exact_mut(self.block_bytes())) {
-            if self.disk.read(self.geometry.slot_offset(slot), block).is_err() {
-                block.fill(0);
-            }
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::StoreError;
 use crate::device::Disk;
 use crate::format::{Geometry, InlineRecord};
-use crate::medium::{READS_MAX, read};
+use crate::medium::{READS_MAX, read_blocks};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Bytes of a segment that are read at once; chosen by us: an order above what a disk reads in the time of a
@@ -43,24 +43,15 @@ impl<D: Disk> Segment<'_, D> {
         self.bytes.clear();
         self.bytes.resize((blocks * block_bytes) as usize, 0);
         self.unread.clear();
-        let is_read = read(self.disk, self.geometry.slot_offset(slot), &mut self.bytes);
-        if is_read.is_err() && is_seeded(SeededFault::UnreadableIsAbsent) {
+        let offset = self.geometry.slot_offset(slot);
+        let (unread, tries) = (&mut self.unread, READS_MAX);
+        let bytes = &mut self.bytes;
+        read_blocks(self.disk, offset, (block_bytes as usize, tries), bytes, |number, error| {
+            unread.insert(slot + number as u32, error);
+        });
+        if is_seeded(SeededFault::UnreadableIsAbsent) && !self.unread.is_empty() {
+            self.unread.clear();
             self.bytes.fill(0);
-            return;
-        }
-        if is_read.is_ok() {
-            return;
-        }
-        for (slot, block) in (slot..).zip(self.bytes.chunks_exact_mut(block_bytes as usize)) {
-            let offset = self.geometry.slot_offset(slot);
-            let mut is_read = read(self.disk, offset, block);
-            for _ in 1..READS_MAX {
-                is_read = is_read.or_else(|_| read(self.disk, offset, block));
-            }
-            if let Err(error) = is_read {
-                self.unread.insert(slot, error);
-                block.fill(0);
-            }
         }
     }
 }
