@@ -107,18 +107,29 @@ pub(crate) fn read(disk: &impl Disk, offset: u64, bytes: &mut [u8]) -> Result<()
 }
 
 /// Fills `into` with the blocks of `block_bytes` from `offset` on. If they cannot be read together, each is
-/// by itself, up to `tries` times, so that one that cannot takes no others with it: it is zeros, and
-/// `unread` is given its number and why.
+/// by itself.
 pub(crate) fn read_blocks(
+    disk: &impl Disk,
+    offset: u64,
+    block_bytes: usize,
+    into: &mut [u8],
+    unread: impl FnMut(usize, StoreError),
+) {
+    if read(disk, offset, into).is_err() {
+        read_one_by_one(disk, offset, (block_bytes, 1), into, unread);
+    }
+}
+
+/// Fills `into` with the blocks of `block_bytes` from `offset` on, each read by itself, up to `tries` times,
+/// so that one that cannot be read takes no others with it: it is zeros, and `unread` is given its number
+/// and why.
+pub(crate) fn read_one_by_one(
     disk: &impl Disk,
     offset: u64,
     (block_bytes, tries): (usize, usize),
     into: &mut [u8],
     mut unread: impl FnMut(usize, StoreError),
 ) {
-    if read(disk, offset, into).is_ok() {
-        return;
-    }
     for (number, block) in into.chunks_exact_mut(block_bytes).enumerate() {
         let offset = offset + (number * block_bytes) as u64;
         let mut is_read = read(disk, offset, block);

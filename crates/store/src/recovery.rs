@@ -581,7 +581,7 @@ impl Pages<'_> {
             let first = self.first + from as u32;
             let offset = geometry.offset(MapPage::address(geometry, first, false));
             let mut unread = None;
-            read_blocks(disk, offset, (bytes, 1), &mut places, |_, error| unread = Some(error));
+            read_blocks(disk, offset, bytes, &mut places, |_, error| unread = Some(error));
             for (page, places) in (first..).zip(places.chunks_exact(2 * bytes)) {
                 if !self.take(page, places, &mut damaged) {
                     let second = self.named[(page - self.first) as usize] & 1 == 1;
