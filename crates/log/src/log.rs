@@ -333,6 +333,16 @@ impl<P: Placement> Log<P> {
         self.map.get(block as usize).is_some_and(|place| *place != NONE)
     }
 
+    /// Which blocks exist: bit `block % 64` of word `block / 64`.
+    #[must_use]
+    pub fn held_blocks(&self) -> Vec<u64> {
+        let exists = |at: usize, place: &u32| u64::from(*place != NONE) << at;
+        let word = |places: &[u32]| {
+            (0..).zip(places).fold(0, |word, (at, place)| word | exists(at, place))
+        };
+        self.map.chunks(64).map(word).collect()
+    }
+
     /// What has been written of segments that take more: first slot and blocks.
     pub fn open_parts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let open = self.open.iter().filter(|open| open.segment != NONE);

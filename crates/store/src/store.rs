@@ -5,6 +5,8 @@
 //! the same calls by one thread on the same disk give the same bytes. [`crate::locks`] says who waits for
 //! whom.
 
+mod reading;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -112,6 +112,19 @@ impl Owner {
         self.next += 1;
     }
 
+    /// Reads all of its blocks at once.
+    fn check_all<D: Disk>(&self, store: &Store<D>) {
+        let mut into = vec![1; self.blocks.len() * BLOCK_BYTES];
+        let absent = store.read_run(self.blocks.start, &mut into).unwrap();
+        let gone = self.blocks.clone().filter(|block| !self.versions.contains_key(block));
+        assert!(gone.eq(absent));
+        for (block, found) in self.blocks.clone().zip(into.chunks_exact(BLOCK_BYTES)) {
+            let version = self.versions.get(&block);
+            let written = version.map_or(vec![0; BLOCK_BYTES], |version| data(block, *version));
+            assert_eq!(found, written, "block {block}");
+        }
+    }
+
     fn check<D: Disk>(&self, store: &Store<D>, block: u32) {
         let mut into = vec![0; BLOCK_BYTES];
         let is_there = store.read(block, &mut into).unwrap();
@@ -135,6 +148,9 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
                         for _ in 0..4 {
                             let block = owner.draw();
                             owner.check(store, block);
+                        }
+                        if round % 16 == thread {
+                            owner.check_all(store);
                         }
                         if round % 5 == thread {
                             store.sync().unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
+use agewell_store::device::{Disk, FileDisk, FileOptions, Piece, ReadPiece};
 use proptest::prelude::*;
 
 use crate::plain::{contents, hold_against_plain, refuses_what_is_beyond_the_end, steps};
@@ -92,6 +92,18 @@ fn many_and_long_pieces_arrive() {
                 read.fill(0);
                 disk.read(0, read).unwrap();
                 assert!(*read == expected, "{way:?}");
+            }
+            // Together, into memory of which some is aligned: short ones, and longer ones than a buffer.
+            for part_bytes in [512, 1536, 100 << 10, 5 << 20, 9 << 20] {
+                read.fill(0xA5);
+                let mut parts: Vec<ReadPiece<'_>> = (0..)
+                    .step_by(part_bytes)
+                    .zip(read[from..from + size as usize].chunks_mut(part_bytes))
+                    .map(|(offset, into)| ReadPiece { offset, into })
+                    .collect();
+                parts.reverse();
+                disk.read_pieces(&mut parts).unwrap();
+                assert!(read[from..from + size as usize] == expected, "{way:?}");
             }
             drop(disk);
             assert!(std::fs::read(&path).unwrap() == expected, "{way:?}");

@@ -15,6 +15,7 @@ mod injected;
 mod learning;
 mod load;
 mod operations;
+mod reading;
 mod replay;
 mod simulation;
 mod zoned;
