@@ -35,15 +35,6 @@ impl Device {
         }
     }
 
-    /// A reply whose bytes are there, with room for the header in front.
-    pub(crate) fn send_whole(&self, unique: u64, message: &mut [u8]) {
-        let size = message.len();
-        message[..REPLY_HEADER].copy_from_slice(&protocol::reply_header(size, 0, unique));
-        if let Err(error) = write_all(|| io::write(&self.0, message)) {
-            self.refused(unique, error);
-        }
-    }
-
     /// A reply in pieces, which are not copied.
     pub(crate) fn send_pieces(&self, unique: u64, pieces: &[IoSlice<'_>]) {
         let size = REPLY_HEADER + pieces.iter().map(|piece| piece.len()).sum::<usize>();

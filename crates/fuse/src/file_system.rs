@@ -122,8 +122,9 @@ pub struct SetAttributes {
     pub modified: Option<SetTime>,
     /// Last changed; only by kernels that keep this time themselves.
     pub changed: Option<Time>,
-    /// The caller may not keep set-user-ID and set-group-ID bits: a change of size clears set-user-ID, and
-    /// set-group-ID where the group may execute; a change of owner or group does the same. `security.capability` goes as well.
+    /// The caller may not keep set-user-ID and set-group-ID bits where the size changes: set-user-ID goes,
+    /// set-group-ID where the group may execute, and `security.capability`. A change of owner or group
+    /// clears them for whoever it is, but not those of a directory, and does not say so here.
     pub kills_privileges: bool,
 }
 
@@ -402,13 +403,7 @@ pub trait FileSystem: Send + Sync {
     }
 
     /// Where data or a hole begins. Without it files have no holes.
-    fn seek(
-        &self,
-        _caller: &Caller,
-        _inode: u64,
-        _offset: u64,
-        _seek: Seek,
-    ) -> Result<u64, Errno> {
+    fn seek(&self, _caller: &Caller, _inode: u64, _offset: u64, _seek: Seek) -> Result<u64, Errno> {
         Err(Errno::NOSYS)
     }
 

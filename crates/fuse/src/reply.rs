@@ -23,7 +23,9 @@ impl Reply {
     }
 
     /// The answer to a request of the kernel, if there is one, that is heard here as well.
-    pub(crate) fn heard(request: Option<(Arc<Device>, u64)>) -> (Self, Receiver<Result<(), Errno>>) {
+    pub(crate) fn heard(
+        request: Option<(Arc<Device>, u64)>,
+    ) -> (Self, Receiver<Result<(), Errno>>) {
         let (heard, answers) = mpsc::channel();
         (Self { request, heard: Some(heard), is_answered: false }, answers)
     }
@@ -100,10 +102,7 @@ impl<'a> DataReply<'a> {
     /// # Errors
     ///
     /// Those of `fill`, and then nothing is sent.
-    pub fn fill(
-        self,
-        fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
-    ) -> Result<Sent, Errno> {
+    pub fn fill(self, fill: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) -> Result<Sent, Errno> {
         let size = fill(self.buffer)?;
         self.device.send_pieces(self.unique, &[IoSlice::new(&self.buffer[..size])]);
         Ok(Sent(()))
@@ -111,10 +110,8 @@ impl<'a> DataReply<'a> {
 
     /// For an answer that comes later, from any thread.
     pub fn later(self) -> (Sent, LaterData) {
-        let data = LaterData {
-            reply: Reply::to(self.device, self.unique),
-            size: self.buffer.len(),
-        };
+        let data =
+            LaterData { reply: Reply::to(self.device, self.unique), size: self.buffer.len() };
         (Sent(()), data)
     }
 }
