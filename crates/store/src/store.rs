@@ -686,6 +686,18 @@ impl<D: Disk> Store<D> {
         lock(&self.front).engine.verify();
     }
 
+    /// Brings everything to the medium and leaves it as one that was closed in order, until something is
+    /// written.
+    ///
+    /// # Errors
+    /// If the disk fails; then it is as after a crash.
+    pub fn leave(&self) -> Result<(), StoreError> {
+        let mut medium = lock(&self.medium);
+        self.commit_all(&mut medium)?;
+        self.write_map(&mut medium, true)?;
+        medium.copy_pages()
+    }
+
     /// Closes it in order and gives the disk back.
     ///
     /// # Errors
@@ -694,11 +706,7 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If a thread that was in the store has panicked.
     pub fn close(self) -> Result<D, StoreError> {
-        let mut medium = lock(&self.medium);
-        self.commit_all(&mut medium)?;
-        self.write_map(&mut medium, true)?;
-        medium.copy_pages()?;
-        drop(medium);
+        self.leave()?;
         let Self { disk, medium, .. } = self;
         drop(medium);
         Ok(Arc::into_inner(disk).expect("only the medium had it too"))
