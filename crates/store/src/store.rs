@@ -278,9 +278,9 @@ impl<D: Disk> Store<D> {
             let mut guard = lock(&self.front);
             let front = &mut *guard;
             self.check_room(front, transaction)?;
-            if front.engine.is_choice_due() {
+            if front.is_choice_due_here() {
                 drop(guard);
-                self.decide(&mut self.medium_at_once())?;
+                self.decide()?;
                 continue;
             }
             let engine = &mut front.engine;
@@ -433,27 +433,50 @@ impl<D: Disk> Store<D> {
         Ok(())
     }
 
-    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken.
-    fn decide(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
-        let mut front = lock(&self.front);
-        if front.engine.is_choice_due() {
-            front.plan_changes()?;
-            front.engine.decide(medium.learning.as_ref().map(Learning::times));
+    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken. Nobody
+    /// waits while every one of them is rehearsed but who calls.
+    pub(crate) fn decide(&self) -> Result<(), StoreError> {
+        if !lock(&self.front).engine.is_choice_due() {
+            return Ok(());
         }
+        let mut medium = self.medium_at_once();
+        let mut front = lock(&self.front);
+        if !front.engine.is_choice_due() {
+            return Ok(());
+        }
+        front.plan_changes()?;
+        let times = medium.learning.as_ref().map(Learning::times);
+        let outlook = front.engine.outlook(times);
         drop(front);
-        self.drain(medium)
+        let drained = self.drain(&mut medium);
+        drop(medium);
+        if let Some(outlook) = outlook {
+            let outlook = outlook.think_over();
+            let mut front = lock(&self.front);
+            if front.engine.waiting() > 0 {
+                front.plan_changes()?;
+            }
+            front.engine.adopt(outlook);
+        }
+        drained
     }
 
     /// Sees to it that `blocks` more may be taken in.
     fn make_room(&self, blocks: u32) -> Result<(), StoreError> {
-        let mut medium = self.medium_at_once();
         let can_take = || lock(&self.front).engine.can_take(blocks);
+        if !can_take() {
+            let mut front = lock(&self.front);
+            front.engine.begin_choosing();
+            let is_due = front.is_choice_due_here();
+            drop(front);
+            if is_due {
+                self.decide()?;
+            }
+        }
+        let mut medium = self.medium_at_once();
+        self.drain(&mut medium)?;
         let is_paced = lock(&self.front).pacing.is_some();
         let extent = if is_paced { Extent::Victim } else { Extent::Segment };
-        if !can_take() {
-            lock(&self.front).engine.begin_choosing();
-            self.decide(&mut medium)?;
-        }
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.geometry.segments + 2 {
             if can_take() {
