@@ -44,7 +44,7 @@ use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::segment_table::RESTORED_ALONE;
 use super::{
-    BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, NONE, RestoreError, ShapeError,
+    BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, RestoreError, ShapeError,
     TransferTimes, Unpriced,
 };
 
@@ -142,8 +142,11 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         mechanisms: &[Mechanism],
         mut setting: LogSetting,
         placement: impl Fn(u32) -> P,
-        kept: &Kept<'_>,
-    ) -> Result<Self, RestoreError> {
+        kept: Kept<'_>,
+    ) -> Result<Self, RestoreError>
+    where
+        P: Send,
+    {
         let Some(first) = mechanisms.first() else {
             let placement = placement(setting.blocks);
             return Ok(Self { log: Log::restore(setting, placement, kept)?, adviser: None });
@@ -151,23 +154,22 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         setting.collect = Collect::Always(*first);
         let mut adviser = Adviser::new(mechanisms, &setting, &placement)?;
         let placement = placement(setting.blocks);
-        let (sample, is_followed) = (&adviser.sample, adviser.follower.is_some());
-        let follower_sees = |block: &u32| is_followed && sample.number_of(*block).is_some();
-        let there = (0..).zip(kept.map).filter(|(_, slot)| **slot != NONE).map(|(block, _)| block);
-        let seen = || there.filter(follower_sees).collect::<Vec<u32>>();
-        let (log, sampled) = if kept.map.len() < RESTORED_ALONE {
-            (Log::restore(setting, placement, kept)?, seen())
+        let sampled = match &adviser.follower {
+            Some(_) => adviser.sample.numbers_of(&kept.map),
+            None => Vec::new(),
+        };
+        let mut follow = || sampled.iter().for_each(|block| adviser.follow(Call::Preload(*block)));
+        let log = if sampled.len() < RESTORED_ALONE / 4 {
+            follow();
+            Log::restore(setting, placement, kept)?
         } else {
             std::thread::scope(|scope| {
-                let sampled = scope.spawn(seen);
+                let follower = scope.spawn(follow);
                 let log = Log::restore(setting, placement, kept);
-                let sampled = sampled.join().unwrap_or_else(|panic| resume_unwind(panic));
-                log.map(|log| (log, sampled))
+                follower.join().unwrap_or_else(|panic| resume_unwind(panic));
+                log
             })?
         };
-        for block in sampled {
-            adviser.observe(Call::Preload(block), &log);
-        }
         // What is written over it from here on is learnt from.
         adviser.peak_blocks = adviser.follower.as_ref().unwrap_or(&log).live_blocks();
         Ok(Self { log, adviser: Some(Box::new(adviser)) })

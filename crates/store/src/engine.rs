@@ -260,7 +260,7 @@ impl Engine {
     /// The engine of a store of which `kept` was kept; the next group has number `next_sequence`.
     pub(crate) fn restore(
         geometry: &Geometry,
-        kept: &Kept<'_>,
+        kept: Kept<'_>,
         next_sequence: u64,
         options: &OpenOptions,
         is_in_zones: bool,

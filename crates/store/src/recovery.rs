@@ -2,6 +2,7 @@
 //!
 //! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
 
+mod entries;
 mod inline_records;
 mod read_ahead;
 
@@ -19,6 +20,7 @@ use crate::format::{
 use crate::medium::{Ring, read, read_blocks};
 use crate::seeded::{SeededFault, is_seeded};
 
+use self::entries::{Changed, Entries};
 use self::read_ahead::ReadAhead;
 
 /// Map pages that are read at once, both places of each; chosen by us: 4 MiB of blocks of 4 KiB.
@@ -35,8 +37,8 @@ pub(crate) struct Found {
     pub(crate) map: Vec<u32>,
     pub(crate) sums: Vec<u32>,
     pub(crate) damaged: BTreeSet<u32>,
-    /// Blocks whose entries are not those of their map page.
-    pub(crate) changed: Vec<u32>,
+    /// Blocks whose entries are not those of their map page, and some beside them.
+    pub(crate) changed: Changed,
     pub(crate) open: Option<OpenSegment>,
     /// Segments that the last ring record names, or the root if there is none.
     pub(crate) named: Vec<u32>,
@@ -142,10 +144,11 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     let (root, stale_roots) = root;
     let mut found = Found {
         stale_roots,
-        map: vec![NONE; geometry.blocks as usize],
+        // Memory that is touched first by the thread that reads the map.
+        map: vec![0; geometry.blocks as usize],
         sums: vec![0; geometry.blocks as usize],
         damaged: BTreeSet::new(),
-        changed: Vec::new(),
+        changed: Changed::default(),
         open: root.open.iter().copied().find(|open| {
             // The others are only announced.
             !open.next.is_multiple_of(geometry.segment_blocks)
@@ -181,7 +184,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         let announced = last.announced.iter().copied();
         found.named = last.open.iter().map(|open| open.segment).chain(announced).collect();
     }
-    let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
+    let mut entries = Entries::default();
     let (covered, flushed) = (ring.covered, ring.flushed);
     let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
     for record in ring.records {
@@ -190,7 +193,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
             Kind::Checkpoint => {
                 opens.push((record.sequence, open));
                 for (run, named) in record.runs.iter() {
-                    entries.push((whole(run.sequence, record.sequence), run, named.to_vec()));
+                    entries.push(whole(run.sequence, record.sequence), run, named);
                 }
             }
             Kind::Part { part, parts, covers } => {
@@ -200,7 +203,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
                 let mut runs = Runs::default();
                 for (run, named) in record.runs.iter() {
                     if covers && run.sequence != record.sequence as u32 {
-                        entries.push((whole(run.sequence, record.flushed), run, named.to_vec()));
+                        entries.push(whole(run.sequence, record.flushed), run, named);
                     } else {
                         runs.push(run, named.iter().copied());
                     }
@@ -211,17 +214,14 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         }
     }
     found.apply_parts(disk, groups, (covered, flushed), &mut entries, &mut opens)?;
-    // A sort that keeps the order of what has the same sequence.
     if !is_seeded(SeededFault::OrderForgotten) {
-        entries.sort_by_key(|entry| entry.0);
+        entries.sort();
     }
     opens.sort_by_key(|open| open.0);
     if let Some((_, open)) = opens.last() {
         found.open = *open;
     }
-    for (sequence, run, named) in entries {
-        found.apply(sequence, run, &named)?;
-    }
+    found.apply(&entries)?;
     found.replayed = found.sequence - found.root.sequence;
     Ok(found)
 }
@@ -428,7 +428,7 @@ impl Found {
         disk: &impl Disk,
         groups: Groups,
         (covered, flushed): (u64, u64),
-        entries: &mut Vec<(u64, Run, Vec<Named>)>,
+        entries: &mut Entries,
         opens: &mut Vec<(u64, Option<OpenSegment>)>,
     ) -> Result<(), StoreError> {
         let last = self.last_group(disk, &groups, (covered, flushed))?;
@@ -445,7 +445,7 @@ impl Found {
             for part in parts {
                 opens.push((sequence, part.open));
                 for (run, named) in part.runs.iter() {
-                    entries.push((sequence, run, named.to_vec()));
+                    entries.push(sequence, run, named);
                     if part.is_inline {
                         self.unchecked.push(run, named.iter().copied());
                         self.unchecked_first = self.unchecked_first.min(sequence);
@@ -527,30 +527,16 @@ impl Found {
         Ok(short_sum(&geometry.uuid, named.block, slot, &bytes) == named.sum)
     }
 
-    fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
-        if sequence <= self.root.sequence {
-            return Ok(());
+    /// Has the map say what `entries` say.
+    fn apply(&mut self, entries: &Entries) -> Result<(), StoreError> {
+        let (root, blocks) = (self.root.sequence, self.geometry.blocks);
+        if let Some(block) = entries.blocks_behind(root).find(|block| *block >= blocks) {
+            let offset = self.geometry.offset(self.geometry.ring);
+            let what = format!("a record names block {block}, which there cannot be");
+            return Err(StoreError::format(offset, what));
         }
-        for (index, one) in (0..).zip(named) {
-            let block = one.block as usize;
-            if block >= self.map.len() {
-                let offset = self.geometry.offset(self.geometry.ring);
-                let what = format!("a record names block {block}, which there cannot be");
-                return Err(StoreError::format(offset, what));
-            }
-            self.damaged.remove(&one.block);
-            self.changed.push(one.block);
-            if run.first == NONE {
-                self.map[block] = NONE;
-                self.sums[block] = 0;
-                continue;
-            }
-            self.map[block] = (run.first & !DAMAGED) + index;
-            self.sums[block] = one.sum;
-            if run.first & DAMAGED != 0 {
-                self.damaged.insert(one.block);
-            }
-        }
+        self.changed = entries.apply(root, &mut self.map, &mut self.sums);
+        entries.apply_damage(root, &mut self.damaged);
         Ok(())
     }
 }
@@ -575,6 +561,10 @@ impl Pages<'_> {
             let named = &self.named[from..];
             let pages = named.len().min(PAGES_AT_ONCE as usize);
             if named[..pages].iter().all(|named| *named == 0) {
+                let entries = from * geometry.page_entries() as usize;
+                let behind = (from + pages) * geometry.page_entries() as usize;
+                let behind = behind.min(self.map.len());
+                self.map[entries..behind].fill(NONE);
                 continue;
             }
             places.set_length(2 * pages * bytes);
@@ -601,7 +591,11 @@ impl Pages<'_> {
     fn take(&mut self, page: u32, places: &[u8], damaged: &mut Vec<u32>) -> bool {
         let geometry = self.geometry;
         let named = &mut self.named[(page - self.first) as usize];
+        let entries = geometry.page_entries();
+        let from = ((page - self.first) * entries) as usize;
+        let behind = (from + entries as usize).min(self.map.len());
         if *named == 0 {
+            self.map[from..behind].fill(NONE);
             return true;
         }
         let (one, other) = places.split_at(places.len() / 2);
@@ -614,19 +608,14 @@ impl Pages<'_> {
         let Some(second) = [is_second, !is_second].into_iter().find(is_it) else { return false };
         // What is written next goes to the other, which may be damaged.
         *named = *named & !1 | u64::from(second);
-        let entries = geometry.page_entries();
-        let from = ((page - self.first) * entries) as usize;
         let blocks = page * entries..;
-        let into = self.map[from..].iter_mut().zip(&mut self.sums[from..]);
+        let into = self.map[from..behind].iter_mut().zip(&mut self.sums[from..behind]);
         for ((block, entry), (slot, sum)) in
             blocks.zip(MapPage::entries(bytes_at(second))).zip(into)
         {
-            if entry.slot == NONE {
-                continue;
-            }
-            *slot = entry.slot & !DAMAGED;
-            *sum = entry.sum;
-            if entry.slot & DAMAGED != 0 {
+            (*slot, *sum) = (entry.slot, entry.sum);
+            if entry.slot >= DAMAGED && entry.slot != NONE {
+                *slot &= !DAMAGED;
                 damaged.push(block);
             }
         }

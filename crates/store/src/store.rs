@@ -133,9 +133,9 @@ impl<D: Disk> Store<D> {
         let times = &found.root.segments;
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
-        let kept = Kept { map: &found.map, open: &open, times, clock };
+        let kept = Kept { map: found.map, open: &open, times, clock };
         let mut engine =
-            Engine::restore(&found.geometry, &kept, found.sequence + 1, options, zones.is_some())?;
+            Engine::restore(&found.geometry, kept, found.sequence + 1, options, zones.is_some())?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -145,7 +145,8 @@ impl<D: Disk> Store<D> {
         let (disk, geometry) = (Arc::new(disk), found.geometry);
         let sums = Arc::new(Sums::new(found.sums, found.damaged));
         let mut medium = Medium::new(Arc::clone(&disk), geometry.clone(), Arc::clone(&sums));
-        found.changed.iter().for_each(|block| medium.soil(*block));
+        let entries = geometry.page_entries();
+        found.changed.pages(entries).for_each(|page| medium.soil(page * entries));
         medium.incarnation = found.incarnation;
         if !is_seeded(SeededFault::IncarnationNotRaised) {
             medium.incarnation += 1;
