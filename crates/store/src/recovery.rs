@@ -31,6 +31,8 @@ const PAGES_AT_ONCE: u32 = 512;
 pub(crate) struct Found {
     pub(crate) geometry: Geometry,
     pub(crate) root: Root,
+    /// Where copies of the superblock lie that are not the same.
+    pub(crate) stale_superblocks: Vec<u64>,
     /// Copies of the root that are not the same.
     pub(crate) stale_roots: Vec<u32>,
     /// The slot of each block.
@@ -58,17 +60,19 @@ pub(crate) struct Found {
     pub(crate) dropped: u64,
 }
 
-/// The superblock of `disk`.
-pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
+/// The superblock of `disk`, and where copies of it lie that are not the same.
+pub(crate) fn geometry(disk: &impl Disk) -> Result<(Geometry, Vec<u64>), StoreError> {
     let size = disk.size_bytes();
     let (mut refused, mut unread) = (None, None);
     let mut best: Option<Geometry> = None;
+    let mut copies = Vec::new();
     for shift in 9..=16 {
         let block_bytes = 1_u32 << shift;
         if size < 3 * u64::from(block_bytes) {
             continue;
         }
         let mut bytes = vec![0; block_bytes as usize];
+        copies.clear();
         for address in Geometry::superblocks(size, block_bytes) {
             let offset = address * u64::from(block_bytes);
             if let Err(error) = read(disk, offset, &mut bytes) {
@@ -77,11 +81,12 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
             }
             match Geometry::decode(&bytes, address) {
                 Ok(Some(found)) => {
+                    copies.push((address, Some(found.clone())));
                     if best.as_ref().is_none_or(|best| found.generation > best.generation) {
                         best = Some(found);
                     }
                 }
-                Ok(None) => {}
+                Ok(None) => copies.push((address, None)),
                 Err(error) => refused = Some(error),
             }
         }
@@ -100,7 +105,10 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         );
         return Err(StoreError::format(0, what));
     }
-    Ok(geometry)
+    let differs = |copy: &Option<Geometry>| copy.as_ref() != Some(&geometry);
+    let stale = copies.into_iter().filter(|(_, copy)| differs(copy));
+    let stale = stale.map(|(address, _)| address).collect();
+    Ok((geometry, stale))
 }
 
 /// A part of a group.
@@ -139,10 +147,11 @@ fn copy_of(copy: &[u8], number: u64) -> Option<(u32, RingRecord)> {
 
 /// Reads the store on `disk`.
 pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
-    let geometry = geometry(disk)?;
+    let (geometry, stale_superblocks) = geometry(disk)?;
     let root = root(disk, &geometry)?;
     let (root, stale_roots) = root;
     let mut found = Found {
+        stale_superblocks,
         stale_roots,
         // Memory that is touched first by the thread that reads the map.
         map: vec![0; geometry.blocks as usize],
@@ -556,39 +565,69 @@ impl Pages<'_> {
     fn read(mut self, disk: &impl Disk) -> Result<Vec<u32>, StoreError> {
         let (geometry, bytes) = (self.geometry, self.geometry.block_bytes as usize);
         let mut damaged = Vec::new();
-        let mut places = AlignedBytes::default();
+        let mut places = [AlignedBytes::default(), AlignedBytes::default()];
         for from in (0..self.named.len()).step_by(PAGES_AT_ONCE as usize) {
             let named = &self.named[from..];
             let pages = named.len().min(PAGES_AT_ONCE as usize);
-            if named[..pages].iter().all(|named| *named == 0) {
-                let entries = from * geometry.page_entries() as usize;
-                let behind = (from + pages) * geometry.page_entries() as usize;
-                let behind = behind.min(self.map.len());
-                self.map[entries..behind].fill(NONE);
-                continue;
-            }
-            places.set_length(2 * pages * bytes);
             let first = self.first + from as u32;
-            let offset = geometry.offset(MapPage::address(geometry, first, false));
             let mut unread = None;
-            read_blocks(disk, offset, (bytes, 1), &mut places, |_, error| unread = Some(error));
-            for (page, places) in (first..).zip(places.chunks_exact(2 * bytes)) {
-                if !self.take(page, places, &mut damaged) {
-                    let second = self.named[(page - self.first) as usize] & 1 == 1;
-                    let offset = geometry.offset(MapPage::address(geometry, page, second));
-                    let what = format!(
-                        "page {page} of the map is damaged at both its places; `agewell store \
-                         salvage` copies out the rest"
-                    );
-                    return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
+            // Of places apart those are read that are named; else both lie together.
+            for second in [false, true] {
+                let names = |named: &u64| *named != 0 && *named & 1 == u64::from(second);
+                let any = if geometry.is_apart {
+                    named[..pages].iter().any(names)
+                } else {
+                    !second && named[..pages].iter().any(|named| *named != 0)
+                };
+                let into = &mut places[usize::from(second)];
+                into.set_length(if any {
+                    pages * bytes << u32::from(!geometry.is_apart)
+                } else {
+                    0
+                });
+                if any {
+                    let offset = geometry.offset(MapPage::address(geometry, first, second));
+                    read_blocks(disk, offset, (bytes, 1), into, |_, error| unread = Some(error));
                 }
+            }
+            for (index, page) in (0..pages).zip(first..) {
+                let at = |place: usize, block: usize| {
+                    places[place].get(block * bytes..(block + 1) * bytes)
+                };
+                let both = if geometry.is_apart {
+                    [at(0, index), at(1, index)]
+                } else {
+                    [at(0, 2 * index), at(0, 2 * index + 1)]
+                };
+                if self.take(page, both, &mut damaged) || self.take_other(disk, page, &mut damaged)
+                {
+                    continue;
+                }
+                let second = self.named[(page - self.first) as usize] & 1 == 1;
+                let offset = geometry.offset(MapPage::address(geometry, page, second));
+                let what = format!(
+                    "page {page} of the map is damaged at both its places; `agewell store \
+                     salvage` copies out the rest"
+                );
+                return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
             }
         }
         Ok(damaged)
     }
 
-    /// Takes over what page `page` says, of which both `places` have been read; false if it is at neither.
-    fn take(&mut self, page: u32, places: &[u8], damaged: &mut Vec<u32>) -> bool {
+    /// Takes over what page `page` says at the place that the root does not name; false if it is not there.
+    fn take_other(&mut self, disk: &impl Disk, page: u32, damaged: &mut Vec<u32>) -> bool {
+        let geometry = self.geometry;
+        let second = self.named[(page - self.first) as usize] & 1 == 0;
+        let mut other = vec![0; geometry.block_bytes as usize];
+        let offset = geometry.offset(MapPage::address(geometry, page, second));
+        let is_read = disk.read(offset, &mut other).is_ok();
+        let both = if second { [None, Some(&other[..])] } else { [Some(&other[..]), None] };
+        is_read && self.take(page, both, damaged)
+    }
+
+    /// Takes over what page `page` says, of which `places` have been read; false if it is at none of them.
+    fn take(&mut self, page: u32, places: [Option<&[u8]>; 2], damaged: &mut Vec<u32>) -> bool {
         let geometry = self.geometry;
         let named = &mut self.named[(page - self.first) as usize];
         let entries = geometry.page_entries();
@@ -598,21 +637,19 @@ impl Pages<'_> {
             self.map[from..behind].fill(NONE);
             return true;
         }
-        let (one, other) = places.split_at(places.len() / 2);
-        let bytes_at = |second: bool| if second { other } else { one };
-        let is_it = |second: &bool| {
-            MapPage::check(geometry, page, bytes_at(*second))
-                .is_some_and(|(_, sum)| (sum ^ *named) & !1 == 0)
+        let is_it = |bytes: &&[u8]| {
+            MapPage::check(geometry, page, bytes).is_some_and(|(_, sum)| (sum ^ *named) & !1 == 0)
         };
         let is_second = *named & 1 == 1;
-        let Some(second) = [is_second, !is_second].into_iter().find(is_it) else { return false };
+        let mut current = [is_second, !is_second]
+            .into_iter()
+            .filter_map(|second| Some((second, places[usize::from(second)].filter(is_it)?)));
+        let Some((second, bytes)) = current.next() else { return false };
         // What is written next goes to the other, which may be damaged.
         *named = *named & !1 | u64::from(second);
         let blocks = page * entries..;
         let into = self.map[from..behind].iter_mut().zip(&mut self.sums[from..behind]);
-        for ((block, entry), (slot, sum)) in
-            blocks.zip(MapPage::entries(bytes_at(second))).zip(into)
-        {
+        for ((block, entry), (slot, sum)) in blocks.zip(MapPage::entries(bytes)).zip(into) {
             (*slot, *sum) = (entry.slot, entry.sum);
             if entry.slot >= DAMAGED && entry.slot != NONE {
                 *slot &= !DAMAGED;

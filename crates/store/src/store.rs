@@ -5,6 +5,7 @@
 //! the same calls by one thread on the same disk give the same bytes. [`crate::locks`] says who waits for
 //! whom.
 
+mod growing;
 mod reading;
 
 use std::ops::Range;
@@ -164,6 +165,10 @@ impl<D: Disk> Store<D> {
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
+        // Growing may have been cut short. Zones are written once.
+        if zones.is_none() && !is_seeded(SeededFault::StaleSuperblockLeft) {
+            medium.write_superblocks(&found.stale_superblocks)?;
+        }
         // One that is older names what is written over from here on.
         let stale_roots = found.stale_roots.into_iter();
         for copy in stale_roots.filter(|_| !is_seeded(SeededFault::RootsNotMadeAlike)) {
@@ -187,7 +192,7 @@ impl<D: Disk> Store<D> {
                 medium.flush()?;
             }
         } else {
-            store.write_map(&mut medium, false)?;
+            store.write_map(&mut medium)?;
         }
         drop(medium);
         Ok(store)
@@ -403,13 +408,13 @@ impl<D: Disk> Store<D> {
             self.settle(medium);
         }
         if medium.root_is_due {
-            self.write_map(medium, false)?;
+            self.write_map(medium)?;
         }
         loop {
             let Some(group) = lock(&self.front).next_group() else { return Ok(()) };
             let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
             if !medium.ring_has_room(runs_bytes) {
-                self.write_map(medium, false)?;
+                self.write_map(medium)?;
             }
             medium.carry_out(&group)?;
             lock(&self.front).carried_out();
@@ -420,7 +425,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Writes the map as the medium has it.
-    fn write_map(&self, medium: &mut Medium<D>, closes: bool) -> Result<(), StoreError> {
+    fn write_map(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
         let slots_of = |blocks: &mut dyn Iterator<Item = u32>, slots: &mut Vec<u32>| {
             lock(&self.front).slots_on_medium(blocks, slots);
         };
@@ -429,7 +434,7 @@ impl<D: Disk> Store<D> {
             let log = front.engine.log();
             (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
         };
-        medium.write_map(&slots_of, &times, closes)?;
+        medium.write_map(&slots_of, &times)?;
         self.settle(medium);
         Ok(())
     }
@@ -720,9 +725,14 @@ impl<D: Disk> Store<D> {
     pub fn close(self) -> Result<D, StoreError> {
         let mut medium = lock(&self.medium);
         self.commit_all(&mut medium)?;
-        self.write_map(&mut medium, true)?;
-        medium.copy_pages()?;
+        self.write_map(&mut medium)?;
+        medium.close()?;
         drop(medium);
+        self.into_disk()
+    }
+
+    /// The disk that it lay on.
+    fn into_disk(self) -> Result<D, StoreError> {
         let Self { disk, medium, .. } = self;
         drop(medium);
         Ok(Arc::into_inner(disk).expect("only the medium had it too"))
