@@ -12,6 +12,8 @@ mod corruption;
 mod explorer;
 #[path = "../store/faults.rs"]
 mod faults;
+#[path = "../store/growing.rs"]
+mod growing;
 #[path = "../store/load.rs"]
 mod load;
 
@@ -55,6 +57,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
         |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
     if let Some(what) = explored(0..8) {
         return Some(("crashes", what));
+    }
+    let growth = |seed| caught(|| growing::growth_cut_short(seed).map(|_| ())).err();
+    if let Some(what) = (0..4).find_map(growth) {
+        return Some(("growth", what));
     }
     if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
         return Some(("damage", what));
