@@ -50,6 +50,7 @@ fn find<D: Disk>(
         })?;
         match found {
             None => return Ok((offset, None)),
+            Some(Some(Some(length))) if length > VALUE_BYTES_MAX => return Err(damaged(inode)),
             Some(None) => return Err(damaged(inode)),
             Some(Some(Some(length))) => return Ok((offset, Some(length))),
             Some(Some(None)) => offset = offset.wrapping_add(1 << PART_BITS),
@@ -238,6 +239,9 @@ pub(crate) fn set<D: Disk>(
         }
     }
     if is_kept {
+        if core.blocks.free_for_data() == 0 && there.is_none_or(|length| length < value.len()) {
+            return Err(FsError::NO_ROOM);
+        }
         put(core, inode, name, value)?;
         found.flags |= HAS_ATTRIBUTES;
     } else {

@@ -18,6 +18,10 @@ use crate::numbers::Numbers;
 /// deleted, truncated and written over; chosen by us: more than the longest operation takes.
 const KEPT_BLOCKS: u64 = 64;
 
+/// Names that become longer, and what a file must be given to become shorter, may take them up to these:
+/// the rest is for what nothing is removed without; chosen by us.
+const KEPT_FOR_REMOVING_BLOCKS: u64 = 40;
+
 /// And one more for each so many free ones, for what describes the data that may still come: with an item
 /// for each of its blocks a node describes 126 of them.
 const DESCRIBED_BLOCKS: u64 = 126;
@@ -59,6 +63,17 @@ struct Cached {
     is_changed: bool,
     /// Whether it was used since the hand of the clock last came by.
     is_used: bool,
+}
+
+/// Which blocks may be taken for data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those that are free.
+    Free,
+    /// Those that were promised to the file.
+    Promised,
+    /// Of those that are kept, too: a file becomes shorter.
+    Kept,
 }
 
 /// What an operation has done, to be taken back.
@@ -143,9 +158,14 @@ impl<D: Disk> Blocks<D> {
     }
 
     /// Numbers in use.
-    #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.numbers.used()
+    }
+
+    /// Nodes in memory.
+    #[cfg(test)]
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
     /// Whether data of `number` waits for a transaction.
@@ -165,6 +185,11 @@ impl<D: Disk> Blocks<D> {
         let free = self.free().saturating_sub(self.reserved);
         let kept = KEPT_BLOCKS + free / (DESCRIBED_BLOCKS + 1);
         free.saturating_sub(kept)
+    }
+
+    /// Blocks that may still be taken by what is not to fail when data finds no room any more.
+    pub(crate) fn free_for_changes(&self) -> u64 {
+        self.free().saturating_sub(KEPT_FOR_REMOVING_BLOCKS)
     }
 
     /// Blocks of data that could be written if there were no files.
@@ -216,14 +241,13 @@ impl<D: Disk> Blocks<D> {
         self.steps.push(Step::Given { number, was_fresh });
     }
 
-    /// Takes up to `most` numbers that follow one another for data; of those that were promised if
-    /// `is_promised`.
-    pub(crate) fn take_for_data(
-        &mut self,
-        most: u32,
-        is_promised: bool,
-    ) -> Result<(u32, u32), FsError> {
-        let free = if is_promised { self.free() } else { self.free_for_data() };
+    /// Takes up to `most` numbers that follow one another for data, of `whose` blocks.
+    pub(crate) fn take_for_data(&mut self, most: u32, whose: Whose) -> Result<(u32, u32), FsError> {
+        let free = match whose {
+            Whose::Free => self.free_for_data(),
+            Whose::Promised => self.free(),
+            Whose::Kept => self.free_for_changes(),
+        };
         let most = most.min(free.min(u64::from(u32::MAX)) as u32);
         let first = self.numbers.next_free(self.next_data);
         let (Some(first), 1..) = (first, most) else { return Err(FsError::NO_ROOM) };
@@ -262,7 +286,7 @@ impl<D: Disk> Blocks<D> {
     }
 
     /// Drops nodes that were not used lately, if there are too many.
-    fn drop_nodes(&mut self) {
+    pub(crate) fn drop_nodes(&mut self) {
         while self.clock.len() > self.nodes_max {
             let mut looked_at = 0;
             let before = self.clock.len();
@@ -293,7 +317,7 @@ impl<D: Disk> Blocks<D> {
     pub(crate) fn node(&mut self, number: u32) -> Result<&Arc<[u8]>, FsError> {
         if !self.nodes.contains_key(&number) {
             let mut bytes = vec![0; self.block_bytes];
-            if !self.store.read(number, &mut bytes)? {
+            if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
                 return Err(FsError::Structure { number, what: "it is not there" });
             }
             if number != crate::format::SUPERBLOCK
@@ -381,6 +405,7 @@ impl<D: Disk> Blocks<D> {
     pub(crate) fn begin(&mut self) {
         self.steps.clear();
         self.noted.clear();
+        self.drop_nodes();
     }
 
     /// Takes back what was done since the beginning.

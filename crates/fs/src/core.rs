@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use crate::blocks::{Blocks, NumberMap, NumberSet};
 use crate::format::{SUPERBLOCK, Superblock, SystemKind, offset_of, system_key};
-use crate::{FsError, tree};
+use crate::{FsError, files, tree};
 
 /// Numbers of inodes that a directory takes at once for what is made in it, so that their items lie side by
 /// side; chosen by us: a few nodes of inodes with their entries.
@@ -37,6 +37,8 @@ pub(crate) struct Core<D> {
     pub(crate) orphans: NumberSet<u64>,
     /// Files without a name that nobody has open, to be removed.
     pub(crate) left: Vec<u64>,
+    /// Files with blocks beyond their ends, which are to be freed before these can grow again.
+    pub(crate) shrinking: NumberSet<u64>,
     /// Nothing is done any more.
     pub(crate) is_shut: bool,
 }
@@ -51,6 +53,10 @@ impl<D: Disk> Core<D> {
             ));
         }
         let superblock = Superblock::decode(blocks.node(SUPERBLOCK)?)?;
+        if superblock.reserved > u64::from(blocks.store().geometry().blocks) {
+            let what = "more blocks are promised than there are";
+            return Err(FsError::Structure { number: SUPERBLOCK, what });
+        }
         blocks.found_reserved(superblock.reserved);
         let mut core = Self {
             blocks,
@@ -60,6 +66,7 @@ impl<D: Disk> Core<D> {
             taken: NumberMap::default(),
             orphans: NumberSet::default(),
             left: Vec::new(),
+            shrinking: NumberSet::default(),
             is_shut: false,
         };
         let (first, last) =
@@ -71,19 +78,47 @@ impl<D: Disk> Core<D> {
         })?;
         core.orphans.extend(&found);
         core.left = found;
+        core.find_shrinking()?;
+        let mut numbers = core.orphans.iter().chain(&core.shrinking);
+        if numbers.any(|number| *number >= core.inodes_end) {
+            let what = "a file of a list is none";
+            return Err(FsError::Structure { number: tree::ROOT, what });
+        }
         Ok(core)
     }
 
     /// Files that are to become shorter, from before a crash.
-    pub(crate) fn shrinking(&mut self) -> Result<Vec<u64>, FsError> {
+    fn find_shrinking(&mut self) -> Result<(), FsError> {
         let (first, last) =
             (system_key(SystemKind::Shrinking, 0), system_key(SystemKind::Shrinking, u64::MAX));
-        let mut found = Vec::new();
+        let found = &mut self.shrinking;
         tree::each(&mut self.blocks, first, last, |key, _| {
-            found.push(offset_of(key));
+            found.insert(offset_of(key));
             true
-        })?;
-        Ok(found)
+        })
+    }
+
+    /// Carries `operation` out on the file `inode`, which it may make longer: what lies beyond its end from
+    /// before is freed first.
+    pub(crate) fn change_file<R>(
+        &mut self,
+        inode: u64,
+        operation: impl FnMut(&mut Self) -> Result<R, FsError>,
+    ) -> Result<R, FsError> {
+        while self.shrink(inode)? {}
+        self.change(operation)
+    }
+
+    /// Frees some of what lies beyond the end of a file that has become shorter; whether more is left.
+    pub(crate) fn shrink(&mut self, inode: u64) -> Result<bool, FsError> {
+        if !self.shrinking.contains(&inode) {
+            return Ok(false);
+        }
+        let is_left = self.change(|core| files::shrink(core, inode))?;
+        if !is_left {
+            self.shrinking.remove(&inode);
+        }
+        Ok(is_left)
     }
 
     pub(crate) fn block_bytes(&self) -> u64 {

@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use crate::core::Core;
-use crate::format::{Entry, Inode, Kind, key, name_hash, number_in, offset_of};
+use crate::format::{ENTRIES_END, Entry, Inode, Kind, key, name_hash, number_in, offset_of};
 use crate::{FsError, tree};
 
 /// Bits of a name item's offset that tell names with the same hash apart.
@@ -83,6 +83,9 @@ pub(crate) fn add<D: Disk>(
         return Err(FsError::NO_ROOM);
     }
     let entry = of.next_entry;
+    if of.size >= ENTRIES_END || entry + 1 >= ENTRIES_END {
+        return Err(damaged(directory));
+    }
     of.next_entry += 1;
     of.size += 1;
     tree::set(&mut core.blocks, name_key, &entry.to_le_bytes())?;
@@ -129,7 +132,8 @@ pub(crate) fn each<D: Disk>(
     let (first, last) = (key(directory, Kind::Entry, from), key(directory, Kind::Entry, u64::MAX));
     tree::each(&mut core.blocks, first, last, |at, value| {
         let entry = Entry::view(value);
-        is_sound = entry.is_some();
+        is_sound = entry.is_some() && offset_of(at) < ENTRIES_END;
+        let entry = entry.filter(|_| offset_of(at) < ENTRIES_END);
         entry.is_some_and(|(inode, file_type, name)| see(offset_of(at), inode, file_type, name))
     })?;
     if is_sound { Ok(()) } else { Err(damaged(directory)) }

@@ -85,9 +85,12 @@ impl<D: Disk> FileSystem<D> {
                 "blocks of a file system have 1,024 to 32,768 bytes, not {block_bytes}"
             )));
         }
-        if store.transaction_blocks_max() < TRANSACTION_BLOCKS_MIN {
+        // The longest attribute has parts of half a node, one or two in each.
+        let least = TRANSACTION_BLOCKS_MIN.max(24 + 2 * 65_536 / block_bytes as u32);
+        if store.transaction_blocks_max() < least {
             return Err(FsError::Format(format!(
-                "segments of a file system have more than {TRANSACTION_BLOCKS_MIN} blocks"
+                "segments of a file system with blocks of {block_bytes} bytes have more than {least} \
+                 blocks"
             )));
         }
         if store.live_blocks() > 0 {
@@ -134,10 +137,10 @@ impl<D: Disk> FileSystem<D> {
     /// If there is none, or what describes it is damaged.
     pub fn open(store: Arc<Store<D>>, options: &MountOptions) -> Result<Self, FsError> {
         let mut core = Core::open(Arc::clone(&store), options.cache_bytes)?;
-        for inode in core.shrinking()? {
-            if !core.orphans.contains(&inode) {
-                while core.change(|core| files::shrink(core, inode))? {}
-            }
+        let mut shrinking: Vec<u64> = core.shrinking.difference(&core.orphans).copied().collect();
+        shrinking.sort_unstable();
+        for inode in shrinking {
+            while core.shrink(inode)? {}
         }
         Ok(Self { store, core: Mutex::new(core) })
     }
@@ -161,7 +164,15 @@ impl<D: Disk> FileSystem<D> {
         if core.is_shut {
             return Err(Errno::IO.into());
         }
+        core.blocks.drop_nodes();
         operation(&mut core)
+    }
+
+    /// Frees what lies beyond the end of a file that has become shorter, bit by bit, so that others come to
+    /// their turn.
+    fn shrink(&self, inode: u64) -> Result<(), FsError> {
+        while self.core().shrink(inode)? {}
+        Ok(())
     }
 
     /// Changes it, all of the operation or nothing. If there is no room, files that nobody has any more go
@@ -170,14 +181,16 @@ impl<D: Disk> FileSystem<D> {
         &self,
         mut operation: impl FnMut(&mut Core<D>) -> Result<R, FsError>,
     ) -> Result<R, FsError> {
-        let mut core = self.core();
-        match core.change(&mut operation) {
-            Err(FsError::Errno(Errno::NOSPC)) if !core.left.is_empty() => {
-                while remove_left(&mut core)? {}
-                core.change(&mut operation)
-            }
-            done => done,
-        }
+        change(&mut self.core(), |core| core.change(&mut operation))
+    }
+
+    /// The same of the file `inode`, which it may make longer.
+    fn change_file<R>(
+        &self,
+        inode: u64,
+        mut operation: impl FnMut(&mut Core<D>) -> Result<R, FsError>,
+    ) -> Result<R, FsError> {
+        change(&mut self.core(), |core| core.change_file(inode, &mut operation))
     }
 
     // --- names ----------------------------------------------------------------------------------------
@@ -215,7 +228,9 @@ impl<D: Disk> FileSystem<D> {
         caller: &Caller,
     ) -> Result<Attributes, FsError> {
         let mut core = self.core();
-        let made = core.change(|core| namespace::make_unnamed(core, parent, mode, caller))?;
+        let made = change(&mut core, |core| {
+            core.change(|core| namespace::make_unnamed(core, parent, mode, caller))
+        })?;
         core.orphans.insert(made.inode);
         Ok(made)
     }
@@ -231,8 +246,11 @@ impl<D: Disk> FileSystem<D> {
         name: &[u8],
         now: Time,
     ) -> Result<Attributes, FsError> {
-        let made = self.change(|core| namespace::link(core, inode, parent, name, now))?;
-        self.core().orphans.remove(&inode);
+        let mut core = self.core();
+        let made = change(&mut core, |core| {
+            core.change(|core| namespace::link(core, inode, parent, name, now))
+        })?;
+        core.orphans.remove(&inode);
         Ok(made)
     }
 
@@ -242,8 +260,11 @@ impl<D: Disk> FileSystem<D> {
     /// # Errors
     /// As `unlink`.
     pub fn unlink(&self, parent: u64, name: &[u8], now: Time) -> Result<Option<u64>, FsError> {
-        let gone = self.change(|core| namespace::unlink(core, parent, name, now))?;
-        self.core().orphans.extend(gone);
+        let mut core = self.core();
+        let gone = change(&mut core, |core| {
+            core.change(|core| namespace::unlink(core, parent, name, now))
+        })?;
+        core.orphans.extend(gone);
         Ok(gone)
     }
 
@@ -252,8 +273,11 @@ impl<D: Disk> FileSystem<D> {
     /// # Errors
     /// As `rmdir`.
     pub fn remove_directory(&self, parent: u64, name: &[u8], now: Time) -> Result<u64, FsError> {
-        let gone = self.change(|core| namespace::remove_directory(core, parent, name, now))?;
-        self.core().orphans.insert(gone);
+        let mut core = self.core();
+        let gone = change(&mut core, |core| {
+            core.change(|core| namespace::remove_directory(core, parent, name, now))
+        })?;
+        core.orphans.insert(gone);
         Ok(gone)
     }
 
@@ -269,8 +293,11 @@ impl<D: Disk> FileSystem<D> {
         how: Rename,
         caller: &Caller,
     ) -> Result<Option<u64>, FsError> {
-        let gone = self.change(|core| namespace::rename(core, from, to, how, caller))?;
-        self.core().orphans.extend(gone);
+        let mut core = self.core();
+        let gone = change(&mut core, |core| {
+            core.change(|core| namespace::rename(core, from, to, how, caller))
+        })?;
+        core.orphans.extend(gone);
         Ok(gone)
     }
 
@@ -339,7 +366,7 @@ impl<D: Disk> FileSystem<D> {
     /// [`work`](Self::work) is called.
     pub fn let_go(&self, inode: u64) {
         let mut core = self.core();
-        if core.orphans.contains(&inode) && !core.is_shut {
+        if core.orphans.contains(&inode) && !core.left.contains(&inode) && !core.is_shut {
             core.left.push(inode);
             // What is small goes at once; an error is met again by who works.
             let _ = remove_left(&mut core);
@@ -386,10 +413,15 @@ impl<D: Disk> FileSystem<D> {
     ) -> Result<Attributes, FsError> {
         if let Some(size) = changes.size {
             let drops = changes.drops_privileges;
-            let is_left = self.change(|core| files::set_size(core, inode, size, drops, now))?;
+            let mut core = self.core();
+            let is_left = change(&mut core, |core| {
+                core.change_file(inode, |core| files::set_size(core, inode, size, drops, now))
+            })?;
             if is_left {
-                while self.change(|core| files::shrink(core, inode))? {}
+                core.shrinking.insert(inode);
             }
+            drop(core);
+            self.shrink(inode)?;
         }
         let is_size_only = *changes
             == Changes {
@@ -480,8 +512,9 @@ impl<D: Disk> FileSystem<D> {
             let within = (at % block_bytes as u64) as usize;
             let bytes = (blocks_max * block_bytes - within).min(data.len() - written);
             let piece = &data[written..written + bytes];
-            let done =
-                self.change(|core| files::write(core, inode, (at, piece), drops_privileges, now));
+            let done = self.change_file(inode, |core| {
+                files::write(core, inode, (at, piece), drops_privileges, now)
+            });
             match done {
                 Ok(()) => written += bytes,
                 Err(FsError::Large | FsError::Errno(Errno::NOSPC)) if blocks_max > 1 => {
@@ -510,12 +543,23 @@ impl<D: Disk> FileSystem<D> {
         if bytes == 0 {
             return Err(Errno::INVAL.into());
         }
-        self.change(|core| files::spread(core, inode))?;
         let range = (offset, end);
+        if what == Allocation::Punch {
+            if self.change(|core| files::zero_small(core, inode, range, now))? {
+                return Ok(());
+            }
+        } else {
+            self.change_file(inode, |core| files::check_promise(core, inode, range, what))?;
+        }
+        self.change(|core| files::spread(core, inode))?;
         let begin = |core: &mut Core<D>| files::begin_allocation(core, inode, range, what, now);
         let blocks = self.change(begin)?;
         if !matches!(what, Allocation::Allocate { .. }) {
-            while blocks.0 < blocks.1 && self.change(|core| files::punch(core, inode, blocks))? {}
+            let (mut from, stay) = (blocks.0, what != Allocation::Punch);
+            while from < blocks.1 {
+                let rest = (from, blocks.1);
+                from = self.change(|core| files::punch(core, inode, rest, stay))?;
+            }
         }
         if what != Allocation::Punch {
             let mut from = blocks.0;
@@ -551,7 +595,10 @@ impl<D: Disk> FileSystem<D> {
         bytes: u64,
         now: Time,
     ) -> Result<u64, FsError> {
-        let source = self.attributes(from)?;
+        let source = self.look(|core| {
+            inodes::file(core, to)?;
+            inodes::file(core, from)
+        })?;
         let bytes = bytes.min(source.size.saturating_sub(from_offset));
         let end = to_offset.checked_add(bytes).filter(|end| *end <= crate::FILE_BYTES_MAX);
         end.ok_or(FsError::Errno(Errno::FBIG))?;
@@ -568,7 +615,7 @@ impl<D: Disk> FileSystem<D> {
             let can_share = from_at % block_bytes == 0 && to_at % block_bytes == 0 && blocks > 0;
             let shared = if can_share {
                 let (source, target) = ((from, from_at / block_bytes), (to, to_at / block_bytes));
-                let shared = self.change(|core| {
+                let shared = self.change_file(to, |core| {
                     let shared = files::share(core, source, target, blocks, now)?;
                     if shared > 0 {
                         files::extend(core, to, to_at + shared * block_bytes)?;
@@ -665,12 +712,35 @@ impl<D: Disk> FileSystem<D> {
     }
 }
 
+/// Carries `operation` out. If there is no room, files that nobody has any more go first.
+fn change<D: Disk, R>(
+    core: &mut Core<D>,
+    mut operation: impl FnMut(&mut Core<D>) -> Result<R, FsError>,
+) -> Result<R, FsError> {
+    match operation(core) {
+        Err(FsError::Errno(Errno::NOSPC)) if !core.left.is_empty() => {
+            while remove_left(core)? {}
+            operation(core)
+        }
+        done => done,
+    }
+}
+
 /// Removes some of what was let go; whether there is more.
 fn remove_left<D: Disk>(core: &mut Core<D>) -> Result<bool, FsError> {
     let Some(inode) = core.left.last().copied() else { return Ok(false) };
-    if !core.change(|core| orphans::remove_some(core, inode))? {
-        core.left.pop();
-        core.orphans.remove(&inode);
+    match core.change(|core| orphans::remove_some(core, inode)) {
+        Ok(true) => {}
+        Ok(false) => {
+            core.left.pop();
+            core.orphans.remove(&inode);
+            core.shrinking.remove(&inode);
+        }
+        // What is damaged stays as it is, and the others go nevertheless; `fsck` finds it.
+        Err(FsError::File { .. } | FsError::Structure { .. } | FsError::Errno(Errno::NOENT)) => {
+            core.left.pop();
+        }
+        Err(error) => return Err(error),
     }
     Ok(!core.left.is_empty())
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use agewell_store::device::Disk;
 use rustix::io::Errno;
 
+use crate::blocks::Whose;
 use crate::core::Core;
 use crate::format::{
     Extent, ExtentState, FILE_BYTES_MAX, IS_SMALL, Inode, Kind, SystemKind, Time, key, system_key,
@@ -130,12 +131,13 @@ fn own_blocks<D: Disk>(
     number: u64,
     inode: &mut Inode,
     (from, to): (u64, u64),
+    whose: Whose,
 ) -> Result<Vec<Place>, FsError> {
     let mut places = Vec::with_capacity((to - from) as usize);
     let mut at = from;
     let found = extents::between(core, number, (from, to), usize::MAX)?;
     for extent in found {
-        fill_hole(core, number, inode, (at, extent.at), &mut places)?;
+        fill_hole(core, number, inode, (at, extent.at), whose, &mut places)?;
         at = extent.end();
         let numbers = extent.number..extent.number + extent.count;
         match extent.state {
@@ -148,29 +150,34 @@ fn own_blocks<D: Disk>(
                 let reserved = core.blocks.reserved().saturating_sub(u64::from(extent.count));
                 core.set_reserved(reserved)?;
                 let range = (extent.at, extent.end());
-                take_blocks(core, number, range, true, |number, _| {
+                take_blocks(core, number, range, Whose::Promised, |number, _| {
                     places.push(Place { number, before: Before::Zeros });
                 })?;
             }
             ExtentState::Shared => {
                 extents::take_out(core, number, (extent.at, extent.end()), usize::MAX)?;
-                if sharing::is_shared(core, extent.number, extent.count)? {
-                    let range = (extent.at, extent.end());
-                    take_blocks(core, number, range, false, |number, at| {
-                        let other = extent.number + (at - extent.at) as u32;
+                for piece in sharing::pieces(core, extent.number, extent.count)? {
+                    let at = extent.at + u64::from(piece.number - extent.number);
+                    let range = (at, at + u64::from(piece.count));
+                    if piece.sharers == 1 {
+                        // Nobody else has these any more.
+                        let own = Extent { state: ExtentState::Own, ..extent.part(at, range.1) };
+                        extents::put(core, number, &own)?;
+                        let numbers = own.number..own.number + own.count;
+                        let place = |number| Place { number, before: Before::Same };
+                        places.extend(numbers.map(place));
+                        continue;
+                    }
+                    take_blocks(core, number, range, whose, |number, place| {
+                        let other = piece.number + (place - at) as u32;
                         places.push(Place { number, before: Before::Other(other) });
                     })?;
-                    sharing::release(core, extent.number, extent.count)?;
-                } else {
-                    let own = Extent { state: ExtentState::Own, ..extent };
-                    extents::put(core, number, &own)?;
-                    let place = |number| Place { number, before: Before::Same };
-                    places.extend(numbers.map(place));
+                    sharing::release(core, piece.number, piece.count)?;
                 }
             }
         }
     }
-    fill_hole(core, number, inode, (at, to), &mut places)?;
+    fill_hole(core, number, inode, (at, to), whose, &mut places)?;
     Ok(places)
 }
 
@@ -180,10 +187,11 @@ fn fill_hole<D: Disk>(
     number: u64,
     inode: &mut Inode,
     (from, to): (u64, u64),
+    whose: Whose,
     places: &mut Vec<Place>,
 ) -> Result<(), FsError> {
     inode.blocks += to - from;
-    take_blocks(core, number, (from, to), false, |number, _| {
+    take_blocks(core, number, (from, to), whose, |number, _| {
         places.push(Place { number, before: Before::Zeros });
     })
 }
@@ -194,12 +202,12 @@ fn take_blocks<D: Disk>(
     core: &mut Core<D>,
     number: u64,
     (mut from, to): (u64, u64),
-    is_promised: bool,
+    whose: Whose,
     mut taken: impl FnMut(u32, u64),
 ) -> Result<(), FsError> {
     while from < to {
         let most = (to - from).min(u64::from(u32::MAX)) as u32;
-        let (first, count) = core.blocks.take_for_data(most, is_promised)?;
+        let (first, count) = core.blocks.take_for_data(most, whose)?;
         (0..count).for_each(|at| taken(first + at, from + u64::from(at)));
         let extent = Extent { at: from, number: first, count, state: ExtentState::Own };
         extents::put(core, number, &extent)?;
@@ -310,7 +318,7 @@ pub(crate) fn write<D: Disk>(
     let mut old = if inode.is_small() { unpack(core, number, &mut inode)? } else { Vec::new() };
     let mut pieces = Vec::new();
     if !old.is_empty() && blocks.0 > 0 {
-        let places = own_blocks(core, number, &mut inode, (0, 1))?;
+        let places = own_blocks(core, number, &mut inode, (0, 1), Whose::Free)?;
         let data = Cow::Owned(std::mem::take(&mut old));
         pieces.push(Piece { offset: 0, data, places });
     } else if !old.is_empty() {
@@ -321,7 +329,7 @@ pub(crate) fn write<D: Disk>(
         old.extend(data);
         old.extend(kept);
     }
-    let places = own_blocks(core, number, &mut inode, blocks)?;
+    let places = own_blocks(core, number, &mut inode, blocks, Whose::Free)?;
     pieces.push(if old.is_empty() {
         Piece { offset, data: data.into(), places }
     } else {
@@ -345,7 +353,7 @@ fn zeros_within<D: Disk>(
     if from == to || found.iter().all(|extent| extent.state == ExtentState::Promised) {
         return Ok(None);
     }
-    let places = own_blocks(core, number, inode, (block, block + 1))?;
+    let places = own_blocks(core, number, inode, (block, block + 1), Whose::Kept)?;
     Ok(Some(Piece { offset: from, data: vec![0; (to - from) as usize].into(), places }))
 }
 
@@ -378,7 +386,7 @@ pub(crate) fn set_size<D: Disk>(
         if size > small_bytes_max(core) as u64 {
             unpack(core, number, &mut inode)?;
             if !content.is_empty() {
-                let places = own_blocks(core, number, &mut inode, (0, 1))?;
+                let places = own_blocks(core, number, &mut inode, (0, 1), Whose::Free)?;
                 pieces.push(Piece { offset: 0, data: content.into(), places });
             }
         } else if (size as usize) < content.len() {
@@ -487,11 +495,70 @@ pub(crate) fn spread<D: Disk>(core: &mut Core<D>, number: u64) -> Result<(), FsE
     let content = unpack(core, number, &mut inode)?;
     let mut pieces = Vec::new();
     if !content.is_empty() {
-        let places = own_blocks(core, number, &mut inode, (0, 1))?;
+        let places = own_blocks(core, number, &mut inode, (0, 1), Whose::Free)?;
         pieces.push(Piece { offset: 0, data: content.into(), places });
     }
     inodes::set(core, number, &inode)?;
     put(core, &pieces)
+}
+
+/// Zeroes a part of a file that is small; false if it is not.
+pub(crate) fn zero_small<D: Disk>(
+    core: &mut Core<D>,
+    number: u64,
+    (offset, end): (u64, u64),
+    now: Time,
+) -> Result<bool, FsError> {
+    let mut inode = inodes::file(core, number)?;
+    if !inode.is_small() {
+        return Ok(false);
+    }
+    let mut content = content(core, number)?;
+    let end = end.min(content.len() as u64) as usize;
+    if (offset as usize) < end {
+        content[offset as usize..end].fill(0);
+        tree::set(&mut core.blocks, key(number, Kind::Content, 0), &content)?;
+    }
+    (inode.modified, inode.changed) = (now, now);
+    inodes::set(core, number, &inode)?;
+    Ok(true)
+}
+
+/// `ENOSPC` unless there is room for the blocks of a range that a file is to be promised, so that nothing of
+/// it is done then.
+pub(crate) fn check_promise<D: Disk>(
+    core: &mut Core<D>,
+    number: u64,
+    (offset, end): (u64, u64),
+    what: Allocation,
+) -> Result<(), FsError> {
+    let inode = inodes::file(core, number)?;
+    let block_bytes = core.block_bytes();
+    let zeroes = !matches!(what, Allocation::Allocate { .. });
+    let blocks = if zeroes {
+        (offset.div_ceil(block_bytes), end / block_bytes)
+    } else {
+        (offset / block_bytes, end.div_ceil(block_bytes))
+    };
+    let mut wanted = blocks.1.saturating_sub(blocks.0);
+    if inode.is_small() {
+        // What is in it needs a block, if it is not within the range.
+        wanted += u64::from(zeroes || blocks.0 > 0);
+    }
+    if core.blocks.free_for_data() >= wanted {
+        return Ok(());
+    }
+    let mut at = blocks.0;
+    while at < blocks.1 {
+        let found = extents::between(core, number, (at, blocks.1), EXTENTS_MAX)?;
+        let Some(last) = found.last() else { break };
+        at = last.end();
+        // What is zeroed is promised in its place, but for what others have too.
+        let counts = |extent: &&Extent| !zeroes || extent.state != ExtentState::Shared;
+        let there: u64 = found.iter().filter(counts).map(|extent| u64::from(extent.count)).sum();
+        wanted = wanted.saturating_sub(there);
+    }
+    if core.blocks.free_for_data() >= wanted { Ok(()) } else { Err(FsError::NO_ROOM) }
 }
 
 /// Begins what is to become of the range from `offset` to `end` of a file with blocks: those that it has in
@@ -525,19 +592,43 @@ pub(crate) fn begin_allocation<D: Disk>(
     Ok(blocks)
 }
 
-/// Frees some of the blocks of a file within `blocks`; whether more are left.
+/// Frees the first blocks of a file within `blocks`, or lets them be promised ones; from which block on there
+/// may be more.
 pub(crate) fn punch<D: Disk>(
     core: &mut Core<D>,
     number: u64,
     blocks: (u64, u64),
-) -> Result<bool, FsError> {
+    stay_promised: bool,
+) -> Result<u64, FsError> {
     let mut inode = inodes::file(core, number)?;
     let found = extents::between(core, number, blocks, 1)?;
-    let Some(first) = found.first() else { return Ok(false) };
-    let to = first.end().min(first.at + step_blocks(core));
-    free_between(core, number, &mut inode, (first.at, to))?;
+    let Some(first) = found.first() else { return Ok(blocks.1) };
+    if stay_promised && first.state == ExtentState::Promised {
+        return Ok(first.end());
+    }
+    let first = first.part(first.at, first.end().min(first.at + step_blocks(core)));
+    free_between(core, number, &mut inode, (first.at, first.end()))?;
+    if stay_promised && first.state == ExtentState::Own {
+        // As many blocks have come free as are promised.
+        put_promise(core, number, &mut inode, (first.at, first.end()))?;
+    }
     inodes::set(core, number, &inode)?;
-    Ok(true)
+    Ok(first.end())
+}
+
+/// Promises blocks to a file where it has none.
+fn put_promise<D: Disk>(
+    core: &mut Core<D>,
+    number: u64,
+    inode: &mut Inode,
+    (from, to): (u64, u64),
+) -> Result<(), FsError> {
+    let count = to - from;
+    let state = ExtentState::Promised;
+    extents::put(core, number, &Extent { at: from, number: 0, count: count as u32, state })?;
+    core.set_reserved(core.blocks.reserved() + count)?;
+    inode.blocks += count;
+    Ok(())
 }
 
 /// Promises blocks to the first hole of a file within `blocks`, if it begins there; from which block on
@@ -558,13 +649,9 @@ pub(crate) fn promise<D: Disk>(
         return Err(FsError::NO_ROOM);
     }
     let mut inode = inodes::file(core, number)?;
-    let state = ExtentState::Promised;
-    let extent = Extent { at: from, number: 0, count: count as u32, state };
-    extents::put(core, number, &extent)?;
-    core.set_reserved(core.blocks.reserved() + count)?;
-    inode.blocks += count;
+    put_promise(core, number, &mut inode, (from, from + count))?;
     inodes::set(core, number, &inode)?;
-    Ok(extent.end())
+    Ok(from + count)
 }
 
 /// The file ends at `size` at least.
@@ -640,6 +727,7 @@ pub(crate) fn share<D: Disk>(
     if source.is_small() || inode.is_small() {
         return Ok(0);
     }
+    inodes::drop_privileges(core, to, &mut inode)?;
     (inode.modified, inode.changed) = (now, now);
     let count = count.min(step_blocks(core));
     // What was there goes first, as much of it as one operation may.
@@ -667,7 +755,8 @@ pub(crate) fn share<D: Disk>(
         }
     }
     if from == to {
-        inode = Inode { modified: now, changed: now, ..inodes::file(core, to)? };
+        let mode = inode.mode;
+        inode = Inode { mode, modified: now, changed: now, ..inodes::file(core, to)? };
     }
     free_between(core, to, &mut inode, (to_block, to_block + count))?;
     for extent in shared.iter().filter(|extent| extent.state != ExtentState::Promised) {

@@ -25,6 +25,15 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a file at most: block numbers in it have 43 bits, so that sizes stay positive.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64 - 65_535;
 
+/// Bits of the number of a block within a file: the largest file has 2^53 blocks of 1,024 bytes.
+const BLOCK_BITS: u32 = 54;
+
+/// No entry of a directory has this number or a greater one; chosen by us: never reached.
+pub(crate) const ENTRIES_END: u64 = 1 << 62;
+
+/// No inode has this number or a greater one: keys have 56 bits for it.
+const INODES_END_MAX: u64 = 1 << 55;
+
 /// Kinds of items about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -183,8 +192,12 @@ impl Inode {
         };
         let is_known = inode.file_type() != FileType::Unknown;
         let nanoseconds = (0..4).map(|number| time(number).nanoseconds);
-        let is_sound = is_known && nanoseconds.max() < Some(1_000_000_000);
-        (is_sound && inode.size <= FILE_BYTES_MAX).then_some(inode)
+        let is_sound = is_known
+            && nanoseconds.max() < Some(1_000_000_000)
+            && inode.size <= FILE_BYTES_MAX
+            && inode.blocks < 1 << BLOCK_BITS
+            && inode.next_entry < ENTRIES_END;
+        is_sound.then_some(inode)
     }
 }
 
@@ -263,7 +276,7 @@ impl Extent {
         let extent = Self { at, number: u32_at(bytes, 0), count: u32_at(bytes, 4), state };
         let is_sound = extent.count > 0
             && extent.number.checked_add(extent.count).is_some()
-            && at.checked_add(u64::from(extent.count)).is_some_and(|end| end < 1 << 54);
+            && at.checked_add(u64::from(extent.count)).is_some_and(|end| end < 1 << BLOCK_BITS);
         is_sound.then_some(extent)
     }
 }
@@ -352,9 +365,13 @@ impl Superblock {
         if u32_at(block, 12) != 0 {
             return refuse("the file system has features that this program does not know");
         }
+        let inodes_end = u64_at(block, Self::INODES_END_AT);
+        if !(ROOT_INODE + 1..INODES_END_MAX).contains(&inodes_end) {
+            return refuse("the superblock is damaged: there are more inodes than there can be");
+        }
         Ok(Self {
             seed: u64_at(block, 24),
-            inodes_end: u64_at(block, Self::INODES_END_AT),
+            inodes_end,
             reserved: u64_at(block, Self::RESERVED_AT),
             label: block[48..80].try_into().expect("32 bytes"),
         })

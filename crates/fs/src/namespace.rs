@@ -273,9 +273,9 @@ pub(crate) fn link<D: Disk>(
     }
     check_room(core)?;
     if inode.links == 0 {
-        // Only what was made without a name may get one.
+        // Only what somebody has open still may get one.
         let orphan = system_key(SystemKind::Orphan, number);
-        if !tree::remove(&mut core.blocks, orphan)? {
+        if core.left.contains(&number) || !tree::remove(&mut core.blocks, orphan)? {
             return Err(Errno::NOENT.into());
         }
     }
@@ -345,7 +345,7 @@ pub(crate) fn remove_directory<D: Disk>(
         return Err(Errno::NOTEMPTY.into());
     }
     directory::remove(core, parent, &mut of, &found)?;
-    of.links -= 1;
+    of.links = of.links.saturating_sub(1);
     touch(core, parent, &mut of, now)?;
     drop_link(core, found.inode, now)?;
     Ok(found.inode)
@@ -353,11 +353,21 @@ pub(crate) fn remove_directory<D: Disk>(
 
 /// Whether `number` is `directory` or lies above it.
 fn is_above<D: Disk>(core: &mut Core<D>, number: u64, mut directory: u64) -> Result<bool, FsError> {
+    // The directories of a damaged file system may lie in one another: then one is met again that was met
+    // twice as long ago at most (Brent 1980, An improved Monte Carlo factorization algorithm, 2).
+    let (mut met, mut steps, mut most) = (directory, 0_u64, 1);
     while directory != number {
         if directory == ROOT_INODE {
             return Ok(false);
         }
         directory = inodes::directory(core, directory)?.parent;
+        if directory == met && directory != ROOT_INODE {
+            return Err(FsError::File { inode: met, what: "the directory lies within itself" });
+        }
+        steps += 1;
+        if steps == most {
+            (met, steps, most) = (directory, 0, 2 * most);
+        }
     }
     Ok(true)
 }
@@ -427,13 +437,16 @@ pub(crate) fn rename<D: Disk>(
             directory::redirect(core, to, &target, (to_name, source.inode, source.file_type))?;
             if replaces {
                 let mut of = inodes::get(core, to)?;
-                of.links -= 1;
+                of.links = of.links.saturating_sub(1);
                 inodes::set(core, to, &of)?;
             }
             drop_link(core, target.inode, now)?.then_some(target.inode)
         }
         None => {
             let mut of = inodes::get(core, to)?;
+            if core.blocks.free_for_changes() == 0 && to_name.len() > from_name.len() {
+                return Err(FsError::NO_ROOM);
+            }
             if is_directory && from != to && of.links >= LINKS_MAX {
                 return Err(Errno::MLINK.into());
             }

@@ -13,6 +13,9 @@ pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const SLOT_BYTES: usize = 20;
 const MAGIC: &[u8; 4] = b"AWFN";
 
+/// The first block that may be a child: the superblock and the root are none's.
+const FIRST_CHILD: u32 = 2;
+
 const LEVEL_AT: usize = 4;
 const COUNT_AT: usize = 6;
 const VALUES_AT: usize = 8;
@@ -136,7 +139,11 @@ impl<'a> Node<'a> {
             return Some("its keys are in no order");
         }
         if !self.is_leaf() {
-            return (self.count() == 0).then_some("it has no children");
+            if self.count() == 0 {
+                return Some("it has no children");
+            }
+            let leads_up = (0..self.count()).any(|number| self.child(number) < FIRST_CHILD);
+            return leads_up.then_some("a child of it is above it");
         }
         if self.values() < slots_end || self.values() > self.0.len() {
             return Some("its values begin where they cannot");
@@ -144,9 +151,12 @@ impl<'a> Node<'a> {
         let mut bytes = 0;
         for number in 0..self.count() {
             let place = self.place(number);
-            let lies_within = place.start >= self.values() && place.end <= self.0.len();
-            if !lies_within && !place.is_empty() {
+            let begins_within = place.start >= self.values() || place.is_empty();
+            if !begins_within || place.end > self.0.len() {
                 return Some("a value does not lie within it");
+            }
+            if place.len() > value_bytes_max(self.0.len()) {
+                return Some("a value is longer than any may be");
             }
             bytes += place.len();
         }

@@ -4,7 +4,7 @@ use agewell_store::device::Disk;
 
 use crate::core::Core;
 use crate::format::{Kind, SystemKind, key, system_key};
-use crate::{FsError, files, inodes, tree};
+use crate::{FsError, ROOT_INODE, files, inodes, tree};
 
 /// Items that a step takes out at most; chosen by us: with a node for each they are less than a
 /// transaction.
@@ -13,6 +13,9 @@ const ITEMS_MAX: usize = 16;
 /// Removes a part of the file `number`; whether more of it is left.
 pub(crate) fn remove_some<D: Disk>(core: &mut Core<D>, number: u64) -> Result<bool, FsError> {
     let mut inode = inodes::get(core, number)?;
+    if number == ROOT_INODE || inode.links > 0 {
+        return Err(FsError::File { inode: number, what: "it has names and is to be removed" });
+    }
     if inode.is_file() && inode.blocks > 0 {
         let is_left = files::free_last(core, number, &mut inode, 0)?;
         inodes::set(core, number, &inode)?;

@@ -162,12 +162,3 @@ pub(crate) fn release<D: Disk>(core: &mut Core<D>, number: u32, count: u32) -> R
     }
     put_all(core, &pieces)
 }
-
-/// Whether anyone else has any of the `count` blocks from `number` on.
-pub(crate) fn is_shared<D: Disk>(
-    core: &mut Core<D>,
-    number: u32,
-    count: u32,
-) -> Result<bool, FsError> {
-    Ok(pieces(core, number, count)?.iter().any(|piece| piece.sharers > 1))
-}

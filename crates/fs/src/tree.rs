@@ -13,29 +13,34 @@ use crate::node::{Key, Node, NodeMut, SLOT_BYTES, cut, value_bytes_max};
 /// The block of the root.
 pub(crate) const ROOT: u32 = 1;
 
-/// Nodes from the root to a leaf at most: with two children each 2^32 blocks would be described by 32.
-const DEPTH_MAX: usize = 32;
-
 /// The way from the root to a leaf: nodes, and which child was taken.
 type Way = Vec<(u32, usize)>;
+
+/// The node `number`, which must be one level below `above`, if that is said. So every way ends.
+fn below<D: Disk>(
+    blocks: &mut Blocks<D>,
+    above: Option<u8>,
+    number: u32,
+) -> Result<Node<'_>, FsError> {
+    let node = Node(blocks.node(number)?);
+    if above.is_some_and(|above| node.level() + 1 != above) {
+        let what = "it is not below the node that names it";
+        return Err(FsError::Structure { number, what });
+    }
+    Ok(node)
+}
 
 /// The leaf in which `key` is if it is anywhere, and the nodes above it.
 fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u32, FsError> {
     way.clear();
     let mut number = ROOT;
-    let mut above = u8::MAX;
+    let mut above = None;
     loop {
-        let node = Node(blocks.node(number)?);
-        if node.level() >= above || way.len() > DEPTH_MAX {
-            return Err(FsError::Structure {
-                number,
-                what: "it is not below the node that names it",
-            });
-        }
+        let node = below(blocks, above, number)?;
         if node.is_leaf() {
             return Ok(number);
         }
-        above = node.level();
+        above = Some(node.level());
         let at = node.search_child(key);
         let child = node.child(at);
         way.push((number, at));
@@ -46,19 +51,13 @@ fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u
 /// The leaf in which `key` is if it is anywhere.
 fn leaf_of<D: Disk>(blocks: &mut Blocks<D>, key: Key) -> Result<u32, FsError> {
     let mut number = ROOT;
-    let mut above = u8::MAX;
+    let mut above = None;
     loop {
-        let node = Node(blocks.node(number)?);
-        if node.level() >= above {
-            return Err(FsError::Structure {
-                number,
-                what: "it is not below the node that names it",
-            });
-        }
+        let node = below(blocks, above, number)?;
         if node.is_leaf() {
             return Ok(number);
         }
-        above = node.level();
+        above = Some(node.level());
         number = node.child(node.search_child(key));
     }
 }
@@ -272,14 +271,15 @@ fn join<D: Disk>(blocks: &mut Blocks<D>, small: u32, way: &[(u32, usize)]) -> Re
     let Some(((parent, at), above)) = way.split_last() else {
         if !node.is_leaf() && node.count() == 1 {
             // The only child takes the place of the root.
-            let child = node.child(0);
+            let (child, level) = (node.child(0), node.level());
+            below(blocks, Some(level), child)?;
             let bytes = Arc::clone(blocks.node(child)?);
             blocks.node_mut(small)?.copy_from_slice(&bytes);
             blocks.give(child);
         }
         return Ok(());
     };
-    let (used, usable) = (node.used(), node.usable());
+    let (used, usable, level) = (node.used(), node.usable(), node.level());
     if used > usable / 4 {
         return Ok(());
     }
@@ -288,7 +288,12 @@ fn join<D: Disk>(blocks: &mut Blocks<D>, small: u32, way: &[(u32, usize)]) -> Re
     let right = (at + 1 < beside.count()).then(|| (*at, small, beside.child(at + 1)));
     for (at, left, right) in left.into_iter().chain(right) {
         let other = if left == small { right } else { left };
-        if Node(blocks.node(other)?).used() + used > usable / 4 * 3 {
+        let beside = Node(blocks.node(other)?);
+        if beside.level() != level || left == right {
+            let what = "it is not like the node beside it";
+            return Err(FsError::Structure { number: other, what });
+        }
+        if beside.used() + used > usable / 4 * 3 {
             continue;
         }
         let from = Arc::clone(blocks.node(right)?);
