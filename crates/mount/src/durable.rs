@@ -4,11 +4,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agewell_fs::FileSystem;
 use agewell_fuse::{Errno, Reply};
 use agewell_store::device::Disk;
+
+use crate::latencies::Latencies;
+use crate::status::Requests;
 
 /// What nobody asked to be flushed is lost in a crash if it is younger; chosen by us, less than the five
 /// seconds of `ext4` and the thirty of `btrfs`.
@@ -19,7 +22,7 @@ const WAITING_MAX: usize = 1024;
 
 enum Message {
     /// To be answered when everything done so far is on the medium.
-    Sync(Reply),
+    Sync(Reply, Instant),
     /// There is something to remove.
     Work,
     /// The end: likewise, and the file system is left as one that was unmounted.
@@ -36,17 +39,19 @@ pub(crate) struct Durable {
 impl Durable {
     pub(crate) fn start<D: Disk + 'static>(
         file_system: Arc<FileSystem<D>>,
+        requests: Arc<Requests>,
     ) -> std::io::Result<Self> {
         let (messages, received) = sync_channel(WAITING_MAX);
         let thread = std::thread::Builder::new()
             .name("durable".into())
-            .spawn(move || run(&file_system, &received))?;
+            .spawn(move || run(&file_system, &received, &requests.syncs))?;
         Ok(Self { messages, thread: Some(thread) })
     }
 
     /// Has `reply` answered when everything done so far is on the medium.
+    #[expect(clippy::disallowed_methods, reason = "it measures what users wait for")]
     pub(crate) fn sync(&self, reply: Reply) {
-        self.send(Message::Sync(reply));
+        self.send(Message::Sync(reply, Instant::now()));
     }
 
     /// Has what was let go removed.
@@ -76,7 +81,7 @@ impl Drop for Durable {
     }
 }
 
-fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>) {
+fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>, latencies: &Latencies) {
     let mut has_work = false;
     loop {
         let waits = if has_work { Duration::ZERO } else { FLUSHES_EVERY };
@@ -90,14 +95,15 @@ fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>) {
         let mut end = None;
         for message in first.into_iter().chain(received.try_iter()) {
             match message {
-                Message::Sync(reply) => replies.push(reply),
+                Message::Sync(reply, begin) => replies.push((reply, begin)),
                 Message::Work => has_work = true,
                 Message::End(reply) => end = Some(reply),
             }
         }
         if !replies.is_empty() || (is_idle && !has_work) {
             let result = synced(file_system, !replies.is_empty());
-            for reply in replies {
+            for (reply, begin) in replies {
+                latencies.count(begin.elapsed());
                 reply.answer(result);
             }
         }

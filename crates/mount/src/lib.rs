@@ -1,8 +1,10 @@
 //! The file system, mounted: what the kernel asks for, answered by `crates/fs` on a store.
 
 mod durable;
+mod latencies;
 mod lookups;
 mod mounted;
+mod status;
 
 pub mod commands;
 

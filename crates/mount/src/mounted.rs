@@ -10,12 +10,15 @@ use agewell_fuse::{
     Caller, Command, Copy, DataReply, DirectorySink, Entry, Errno, Make, ROOT, Read, Reply, Seek,
     Sent, SetAttributes, SetTime, Space, Write,
 };
+use agewell_store::Means;
 use agewell_store::device::Disk;
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::durable::Durable;
+use crate::latencies::Latencies;
 use crate::lookups::Lookups;
+use crate::status::{self, Requests, STATUS};
 
 /// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
 const FITRIM: u32 = 0xC018_5879;
@@ -28,17 +31,19 @@ pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
     durable: Durable,
+    means: Means,
+    requests: Arc<Requests>,
 }
 
 impl<D: Disk + 'static> Mounted<D> {
-    /// Of `file_system`.
+    /// Of `file_system`, whose store makes room by `means`.
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub fn new(file_system: FileSystem<D>) -> io::Result<Self> {
-        let file_system = Arc::new(file_system);
-        let durable = Durable::start(Arc::clone(&file_system))?;
-        Ok(Self { file_system, lookups: Mutex::default(), durable })
+    pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
+        let (file_system, requests) = (Arc::new(file_system), Arc::default());
+        let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
+        Ok(Self { file_system, lookups: Mutex::default(), durable, means, requests })
     }
 
     fn lookups(&self) -> MutexGuard<'_, Lookups> {
@@ -79,9 +84,20 @@ impl<D: Disk + 'static> Mounted<D> {
         (file_type, device, target): (FileType, u32, &[u8]),
     ) -> Result<Entry, Errno> {
         let new = New { mode: file_type.as_raw_mode() | make.mode & 0o7777, device, target };
-        let made = self.file_system.make_file(make.parent, make.name, &new, &by(caller, make.mask));
-        self.entry(made)
+        timed(&self.requests.names, || {
+            let by = by(caller, make.mask);
+            self.entry(self.file_system.make_file(make.parent, make.name, &new, &by))
+        })
     }
+}
+
+/// Counts how long `request` takes.
+#[expect(clippy::disallowed_methods, reason = "it measures what users wait for")]
+fn timed<R>(latencies: &Latencies, request: impl FnOnce() -> R) -> R {
+    let begin = std::time::Instant::now();
+    let answer = request();
+    latencies.count(begin.elapsed());
+    answer
 }
 
 fn errno(error: FsError) -> Errno {
@@ -202,7 +218,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn unlink(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
-        self.file_system.unlink(parent, name, now()).map_err(errno)?;
+        timed(&self.requests.names, || self.file_system.unlink(parent, name, now()))
+            .map_err(errno)?;
         Ok(())
     }
 
@@ -228,12 +245,17 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn read(&self, _: &Caller, read: &Read, reply: DataReply<'_>) -> Result<Sent, Errno> {
-        reply.fill(|into| self.file_system.read(read.inode, read.offset, into).map_err(errno))
+        let Read { inode, offset, .. } = *read;
+        timed(&self.requests.reads, || {
+            reply.fill(|into| self.file_system.read(inode, offset, into).map_err(errno))
+        })
     }
 
     fn write(&self, _: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
         let Write { inode, offset, data, kills_privileges, .. } = *write;
-        self.file_system.write(inode, offset, data, kills_privileges, now()).map_err(errno)
+        timed(&self.requests.writes, || {
+            self.file_system.write(inode, offset, data, kills_privileges, now()).map_err(errno)
+        })
     }
 
     fn space(&self, _: &Caller, _: u64) -> Result<Space, Errno> {
@@ -299,6 +321,11 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         name: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<(), Errno> {
+        if name == STATUS {
+            let status = status::document(&self.file_system, self.means, &self.requests);
+            value.extend(status.to_string().into_bytes());
+            return Ok(());
+        }
         value.extend(self.file_system.extended_attribute(inode, name).map_err(errno)?);
         Ok(())
     }

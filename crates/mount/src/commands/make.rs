@@ -1,6 +1,7 @@
-//! `make PATH [--size BYTES] [--sparse] [--force] [--label TEXT] [--block-bytes N] [--segment-blocks N]`: an
+//! `make PATH [--size SIZE] [--sparse] [--force] [--label TEXT] [--block-bytes N] [--segment-blocks N]`: an
 //! empty file system.
 
+use agewell_core::parse_bytes;
 use agewell_fs::{Caller, FileSystem, MakeOptions};
 use agewell_store::{FormatOptions, MakeAt, MakeError, OpenOptions, Store};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -14,7 +15,12 @@ pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
     let mut label = [0; 32];
     while let Some(option) = words.option() {
         match option.as_str() {
-            "--size" => size_bytes = Some(words.number(&option)?),
+            "--size" => {
+                let size = words.value(&option)?;
+                let size = parse_bytes(&size)
+                    .map_err(|why| CommandError::input(format!("--size {size}: {why}")))?;
+                size_bytes = Some(size);
+            }
             "--sparse" => is_sparse = true,
             "--force" => replaces = true,
             "--block-bytes" => options.block_bytes = words.number(&option)?,

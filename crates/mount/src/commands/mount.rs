@@ -172,7 +172,7 @@ fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result
     let collector =
         Collector::start(Arc::clone(&store), CollectorOptions { discards: wanted.discards })
             .map_err(|error| failed(&error))?;
-    let mounted = Mounted::new(file_system).map_err(|error| failed(&error))?;
+    let mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
     let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
     if says_ready {
         let mut out = std::io::stdout();
