@@ -12,14 +12,14 @@ use crate::node::value_bytes_max;
 use crate::{FsError, inodes, tree};
 
 /// Bytes of an attribute at most (`XATTR_SIZE_MAX` of Linux).
-const VALUE_BYTES_MAX: usize = 65_536;
+pub(crate) const VALUE_BYTES_MAX: usize = 65_536;
 /// Bytes of its name at most (`XATTR_NAME_MAX`).
 const NAME_BYTES_MAX: usize = 255;
 /// Bytes of all names at most (`XATTR_LIST_MAX`).
 const LIST_BYTES_MAX: usize = 65_536;
 
 /// Bits of an item's offset that number the parts of an attribute.
-const PART_BITS: u32 = 16;
+pub(crate) const PART_BITS: u32 = 16;
 
 /// Before the name in the first part: its length, and that of the value.
 const HEADER_BYTES: usize = 5;
@@ -63,7 +63,7 @@ fn damaged(inode: u64) -> FsError {
 }
 
 /// The name in a first part, and the length of the value.
-fn part_name(part: &[u8]) -> Option<(&[u8], usize)> {
+pub(crate) fn part_name(part: &[u8]) -> Option<(&[u8], usize)> {
     let name = usize::from(*part.first()?);
     let length = u32_at(part.get(..HEADER_BYTES)?, 1) as usize;
     Some((part.get(HEADER_BYTES..HEADER_BYTES + name)?, length))

@@ -12,7 +12,7 @@ use crate::format::{ENTRIES_END, Entry, Inode, Kind, key, name_hash, number_in, 
 use crate::{FsError, tree};
 
 /// Bits of a name item's offset that tell names with the same hash apart.
-const SAME_BITS: u32 = 8;
+pub(crate) const SAME_BITS: u32 = 8;
 
 /// Numbers of entries begin here: before it come the directory itself and the one above.
 pub(crate) const FIRST_ENTRY: u64 = 2;
@@ -69,6 +69,24 @@ pub(crate) fn add<D: Disk>(
     of: &mut Inode,
     (name, inode, file_type): (&[u8], u64, FileType),
 ) -> Result<(), FsError> {
+    let entry = of.next_entry;
+    if of.size >= ENTRIES_END || entry + 1 >= ENTRIES_END {
+        return Err(damaged(directory));
+    }
+    of.next_entry += 1;
+    of.size += 1;
+    enter_name(core, directory, name, entry)?;
+    let value = Entry::encode(inode, file_type, name);
+    tree::set(&mut core.blocks, key(directory, Kind::Entry, entry), &value)
+}
+
+/// Lets the hash of `name` lead to the entry `entry` of `directory`.
+pub(crate) fn enter_name<D: Disk>(
+    core: &mut Core<D>,
+    directory: u64,
+    name: &[u8],
+    entry: u64,
+) -> Result<(), FsError> {
     let hash = name_hash(core.seed, name, SAME_BITS);
     let last = hash | ((1 << SAME_BITS) - 1);
     let mut free = hash;
@@ -82,15 +100,7 @@ pub(crate) fn add<D: Disk>(
     if free == last && tree::get(&mut core.blocks, name_key, |_| ())?.is_some() {
         return Err(FsError::NO_ROOM);
     }
-    let entry = of.next_entry;
-    if of.size >= ENTRIES_END || entry + 1 >= ENTRIES_END {
-        return Err(damaged(directory));
-    }
-    of.next_entry += 1;
-    of.size += 1;
-    tree::set(&mut core.blocks, name_key, &entry.to_le_bytes())?;
-    let value = Entry::encode(inode, file_type, name);
-    tree::set(&mut core.blocks, key(directory, Kind::Entry, entry), &value)
+    tree::set(&mut core.blocks, name_key, &entry.to_le_bytes())
 }
 
 /// Takes an entry out of `directory`, whose inode is `of`.

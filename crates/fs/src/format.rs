@@ -17,7 +17,7 @@ const MINOR_VERSION: u16 = 0;
 pub const ROOT_INODE: u64 = 1;
 
 /// What is not about one file.
-const NO_OBJECT: u64 = 0;
+pub(crate) const NO_OBJECT: u64 = 0;
 
 /// Bytes of a name at most (`NAME_MAX` of Linux).
 pub const NAME_BYTES_MAX: usize = 255;

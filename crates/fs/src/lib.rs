@@ -6,6 +6,7 @@
 
 mod attributes;
 mod blocks;
+mod check;
 mod core;
 mod directory;
 mod error;
@@ -21,6 +22,7 @@ mod orphans;
 mod sharing;
 mod tree;
 
+pub use check::{CheckOptions, Checked, Finding, Problem, Repaired, check, repair};
 pub use error::FsError;
 pub use file_system::{FileSystem, MakeOptions, MountOptions, Space};
 pub use files::{Allocation, SeekTo};

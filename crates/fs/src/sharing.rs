@@ -162,3 +162,13 @@ pub(crate) fn release<D: Disk>(core: &mut Core<D>, number: u32, count: u32) -> R
     }
     put_all(core, &pieces)
 }
+
+/// From now on `sharers` have each of the blocks.
+pub(crate) fn count_anew<D: Disk>(
+    core: &mut Core<D>,
+    (number, count): (u32, u32),
+    sharers: u32,
+) -> Result<(), FsError> {
+    clear(core, number, count)?;
+    if sharers < 2 { Ok(()) } else { put(core, Piece { number, count, sharers }) }
+}

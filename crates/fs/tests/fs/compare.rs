@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agewell_fs::{Attributes, FileSystem, FsError, SeekTo};
+use agewell_fs::{Attributes, CheckOptions, FileSystem, FsError, SeekTo, check};
 use agewell_store::device::Disk;
 use rustix::io::Errno;
 
@@ -264,4 +264,12 @@ fn compare_directory<D: Disk>(
         Err(Errno::NOENT) => Ok(()),
         found => Err(format!("what is not there is found: {found:?}")),
     }
+}
+
+/// Nothing is wrong with any of it.
+pub(crate) fn is_clean<D: Disk>(fs: &FileSystem<D>) -> Result<(), String> {
+    told("commit", fs.commit())?;
+    let checked = told("check", check(fs.store(), &CheckOptions::default()))?;
+    let findings: Vec<String> = checked.findings.iter().map(ToString::to_string).collect();
+    if findings.is_empty() { Ok(()) } else { Err(findings.join("; ")) }
 }

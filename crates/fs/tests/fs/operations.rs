@@ -6,7 +6,7 @@ use agewell_fs::Time;
 use agewell_store::device::MemoryDisk;
 use proptest::prelude::*;
 
-use super::compare::compare;
+use super::compare::{compare, is_clean};
 use super::load::{Draw, Operation, Shape, close, step};
 use super::model::Model;
 
@@ -34,6 +34,7 @@ pub(crate) fn hold(shape: Shape, draws: &[Draw], size_max: u64) -> Result<u64, S
             while fs.work().map_err(text)? {}
             model = model.without_orphans();
             compare(&fs, &model, None).map_err(|what| format!("{number}, opened: {what}"))?;
+            is_clean(&fs)?;
             continue;
         }
         let operation = Operation::of(&model, *draw, size_max);
@@ -44,9 +45,11 @@ pub(crate) fn hold(shape: Shape, draws: &[Draw], size_max: u64) -> Result<u64, S
         }
     }
     compare(&fs, &model, None).map_err(|what| format!("at the end: {what}"))?;
+    is_clean(&fs)?;
     let disk = close(fs).map_err(text)?;
     let fs = shape.open(disk).map_err(text)?;
     compare(&fs, &model.without_orphans(), None).map_err(|what| format!("opened: {what}"))?;
+    is_clean(&fs)?;
     Ok(refused)
 }
 
