@@ -91,14 +91,24 @@ impl Place {
 
     /// Unmounts, and says what was asked until `umount` was back, and how the session ended.
     pub(crate) fn unmounted(mut self) -> (Asked, Result<(), SessionError>) {
-        mount::unmount(&self.point, UnmountFlags::empty()).unwrap();
+        self.unmount();
         let asked = self.asked();
         (asked, self.served.take().unwrap().join().unwrap())
     }
 
+    /// A process that another test is just about to run has our files open until it runs.
+    fn unmount(&self) {
+        loop {
+            match mount::unmount(&self.point, UnmountFlags::empty()) {
+                Err(MountError::Busy(_)) => std::thread::yield_now(),
+                unmounted => return unmounted.unwrap(),
+            }
+        }
+    }
+
     /// Unmounts, and gives the file system when the session is over.
     pub(crate) fn unmounted_later(mut self) -> Arc<InMemory> {
-        mount::unmount(&self.point, UnmountFlags::empty()).unwrap();
+        self.unmount();
         self.served.take().unwrap().join().unwrap().unwrap();
         Arc::clone(&self.file_system)
     }
