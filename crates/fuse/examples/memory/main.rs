@@ -28,7 +28,8 @@ struct Arguments {
 
 fn arguments() -> Option<Arguments> {
     let mut options = Options::default();
-    let mut behaviour = Behaviour { capacity: 4 << 30, sync_takes: Duration::ZERO };
+    let mut behaviour =
+        Behaviour { capacity: 4 << 30, sync_takes: Duration::ZERO, loses_replies: false };
     let mut block = None;
     let mut given = std::env::args_os().skip(1);
     loop {
