@@ -527,9 +527,8 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the disk fails.
     pub fn collect(&self) -> Result<bool, StoreError> {
-        let wanted = u64::from(self.geometry.reserve_segments / 4 * self.geometry.segment_blocks);
         let mut medium = lock(&self.medium);
-        if lock(&self.front).room() >= wanted {
+        if lock(&self.front).room() >= self.room_ahead().0 {
             return Ok(false);
         }
         self.collect_once(&mut medium, Extent::Segment)
@@ -537,8 +536,9 @@ impl<D: Disk> Store<D> {
 
     /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
     pub(crate) fn room_ahead(&self) -> (u64, u64) {
-        let kept = u64::from(self.geometry.reserve_segments * self.geometry.segment_blocks);
-        (kept / 4, kept / 2)
+        let Geometry { reserve_segments, segment_blocks, .. } = self.geometry;
+        let share = |parts: u32| u64::from(reserve_segments / parts) * u64::from(segment_blocks);
+        (share(4), share(2))
     }
 
     /// Has writers slowed from now on, or not any more; false if they are already.
