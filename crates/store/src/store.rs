@@ -728,13 +728,13 @@ impl<D: Disk> Store<D> {
         self.write_map(&mut medium)?;
         medium.close()?;
         drop(medium);
-        self.into_disk()
+        Ok(self.into_disk())
     }
 
     /// The disk that it lay on.
-    fn into_disk(self) -> Result<D, StoreError> {
+    fn into_disk(self) -> D {
         let Self { disk, medium, .. } = self;
         drop(medium);
-        Ok(Arc::into_inner(disk).expect("only the medium had it too"))
+        Arc::into_inner(disk).expect("only the medium had it too")
     }
 }
