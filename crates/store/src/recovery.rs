@@ -580,11 +580,8 @@ impl Pages<'_> {
                     !second && named[..pages].iter().any(|named| *named != 0)
                 };
                 let into = &mut places[usize::from(second)];
-                into.set_length(if any {
-                    pages * bytes << u32::from(!geometry.is_apart)
-                } else {
-                    0
-                });
+                let places = if geometry.is_apart { 1 } else { 2 };
+                into.set_length(usize::from(any) * places * pages * bytes);
                 if any {
                     let offset = geometry.offset(MapPage::address(geometry, first, second));
                     read_blocks(disk, offset, bytes, into, |_, error| unread = Some(error));

@@ -527,9 +527,8 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the disk fails.
     pub fn collect(&self) -> Result<bool, StoreError> {
-        let wanted = u64::from(self.geometry.reserve_segments / 4 * self.geometry.segment_blocks);
         let mut medium = lock(&self.medium);
-        if lock(&self.front).room() >= wanted {
+        if lock(&self.front).room() >= self.room_ahead().0 {
             return Ok(false);
         }
         self.collect_once(&mut medium, Extent::Segment)
@@ -537,8 +536,9 @@ impl<D: Disk> Store<D> {
 
     /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
     pub(crate) fn room_ahead(&self) -> (u64, u64) {
-        let kept = u64::from(self.geometry.reserve_segments * self.geometry.segment_blocks);
-        (kept / 4, kept / 2)
+        let Geometry { reserve_segments, segment_blocks, .. } = self.geometry;
+        let share = |parts: u32| u64::from(reserve_segments / parts) * u64::from(segment_blocks);
+        (share(4), share(2))
     }
 
     /// Has writers slowed from now on, or not any more; false if they are already.
@@ -736,13 +736,13 @@ impl<D: Disk> Store<D> {
     /// If a thread that was in the store has panicked.
     pub fn close(self) -> Result<D, StoreError> {
         self.leave()?;
-        self.into_disk()
+        Ok(self.into_disk())
     }
 
     /// The disk that it lay on.
-    fn into_disk(self) -> Result<D, StoreError> {
+    fn into_disk(self) -> D {
         let Self { disk, medium, .. } = self;
         drop(medium);
-        Ok(Arc::into_inner(disk).expect("only the medium had it too"))
+        Arc::into_inner(disk).expect("only the medium had it too")
     }
 }

@@ -181,7 +181,7 @@ impl Geometry {
     ///
     /// # Errors
     /// If the device is not larger by enough.
-    pub(crate) fn grown(&self, device_bytes: u64) -> Result<Self, StoreError> {
+    pub fn grown(&self, device_bytes: u64) -> Result<Self, StoreError> {
         let bytes = u64::from(self.block_bytes);
         let device_blocks = device_bytes / bytes;
         let with = |segments: u32| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
 
 use crate::format::{DAMAGED, NONE, Named, Run};
 
@@ -87,7 +88,7 @@ impl Entries {
         std::thread::scope(|scope| {
             let low = (words > 0).then(|| scope.spawn(|| enter(0, low_map, low_sums, low_changed)));
             enter(words * 64, high_map, high_sums, high_changed);
-            if let Some(Err(panic)) = low.map(|low| low.join()) {
+            if let Some(Err(panic)) = low.map(ScopedJoinHandle::join) {
                 resume_unwind(panic);
             }
         });

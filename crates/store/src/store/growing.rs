@@ -37,6 +37,6 @@ impl<D: Disk> Store<D> {
         medium.close()?;
         medium.write_superblocks(&superblocks)?;
         drop(medium);
-        self.into_disk()
+        Ok(self.into_disk())
     }
 }

@@ -77,7 +77,7 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     {
         return Some(("records swapped", what));
     }
-    if let Some(what) = seeds(0..20, faults::errors_that_stay) {
+    if let Some(what) = seeds(0..60, faults::errors_that_stay) {
         return Some(("errors that stay", what));
     }
     if let Some(what) = seeds(0..10, faults::a_device_that_fills) {
