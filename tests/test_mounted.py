@@ -137,6 +137,40 @@ def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]
     assert agewell("fs", "status", point.parent) == 2
 
 
+def test_fsck_finds_a_damaged_file_and_names_it(
+    image: Path, point: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (point / "folder").mkdir()
+    mark = bytes(range(256)) * 160
+    (point / "folder" / "struck").write_bytes(mark)
+    (point / "whole").write_bytes(mark[::-1])
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--data") == 0
+    place = image.read_bytes().index(mark[:4096])
+    with image.open("r+b") as file:
+        file.seek(place + 100)
+        file.write(b"!")
+    capfd.readouterr()
+    assert agewell("fsck", image, "--data", "--json") == 1
+    document = json.loads(capfd.readouterr().out)
+    assert [one["path"] for one in document["findings"]] == ["/folder/struck"]
+    assert agewell("mount", image, point) == 0
+    with pytest.raises(OSError, match="Input/output"):
+        (point / "folder" / "struck").read_bytes()
+    assert (point / "whole").read_bytes() == mark[::-1]
+
+
+def test_it_grows(image: Path, point: Path) -> None:
+    (point / "file").write_bytes(b"f" * MIB)
+    before = os.statvfs(point).f_blocks
+    assert agewell("umount", point) == 0
+    assert agewell("fs", "grow", image, "--size", "256 MiB") == 0
+    assert agewell("fsck", image, "--data", "--quiet") == 0
+    assert agewell("mount", image, point) == 0
+    assert os.statvfs(point).f_blocks > before * 1.9
+    assert (point / "file").read_bytes() == b"f" * MIB
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

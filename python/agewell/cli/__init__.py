@@ -59,6 +59,7 @@ COMMANDS = {
     "mkfs": "Make an adaptive file system.",
     "mount": "Mount an adaptive file system.",
     "umount": "Unmount it, and wait until everything is on the medium.",
+    "fsck": "Check an adaptive file system, and repair it.",
     "fs": "Look into a mounted file system of agewell.",
     "report": "Write an HTML report on runs, with every plot.",
 }

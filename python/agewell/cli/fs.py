@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agewell import _agewell
 from agewell.cli.options import JsonOption
 from agewell.cli.terminal import print_json, print_table
 from agewell.filesystems import mounted
@@ -19,6 +20,28 @@ fs = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(fs)
+
+@fs.command("grow")
+def grow(
+    image: Annotated[
+        Path,
+        typer.Argument(metavar="IMAGE", help="A file or block device, not mounted meanwhile."),
+    ],
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size", metavar="SIZE", help="Of a file, which is lengthened; a device is taken whole."
+        ),
+    ] = None,
+) -> None:
+    """Give a file system that is not mounted more room.
+
+    A crash in the midst of it leaves it as it was or as it will be.
+
+    Example: agewell fs grow disk.img --size 16GiB
+    """
+    _agewell.store_grow(image, size=size)
+
 
 _KINDS = {
     "read": "reads",
