@@ -13,6 +13,7 @@ use agewell_store::{Store, StoreError, Transaction};
 
 use crate::FsError;
 use crate::numbers::Numbers;
+use crate::seeded::{SeededFault, is_seeded};
 
 /// Blocks that hold what describes files may take these, which data may not, so that files can always be
 /// deleted, truncated and written over; chosen by us: more than the longest operation takes.
@@ -158,14 +159,9 @@ impl<D: Disk> Blocks<D> {
     }
 
     /// Numbers in use.
+    #[cfg(test)]
     pub(crate) fn used(&self) -> u64 {
         self.numbers.used()
-    }
-
-    /// Nodes in memory.
-    #[cfg(test)]
-    pub(crate) fn nodes(&self) -> usize {
-        self.nodes.len()
     }
 
     /// Whether data of `number` waits for a transaction.
@@ -184,7 +180,7 @@ impl<D: Disk> Blocks<D> {
     pub(crate) fn free_for_data(&self) -> u64 {
         let free = self.free().saturating_sub(self.reserved);
         let kept = KEPT_BLOCKS + free / (DESCRIBED_BLOCKS + 1);
-        free.saturating_sub(kept)
+        if is_seeded(SeededFault::NothingKept) { free } else { free.saturating_sub(kept) }
     }
 
     /// Blocks that may still be taken by what is not to fail when data finds no room any more.
@@ -420,6 +416,9 @@ impl<D: Disk> Blocks<D> {
                         self.fresh.remove(&number);
                     }
                 }
+                Step::Given { number, .. } if is_seeded(SeededFault::GivenNotTakenBack) => {
+                    self.data.remove(&number);
+                }
                 Step::Given { number, was_fresh } => {
                     self.numbers.take(number);
                     if was_fresh {
@@ -431,6 +430,8 @@ impl<D: Disk> Blocks<D> {
                 Step::Data { number, before } => {
                     self.data.remove(&number);
                     self.data.extend(before.map(|before| (number, before)));
+                }
+                Step::Node { before: Some(_), .. } if is_seeded(SeededFault::NodesNotTakenBack) => {
                 }
                 Step::Node { number, before: None } => self.forget_node(number),
                 Step::Node { number, before: Some((bytes, is_changed)) } => {
@@ -507,7 +508,17 @@ impl<D: Disk> Blocks<D> {
         writes.extend(nodes.map(|number| (*number, &*self.nodes[number].bytes)));
         let mut frees: Vec<u32> = self.freed.iter().copied().collect();
         frees.sort_unstable();
-        self.store.write(&Transaction { writes, frees })?;
+        if is_seeded(SeededFault::DataAfterMetadata) {
+            let (data, nodes): (Vec<_>, Vec<_>) =
+                writes.into_iter().partition(|write| self.data.contains_key(&write.0));
+            self.store.write(&Transaction { writes: nodes, frees })?;
+            self.store.write(&Transaction { writes: data, frees: Vec::new() })?;
+        } else if is_seeded(SeededFault::FreedFirst) {
+            self.store.write(&Transaction { writes: Vec::new(), frees })?;
+            self.store.write(&Transaction { writes, frees: Vec::new() })?;
+        } else {
+            self.store.write(&Transaction { writes, frees })?;
+        }
         self.is_unsynced = true;
         for number in self.changed_nodes.drain(..) {
             self.nodes.get_mut(&number).expect("it was just written").is_changed = false;

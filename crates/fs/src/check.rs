@@ -137,6 +137,8 @@ pub enum Problem {
     },
     /// A file has extents where it may have none.
     Extents(&'static str),
+    /// A file has data beyond its end, which would come back when it grows.
+    BeyondEnd,
     /// A block is in use twice.
     Twice {
         /// The block.
@@ -197,6 +199,7 @@ impl Problem {
             Self::Lost => "it gets a name in /lost+found, or is removed if it had none",
             Self::NotOrphan | Self::ListedNotThere { .. } => "the list forgets it",
             Self::Dangling { .. } | Self::SeveralParents { .. } => "the entry is removed",
+            Self::BeyondEnd => "its blocks beyond the end are freed",
             Self::EntryType { .. } => "the entry says what the file is",
             Self::Unnamed { .. } => "the name is entered",
             Self::NameWithoutEntry { .. } => "the name is removed",
@@ -240,6 +243,7 @@ impl fmt::Display for Problem {
             Self::NextEntry { last } => write!(out, "entries after {last} are not free"),
             Self::Cycle => write!(out, "it lies within itself"),
             Self::Blocks { counted, found } => write!(out, "it has {found} blocks, not {counted}"),
+            Self::BeyondEnd => write!(out, "it has data beyond its end"),
             Self::Twice { block } => write!(out, "block {block} is in use twice"),
             Self::Missing { block, count } => {
                 write!(out, "{count} blocks from {block} on are not there")
@@ -322,6 +326,8 @@ struct Known {
     last_entry: u64,
     subdirectories: u32,
     blocks: u64,
+    /// The first block of it behind those with data.
+    data_end: u64,
     content_bytes: u64,
     has_attributes: bool,
     is_orphan: bool,
@@ -433,7 +439,7 @@ fn look<D: Disk>(store: &Store<D>, options: &CheckOptions) -> Result<Found, FsEr
     walk::walk(store, &mut found)?;
     compare_blocks(store, &mut found);
     compare_entries(&mut found);
-    compare_files(&mut found);
+    compare_files(&mut found, store.geometry().block_bytes.into());
     if options.reads_data {
         read_data(store, &mut found)?;
     }
@@ -594,7 +600,7 @@ fn in_cycles(found: &Found) -> Vec<u64> {
 }
 
 /// What inodes say, held against what there is of their files.
-fn compare_files(found: &mut Found) {
+fn compare_files(found: &mut Found, block_bytes: u64) {
     let mut problems: Vec<(u64, Problem)> = Vec::new();
     if !found
         .known
@@ -621,6 +627,11 @@ fn compare_files(found: &mut Found) {
         };
         found.checked.inodes += 1;
         problems.extend(faults_of(*number, &inode, known, found.is_partial));
+        let end = inode.size.div_ceil(block_bytes);
+        let is_going = known.is_shrinking || known.is_orphan;
+        if inode.is_file() && known.data_end > end && !is_going {
+            problems.push((*number, Problem::BeyondEnd));
+        }
     }
     problems.extend(in_cycles(found).into_iter().map(|number| (number, Problem::Cycle)));
     for (number, problem) in problems {
@@ -704,3 +715,6 @@ fn read_data<D: Disk>(store: &Store<D>, found: &mut Found) -> Result<(), FsError
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use crate::blocks::{Blocks, NumberMap, NumberSet};
 use crate::format::{SUPERBLOCK, Superblock, SystemKind, offset_of, system_key};
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, files, tree};
 
 /// Numbers of inodes that a directory takes at once for what is made in it, so that their items lie side by
@@ -135,9 +136,11 @@ impl<D: Disk> Core<D> {
         }
         if self.next_inode + INODES_A_DIRECTORY > self.inodes_end {
             let end = self.inodes_end + INODES_AHEAD;
+            let said =
+                if is_seeded(SeededFault::NumbersGivenAgain) { self.inodes_end } else { end };
             let block = self.blocks.node_mut(SUPERBLOCK)?;
             let at = Superblock::INODES_END_AT;
-            block[at..at + 8].copy_from_slice(&end.to_le_bytes());
+            block[at..at + 8].copy_from_slice(&said.to_le_bytes());
             self.inodes_end = end;
         }
         let first = self.next_inode;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use crate::core::Core;
 use crate::format::{ENTRIES_END, Entry, Inode, Kind, key, name_hash, number_in, offset_of};
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, tree};
 
 /// Bits of a name item's offset that tell names with the same hash apart.
@@ -110,7 +111,8 @@ pub(crate) fn remove<D: Disk>(
     of: &mut Inode,
     found: &Found,
 ) -> Result<(), FsError> {
-    let was_named = tree::remove(&mut core.blocks, key(directory, Kind::Name, found.name_at))?;
+    let was_named = is_seeded(SeededFault::NameStays)
+        || tree::remove(&mut core.blocks, key(directory, Kind::Name, found.name_at))?;
     let was_there = tree::remove(&mut core.blocks, key(directory, Kind::Entry, found.entry))?;
     if !was_named || !was_there || of.size == 0 {
         return Err(damaged(directory));

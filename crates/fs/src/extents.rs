@@ -4,6 +4,7 @@ use agewell_store::device::Disk;
 
 use crate::core::Core;
 use crate::format::{Extent, ExtentState, Kind, key, offset_of};
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, sharing, tree};
 
 fn damaged(inode: u64) -> FsError {
@@ -110,7 +111,11 @@ pub(crate) fn take_out<D: Disk>(
 
 /// Gives the blocks of an extent that no file has any more back.
 pub(crate) fn free<D: Disk>(core: &mut Core<D>, extent: &Extent) -> Result<(), FsError> {
-    match extent.state {
+    let state = match extent.state {
+        ExtentState::Shared if is_seeded(SeededFault::SharedFreedWithTwoOwners) => ExtentState::Own,
+        state => state,
+    };
+    match state {
         ExtentState::Own => {
             let numbers = extent.number..extent.number + extent.count;
             if let Some(number) = numbers.clone().find(|number| !core.blocks.is_used(*number)) {

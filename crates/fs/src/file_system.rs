@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::format::{Inode, ROOT_INODE, SUPERBLOCK, Superblock};
 use crate::inodes::attributes_of;
 use crate::node::NodeMut;
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{
     Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, New, Rename, SeekTo, Time,
     attributes, directory, files, inodes, namespace, orphans, tree,
@@ -678,6 +679,9 @@ impl<D: Disk> FileSystem<D> {
     /// If the store fails.
     pub fn sync(&self) -> Result<(), FsError> {
         self.commit()?;
+        if is_seeded(SeededFault::SyncWithoutFlush) {
+            return Ok(());
+        }
         Ok(self.store.sync()?)
     }
 

@@ -14,6 +14,7 @@ use crate::format::{
     Extent, ExtentState, FILE_BYTES_MAX, IS_SMALL, Inode, Kind, SystemKind, Time, key, system_key,
 };
 use crate::node::value_bytes_max;
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, extents, inodes, sharing, tree};
 
 /// Extents that one operation changes at most; chosen by us: with a node for each they are less than a
@@ -148,7 +149,9 @@ fn own_blocks<D: Disk>(
             ExtentState::Promised => {
                 extents::take_out(core, number, (extent.at, extent.end()), usize::MAX)?;
                 let reserved = core.blocks.reserved().saturating_sub(u64::from(extent.count));
-                core.set_reserved(reserved)?;
+                if !is_seeded(SeededFault::PromiseKept) {
+                    core.set_reserved(reserved)?;
+                }
                 let range = (extent.at, extent.end());
                 take_blocks(core, number, range, Whose::Promised, |number, _| {
                     places.push(Place { number, before: Before::Zeros });
@@ -159,7 +162,7 @@ fn own_blocks<D: Disk>(
                 for piece in sharing::pieces(core, extent.number, extent.count)? {
                     let at = extent.at + u64::from(piece.number - extent.number);
                     let range = (at, at + u64::from(piece.count));
-                    if piece.sharers == 1 {
+                    if piece.sharers == 1 || is_seeded(SeededFault::SharedWrittenInPlace) {
                         // Nobody else has these any more.
                         let own = Extent { state: ExtentState::Own, ..extent.part(at, range.1) };
                         extents::put(core, number, &own)?;
@@ -170,7 +173,12 @@ fn own_blocks<D: Disk>(
                     }
                     take_blocks(core, number, range, whose, |number, place| {
                         let other = piece.number + (place - at) as u32;
-                        places.push(Place { number, before: Before::Other(other) });
+                        let before = if is_seeded(SeededFault::BeforeIsZeros) {
+                            Before::Zeros
+                        } else {
+                            Before::Other(other)
+                        };
+                        places.push(Place { number, before });
                     })?;
                     sharing::release(core, piece.number, piece.count)?;
                 }
@@ -394,16 +402,17 @@ pub(crate) fn set_size<D: Disk>(
             tree::set(&mut core.blocks, key(number, Kind::Content, 0), &content)?;
         }
     } else {
-        if size < inode.size && !size.is_multiple_of(block_bytes) {
+        let leaves_old = is_seeded(SeededFault::OldBytesAfterTruncation);
+        if size < inode.size && !size.is_multiple_of(block_bytes) && !leaves_old {
             let end = size.next_multiple_of(block_bytes);
             pieces.extend(zeros_within(core, number, &mut inode, (size, end))?);
         }
         let last = extents::last(core, number)?;
         is_left = last.is_some_and(|extent| extent.end() > size.div_ceil(block_bytes));
-        if is_left {
+        if is_left && !is_seeded(SeededFault::ShrinkingNotListed) {
             let item = system_key(SystemKind::Shrinking, number);
             tree::set(&mut core.blocks, item, &[])?;
-        } else if size == 0 {
+        } else if size == 0 && !is_left {
             inode.flags |= IS_SMALL;
         }
     }

@@ -19,6 +19,7 @@ mod namespace;
 mod node;
 mod numbers;
 mod orphans;
+mod seeded;
 mod sharing;
 mod tree;
 
@@ -29,3 +30,5 @@ pub use files::{Allocation, SeekTo};
 pub use format::{FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Time};
 pub use inodes::{Attributes, Changes};
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
+#[cfg(feature = "seeded-faults")]
+pub use seeded::SeededFault;

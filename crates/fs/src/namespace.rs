@@ -10,6 +10,7 @@ use crate::directory::{FIRST_ENTRY, Found, check_name};
 use crate::files::small_bytes_max;
 use crate::format::{HAS_ATTRIBUTES, IS_SMALL, Inode, Kind, SystemKind, Time, key, system_key};
 use crate::inodes::attributes_of;
+use crate::seeded::{SeededFault, is_seeded};
 use crate::{Attributes, FsError, ROOT_INODE, attributes, directory, inodes, tree};
 
 const SET_GROUP_ID: u32 = 0o2000;
@@ -297,7 +298,7 @@ fn drop_link<D: Disk>(core: &mut Core<D>, number: u64, now: Time) -> Result<bool
     inode.links = if inode.is_directory() { 0 } else { inode.links - 1 };
     inode.changed = now;
     inodes::set(core, number, &inode)?;
-    if inode.links == 0 {
+    if inode.links == 0 && !is_seeded(SeededFault::OrphanLeaked) {
         orphan(core, number)?;
     }
     Ok(inode.links == 0)
@@ -386,7 +387,8 @@ fn moved<D: Disk>(
     }
     inodes::set(core, number, &inode)?;
     if inode.is_directory() && from != to {
-        for (directory, by) in [(from, -1), (to, 1)] {
+        let by = i32::from(!is_seeded(SeededFault::MovedDirectoryNotCounted));
+        for (directory, by) in [(from, -1), (to, by)] {
             let mut of = inodes::get(core, directory)?;
             of.links = of.links.saturating_add_signed(by);
             inodes::set(core, directory, &of)?;
@@ -440,7 +442,11 @@ pub(crate) fn rename<D: Disk>(
                 of.links = of.links.saturating_sub(1);
                 inodes::set(core, to, &of)?;
             }
-            drop_link(core, target.inode, now)?.then_some(target.inode)
+            if is_seeded(SeededFault::ReplacedKeepsLink) {
+                None
+            } else {
+                drop_link(core, target.inode, now)?.then_some(target.inode)
+            }
         }
         None => {
             let mut of = inodes::get(core, to)?;

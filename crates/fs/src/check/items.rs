@@ -250,6 +250,7 @@ impl Items {
         if extent.state == ExtentState::Promised {
             found.promised = found.promised.saturating_add(extent.count.into());
         } else {
+            known_of(found, self.object).data_end = extent.end();
             found.extents.push(Owned { inode: self.object, extent });
         }
         None

@@ -98,6 +98,16 @@ fn mend<D: Disk>(
         Problem::Parent { found, .. } => set(core, number, |inode| inode.parent = found),
         Problem::NextEntry { last } => set(core, number, |inode| inode.next_entry = last + 1),
         Problem::AttributesFlag { .. } => set(core, number, |inode| inode.flags |= HAS_ATTRIBUTES),
+        Problem::BeyondEnd => {
+            // What a crash in the midst of it would leave, too.
+            core.change(|core| {
+                let item = system_key(SystemKind::Shrinking, number);
+                tree::set(&mut core.blocks, item, &[])
+            })?;
+            core.shrinking.insert(number);
+            while core.shrink(number)? {}
+            Ok(())
+        }
         Problem::Sharers { block, count, found } => {
             core.change(|core| sharing::count_anew(core, (block, count), found))
         }

@@ -63,7 +63,12 @@ pub(crate) fn compare<D: Disk>(
     }
     for (number, file) in &model.files {
         let loose = between.filter(|between| between.number == *number);
-        compare_attributes(fs, *number, file)?;
+        let attributes = compare_attributes(fs, *number, file);
+        if let Some(loose) = loose.filter(|_| attributes.is_err()) {
+            compare_attributes(fs, *number, &loose.before.files[number])?;
+        } else {
+            attributes?;
+        }
         match &file.what {
             What::File(data) => {
                 if let Some(loose) = loose {

@@ -229,16 +229,6 @@ impl Model {
         of.links = of.links.checked_add_signed(by).unwrap();
     }
 
-    pub(crate) fn lookup(&self, parent: u64, name: &[u8]) -> Result<u64, Errno> {
-        let entries = self.entries(parent)?;
-        match name {
-            b"." => Ok(parent),
-            b".." => Ok(self.parent(parent)),
-            name if name.len() > NAME_BYTES_MAX => Err(Errno::NAMETOOLONG),
-            name => entries.get(name).copied().ok_or(Errno::NOENT),
-        }
-    }
-
     /// Makes a file with the number `number`, which the real one has chosen.
     fn make_inode(&mut self, parent: u64, new: &New, by: Maker, now: Time, number: u64) {
         let of = &self.files[&parent];
