@@ -21,6 +21,7 @@ fs = typer.Typer(
 )
 app.add_typer(fs)
 
+
 @fs.command("grow")
 def grow(
     image: Annotated[
@@ -30,7 +31,9 @@ def grow(
     size: Annotated[
         str | None,
         typer.Option(
-            "--size", metavar="SIZE", help="Of a file, which is lengthened; a device is taken whole."
+            "--size",
+            metavar="SIZE",
+            help="Of a file, which is lengthened; a device is taken whole.",
         ),
     ] = None,
 ) -> None:

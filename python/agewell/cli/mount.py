@@ -17,9 +17,7 @@ def mount(
     image: Annotated[
         Path, typer.Argument(metavar="IMAGE", help="A file or block device from 'agewell mkfs'.")
     ],
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIRECTORY", help="An existing directory.")
-    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="An existing directory.")],
     foreground: Annotated[
         bool, typer.Option("--foreground", "-f", help="Serve it here, until it is unmounted.")
     ] = False,
