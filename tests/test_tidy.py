@@ -40,6 +40,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-config", "agewell-core"},
+    "agewell-fuse": set(),
     "agewell-log": {"agewell-core"},
     "agewell-layout": {"agewell-core", "agewell-log"},
     "agewell-probe": {"agewell-core", "agewell-disk"},
@@ -99,7 +100,7 @@ ALLOWED_DEPENDENCIES = {
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
 {disk, trace, log} <- store <- py, disk <- probe <- py, record <- py,
-and check <- py: it shares no code with what it checks.
+and check <- py: it shares no code with what it checks; fuse knows none of them.
 """
 
 PLATFORM_FUNCTIONS = re.compile(
@@ -125,7 +126,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe", "check", "store"),
+    *("log", "layout", "disk", "sim", "probe", "check", "store", "fuse"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""
