@@ -1,11 +1,11 @@
 """Suites that nobody here wrote, on any mounted file system: pjdfstest and fsx.
 
-    python tests/conformance.py DIRECTORY [--other DIRECTORY] [--remount] [--operations N] [--seeds N]
+    python tests/conformance.py DIRECTORY [--other DIRECTORY] [--remount] [--operations N]
 
-Both come from their crates, with their versions, and are installed into `target/suites` when they are
-not there. pjdfstest (Pawel Jakub Dawidek's tests of POSIX calls, in Rust) needs root, and a directory
-whose parents everybody may search. fsx (File System eXerciser, of Apple and FreeBSD, in Rust) makes
-random calls on one file and compares it with what it should be.
+Both come from their crates, with their versions, and are installed into `target/suites` when they
+are not there. pjdfstest (Pawel Jakub Dawidek's tests of POSIX calls, in Rust) needs root, and a
+directory whose parents everybody may search. fsx (File System eXerciser, of Apple and FreeBSD, in
+Rust) makes random calls on one file and compares it with what it should be.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ entries = [["nobody", "nogroup"], ["daemon", "daemon"], ["games", "games"]]
 """
 
 FSX_CONFIGURATION = """\
-# Of every kind of call some; reads and writes, by calls and by mappings, as often as upstream has them.
+# Of every kind of call some; reads and writes, also by mappings, as often as upstream has them.
 flen = 1048576
 [opsize]
 max = 65536
@@ -119,9 +119,7 @@ def program(name: str) -> tuple[Path, str]:
     print(f"conformance: installing {crate} into {INSTALLED}", file=sys.stderr)
     command = ["cargo", "install", "--quiet", "--locked", "--root", str(INSTALLED), crate]
     try:
-        subprocess.run(
-            command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS
-        )
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS)
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
         return path, f"{crate} cannot be installed: {last}"

@@ -4,7 +4,8 @@
 //! Several directories are measured in turn, round by round, so that what else the machine does meets all
 //! of them; the best and the median of the rounds are given, and how each stands to the first directory.
 //! `stat cold` and `read cold` are without what the kernel remembers of files, which only root can take
-//! from it (`/proc/sys/vm/drop_caches`).
+//! from it (`/proc/sys/vm/drop_caches`). It is `stat` as C programs call it: the standard library of Rust asks
+//! for the birth time as well, which costs a request more.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit, reason = "it is a command")]
 
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::time::Duration;
 
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, fadvise, stat};
 use rustix::time::ClockId;
 
 const BLOCK: usize = 4096;
@@ -24,7 +25,7 @@ const BLOCK: usize = 4096;
 const CALL: usize = 1 << 20;
 
 /// The loads that count calls go on for so long at most, chosen by us: on a disk a `fsync` takes 3 ms.
-const LONGEST: Duration = Duration::from_secs(3);
+const LONGEST_SECONDS: f64 = 3.0;
 
 /// What is measured, in this order; the units.
 const MEASURES: [(&str, &str); 10] = [
@@ -155,7 +156,7 @@ fn measure_in(place: &Path, with: &Arguments, seed: u64) -> io::Result<Rates> {
     fs::create_dir(&many)?;
     let created = rate(with.files, |index| File::create_new(name(&many, index)).map(drop))?;
     forget_files();
-    let looked_at = rate(with.files, |index| fs::metadata(name(&many, index)).map(drop))?;
+    let looked_at = rate(with.files, |index| Ok(stat(name(&many, index)).map(drop)?))?;
     fs::remove_dir_all(&many)?;
 
     let pairs = in_clients(with.clients, |client| {
@@ -237,7 +238,7 @@ fn rate(count: usize, mut call: impl FnMut(usize) -> io::Result<()>) -> io::Resu
     for index in 0..count {
         call(index)?;
         // A clock that is read seldom costs nothing.
-        if index % 64 == 63 && now() - start > LONGEST {
+        if index % 64 == 63 && seconds(start, now()) > LONGEST_SECONDS {
             return Ok((index + 1) as f64 / seconds(start, now()));
         }
     }
@@ -259,7 +260,7 @@ fn now() -> Duration {
 }
 
 fn seconds(start: Duration, end: Duration) -> f64 {
-    (end - start).as_secs_f64()
+    end.saturating_sub(start).as_secs_f64()
 }
 
 /// Numbers that look random (xorshift64*, Vigna 2016).
@@ -282,7 +283,9 @@ fn over_rounds(rates: &[Rates], choose: impl Fn(&mut [f64]) -> f64) -> Rates {
     std::array::from_fn(|measure| {
         let mut values: Vec<f64> = rates.iter().map(|rates| rates[measure]).collect();
         if measure == LATENCY {
-            values.iter_mut().for_each(|value| *value = -*value);
+            for value in &mut values {
+                *value = -*value;
+            }
         }
         choose(&mut values).abs()
     })
@@ -312,7 +315,7 @@ fn print_table(with: &Arguments, best: &[Rates], middle: &[Rates]) {
         print!("{:<24}", format!("{name}, {unit}"));
         for (best_of_one, middle) in best.iter().zip(middle) {
             let (value, middle) = (best_of_one[measure], middle[measure]);
-            let digits = if measure == LATENCY { 1 } else { 0 };
+            let digits = usize::from(measure == LATENCY);
             let ratio = value / best[0][measure];
             print!("{:>28}", format!("{value:.digits$} ({middle:.digits$}) {ratio:.2}x"));
         }

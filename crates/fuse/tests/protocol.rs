@@ -33,6 +33,7 @@ fn body() -> Body {
 }
 
 /// Inode 77, asked by user 1, group 2, process 3.
+#[allow(clippy::needless_pass_by_value, reason = "it is made for it")]
 fn message(operation: u32, body: Body) -> Vec<u8> {
     let size = (REQUEST_HEADER + body.0.len()) as u32;
     let head = Body::default().u32(size).u32(operation).u64(5).u64(77).u32(1).u32(2).u32(3).u32(0);

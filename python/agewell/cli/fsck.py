@@ -27,7 +27,7 @@ def fsck(
         bool, typer.Option("--data", help="Read all data as well, against its checksums.")
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what has one right answer.")
+        bool, typer.Option("--repair", help="Set right what has one right answer.")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -49,14 +49,14 @@ def fsck(
         print_json(document)
     else:
         for one in document["findings"]:
-            mend = f" (--repair: {one['mend']})" if one["mend"] and not repair else ""
-            print_text(f"{one['text']}{mend}\n")
+            cure = f" (--repair: {one['repair']})" if one["repair"] and not repair else ""
+            print_text(f"{one['text']}{cure}\n")
         if not quiet:
             wrong = len(document["findings"]) + document["further"]
-            mended = f", {document['mended']:,} mended" if repair else ""
+            repaired = f", {document['repaired']:,} set right" if repair else ""
             verdict = f"{wrong:,} things are wrong" if wrong else "clean"
             print_text(
-                f"{image}: {verdict}{mended}; {document['inodes']:,} files, "
+                f"{image}: {verdict}{repaired}; {document['inodes']:,} files, "
                 f"{document['data_blocks']:,} blocks of data\n"
             )
     if not document["clean"]:

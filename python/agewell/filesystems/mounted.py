@@ -71,7 +71,7 @@ def unescape(text: str) -> str:
 
 
 def server_of(point: Path) -> int | None:
-    """The process that serves the mount at `point`, if it can be told."""
+    """The process that serves the mount at `point`, if it is found."""
     wanted = str(point.resolve())
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

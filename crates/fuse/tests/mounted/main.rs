@@ -2,6 +2,8 @@
 //!
 //! Skipped tests say why.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says why")]
+
 #[path = "../../examples/memory/contents.rs"]
 mod contents;
 #[path = "../../examples/memory/in_memory.rs"]

@@ -27,16 +27,16 @@ pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
     let store = Store::open(disk, &OpenOptions::default()).map_err(|error| failed(&error))?;
     let was_closed = store.opened().was_closed;
     let store = Arc::new(store);
-    let mut mended = 0;
+    let mut repaired = 0;
     if repairs {
-        mended = repair(&store).map_err(|error| failed(&error))?.mended;
+        repaired = repair(&store).map_err(|error| failed(&error))?.mended;
     }
     let checked = check(&store, &options).map_err(|error| failed(&error))?;
     store.leave().map_err(|error| failed(&error))?;
     let document = json!({
         "clean": checked.is_clean(),
         "was_unmounted": was_closed,
-        "mended": mended,
+        "repaired": repaired,
         "inodes": checked.inodes,
         "nodes": checked.nodes,
         "data_blocks": checked.data_blocks,
@@ -52,7 +52,7 @@ fn findings(checked: &Checked) -> Vec<Value> {
             "text": finding.to_string(),
             "inode": finding.inode,
             "path": finding.path.as_ref().map(|path| String::from_utf8_lossy(path)),
-            "mend": finding.problem.mend(),
+            "repair": finding.problem.mend(),
         })
     });
     shown.collect()
