@@ -10,6 +10,7 @@ mod compare;
 mod crashes;
 mod damage;
 mod explorer;
+mod full;
 mod held;
 mod load;
 mod model;

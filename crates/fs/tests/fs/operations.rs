@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
+use super::full::fill_and_empty;
 use super::held::{drawn, hold};
 use super::load::{Draw, Shape};
 
@@ -81,5 +82,12 @@ fn many_seeds_are_what_the_model_is() {
                 panic!("SEED={seed}, {} operations of {shape:?}: {what}\n{draws:?}", draws.len());
             }
         }
+    }
+}
+
+#[test]
+fn what_is_full_can_be_worked_on_and_emptied() {
+    for seed in 0..24 {
+        fill_and_empty(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
     }
 }

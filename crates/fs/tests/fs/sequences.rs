@@ -37,9 +37,9 @@ fn place(model: &Model, word: &str) -> (u64, Vec<u8>) {
         }
     }
     let name = parts.pop().expect("a word");
-    let directory = parts.iter().fold(ROOT_INODE, |at, part| {
-        model.entries(at).expect("a directory")[part.as_bytes()]
-    });
+    let directory = parts
+        .iter()
+        .fold(ROOT_INODE, |at, part| model.entries(at).expect("a directory")[part.as_bytes()]);
     (directory, name.into_bytes())
 }
 
