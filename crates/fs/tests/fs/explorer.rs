@@ -314,7 +314,7 @@ pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
         Some(match at {
             0 => make(b"comb"),
             1..=60 => write(number(model, b"comb"), 2 * at, 1),
-            61 => Operation::Sync,
+            61 | 98 => Operation::Sync,
             62 => make(b"other"),
             63..=90 if (at - 63) * 8 < blocks => {
                 let begin = (at - 63) * 8;
@@ -324,7 +324,6 @@ pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
             91 => Operation::SetSize { number: number(model, b"comb"), size: 1024, drops: false },
             92..=96 => write(number(model, b"other"), (at - 92) * 60, 60),
             97 => Operation::SetSize { number: number(model, b"comb"), size: 99_999, drops: false },
-            98 => Operation::Sync,
             _ => return None,
         })
     };

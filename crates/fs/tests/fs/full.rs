@@ -22,7 +22,7 @@ fn fill<D: Disk>(fs: &FileSystem<D>, seed: u64) -> Result<Vec<(Vec<u8>, u64)>, S
     while refused < REFUSALS {
         number += 1;
         let draw = mix(seed << 20 | number);
-        let long = if draw % 5 == 0 { "x".repeat(200) } else { String::new() };
+        let long = if draw.is_multiple_of(5) { "x".repeat(200) } else { String::new() };
         let name = format!("{number}{long}").into_bytes();
         let of = |mode| New { mode, device: 0, target: b"" };
         let any = names.get((draw >> 8) as usize % names.len().max(1)).map(|named| named.1);
@@ -104,7 +104,7 @@ pub(crate) fn fill_and_empty(seed: u64) -> Result<(), String> {
         let draw = mix(seed << 30 | at as u64);
         // Some get another name of the same length, become shorter, or other permissions first.
         let mut name = name.clone();
-        if draw % 4 == 0 {
+        if draw.is_multiple_of(4) {
             let mut other = name.clone();
             other[0] = b'r';
             let renamed =

@@ -14,6 +14,8 @@ mod explorer;
 mod full;
 #[path = "../fs/held.rs"]
 mod held;
+#[path = "../fs/lists.rs"]
+mod lists;
 #[path = "../fs/load.rs"]
 mod load;
 #[path = "../fs/model.rs"]
