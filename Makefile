@@ -71,6 +71,8 @@ $(STAMPS)/docs: $(STAMPS)/run requirements/docs.txt
 $(STAMPS)/extension: $(STAMPS)/run pyproject.toml $(RUST_SOURCES)
 	@command -v cargo >/dev/null || { echo "make: error: cargo not found; install Rust (https://rustup.rs)" >&2; exit 1; }
 	@echo "building the extension module (release)" >&2
+	@cargo build --locked --release --quiet --workspace --bin agewell-fs
+	@mkdir -p python/agewell/bin && cp --remove-destination target/release/agewell-fs python/agewell/bin/agewell-fs
 	@PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 

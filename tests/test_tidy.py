@@ -40,6 +40,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-config": {"agewell-core"},
     "agewell-trace": {"agewell-core"},
     "agewell-disk": {"agewell-config", "agewell-core"},
+    "agewell-fuse": set(),
     "agewell-log": {"agewell-core"},
     "agewell-layout": {"agewell-core", "agewell-log"},
     "agewell-probe": {"agewell-core", "agewell-disk"},
@@ -92,6 +93,8 @@ ALLOWED_DEPENDENCIES = {
         "agewell-snapshot",
         "agewell-store",
     },
+    "agewell-fs": {"agewell-store"},
+    "agewell-mount": {"agewell-core", "agewell-fs", "agewell-fuse", "agewell-store"},
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
 """What each crate may use.
@@ -99,7 +102,7 @@ ALLOWED_DEPENDENCIES = {
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
 {disk, trace, log} <- store <- py, disk <- probe <- py, record <- py,
-and check <- py: it shares no code with what it checks.
+and check <- py: it shares no code with what it checks; store <- fs <- mount, and fuse <- mount.
 """
 
 PLATFORM_FUNCTIONS = re.compile(
@@ -125,7 +128,7 @@ REPLACED_PROSE = re.compile(
 
 PLAIN_FOLDERS = (
     *("trace", "age", "snapshot", "shuffle", "core", "config", "py", "testkit"),
-    *("log", "layout", "disk", "sim", "probe", "check", "store"),
+    *("log", "layout", "disk", "sim", "probe", "check", "store", "fuse"),
     *("python", "tests", "scripts"),
 )
 """The crates and folders whose comments are held to that."""

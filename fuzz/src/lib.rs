@@ -14,6 +14,7 @@ use agewell_age::workload::profile::Profile;
 use agewell_age::workload::{HistoryParameters, WorkloadReader, oplist};
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimTime};
 use agewell_disk::{Device as _, DeviceModel, DeviceParameters};
+use agewell_fuse::protocol as fuse;
 use agewell_record::decode::{Decoded, Decoder};
 use agewell_record::format::{EventFormat, Field};
 use agewell_record::page::{PageLayout, read_page};
@@ -299,5 +300,30 @@ pub fn read_trace_page(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         let _ = EventFormat::parse(text).map(|format| Decoder::new(&[(EventKind::Queue, format)]));
         let _ = PageLayout::parse(text);
+    }
+}
+
+/// A request of the kernel as it is, and with the size that its header wants: refused, or within what was
+/// sent.
+pub fn read_fuse_request(bytes: &[u8]) {
+    for setxattr_extended in [false, true] {
+        let dialect = fuse::Dialect { setxattr_extended };
+        let _ = fuse::parse(bytes, dialect);
+        let mut message = bytes.to_vec();
+        let Some(size) = message.first_chunk_mut() else { return };
+        *size = (bytes.len() as u32).to_ne_bytes();
+        match fuse::parse(&message, dialect) {
+            Ok(request) => match request.operation {
+                fuse::Operation::Write(write) => {
+                    assert!(write.offset + write.data.len() as u64 <= i64::MAX as u64);
+                }
+                fuse::Operation::BatchForget(forget) => {
+                    assert!(forget.pairs().count() * 16 + fuse::REQUEST_HEADER < message.len());
+                }
+                fuse::Operation::Lookup { name } => assert!(!name.is_empty() && !name.contains(&b'/')),
+                _ => {}
+            },
+            Err(bad) => assert!(!bad.to_string().contains('\n')),
+        }
     }
 }

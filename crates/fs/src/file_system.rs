@@ -28,6 +28,10 @@ const TRANSACTION_BLOCKS_MIN: u32 = 60;
 /// Bytes that are copied at once where blocks cannot be shared; chosen by us.
 const COPY_BYTES: u64 = 1 << 20;
 
+/// Entries of a directory of which attributes are read at once; chosen by us: what the kernel's buffer of a
+/// page has room for, nearly.
+const LISTED_AT_ONCE: usize = 32;
+
 /// What a file system is made with.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MakeOptions {
@@ -311,6 +315,46 @@ impl<D: Disk> FileSystem<D> {
         self.look(|core| namespace::read_directory(core, inode, cookie, see))
     }
 
+    /// As [`read_directory`](Self::read_directory), each with its attributes, if they are wanted.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn list(
+        &self,
+        inode: u64,
+        cookie: u64,
+        with_attributes: bool,
+        mut see: impl FnMut(&DirectoryEntry<'_>, Option<&Attributes>) -> bool,
+    ) -> Result<(), FsError> {
+        if !with_attributes {
+            return self.read_directory(inode, cookie, |entry| see(entry, None));
+        }
+        self.look(|core| {
+            let mut from = cookie;
+            loop {
+                // Their inodes are read when the entries are not looked at any more.
+                let mut some = Vec::with_capacity(LISTED_AT_ONCE);
+                namespace::read_directory(core, inode, from, |entry| {
+                    some.push((entry.inode, entry.file_type, entry.name.to_vec(), entry.next));
+                    some.len() < LISTED_AT_ONCE
+                })?;
+                let is_last = some.len() < LISTED_AT_ONCE;
+                for (inode, file_type, name, next) in some {
+                    let found = inodes::get(core, inode)?;
+                    let found = attributes_of(core, inode, &found);
+                    let entry = DirectoryEntry { inode, file_type, name: &name, next };
+                    if !see(&entry, Some(&found)) {
+                        return Ok(());
+                    }
+                    from = next;
+                }
+                if is_last {
+                    return Ok(());
+                }
+            }
+        })
+    }
+
     /// Where a symbolic link leads.
     ///
     /// # Errors
@@ -328,6 +372,12 @@ impl<D: Disk> FileSystem<D> {
             // What is small goes at once; an error is met again by who works.
             let _ = remove_left(&mut core);
         }
+    }
+
+    /// Whether something that was let go is not removed yet.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.core().left.is_empty()
     }
 
     /// Goes on with what was let go; whether there is more to do.
@@ -633,6 +683,21 @@ impl<D: Disk> FileSystem<D> {
             return Ok(());
         }
         Ok(self.store.sync()?)
+    }
+
+    /// Gives what is free back to the device; how many bytes.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn discard(&self) -> Result<u64, FsError> {
+        self.commit()?;
+        Ok(self.store.discard()?)
+    }
+
+    /// Whether it was [shut](Self::shut).
+    #[must_use]
+    pub fn is_shut(&self) -> bool {
+        self.core().is_shut
     }
 
     /// Nothing is done any more, but that every operation fails: what was not synced may be lost.

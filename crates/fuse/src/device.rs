@@ -52,7 +52,9 @@ impl Device {
         } else {
             let mut whole = Vec::with_capacity(size);
             whole.extend_from_slice(&header);
-            pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+            for piece in pieces {
+                whole.extend_from_slice(piece);
+            }
             write_all(|| io::write(&self.0, &whole))
         };
         if let Err(error) = sent {

@@ -231,6 +231,7 @@ pub struct Space {
 /// goes to whoever called as `errno`. Calls without a body here are those without which a file system
 /// would lie; the others answer `NOSYS`, which the kernel remembers, and what it makes of that is said at
 /// each.
+#[allow(clippy::missing_errors_doc, reason = "they are those of the system calls")]
 pub trait FileSystem: Send + Sync {
     /// The file `name` in `parent`, `NOENT` if there is none: the kernel remembers either. `.` and `..`
     /// are asked for inodes that the kernel has forgotten, by those who kept a file handle

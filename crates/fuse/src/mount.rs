@@ -126,7 +126,7 @@ pub fn mount(point: &Path, options: &MountOptions) -> Result<OwnedFd, MountError
         "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions{allow_other}{block_size}",
         device.as_raw_fd()
     );
-    let data = CString::new(data).expect("no NUL in it");
+    let data = CString::new(data).map_err(|_| refused(point.clone(), Errno::INVAL))?;
     let mut flags = options.without & (MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC);
     flags.set(MountFlags::RDONLY, options.read_only);
     let kind = format!("{kind}.{SUBTYPE}");

@@ -127,12 +127,16 @@ impl Session {
     pub fn new(device: OwnedFd, options: Options) -> Self {
         assert!(options.threads > 0, "somebody answers");
         let pages = options.write_max as usize / PAGE;
-        assert!(options.write_max as usize % PAGE == 0 && pages > 0, "writes are of whole pages");
+        let is_whole = (options.write_max as usize).is_multiple_of(PAGE);
+        assert!(is_whole && pages > 0, "writes are of whole pages");
         assert!(u16::try_from(pages).is_ok(), "the protocol counts up to 65535 pages");
         Self { device: Arc::new(Device::new(device)), options }
     }
 
     /// Answers until the mount is over, and until the file system has said that it is done with its end.
+    ///
+    /// # Panics
+    ///
     /// If the file system panics, so does this; with several threads the process ends then, since nobody
     /// would answer what the others wait for.
     ///

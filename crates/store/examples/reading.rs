@@ -19,7 +19,7 @@ const RUN: usize = 256;
 fn read<D: Disk>(store: &Store<D>, blocks: u32, run: usize, what: &str) {
     let mut into = vec![0; run * BLOCK_BYTES];
     let begun = Instant::now();
-    for first in (0..blocks - run as u32 + 1).step_by(run) {
+    for first in (0..=blocks - run as u32).step_by(run) {
         if run == 1 {
             assert!(store.read(first, &mut into).expect("it is whole"));
         } else {

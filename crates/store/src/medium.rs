@@ -8,6 +8,7 @@
 //! *Covered* are groups whose records last: those of the ring, and inline ones that a checkpoint has
 //! repeated there. What died in them may be written over.
 
+mod closing;
 mod gathering;
 
 use std::collections::BTreeSet;
@@ -660,7 +661,6 @@ impl<D: Disk> Medium<D> {
         &mut self,
         slots_of: &SlotsOf<'_>,
         times: &dyn Fn() -> Vec<agewell_log::SegmentTimes>,
-        closes: bool,
     ) -> Result<(), StoreError> {
         if !self.root_is_due {
             if self.flushed < self.written || self.rewrite_is_due {
@@ -678,7 +678,7 @@ impl<D: Disk> Medium<D> {
                 ring_number: self.ring.number,
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
-                closed: closes,
+                closed: false,
                 open: named_by_root(&self.geometry, self.open, &self.free),
                 pages,
                 segments: times(),
@@ -765,32 +765,5 @@ impl<D: Disk> Medium<D> {
         let sum = self.sums.get(block);
         let damaged = if self.sums.is_damaged(block) { DAMAGED } else { 0 };
         MapEntry { slot: slot | damaged, sum }
-    }
-
-    /// Gives every map page the same at both places, so that one may be lost.
-    pub(crate) fn copy_pages(&mut self) -> Result<(), StoreError> {
-        let bytes = self.block_bytes();
-        let mut page_bytes = vec![0; bytes];
-        for page in 0..self.geometry.map_pages {
-            let named = self.root.pages[page as usize];
-            if named == 0 {
-                continue;
-            }
-            let is_second = named & 1 == 1;
-            let from = self.geometry.offset(MapPage::address(&self.geometry, page, is_second));
-            let other = self.geometry.offset(MapPage::address(&self.geometry, page, !is_second));
-            read(&self.disk, from, &mut page_bytes)?;
-            let sum = MapPage::check(&self.geometry, page, &page_bytes).map(|(_, sum)| sum);
-            if sum.is_none_or(|sum| (sum ^ named) & !1 != 0) {
-                continue;
-            }
-            let mut there = vec![0; bytes];
-            read(&self.disk, other, &mut there)?;
-            if there != page_bytes {
-                write(&self.disk, &[Piece { offset: other, data: &page_bytes }])?;
-                self.counts.map_blocks += 1;
-            }
-        }
-        flush(&self.disk)
     }
 }

@@ -20,8 +20,8 @@ impl Sums {
         Self { sums, damaged: Mutex::new(damaged) }
     }
 
-    /// The sum of `block`, 0 where there can be none. It may be that of its next version already, which does no harm: what is read
-    /// then does not match, and is read again.
+    /// The sum of `block`, 0 where there is none. It may be that of its next version already, which does
+    /// no harm: what is read then does not match, and is read again.
     pub(crate) fn get(&self, block: u32) -> u32 {
         self.sums.get(block as usize).map_or(0, |sum| sum.load(Ordering::Relaxed))
     }

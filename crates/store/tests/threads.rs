@@ -166,10 +166,10 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
 
 #[test]
 fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
-    for mechanism in Mechanism::ALL {
+    let fixed = Mechanism::ALL.map(OpenOptions::fixed);
+    for options in fixed.into_iter().chain([OpenOptions::default()]) {
         for is_collected in [false, true] {
             let disk = Arc::new(MemoryDisk::new(1 << 20));
-            let options = OpenOptions::fixed(mechanism);
             let store = store(Arc::clone(&disk), &options);
             let collector = is_collected.then(|| {
                 Collector::start(Arc::clone(&store), CollectorOptions::default()).unwrap()
@@ -182,7 +182,7 @@ fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
             store.verify();
             let counts = store.log_counts();
             let made = counts.cleaned_blocks + counts.plugged_blocks + counts.threaded_blocks;
-            assert!(made > 1_000, "{mechanism:?}: {counts:?}");
+            assert!(made > 1_000, "{options:?}: {counts:?}");
             // As after a crash: it is not closed.
             drop(store);
             let store = Store::open(disk, &options).unwrap();

@@ -1,4 +1,4 @@
-//! The bytes of a file: pages, of which those that nobody wrote are not there.
+//! The bytes of a file, in extents that lie in one piece, and which of their pages somebody wrote.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -6,154 +6,154 @@ use std::io::IoSlice;
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
-/// Pages that are kept side by side.
-const EXTENT: u64 = 512;
+/// Pages of an extent, chosen by us: a read of 1 MiB is of two at most.
+const EXTENT_PAGES: usize = 512;
 
-static ZEROS: [u8; PAGE] = [0; PAGE];
+/// Bytes of one.
+const EXTENT: usize = EXTENT_PAGES * PAGE;
 
-type Page = Box<[u8]>;
+static ZEROS: [u8; EXTENT] = [0; EXTENT];
 
-/// Pages by extent, and how many there are.
+/// Bytes up to the last that was written; pages that nobody wrote are zero.
+#[derive(Debug, Default)]
+struct Extent {
+    bytes: Vec<u8>,
+    written: [u64; EXTENT_PAGES / 64],
+}
+
+impl Extent {
+    fn is_written(&self, page: usize) -> bool {
+        self.written[page / 64] & 1 << (page % 64) != 0
+    }
+
+    fn pages(&self) -> u64 {
+        self.written.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    fn write(&mut self, offset: usize, data: &[u8]) {
+        let end = offset + data.len();
+        if self.bytes.len() <= offset {
+            self.bytes.resize(offset, 0);
+            self.bytes.extend_from_slice(data);
+        } else {
+            if self.bytes.len() < end {
+                self.bytes.resize(end, 0);
+            }
+            self.bytes[offset..end].copy_from_slice(data);
+        }
+        for page in offset / PAGE..end.div_ceil(PAGE) {
+            self.written[page / 64] |= 1 << (page % 64);
+        }
+    }
+
+    /// Makes a range zero; whole pages of it count as never written.
+    fn punch(&mut self, start: usize, end: usize) {
+        let stays = self.bytes.len();
+        if start < stays {
+            if end < stays {
+                self.bytes[start..end].fill(0);
+            } else {
+                self.bytes.truncate(start);
+            }
+        }
+        for page in start.div_ceil(PAGE)..end / PAGE {
+            self.written[page / 64] &= !(1 << (page % 64));
+        }
+    }
+}
+
+/// Extents by number.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    extents: BTreeMap<u64, Vec<Option<Page>>>,
+    extents: BTreeMap<u64, Extent>,
     pages: u64,
 }
 
 impl Contents {
-    /// Pages that take memory.
+    /// Pages that were written.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Bytes from `offset` on, as pieces of pages; holes are zeros.
+    /// Bytes from `offset` on, in pieces; what nobody wrote is zeros.
     pub(crate) fn pieces(&self, offset: u64, size: usize) -> Vec<IoSlice<'_>> {
-        let mut pieces = Vec::with_capacity(size / PAGE + 2);
-        let mut at = offset;
-        let end = offset + size as u64;
-        while at < end {
-            let (page, first) = split(at);
-            let extent = self.extents.get(&(page / EXTENT));
-            // As far as the extent goes without another look into the tree.
-            for page in page..(page / EXTENT + 1) * EXTENT {
-                let first = if at == offset { first } else { 0 };
-                let last = (PAGE as u64).min(first as u64 + (end - at)) as usize;
-                let bytes = extent
-                    .and_then(|pages| pages.get((page % EXTENT) as usize))
-                    .and_then(Option::as_deref)
-                    .unwrap_or(&ZEROS);
-                pieces.push(IoSlice::new(&bytes[first..last]));
-                at += (last - first) as u64;
-                if at == end {
-                    break;
-                }
+        let mut pieces = Vec::with_capacity(2 * (size / EXTENT + 2));
+        for (number, start, end) in parts(offset, offset + size as u64) {
+            let bytes = self.extents.get(&number).map_or(&[][..], |extent| &extent.bytes);
+            let written = bytes.len().clamp(start, end);
+            if start < written {
+                pieces.push(IoSlice::new(&bytes[start..written]));
+            }
+            if written < end {
+                pieces.push(IoSlice::new(&ZEROS[written..end]));
             }
         }
         pieces
     }
 
-    /// Writes, over `size_before` bytes of which those behind the end of a page may be anything but zero.
+    /// Writes from `offset` on.
     pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
-        let mut at = offset;
         let mut rest = data;
-        while !rest.is_empty() {
-            let (page, first) = split(at);
-            let extent = self.extents.entry(page / EXTENT).or_default();
-            let mut index = (page % EXTENT) as usize;
-            let mut first = first;
-            while !rest.is_empty() && index < EXTENT as usize {
-                let (now, later) = rest.split_at(rest.len().min(PAGE - first));
-                if extent.len() <= index {
-                    extent.resize_with(index + 1, || None);
-                }
-                match &mut extent[index] {
-                    Some(page) => page[first..first + now.len()].copy_from_slice(now),
-                    none => {
-                        self.pages += 1;
-                        *none = Some(if now.len() == PAGE {
-                            now.into()
-                        } else {
-                            let mut page = vec![0; PAGE].into_boxed_slice();
-                            page[first..first + now.len()].copy_from_slice(now);
-                            page
-                        });
-                    }
-                }
-                at += now.len() as u64;
-                rest = later;
-                index += 1;
-                first = 0;
-            }
+        for (number, start, end) in parts(offset, offset + data.len() as u64) {
+            let (now, later) = rest.split_at(end - start);
+            let extent = self.extents.entry(number).or_default();
+            let before = extent.pages();
+            extent.write(start, now);
+            self.pages += extent.pages() - before;
+            rest = later;
         }
     }
 
     /// Makes a range zero; whole pages of it take no memory then.
     pub(crate) fn punch(&mut self, start: u64, end: u64) {
-        let (first, behind_start) = split(start);
-        let (last, behind_end) = split(end);
-        if first == last {
-            self.zero(first, behind_start, behind_end);
-            return;
+        let first = start / EXTENT as u64;
+        let mut emptied = Vec::new();
+        for (&number, extent) in self.extents.range_mut(first..) {
+            let base = number * EXTENT as u64;
+            if base >= end {
+                break;
+            }
+            let before = extent.pages();
+            let from = start.saturating_sub(base) as usize;
+            extent.punch(from, (end - base).min(EXTENT as u64) as usize);
+            let after = extent.pages();
+            self.pages -= before - after;
+            if after == 0 {
+                emptied.push(number);
+            }
         }
-        self.zero(first, behind_start, PAGE);
-        self.zero(last, 0, behind_end);
-        let whole = if behind_start == 0 { first } else { first + 1 }..last;
-        if whole.is_empty() {
-            return;
-        }
-        let extents = whole.start / EXTENT..=(whole.end - 1) / EXTENT;
-        let emptied: Vec<u64> = self
-            .extents
-            .range_mut(extents)
-            .filter_map(|(&number, pages)| {
-                let base = number * EXTENT;
-                let from = whole.start.saturating_sub(base).min(pages.len() as u64) as usize;
-                let to = (whole.end - base).min(pages.len() as u64) as usize;
-                if from < to {
-                    let gone = pages[from..to].iter_mut().filter_map(Option::take).count();
-                    self.pages -= gone as u64;
-                }
-                pages.iter().all(Option::is_none).then_some(number)
-            })
-            .collect();
         for number in emptied {
             self.extents.remove(&number);
         }
     }
 
-    /// The first page at or behind `page` that is there, or is not; `None` if there is none before
+    /// The first page at or behind `page` that was written, or was not; `None` if there is none before
     /// `pages_end`.
-    pub(crate) fn next(&self, mut page: u64, pages_end: u64, is_there: bool) -> Option<u64> {
+    pub(crate) fn next(&self, mut page: u64, pages_end: u64, is_written: bool) -> Option<u64> {
+        let pages = EXTENT_PAGES as u64;
         while page < pages_end {
-            let number = page / EXTENT;
+            let number = page / pages;
             match self.extents.range(number..).next() {
-                Some((&found, pages)) if found == number => {
-                    let found = pages.get((page % EXTENT) as usize).is_some_and(Option::is_some);
-                    if found == is_there {
+                Some((&found, extent)) if found == number => {
+                    if extent.is_written((page % pages) as usize) == is_written {
                         return Some(page);
                     }
                     page += 1;
                 }
-                Some((&found, _)) if is_there => page = found * EXTENT,
-                None if is_there => return None,
+                Some((&found, _)) if is_written => page = found * pages,
+                None if is_written => return None,
                 _ => return Some(page),
             }
         }
         None
     }
-
-    fn zero(&mut self, page: u64, first: usize, last: usize) {
-        let extent = self.extents.get_mut(&(page / EXTENT));
-        let page = extent.and_then(|pages| pages.get_mut((page % EXTENT) as usize));
-        if let Some(Some(page)) = page
-            && !(first == 0 && last == PAGE)
-        {
-            page[first..last].fill(0);
-        }
-    }
 }
 
-/// The number of a page, and how far in it.
-fn split(offset: u64) -> (u64, usize) {
-    (offset / PAGE as u64, (offset % PAGE as u64) as usize)
+/// A range of bytes as ranges within extents, with the number of each.
+fn parts(offset: u64, end: u64) -> impl Iterator<Item = (u64, usize, usize)> {
+    let extent = EXTENT as u64;
+    (offset / extent..end.div_ceil(extent)).map(move |number| {
+        let base = number * extent;
+        (number, offset.saturating_sub(base) as usize, (end - base).min(extent) as usize)
+    })
 }

@@ -1,6 +1,6 @@
 //! A whole file system in memory: the least that a file system in user space can take.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agewell_fuse::{
@@ -28,19 +28,28 @@ pub(crate) struct Behaviour {
     pub(crate) capacity: u64,
     /// How long it takes to be durable, at the end as well.
     pub(crate) sync_takes: Duration,
+    /// Never answers when it is asked to be durable.
+    pub(crate) loses_replies: bool,
 }
 
 /// What it was asked, for tests of the session.
 #[derive(Debug, Default, Clone)]
+#[allow(dead_code, reason = "the example does not look at them")]
 pub(crate) struct Asked {
-    pub(crate) file_syncs: u64,
+    /// Answered, of a file or a directory.
+    pub(crate) syncs: u64,
+    /// Answered, of everything.
     pub(crate) all_syncs: u64,
-    pub(crate) writes: u64,
-    pub(crate) attribute_reads: u64,
+    /// The end of the mount, answered.
+    pub(crate) ends: u64,
     pub(crate) longest_read: usize,
     pub(crate) longest_write: usize,
-    pub(crate) is_destroyed: bool,
-    pub(crate) process_of_last_write: u32,
+    /// Looked up or listed with attributes.
+    pub(crate) lookups: u64,
+    /// Values of extended attributes.
+    pub(crate) attribute_reads: u64,
+    /// That there are, the root among them.
+    pub(crate) inodes: u64,
 }
 
 #[derive(Debug)]
@@ -53,7 +62,7 @@ struct State {
 /// See above. One lock, and nothing that waits.
 #[derive(Debug)]
 pub(crate) struct InMemory {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     behaviour: Behaviour,
 }
 
@@ -61,13 +70,14 @@ impl InMemory {
     pub(crate) fn new(behaviour: Behaviour) -> Self {
         let tree = Tree::new();
         let state = State { tree, asked: Asked::default(), is_shut_down: false };
-        Self { state: Mutex::new(state), behaviour }
+        Self { state: Arc::new(Mutex::new(state)), behaviour }
     }
 
     /// What it was asked so far.
     #[allow(dead_code, reason = "for the tests")]
     pub(crate) fn asked(&self) -> Asked {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.clone()
+        let state = lock(&self.state);
+        Asked { inodes: state.tree.len(), ..state.asked.clone() }
     }
 
     fn state(&self) -> Result<MutexGuard<'_, State>, Errno> {
@@ -75,15 +85,20 @@ impl InMemory {
         if state.is_shut_down { Err(Errno::IO) } else { Ok(state) }
     }
 
-    /// Answers from another thread, as a file system on a disk does.
-    fn answer_later(&self, reply: Reply) {
-        let takes = self.behaviour.sync_takes;
-        if takes.is_zero() {
-            reply.answer(Ok(()));
+    /// Answers from another thread, as a file system on a disk does, and counts it before.
+    fn answer_later(&self, reply: Reply, count: fn(&mut Asked) -> &mut u64) {
+        let Behaviour { sync_takes, loses_replies, .. } = self.behaviour;
+        if loses_replies {
             return;
         }
+        if sync_takes.is_zero() {
+            *count(&mut lock(&self.state).asked) += 1;
+            return reply.answer(Ok(()));
+        }
+        let state = Arc::clone(&self.state);
         std::thread::spawn(move || {
-            std::thread::sleep(takes);
+            std::thread::sleep(sync_takes);
+            *count(&mut lock(&state).asked) += 1;
             reply.answer(Ok(()));
         });
     }
@@ -116,6 +131,10 @@ impl InMemory {
     }
 }
 
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn found(tree: &mut Tree, parent: u64, name: &[u8]) -> Result<u64, Errno> {
     if name.len() > NAME_MAX {
         return Err(Errno::NAMETOOLONG);
@@ -140,6 +159,7 @@ fn changed<T>(
 impl FileSystem for InMemory {
     fn lookup(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let mut state = self.state()?;
+        state.asked.lookups += 1;
         let number = match name {
             b"." => parent,
             b".." => state.tree.directory(parent)?.parent,
@@ -149,13 +169,12 @@ impl FileSystem for InMemory {
     }
 
     fn forget(&self, inode: u64, count: u64) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         state.tree.forget(inode, count);
     }
 
     fn attributes(&self, _: &Caller, inode: u64) -> Result<Attributes, Errno> {
-        let mut state = self.state()?;
-        state.asked.attribute_reads += 1;
+        let state = self.state()?;
         Ok(state.tree.shared(inode)?.attributes())
     }
 
@@ -330,13 +349,11 @@ impl FileSystem for InMemory {
         Ok(reply.send(&inode.file()?.pieces(read.offset, size)))
     }
 
-    fn write(&self, caller: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
+    fn write(&self, _: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
         let mut state = self.state()?;
         // More than it can need, which matters only where it is nearly full.
         self.has_room(&state, write.data.len() as u64 / PAGE as u64 + 2)?;
-        state.asked.writes += 1;
         state.asked.longest_write = state.asked.longest_write.max(write.data.len());
-        state.asked.process_of_last_write = caller.process;
         changed(&mut state.tree, write.inode, |inode| {
             inode.file()?.write(write.offset, write.data);
             let end = write.offset + write.data.len() as u64;
@@ -365,11 +382,10 @@ impl FileSystem for InMemory {
     }
 
     fn sync_file(&self, _: &Caller, _: u64, _: bool, reply: Reply) {
-        match self.state() {
-            Ok(mut state) => state.asked.file_syncs += 1,
-            Err(error) => return reply.answer(Err(error)),
+        match self.state().map(drop) {
+            Ok(()) => self.answer_later(reply, |asked| &mut asked.syncs),
+            Err(error) => reply.answer(Err(error)),
         }
-        self.answer_later(reply);
     }
 
     fn sync_directory(&self, caller: &Caller, inode: u64, data_only: bool, reply: Reply) {
@@ -377,16 +393,14 @@ impl FileSystem for InMemory {
     }
 
     fn sync_all(&self, reply: Reply) {
-        match self.state() {
-            Ok(mut state) => state.asked.all_syncs += 1,
-            Err(error) => return reply.answer(Err(error)),
+        match self.state().map(drop) {
+            Ok(()) => self.answer_later(reply, |asked| &mut asked.all_syncs),
+            Err(error) => reply.answer(Err(error)),
         }
-        self.answer_later(reply);
     }
 
     fn destroy(&self, reply: Reply) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).asked.is_destroyed = true;
-        self.answer_later(reply);
+        self.answer_later(reply, |asked| &mut asked.ends);
     }
 
     fn read_directory(
@@ -423,6 +437,7 @@ impl FileSystem for InMemory {
                 break;
             }
         }
+        state.asked.lookups += listed.len() as u64;
         for number in listed {
             state.tree.entry(number)?;
         }
@@ -436,7 +451,8 @@ impl FileSystem for InMemory {
         name: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<(), Errno> {
-        let state = self.state()?;
+        let mut state = self.state()?;
+        state.asked.attribute_reads += 1;
         let found = state.tree.shared(inode)?.extended.get(name).ok_or(Errno::NODATA)?;
         value.extend_from_slice(found);
         Ok(())

@@ -1,5 +1,5 @@
 //! Mounts a file system in memory, in the foreground, until it is unmounted:
-//! `memory [--threads N] [--capacity-mib N] [--block DEVICE-OR-IMAGE] DIRECTORY`.
+//! `memory [--threads N] [--capacity-mib N] [--sync-ms N] [--block DEVICE-OR-IMAGE] DIRECTORY`.
 //!
 //! It does the least that a file system in user space can do for a request, so what it reaches is the
 //! most that another may (`docs/internals/fuse.md`).
@@ -28,7 +28,8 @@ struct Arguments {
 
 fn arguments() -> Option<Arguments> {
     let mut options = Options::default();
-    let mut behaviour = Behaviour { capacity: 4 << 30, sync_takes: Duration::ZERO };
+    let mut behaviour =
+        Behaviour { capacity: 4 << 30, sync_takes: Duration::ZERO, loses_replies: false };
     let mut block = None;
     let mut given = std::env::args_os().skip(1);
     loop {
@@ -40,6 +41,7 @@ fn arguments() -> Option<Arguments> {
                 options.threads = number().filter(|&threads| threads > 0)? as usize;
             }
             Some("--capacity-mib") => behaviour.capacity = number()? << 20,
+            Some("--sync-ms") => behaviour.sync_takes = Duration::from_millis(number()?),
             Some("--block") => block = Some(PathBuf::from(given.next()?)),
             _ => return Some(Arguments { options, behaviour, block, point: word.into() }),
         }
@@ -73,7 +75,9 @@ fn serve(with: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
 
 fn main() {
     let Some(arguments) = arguments() else {
-        eprintln!("usage: memory [--threads N] [--capacity-mib N] [--block DEVICE] DIRECTORY");
+        eprintln!(
+            "usage: memory [--threads N] [--capacity-mib N] [--sync-ms N] [--block DEVICE] DIRECTORY"
+        );
         std::process::exit(2);
     };
     if let Err(error) = serve(&arguments) {

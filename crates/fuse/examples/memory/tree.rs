@@ -271,17 +271,13 @@ impl Tree {
         let now = now();
         let inode = self.inode(number)?;
         inode.attributes.changed = now;
-        let is_directory = match &mut inode.body {
-            Body::Directory(directory) => {
-                directory.parent = parent;
-                inode.attributes.links += 2;
-                true
-            }
-            _ => {
-                inode.attributes.links += 1;
-                false
-            }
+        let is_directory = if let Body::Directory(directory) = &mut inode.body {
+            directory.parent = parent;
+            true
+        } else {
+            false
         };
+        inode.attributes.links += if is_directory { 2 } else { 1 };
         let inode = self.inode(parent)?;
         inode.directory()?.insert(name, number);
         inode.attributes.links += u32::from(is_directory);

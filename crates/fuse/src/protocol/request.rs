@@ -420,10 +420,7 @@ fn set_attributes(fields: &mut Fields<'_>) -> Option<SetAttributes> {
         mode: is_set(0).then_some(mode),
         user: is_set(1).then_some(user),
         group: is_set(2).then_some(group),
-        size: match is_set(3) {
-            true => Some(i64::try_from(size).map(|_| size).ok()?),
-            false => None,
-        },
+        size: if is_set(3) { Some(i64::try_from(size).map(|_| size).ok()?) } else { None },
         accessed: set_time(0, 4, 7)?,
         modified: set_time(1, 5, 8)?,
         changed: if is_set(10) { Some(time(2)?) } else { None },

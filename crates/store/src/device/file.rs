@@ -180,7 +180,35 @@ impl FileDisk {
     /// # Errors
     /// As those of [`create`](Self::create), or if there is not so much room.
     pub fn create_filled(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
-        Self::create_as(path, size_bytes, options, |file| fill(file, size_bytes))
+        Self::create_as(path, size_bytes, options, |file| fill(file, 0, size_bytes))
+    }
+
+    /// Makes the file `path` longer: of `size_bytes`, a multiple of 4 KiB. What is added is written with
+    /// zeros if `is_filled`, as [`create_filled`](Self::create_filled) does, and is a hole otherwise. How
+    /// long it was.
+    ///
+    /// # Errors
+    /// If it is no file, in use, or as long already, or if there is not so much room: then it is as long as
+    /// it was.
+    pub fn extend(path: &Path, size_bytes: u64, is_filled: bool) -> io::Result<u64> {
+        let cannot = |source| failed(path, "cannot be made longer", source);
+        let invalid = |why: &str| refused(path, io::ErrorKind::InvalidInput, why);
+        if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+            return Err(invalid("is not a file: only files are made longer"));
+        }
+        let file = open_file(path, FileOptions::default(), false, OFlags::empty())?;
+        let before = file.metadata().map_err(cannot)?.len();
+        if size_bytes <= before || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
+            let why = format!("{size_bytes} bytes are not a multiple of 4 KiB above its {before}");
+            return Err(invalid(&why));
+        }
+        let added =
+            if is_filled { fill(&file, before, size_bytes) } else { file.set_len(size_bytes) };
+        added.map(|()| before).map_err(|source| {
+            // The error is why; that it stays longer is seen.
+            let _ = file.set_len(before);
+            cannot(source)
+        })
     }
 
     fn create_as(
@@ -472,11 +500,11 @@ fn in_memory(bytes: usize) -> usize {
     bytes.next_multiple_of(MEMORY_ALIGNMENT)
 }
 
-/// Writes zeros to all of `file`, and has the page cache forget them: direct writes would have to see to
+/// Writes zeros to all of `file` from byte `first` on, and has the page cache forget them: direct writes would have to see to
 /// each that it is dropped.
-fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
+fn fill(file: &File, first: u64, size_bytes: u64) -> io::Result<()> {
     let zeros = vec![0; REQUEST_BYTES];
-    for offset in (0..size_bytes).step_by(REQUEST_BYTES) {
+    for offset in (first..size_bytes).step_by(REQUEST_BYTES) {
         let bytes = (size_bytes - offset).min(REQUEST_BYTES as u64);
         file.write_all_at(&zeros[..bytes as usize], offset)?;
     }

@@ -336,3 +336,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_is_made_longer_and_keeps_what_it_has() {
+    for folder in folders() {
+        for is_filled in [false, true] {
+            let path = folder.path().join(is_filled.to_string());
+            let disk = FileDisk::create(&path, 2 << 20, FileOptions::default()).unwrap();
+            let data = contents(0, 2 << 20, 3);
+            disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+            // In use, as long already, not whole.
+            FileDisk::extend(&path, 5 << 20, is_filled).unwrap_err();
+            drop(disk);
+            for size_bytes in [2 << 20, 1 << 20, (5 << 20) + 512] {
+                let error = FileDisk::extend(&path, size_bytes, is_filled).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            }
+            assert_eq!(FileDisk::extend(&path, 5 << 20, is_filled).unwrap(), 2 << 20);
+            let read = std::fs::read(&path).unwrap();
+            assert!(read[..2 << 20] == data && read[2 << 20..].iter().all(|byte| *byte == 0));
+            assert_eq!(read.len(), 5 << 20);
+            let kept = std::fs::metadata(&path).unwrap().blocks() * 512;
+            assert!((kept >= 5 << 20) == is_filled, "{kept} bytes are kept");
+            assert!(FileDisk::extend(folder.path(), 5 << 20, is_filled).is_err());
+        }
+    }
+}

@@ -11,6 +11,7 @@ mod crashes;
 mod explorer;
 mod faults;
 mod golden;
+mod growing;
 mod injected;
 mod learning;
 mod load;
