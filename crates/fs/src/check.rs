@@ -409,11 +409,11 @@ impl Found {
 /// # Errors
 /// If the store itself fails in a way that is no damage.
 pub fn check<D: Disk>(store: &Store<D>, options: &CheckOptions) -> Result<Checked, FsError> {
-    Ok(look(store, options)?.checked)
+    Ok(look(store, *options)?.checked)
 }
 
 /// The same, with all that was found.
-fn look<D: Disk>(store: &Store<D>, options: &CheckOptions) -> Result<Found, FsError> {
+fn look<D: Disk>(store: &Store<D>, options: CheckOptions) -> Result<Found, FsError> {
     let words = (store.geometry().blocks as usize).div_ceil(64);
     let mut found = Found {
         checked: Checked::default(),

@@ -43,7 +43,7 @@ pub fn repair<D: Disk>(store: &Arc<Store<D>>) -> Result<Repaired, FsError> {
     let mut mended = 0;
     let mut before = None;
     for _ in 0..ROUNDS_MAX {
-        let found = look(store, &CheckOptions::default())?;
+        let found = look(store, CheckOptions::default())?;
         let to_do: Vec<(Option<u64>, Problem)> = found
             .checked
             .findings
@@ -67,7 +67,7 @@ pub fn repair<D: Disk>(store: &Arc<Store<D>>) -> Result<Repaired, FsError> {
         store.sync()?;
         before = Some(to_do);
     }
-    let left = look(store, &CheckOptions::default())?.checked;
+    let left = look(store, CheckOptions::default())?.checked;
     Ok(Repaired { mended, left })
 }
 
@@ -144,7 +144,9 @@ fn mend<D: Disk>(
                 core.change(|core| {
                     let some = some.iter().filter(|number| core.blocks.is_used(**number));
                     let some: Vec<u32> = some.copied().collect();
-                    some.into_iter().for_each(|number| core.blocks.give(number));
+                    for number in some {
+                        core.blocks.give(number);
+                    }
                     Ok(())
                 })?;
             }
@@ -215,21 +217,19 @@ fn rescue<D: Disk>(core: &mut Core<D>, number: u64) -> Result<(), FsError> {
     }
     core.change(|core| {
         let mut root = inodes::directory(core, ROOT_INODE)?;
-        let place = match directory::find(core, ROOT_INODE, LOST_AND_FOUND)? {
-            Some(found) => found.inode,
-            None => {
-                let made = core.take_inode(ROOT_INODE)?;
-                let mode = FileType::Directory.as_raw_mode() | 0o700;
-                let next_entry = FIRST_ENTRY;
-                let new =
-                    Inode { mode, links: 2, size: 0, blocks: 0, flags: 0, next_entry, ..root };
-                inodes::set(core, made, &Inode { parent: ROOT_INODE, ..new })?;
-                let entry = (LOST_AND_FOUND, made, FileType::Directory);
-                directory::add(core, ROOT_INODE, &mut root, entry)?;
-                root.links += 1;
-                inodes::set(core, ROOT_INODE, &root)?;
-                made
-            }
+        let place = if let Some(found) = directory::find(core, ROOT_INODE, LOST_AND_FOUND)? {
+            found.inode
+        } else {
+            let made = core.take_inode(ROOT_INODE)?;
+            let mode = FileType::Directory.as_raw_mode() | 0o700;
+            let next_entry = FIRST_ENTRY;
+            let new = Inode { mode, links: 2, size: 0, blocks: 0, flags: 0, next_entry, ..root };
+            inodes::set(core, made, &Inode { parent: ROOT_INODE, ..new })?;
+            let entry = (LOST_AND_FOUND, made, FileType::Directory);
+            directory::add(core, ROOT_INODE, &mut root, entry)?;
+            root.links += 1;
+            inodes::set(core, ROOT_INODE, &root)?;
+            made
         };
         let mut of = inodes::directory(core, place)?;
         let name = format!("#{number}");

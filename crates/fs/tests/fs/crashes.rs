@@ -1,6 +1,6 @@
 //! Crashes at every moment, of random operations and of the workloads of others.
 
-use super::explorer::{Extent, Tally, explore_seeds};
+use super::explorer::{Extent, Tally, explore_seeds, explore_truncations};
 use super::sequences::{explore_workloads, workloads};
 
 #[test]
@@ -57,4 +57,11 @@ fn every_crash_of_the_workloads_leaves_a_prefix() {
     let tally = found.unwrap_or_else(|what| panic!("{what}"));
     println!("{tally:?} of {} in {:.1} s", workloads.len(), begin.elapsed().as_secs_f64());
     assert!(workloads.len() > 400 && tally.states > 20_000, "{tally:?}");
+}
+
+#[test]
+fn a_crash_within_a_long_truncation_leaves_it_to_be_gone_on_with() {
+    let tally = explore_truncations().unwrap_or_else(|what| panic!("{what}"));
+    println!("{tally:?}");
+    assert!(tally.states > 1000 && tally.midway > 300, "{tally:?}");
 }

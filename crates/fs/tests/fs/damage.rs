@@ -77,7 +77,7 @@ fn damage(bytes: &mut [u8], other: &[u8], how: u64) {
 /// Everything that there is to do with it, on `store`.
 fn work<D: Disk>(store: Store<D>, model: &Model, seed: u64) {
     let store = Arc::new(store);
-    check(&store, &CheckOptions { reads_data: seed % 4 == 0 }).unwrap();
+    check(&store, &CheckOptions { reads_data: seed.is_multiple_of(4) }).unwrap();
     if let Ok(fs) = FileSystem::open(Arc::clone(&store), &MountOptions { cache_bytes: 0 }) {
         for (number, file) in &model.files {
             let mut into = vec![0; 3000];

@@ -4,14 +4,14 @@
 use std::collections::HashSet;
 
 use agewell_core::mix;
-use agewell_fs::{FileSystem, Time};
+use agewell_fs::{FileSystem, ROOT_INODE, Time};
 use agewell_store::device::{CrashDisk, Disk, MemoryDisk, Recording};
 use rayon::prelude::*;
 
 use super::compare::{Between, compare, is_clean};
 use super::held::{caught, drawn};
 use super::load::{Operation, Shape, carry_out, close, step};
-use super::model::Model;
+use super::model::{Maker, Model, New};
 
 /// Bytes that are written in one step at least, in the file systems of these tests.
 const STEP_BYTES: u64 = 64 << 10;
@@ -292,5 +292,50 @@ pub(crate) fn explore_seeds(seeds: std::ops::Range<u64>, extent: Extent) -> Resu
     seeds
         .into_par_iter()
         .map(|seed| explore_seed(seed, extent))
+        .try_reduce(Tally::default, |one, other| Ok(one.and(other)))
+}
+
+/// Looks at the crashes of a file with many extents that becomes short when `blocks` blocks of data wait: where
+/// these nearly fill a transaction, its blocks are freed in several.
+pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
+    let shape = Shape { blocks: 3000, block_bytes: 1024, segment_blocks: 192, means: 0 };
+    let by = Maker { uid: 0, gid: 0, mask: 0 };
+    let make = |name: &[u8]| {
+        let new = New { mode: 0o100_644, device: 0, target: Vec::new() };
+        Operation::Make { parent: ROOT_INODE, name: name.to_vec(), new, by }
+    };
+    let number = |model: &Model, name: &[u8]| model.entries(ROOT_INODE).expect("the root")[name];
+    let write = |number: u64, block: u64, blocks: u64| {
+        let data = vec![7; (blocks * 1024) as usize];
+        Operation::Write { number, offset: block * 1024, data, drops: false }
+    };
+    let mut next = |model: &Model, at: usize| {
+        let at = at as u64;
+        Some(match at {
+            0 => make(b"comb"),
+            1..=60 => write(number(model, b"comb"), 2 * at, 1),
+            61 | 98 => Operation::Sync,
+            62 => make(b"other"),
+            63..=90 if (at - 63) * 8 < blocks => {
+                let begin = (at - 63) * 8;
+                write(number(model, b"other"), begin, (blocks - begin).min(8))
+            }
+            63..=90 => Operation::Work,
+            91 => Operation::SetSize { number: number(model, b"comb"), size: 1024, drops: false },
+            92..=96 => write(number(model, b"other"), (at - 92) * 60, 60),
+            97 => Operation::SetSize { number: number(model, b"comb"), size: 99_999, drops: false },
+            _ => return None,
+        })
+    };
+    let extent = Extent { states: 8, goes_on: 8, deep_states: 1 };
+    caught(|| explore_one(shape, blocks, &[], extent, &mut next))
+        .map_err(|what| format!("{blocks} blocks wait: {what}"))
+}
+
+/// The same with as many blocks as nearly fill a transaction.
+pub(crate) fn explore_truncations() -> Result<Tally, String> {
+    (100..160_u64)
+        .into_par_iter()
+        .map(explore_truncation)
         .try_reduce(Tally::default, |one, other| Ok(one.and(other)))
 }

@@ -12,7 +12,8 @@ use agewell_store::{FormatOptions, Means, OpenOptions, Store};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::model::{ACCESS_LIST, DEFAULT_LIST, Maker, Model, New, encode_list};
+use super::lists::{ACCESS_LIST, DEFAULT_LIST, encode_list};
+use super::model::{Maker, Model, New};
 
 /// What an operation is made of: its kind, and numbers that choose what it is about.
 pub(crate) type Draw = (u8, [u8; 4], [u32; 2]);
@@ -80,7 +81,7 @@ fn list(numbers: [u32; 2]) -> Vec<u8> {
         list.push((8, bits(15), second ^ 1));
         list.push((0x10, bits(18), u32::MAX));
     }
-    if first >> 21 & 7 == 0 {
+    if (first >> 21).is_multiple_of(8) {
         list.pop();
     }
     encode_list(&list)
@@ -93,6 +94,7 @@ fn bytes(length: u64, seed: u32) -> Vec<u8> {
 
 impl Operation {
     /// What `draw` means for what there is; `size_max` bounds what is written at once.
+    #[expect(clippy::many_single_char_names, reason = "they are any numbers")]
     pub(crate) fn of(model: &Model, draw: Draw, size_max: u64) -> Self {
         let (kind, [a, b, c, d], [x, y]) = draw;
         let numbers: Vec<u64> = model.files.keys().copied().collect();
@@ -264,8 +266,9 @@ impl Operation {
     /// Whose data it changes.
     pub(crate) fn target(&self) -> Option<u64> {
         match self {
-            Self::Write { number, .. } | Self::SetSize { number, .. } => Some(*number),
-            Self::Allocate { number, .. } => Some(*number),
+            Self::Write { number, .. }
+            | Self::SetSize { number, .. }
+            | Self::Allocate { number, .. } => Some(*number),
             Self::Copy { to, .. } => Some(to.0),
             _ => None,
         }
@@ -442,15 +445,11 @@ pub(crate) fn step<D: Disk>(
     let done = carry_out(fs, operation, now);
     let says = |what: &str| Err(format!("{operation:?}: {what}"));
     let before = model.clone();
-    let (made, count) = match &done {
-        Ok(Done::Made(made)) => (*made, None),
-        Ok(Done::Count(count)) => match operation {
-            Operation::Write { .. } | Operation::Copy { .. } => (0, Some(*count)),
-            _ => (0, None),
-        },
-        Ok(_) => (whiteout(fs, operation), None),
+    let made = match &done {
+        Ok(Done::Made(made)) => *made,
+        Ok(_) => whiteout(fs, operation),
         // A number that is never used, as what it is for is thrown away.
-        Err(_) => (u64::MAX, None),
+        Err(_) => u64::MAX,
     };
     let wanted = expected(model, operation, now, (made, None));
     match (done, wanted) {
@@ -485,7 +484,6 @@ pub(crate) fn step<D: Disk>(
         }
         (Ok(done), Ok(wanted)) => return says(&format!("gives {done:?}, not {wanted:?}")),
     }
-    let _ = count;
     Ok(())
 }
 
@@ -534,17 +532,17 @@ impl Shape {
         Store::format(&disk, &options)?;
         let store = Store::open(disk, &self.open_options())?;
         FileSystem::make(&store, &MakeOptions { seed: 77, ..MakeOptions::default() })?;
-        self.mount(store)
+        Self::mount(store)
     }
 
-    fn mount<D: Disk>(&self, store: Store<D>) -> Result<FileSystem<D>, FsError> {
+    fn mount<D: Disk>(store: Store<D>) -> Result<FileSystem<D>, FsError> {
         // As few nodes in memory as there may be.
         FileSystem::open(Arc::new(store), &MountOptions { cache_bytes: 0 })
     }
 
     /// Opens what is on `disk`.
     pub(crate) fn open<D: Disk>(&self, disk: D) -> Result<FileSystem<D>, FsError> {
-        self.mount(Store::open(disk, &self.open_options())?)
+        Self::mount(Store::open(disk, &self.open_options())?)
     }
 }
 

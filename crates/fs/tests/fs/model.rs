@@ -7,8 +7,8 @@ use agewell_fs::{Allocation, FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Rename,
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
-pub(crate) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
+use super::lists::{ACCESS_LIST, DEFAULT_LIST, decode_list, encode_list, mode_of, with_mode};
+
 const CAPABILITY: &[u8] = b"security.capability";
 const TARGET_BYTES_MAX: usize = 4095;
 const VALUE_BYTES_MAX: usize = 65_536;
@@ -103,56 +103,6 @@ pub(crate) struct Maker {
 pub(crate) struct Model {
     pub(crate) block_bytes: u64,
     pub(crate) files: BTreeMap<u64, Arc<File>>,
-}
-
-/// An access control list: tag, permissions and id of each entry.
-type List = Vec<(u16, u16, u32)>;
-
-fn decode_list(value: &[u8]) -> Result<List, Errno> {
-    if value.len() < 4 || value[..4] != 2u32.to_le_bytes() || value.len() % 8 != 4 {
-        return Err(Errno::INVAL);
-    }
-    let list: List = value[4..]
-        .chunks(8)
-        .map(|entry| {
-            let half = |at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
-            (half(0), half(2), u32::from_le_bytes(entry[4..8].try_into().unwrap()))
-        })
-        .collect();
-    let count = |tag| list.iter().filter(|entry| entry.0 == tag).count();
-    let named = count(2) + count(8);
-    let is_good = count(1) == 1 && count(4) == 1 && count(0x20) == 1 && count(0x10) <= 1;
-    let is_good = is_good && (named == 0 || count(0x10) == 1);
-    if is_good && list.iter().all(|entry| entry.1 < 8) { Ok(list) } else { Err(Errno::INVAL) }
-}
-
-pub(crate) fn encode_list(list: &[(u16, u16, u32)]) -> Vec<u8> {
-    let mut bytes = 2u32.to_le_bytes().to_vec();
-    for (tag, permissions, id) in list {
-        bytes.extend(tag.to_le_bytes());
-        bytes.extend(permissions.to_le_bytes());
-        bytes.extend(id.to_le_bytes());
-    }
-    bytes
-}
-
-fn mode_of(list: &List) -> u32 {
-    let of = |tag| list.iter().find(|entry| entry.0 == tag).map(|entry| u32::from(entry.1));
-    of(1).unwrap() << 6 | of(0x10).or(of(4)).unwrap() << 3 | of(0x20).unwrap()
-}
-
-fn with_mode(mut list: List, mode: u32) -> List {
-    let group = if list.iter().any(|entry| entry.0 == 0x10) { 0x10 } else { 4 };
-    for entry in &mut list {
-        let shift = match entry.0 {
-            1 => 6,
-            0x20 => 0,
-            tag if tag == group => 3,
-            _ => continue,
-        };
-        entry.1 = (mode >> shift & 7) as u16;
-    }
-    list
 }
 
 fn is_name(name: &[u8]) -> Result<(), Errno> {
@@ -606,7 +556,7 @@ impl Model {
             }
             return Ok(());
         }
-        if size < before && size % block_bytes != 0 {
+        if size < before && !size.is_multiple_of(block_bytes) {
             self.zero(number, size, size.next_multiple_of(block_bytes));
         }
         let data = self.get_mut(number)?.data()?;
@@ -685,7 +635,10 @@ impl Model {
             let found = found.ok_or(Errno::NXIO)?;
             return Ok((found.0 * self.block_bytes).max(offset));
         }
-        let found = (begin..).find(|block| !has(*block)).unwrap();
+        let mut found = begin;
+        while has(found) {
+            found += 1;
+        }
         Ok((found * self.block_bytes).max(offset).min(file.size))
     }
 

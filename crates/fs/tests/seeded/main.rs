@@ -10,8 +10,12 @@
 mod compare;
 #[path = "../fs/explorer.rs"]
 mod explorer;
+#[path = "../fs/full.rs"]
+mod full;
 #[path = "../fs/held.rs"]
 mod held;
+#[path = "../fs/lists.rs"]
+mod lists;
 #[path = "../fs/load.rs"]
 mod load;
 #[path = "../fs/model.rs"]
@@ -22,7 +26,8 @@ use std::time::{Duration, Instant};
 use agewell_fs::SeededFault;
 use rayon::prelude::*;
 
-use self::explorer::{Extent, explore_seeds};
+use self::explorer::{Extent, explore_seeds, explore_truncations};
+use self::full::fill_and_empty;
 use self::held::{caught, drawn, hold};
 use self::load::Shape;
 
@@ -46,6 +51,12 @@ fn held_seeds(seeds: std::ops::Range<u64>) -> Option<String> {
 /// Who finds what is wrong with the file system, and how.
 fn find(end_by: Instant) -> Option<(&'static str, String)> {
     let mut first = 0;
+    if let Err(what) = explore_truncations() {
+        return Some(("long truncations", what));
+    }
+    if let Some(what) = (0..4).find_map(|seed| caught(|| fill_and_empty(seed)).err()) {
+        return Some(("full ones", what));
+    }
     loop {
         if let Some(what) = held_seeds(first..first + 48) {
             return Some(("operations", what));
