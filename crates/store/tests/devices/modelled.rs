@@ -142,7 +142,9 @@ fn pieces_of_a_read_overlap_where_the_drive_has_a_queue() {
         .collect();
     let (together, apart) = (disk(), disk());
     together.read_pieces(&mut pieces).unwrap();
-    pieces.iter_mut().for_each(|piece| apart.read(piece.offset, piece.into).unwrap());
+    for piece in &mut pieces {
+        apart.read(piece.offset, piece.into).unwrap();
+    }
     assert!(together.now().0 * 5 < apart.now().0 * 4, "{} {}", together.now().0, apart.now().0);
     let reads = together.spent().reads;
     assert_eq!((reads.requests, reads.bytes), (32, 32 * BLOCK));
