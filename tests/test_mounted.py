@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -158,6 +159,22 @@ def test_fsck_finds_a_damaged_file_and_names_it(
     with pytest.raises(OSError, match="Input/output"):
         (point / "folder" / "struck").read_bytes()
     assert (point / "whole").read_bytes() == mark[::-1]
+
+
+def test_its_files_have_a_score(point: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(20):
+        (point / f"file {number}").write_bytes(os.urandom(number * 40_000))
+    with (point / "file 19").open("r+b") as file:
+        for place in range(0, 700_000, 60_000):
+            os.pwrite(file.fileno(), b"again" * 900, place)
+            os.fsync(file.fileno())
+    assert agewell("score", point, "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    text = json.dumps(document)
+    assert "fuseblk.agewell" in text
+    found = re.search(r'"layout_score": (0\.\d+)', text)
+    assert found is not None
+    assert 0.8 < float(found[1]) < 1
 
 
 def test_it_grows(image: Path, point: Path) -> None:

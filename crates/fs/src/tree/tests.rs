@@ -1,3 +1,5 @@
+//! The tree held against a map, and its nodes looked at one by one.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

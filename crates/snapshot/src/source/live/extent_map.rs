@@ -44,7 +44,7 @@ pub fn is_unsupported(error: Errno) -> bool {
 pub struct ExtentMap {
     buffer: ExtentBuffer,
     attribute: AttributeBuffer,
-    /// The last file told its extents by an attribute.
+    /// The last file had its extents in an attribute.
     by_attribute: bool,
     sync: bool,
 }
