@@ -164,6 +164,12 @@ impl<D: Disk> Blocks<D> {
         self.numbers.used()
     }
 
+    /// Nodes in memory.
+    #[cfg(test)]
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Whether data of `number` waits for a transaction.
     pub(crate) fn has_data(&self, number: u32) -> bool {
         self.data.contains_key(&number)

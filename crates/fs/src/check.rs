@@ -6,6 +6,7 @@
 
 mod items;
 mod repair;
+mod salvage;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use crate::format::{
 use crate::sharing::Piece;
 
 pub use repair::{Repaired, repair};
+pub use salvage::{Salvage, Salvaged, salvage};
 
 /// Findings that are kept, so that memory is bounded; what there are more is counted.
 const FINDINGS_MAX: usize = 10_000;
@@ -361,6 +363,23 @@ struct Found {
 }
 
 impl Found {
+    /// Nothing yet.
+    fn new<D: Disk>(store: &Store<D>) -> Self {
+        let words = (store.geometry().blocks as usize).div_ceil(64);
+        Self {
+            checked: Checked::default(),
+            problems: Vec::new(),
+            known: BTreeMap::new(),
+            entries: Vec::new(),
+            extents: Vec::new(),
+            counted: Vec::new(),
+            in_use: vec![0; words],
+            promised: 0,
+            is_partial: false,
+            superblock: None,
+        }
+    }
+
     fn tell(&mut self, inode: u64, problem: Problem) {
         self.tell_of((inode > 0).then_some(inode), problem);
     }
@@ -414,19 +433,7 @@ pub fn check<D: Disk>(store: &Store<D>, options: &CheckOptions) -> Result<Checke
 
 /// The same, with all that was found.
 fn look<D: Disk>(store: &Store<D>, options: CheckOptions) -> Result<Found, FsError> {
-    let words = (store.geometry().blocks as usize).div_ceil(64);
-    let mut found = Found {
-        checked: Checked::default(),
-        problems: Vec::new(),
-        known: BTreeMap::new(),
-        entries: Vec::new(),
-        extents: Vec::new(),
-        counted: Vec::new(),
-        in_use: vec![0; words],
-        promised: 0,
-        is_partial: false,
-        superblock: None,
-    };
+    let mut found = Found::new(store);
     found.claim(SUPERBLOCK);
     let mut block = vec![0; store.geometry().block_bytes as usize];
     match walk::read(store, SUPERBLOCK, &mut block)? {
@@ -436,7 +443,9 @@ fn look<D: Disk>(store: &Store<D>, options: CheckOptions) -> Result<Found, FsErr
             Err(_) => found.tell(0, Problem::Superblock("it is none that can be used")),
         },
     }
-    walk::walk(store, &mut found)?;
+    let mut items = items::Items::new(store.geometry().block_bytes as usize);
+    walk::walk(store, &mut found, |found, key, value| items.see(found, key, value))?;
+    items.end(&mut found);
     compare_blocks(store, &mut found);
     compare_entries(&mut found);
     compare_files(&mut found, store.geometry().block_bytes.into());

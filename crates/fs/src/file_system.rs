@@ -152,7 +152,7 @@ impl<D: Disk> FileSystem<D> {
         &self.store
     }
 
-    fn core(&self) -> MutexGuard<'_, Core<D>> {
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core<D>> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

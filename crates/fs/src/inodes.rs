@@ -105,10 +105,15 @@ pub(crate) fn file<D: Disk>(core: &mut Core<D>, number: u64) -> Result<Inode, Fs
 
 /// What `stat` shows of it.
 pub(crate) fn attributes_of<D: Disk>(core: &Core<D>, number: u64, inode: &Inode) -> Attributes {
+    attributes_in(core.block_bytes(), number, inode)
+}
+
+/// The same in a file system whose blocks have `block_bytes` bytes.
+pub(crate) fn attributes_in(block_bytes: u64, number: u64, inode: &Inode) -> Attributes {
     let sectors = if inode.is_small() && inode.is_file() {
         inode.size.div_ceil(SECTOR_BYTES)
     } else {
-        inode.blocks * (core.block_bytes() / SECTOR_BYTES)
+        inode.blocks * (block_bytes / SECTOR_BYTES)
     };
     Attributes {
         inode: number,

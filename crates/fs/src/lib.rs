@@ -20,11 +20,15 @@ mod namespace;
 mod node;
 mod numbers;
 mod orphans;
+#[cfg(test)]
+mod regressions;
 mod seeded;
 mod sharing;
 mod tree;
 
-pub use check::{CheckOptions, Checked, Finding, Problem, Repaired, check, repair};
+pub use check::{
+    CheckOptions, Checked, Finding, Problem, Repaired, Salvage, Salvaged, check, repair, salvage,
+};
 pub use error::FsError;
 pub use file_system::{FileSystem, MakeOptions, MountOptions, Space};
 pub use files::{Allocation, SeekTo};

@@ -3,7 +3,6 @@
 use agewell_store::device::Disk;
 use agewell_store::{Store, StoreError};
 
-use super::items::Items;
 use super::{Found, Problem};
 use crate::node::{Key, Node};
 use crate::{FsError, tree};
@@ -34,9 +33,12 @@ struct Task {
     to: Option<Key>,
 }
 
-/// Looks at all nodes that can be reached, and at their items, in the order of their keys.
-pub(super) fn walk<D: Disk>(store: &Store<D>, found: &mut Found) -> Result<(), FsError> {
-    let mut items = Items::new(store.geometry().block_bytes as usize);
+/// Looks at all nodes that can be reached; `see` is shown their items, in the order of their keys.
+pub(super) fn walk<D: Disk>(
+    store: &Store<D>,
+    found: &mut Found,
+    mut see: impl FnMut(&mut Found, Key, &[u8]),
+) -> Result<(), FsError> {
     let mut bytes = vec![0; store.geometry().block_bytes as usize];
     let mut tasks = vec![Task { block: tree::ROOT, level: None, from: 0, to: None }];
     while let Some(task) = tasks.pop() {
@@ -70,7 +72,7 @@ pub(super) fn walk<D: Disk>(store: &Store<D>, found: &mut Found) -> Result<(), F
         }
         if node.is_leaf() {
             for number in 0..node.count() {
-                items.see(found, node.key(number), node.value(number));
+                see(found, node.key(number), node.value(number));
             }
             continue;
         }
@@ -82,6 +84,5 @@ pub(super) fn walk<D: Disk>(store: &Store<D>, found: &mut Found) -> Result<(), F
             tasks.push(Task { block: node.child(number), level, from, to });
         }
     }
-    items.end(found);
     Ok(())
 }

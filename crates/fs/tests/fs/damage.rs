@@ -1,11 +1,14 @@
 //! Images that are damaged, or made to do harm: looking at them, opening them and working on them gives
 //! errors, and never a panic or a loop.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::sync::Arc;
 
 use agewell_core::mix;
 use agewell_fs::{
-    CheckOptions, FileSystem, MountOptions, New, Problem, ROOT_INODE, Time, check, repair,
+    Attributes, CheckOptions, FileSystem, MountOptions, New, Problem, ROOT_INODE, Salvage, Time,
+    check, repair, salvage,
 };
 use agewell_store::device::{Disk, MemoryDisk};
 use agewell_store::{OpenOptions, Store, Transaction};
@@ -14,7 +17,7 @@ use proptest::prelude::*;
 use super::compare::{compare, is_clean};
 use super::held::drawn;
 use super::load::{Operation, Shape, carry_out, close, step};
-use super::model::Model;
+use super::model::{Model, What};
 
 /// A small file system with some of everything, closed; and what is in it.
 fn image(seed: u64) -> (Shape, Vec<u8>, Model) {
@@ -211,5 +214,137 @@ fn repairing_what_is_sound_changes_nothing() {
         assert!(repaired.left.is_clean(), "{:?}", repaired.left);
         let fs = FileSystem::open(store, &MountOptions::default()).unwrap();
         compare(&fs, &model.without_orphans(), None).unwrap();
+    }
+}
+
+/// What was salvaged of each file, by its path.
+#[derive(Debug, Default)]
+struct Kept {
+    files: BTreeMap<Vec<u8>, (Attributes, BTreeMap<u64, Vec<u8>>)>,
+    names: BTreeSet<(Vec<u8>, Vec<u8>)>,
+    targets: BTreeMap<Vec<u8>, Vec<u8>>,
+    attributes: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
+    lost: BTreeSet<Vec<u8>>,
+}
+
+impl Salvage for Kept {
+    fn file(&mut self, path: &[u8], attributes: &Attributes) -> io::Result<()> {
+        let before = self.files.insert(path.to_vec(), (*attributes, BTreeMap::new()));
+        assert!(before.is_none(), "a path is told once");
+        Ok(())
+    }
+
+    fn name(&mut self, name: &[u8], path: &[u8]) -> io::Result<()> {
+        self.names.insert((name.to_vec(), path.to_vec()));
+        Ok(())
+    }
+
+    fn data(&mut self, path: &[u8], offset: u64, data: &[u8]) -> io::Result<()> {
+        self.files.get_mut(path).unwrap().1.insert(offset, data.to_vec());
+        Ok(())
+    }
+
+    fn target(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
+        self.targets.insert(path.to_vec(), target.to_vec());
+        Ok(())
+    }
+
+    fn attribute(&mut self, path: &[u8], name: &[u8], value: &[u8]) -> io::Result<()> {
+        self.attributes.insert((path.to_vec(), name.to_vec()), value.to_vec());
+        Ok(())
+    }
+
+    fn lost(&mut self, path: &[u8], _: u64, _: u64) -> io::Result<()> {
+        self.lost.insert(path.to_vec());
+        Ok(())
+    }
+}
+
+/// All paths of the files of a model.
+fn paths(model: &Model) -> BTreeMap<u64, Vec<Vec<u8>>> {
+    let mut paths = BTreeMap::from([(ROOT_INODE, vec![b"/".to_vec()])]);
+    let mut waiting = vec![(ROOT_INODE, Vec::new())];
+    while let Some((directory, path)) = waiting.pop() {
+        for (name, number) in model.entries(directory).unwrap() {
+            let path = [path.as_slice(), b"/", name].concat();
+            if model.files[number].is_directory() {
+                waiting.push((*number, path.clone()));
+            }
+            paths.entry(*number).or_insert_with(Vec::new).push(path);
+        }
+    }
+    paths
+}
+
+/// Holds what was kept against what there was; which files are whole.
+fn hold_salvaged(kept: &Kept, model: &Model) -> BTreeSet<u64> {
+    let mut whole = BTreeSet::new();
+    for (path, (attributes, pieces)) in &kept.files {
+        let file = &model.files[&attributes.inode];
+        assert_eq!((attributes.size, attributes.mode), (file.size, file.mode));
+        let mut is_whole = !kept.lost.contains(path);
+        for (offset, data) in pieces {
+            let wanted = model.read(attributes.inode, *offset, data.len() as u64).unwrap();
+            assert_eq!(data, &wanted, "{path:?} at {offset}: what is salvaged is what was there");
+        }
+        match &file.what {
+            What::File(data) => {
+                let mut told = pieces.keys().map(|at| at / model.block_bytes);
+                let blocks = data.blocks.iter().filter(|block| block.1.is_some());
+                is_whole &= blocks.into_iter().all(|block| told.any(|at| at == *block.0));
+                is_whole &= data.small.as_ref().is_none_or(|small| {
+                    small.is_empty() || pieces.get(&0).is_some_and(|piece| piece == small)
+                });
+            }
+            What::Link(target) => {
+                if let Some(found) = kept.targets.get(path) {
+                    assert_eq!(found, target);
+                }
+                is_whole &= kept.targets.contains_key(path);
+            }
+            _ => {}
+        }
+        for (name, value) in &file.attributes {
+            match kept.attributes.get(&(path.clone(), name.clone())) {
+                Some(found) => assert_eq!(found, &**value),
+                None => is_whole = false,
+            }
+        }
+        if is_whole {
+            whole.insert(attributes.inode);
+        }
+    }
+    whole
+}
+
+#[test]
+fn what_is_intact_is_salvaged() {
+    for seed in 0..24 {
+        let (shape, image, model) = image(seed);
+        let model = model.without_orphans();
+        let store = Store::open(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
+        let mut kept = Kept::default();
+        salvage(&store, &mut kept).unwrap().unwrap();
+        let all: BTreeSet<u64> = model.files.keys().copied().collect();
+        assert_eq!(hold_salvaged(&kept, &model), all);
+        let paths = paths(&model);
+        for (path, (attributes, _)) in &kept.files {
+            let names = &paths[&attributes.inode];
+            assert!(names.contains(path));
+            let others = kept.names.iter().filter(|name| name.1 == *path).count();
+            assert_eq!(others + 1, names.len());
+        }
+        // Nodes and data are lost: what is told is right still, and most is told.
+        let held: Vec<u32> =
+            (2..store.geometry().blocks).filter(|block| store.holds(*block)).collect();
+        for number in 0..4 {
+            let block = held[(mix(seed << 8 | number) % held.len() as u64) as usize];
+            let frees = vec![block];
+            store.write(&Transaction { writes: Vec::new(), frees }).unwrap();
+        }
+        let mut kept = Kept::default();
+        salvage(&store, &mut kept).unwrap().unwrap();
+        let whole = hold_salvaged(&kept, &model);
+        assert!(whole.len() * 2 > all.len(), "{} of {} files", whole.len(), all.len());
     }
 }
