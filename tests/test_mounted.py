@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import mounted_soak
 from agewell import cli
 from agewell.errors import RunError
 from agewell.filesystems import mounted
@@ -125,6 +126,28 @@ def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) ->
     while os.statvfs(point).f_bavail < free_before - 4:
         assert time.monotonic() < until, "the room does not come back"
         time.sleep(0.01)
+
+
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    mounted_soak.soak(tmp_path, rounds=3, seed=11)
+
+
+def test_mount_and_umount_find_it_by_the_names_of_their_helpers(
+    tmp_path: Path, image: Path
+) -> None:
+    point = tmp_path / "point"
+    point.mkdir()
+    for name in ("mount.agewell", "umount.agewell"):
+        (tmp_path / name).symlink_to(mounted.program())
+    # As mount(8) calls its helpers: https://man7.org/linux/man-pages/man8/mount.8.html
+    words = [str(image), str(point), "-s", "-n", "-o", "rw,noatime,plain", "-t", "agewell"]
+    subprocess.run([tmp_path / "mount.agewell", *words], check=True)
+    assert mounted.server_of(point) is not None
+    (point / "file").write_bytes(b"f" * 9000)
+    subprocess.run([tmp_path / "umount.agewell", point, "-n"], check=True)
+    # Whoever is back may use the image at once.
+    assert mounted.server_of(point) is None
+    assert agewell("fsck", image, "--data", "--quiet") == 0
 
 
 def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]) -> None:
