@@ -72,7 +72,7 @@ posix_fadvise = 1
 """
 
 PATH_MAX_BYTES = 40
-"""Of the directory: below it the suite binds sockets by paths, which may have 107 bytes on Linux."""
+"""Of the directory: the suite binds sockets below it, whose paths have 107 bytes at most."""
 
 NEEDS_REMOUNT = "erofs"
 """What the tests have in their names that mount the file system read-only meanwhile. They run by
