@@ -9,6 +9,7 @@
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
 #     make explore    every property test on new random cases (EXPLORE_ROUNDS times), and EXPLORE_STATES crashes of the store
+#                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make docs       the documentation as a site in target/site
 #
@@ -29,6 +30,8 @@ EXPLORE_ROUNDS ?= 20
 # Crashes of stores, and the first of the seeds of their loads: where it was stopped it says from which to go on.
 EXPLORE_STATES ?= 10000000
 EXPLORE_SEED ?= 1000
+# Crashes of file operations that it looks at.
+EXPLORE_FILE_STATES ?= 1000000
 # Where `make reorganise-torture` makes its images: it is quicker in memory, of which it takes 2 GB.
 TORTURE_WORK ?= /dev/shm
 TORTURE_SEED ?= 1
@@ -68,6 +71,8 @@ $(STAMPS)/docs: $(STAMPS)/run requirements/docs.txt
 $(STAMPS)/extension: $(STAMPS)/run pyproject.toml $(RUST_SOURCES)
 	@command -v cargo >/dev/null || { echo "make: error: cargo not found; install Rust (https://rustup.rs)" >&2; exit 1; }
 	@echo "building the extension module (release)" >&2
+	@cargo build --locked --release --quiet --workspace --bin agewell-fs
+	@mkdir -p python/agewell/bin && cp --remove-destination target/release/agewell-fs python/agewell/bin/agewell-fs
 	@PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
@@ -115,12 +120,13 @@ test: test-rust test-python
 # every time here, so that a change is judged by what it changed; `make explore` draws others.
 test-rust:
 	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
-	cargo test --locked --release --workspace --features agewell-store/seeded-faults --test seeded
+	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded
 	cargo test --locked --release --workspace --features agewell-store/model-checked --test model
 
 explore:
 	@scripts/explore $(EXPLORE_ROUNDS)
 	@STATES=$(EXPLORE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test store -- --ignored --nocapture many_crashes
+	@STATES=$(EXPLORE_FILE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_
 
 test-python: $(STAMPS)/extension $(STAMPS)/develop
 	$(BIN)/python -m pytest -n auto -m "not tidy"

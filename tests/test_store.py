@@ -199,3 +199,57 @@ def test_a_store_that_cannot_be_made_changes_nothing(
     assert done.stderr.count("\n") == 1
     assert there.read_bytes() == b"mine" * (1 << 20)
     assert sorted(tmp_path.iterdir()) == [there]
+
+
+@pytest.fixture
+def whole(image: Path) -> Path:
+    """The same in a file of whole 4 KiB, as what is written to must be."""
+    with image.open("r+b") as file:
+        file.truncate(128 << 10)
+    return image
+
+
+def test_a_store_grows_with_its_file_and_keeps_what_it_has(
+    agewell: Agewell, whole: Path, tmp_path: Path
+) -> None:
+    image = whole
+    assert agewell("store", "salvage", image, "-o", tmp_path / "before").returncode == 0
+    before = json.loads(agewell("store", "info", image, "--json").stdout)
+    grown = json.loads(agewell("store", "grow", image, "--size", "256KiB", "--json").stdout)
+    assert image.stat().st_size == 256 << 10
+    assert grown["store"]["version"] == "1.2"
+    assert grown["store"]["generation"] == before["store"]["generation"] + 1
+    assert grown["store"]["closed_in_order"] is True
+    assert grown["metrics"]["live_blocks"] == 71
+    assert grown["metrics"]["capacity_blocks"] > 2 * before["metrics"]["capacity_blocks"]
+    # Once more, after somebody else has made the file longer.
+    with image.open("r+b") as file:
+        file.truncate(1 << 20)
+    again = json.loads(agewell("store", "grow", image, "--json").stdout)
+    assert again["metrics"]["capacity_blocks"] > 3 * grown["metrics"]["capacity_blocks"]
+    assert "clean (structures and data)" in agewell("store", "check", image, "--data").stdout
+    assert agewell("store", "salvage", image, "-o", tmp_path / "after").returncode == 0
+    blocks = [(tmp_path / when / "blocks.bin").read_bytes() for when in ("before", "after")]
+    assert blocks[1].startswith(blocks[0])
+
+
+NOT_GROWN = {
+    "not a store": (["other", "--size", "1GiB"], "there is no store here"),
+    "as long": (["disk.store", "--size", "100KiB"], "make the device larger"),
+    "no size": (["disk.store"], "make the device larger"),
+    "ragged": (["disk.store", "--size", "300001B"], "not a multiple of 4 KiB"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "why"), NOT_GROWN.values(), ids=NOT_GROWN)
+def test_a_store_that_cannot_grow_stays_as_long_as_it_is(
+    agewell: Agewell, whole: Path, tmp_path: Path, arguments: list[str], why: str
+) -> None:
+    (tmp_path / "other").write_bytes(bytes(1 << 20))
+    long = {path: path.stat().st_size for path in tmp_path.iterdir()}
+    done = agewell("store", "grow", tmp_path / arguments[0], *arguments[1:], check=False)
+    assert done.returncode in (1, 2)
+    assert why in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert long == {path: path.stat().st_size for path in tmp_path.iterdir()}
+    assert agewell("store", "check", whole).returncode == 0

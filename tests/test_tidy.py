@@ -93,6 +93,8 @@ ALLOWED_DEPENDENCIES = {
         "agewell-snapshot",
         "agewell-store",
     },
+    "agewell-fs": {"agewell-store"},
+    "agewell-mount": {"agewell-core", "agewell-fs", "agewell-fuse", "agewell-store"},
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
 """What each crate may use.
@@ -100,7 +102,7 @@ ALLOWED_DEPENDENCIES = {
 core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
 {disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
 {disk, trace, log} <- store <- py, disk <- probe <- py, record <- py,
-and check <- py: it shares no code with what it checks; fuse knows none of them.
+and check <- py: it shares no code with what it checks; store <- fs <- mount, and fuse <- mount.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

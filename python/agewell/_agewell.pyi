@@ -33,6 +33,7 @@ __all__ = [
     "snapshot_take",
     "store_check",
     "store_format",
+    "store_grow",
     "store_replay",
     "store_salvage",
     "trace_convert",
@@ -105,6 +106,17 @@ def store_format(
     A file that is not there is made, of `size` (such as `8 GiB`): filled with zeros, or with holes
     if `sparse`. What is there keeps its size, and must be blank unless `force`. `uuid` has 16
     bytes.
+    """
+
+def store_grow(
+    path: str | PathLike[str],
+    size: str | None = None,
+    sparse: bool = False,
+) -> None:
+    """Have the store in the file or on the device `path` take in all of it.
+
+    A file is made longer first if `size` (such as `16 GiB`) is given: filled with zeros, or by a
+    hole if `sparse`.
     """
 
 def store_replay(

@@ -15,6 +15,9 @@ const SEGMENT_BLOCKS: (u32, u32) = (8, 1 << 20);
 /// The feature of stores whose records are packed.
 pub(crate) const PACKED_RECORDS: u32 = 1;
 
+/// The feature of stores whose map pages have all their first places side by side.
+pub(crate) const PLACES_APART: u32 = 2;
+
 /// The fewest segments of a store.
 const SEGMENTS_MIN: u32 = 4;
 
@@ -45,6 +48,9 @@ pub struct Geometry {
     pub minor_version: u16,
     /// Whether its records are packed: a feature that a reader must know.
     pub packed_records: bool,
+    /// Whether the first places of map pages lie side by side, and then the second ones, and the parts in any
+    /// order: a feature that a reader must know.
+    pub places_apart: bool,
     /// Of the superblock that says all this.
     pub generation: u64,
     /// Bytes of a block.
@@ -82,6 +88,7 @@ impl Geometry {
             uuid: array_at(superblock, 24),
             minor_version: u16_at(superblock, 10),
             packed_records: u32_at(superblock, 12) & PACKED_RECORDS != 0,
+            places_apart: u32_at(superblock, 12) & PLACES_APART != 0,
             generation: u64_at(superblock, 48),
             block_bytes: u32_at(superblock, 56),
             segment_blocks: u32_at(superblock, 60),
@@ -140,13 +147,16 @@ impl Geometry {
         if pages > BLOCKS_MAX.div_ceil(self.page_entries()) {
             return Some(format!("{pages} map pages are more than any store needs"));
         }
-        let parts = [
+        let mut parts = [
             ("the roots", self.roots_start, 2 * u64::from(self.root_blocks)),
             ("the ring", self.ring_start, u64::from(self.ring_blocks)),
             ("the map", self.map_start, 2 * u64::from(self.map_pages)),
             ("the segments", self.segments_start, u64::from(self.slots())),
             ("the last superblock", self.used_blocks.saturating_sub(1), 1),
         ];
+        if self.places_apart {
+            parts.sort_by_key(|(_, start, _)| *start);
+        }
         // Behind the first two superblocks.
         let mut end = 2;
         for (name, start, blocks) in parts {
@@ -187,7 +197,12 @@ impl Geometry {
 
     /// Where a place of a map page lies.
     pub(crate) fn page_address(&self, page: u32, place: u32) -> u64 {
-        self.map_start + 2 * u64::from(page) + u64::from(place)
+        let (page, place) = (u64::from(page), u64::from(place));
+        if self.places_apart {
+            self.map_start + place * u64::from(self.map_pages) + page
+        } else {
+            self.map_start + 2 * page + place
+        }
     }
 
     /// Where a root lies.

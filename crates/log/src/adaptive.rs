@@ -44,7 +44,7 @@ use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
 use super::segment_table::RESTORED_ALONE;
 use super::{
-    BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, NONE, RestoreError, ShapeError,
+    BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, RestoreError, ShapeError,
     TransferTimes, Unpriced,
 };
 
@@ -142,8 +142,11 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         mechanisms: &[Mechanism],
         mut setting: LogSetting,
         placement: impl Fn(u32) -> P,
-        kept: &Kept<'_>,
-    ) -> Result<Self, RestoreError> {
+        kept: Kept<'_>,
+    ) -> Result<Self, RestoreError>
+    where
+        P: Send,
+    {
         let Some(first) = mechanisms.first() else {
             let placement = placement(setting.blocks);
             return Ok(Self { log: Log::restore(setting, placement, kept)?, adviser: None });
@@ -151,23 +154,22 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         setting.collect = Collect::Always(*first);
         let mut adviser = Adviser::new(mechanisms, &setting, &placement)?;
         let placement = placement(setting.blocks);
-        let (sample, is_followed) = (&adviser.sample, adviser.follower.is_some());
-        let follower_sees = |block: &u32| is_followed && sample.number_of(*block).is_some();
-        let there = (0..).zip(kept.map).filter(|(_, slot)| **slot != NONE).map(|(block, _)| block);
-        let seen = || there.filter(follower_sees).collect::<Vec<u32>>();
-        let (log, sampled) = if kept.map.len() < RESTORED_ALONE {
-            (Log::restore(setting, placement, kept)?, seen())
+        let sampled = match &adviser.follower {
+            Some(_) => adviser.sample.numbers_of(&kept.map),
+            None => Vec::new(),
+        };
+        let mut follow = || sampled.iter().for_each(|block| adviser.follow(Call::Preload(*block)));
+        let log = if sampled.len() < RESTORED_ALONE / 4 {
+            follow();
+            Log::restore(setting, placement, kept)?
         } else {
             std::thread::scope(|scope| {
-                let sampled = scope.spawn(seen);
+                let follower = scope.spawn(follow);
                 let log = Log::restore(setting, placement, kept);
-                let sampled = sampled.join().unwrap_or_else(|panic| resume_unwind(panic));
-                log.map(|log| (log, sampled))
+                follower.join().unwrap_or_else(|panic| resume_unwind(panic));
+                log
             })?
         };
-        for block in sampled {
-            adviser.observe(Call::Preload(block), &log);
-        }
         // What is written over it from here on is learnt from.
         adviser.peak_blocks = adviser.follower.as_ref().unwrap_or(&log).live_blocks();
         Ok(Self { log, adviser: Some(Box::new(adviser)) })
@@ -206,6 +208,27 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
             && adviser.is_due()
         {
             adviser.look_ahead(&mut self.log, times);
+        }
+    }
+
+    /// What [`decide`](Self::decide) would look at, to be thought over elsewhere while the log goes on; none
+    /// if it is not yet time. What comes of it is to be [adopted](Self::adopt): until then no other
+    /// decision is due.
+    pub fn outlook(&mut self, times: Option<&TransferTimes>) -> Option<Outlook<P>> {
+        let adviser = self.adviser.as_mut().filter(|adviser| adviser.is_due())?;
+        let ahead = adviser.begin(&self.log)?;
+        let question = adviser.question(times, ahead);
+        let subject = adviser.follower.as_ref().unwrap_or(&self.log).clone();
+        let history = adviser.history.take();
+        Some(Outlook { subject, history, question })
+    }
+
+    /// The log goes on with the mechanism that `outlook` is for, if it was for any.
+    pub fn adopt(&mut self, outlook: ThoughtOver) {
+        let ThoughtOver { history, chosen } = outlook;
+        if let Some(adviser) = &mut self.adviser {
+            adviser.history.put_before(history);
+            adviser.adopt(chosen, &mut self.log);
         }
     }
 
@@ -405,70 +428,181 @@ impl<P: Placement + Clone> Adviser<P> {
     #[cold]
     #[inline(never)]
     fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {
+        let Some(ahead) = self.begin(log) else { return };
         let subject = self.follower.as_ref().unwrap_or(log);
-        // Until the first collection all mechanisms do the same.
-        self.began = self.began || !subject.has_free_for_new_data();
-        if !self.began {
-            return;
-        }
-        let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
-        let latest = writes + pass_writes * MOMENT_PASSES_MAX;
-        self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
-        let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
-        let ahead = left.max(writes.min(pass_writes * AHEAD_PASSES_MAX));
-        let order = self.history.order(subject.blocks(), |block| subject.holds(block));
-        let segment_blocks = subject.shape().segment_blocks_max();
-        let segments = AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks);
-        // Only where each block is written by itself: what is written together lies together, and a
-        // part of the log would mix in one segment what the log has in several.
-        let thinned = if order == Order::None { subject.thinned(segments) } else { None };
-        let forecast = match &thinned {
-            None => forecast(&self.history, order, subject, ahead),
-            Some(part) => {
-                let share = part.live_blocks() as f64 / subject.live_blocks() as f64;
-                let history = self.history.thinned(share, |block| part.holds(block));
-                forecast(&history, order, part, (ahead as f64 * share) as u64)
-            }
-        };
-        let subject = thinned.as_ref().unwrap_or(subject);
-        if forecast.is_empty() {
-            return;
-        }
-        let spread = self.sample.spread(subject.shape().segment_blocks_max());
-        let disk = subject.setting.disk;
-        let meter = |place: usize| {
-            let both = times.zip(self.trials.get(place)).map(|(run, trial)| run.after_trial(trial));
-            CostMeter::learnt(disk, both.as_ref().or(times), spread)
-        };
-        let candidates: Vec<(Mechanism, CostMeter)> =
-            self.mechanisms.iter().copied().zip((0..).map(meter)).collect();
-        let chosen = rehearse(subject, &candidates, self.chosen, &forecast);
+        let chosen = self.question(times, ahead).answer(subject, &self.history);
+        self.adopt(chosen, log);
+    }
+
+    /// The log goes on with `chosen`, if that is any.
+    fn adopt(&mut self, chosen: Option<Mechanism>, log: &mut Log<P>) {
+        let Some(chosen) = chosen else { return };
         self.chosen = Some(chosen);
         log.set_collect(Collect::Always(chosen));
         if let Some(follower) = &mut self.follower {
             follower.set_collect(Collect::Always(chosen));
         }
     }
+
+    fn question(&self, times: Option<&TransferTimes>, ahead: u64) -> Question {
+        Question {
+            mechanisms: self.mechanisms.clone(),
+            sample: self.sample,
+            trials: self.trials.clone(),
+            times: times.cloned(),
+            chosen: self.chosen,
+            ahead,
+        }
+    }
+
+    /// A moment to look ahead has come: by how many writes; none if it does not matter yet. The next is
+    /// later.
+    fn begin(&mut self, log: &Log<P>) -> Option<u64> {
+        let subject = self.follower.as_ref().unwrap_or(log);
+        // Until the first collection all mechanisms do the same.
+        self.began = self.began || !subject.has_free_for_new_data();
+        if !self.began {
+            return None;
+        }
+        let (writes, pass_writes) = (self.history.writes(), subject.live_blocks().max(1));
+        let latest = writes + pass_writes * MOMENT_PASSES_MAX;
+        self.next_writes = (writes * MOMENT_RATIO).max(MOMENT_WRITES_MIN).min(latest);
+        let left = (pass_writes * LIFE_PASSES).saturating_sub(writes);
+        Some(left.max(writes.min(pass_writes * AHEAD_PASSES_MAX)))
+    }
+}
+
+/// What is asked about a log and its history: which mechanism it should go on with.
+#[derive(Debug, Clone)]
+struct Question {
+    mechanisms: Vec<Mechanism>,
+    sample: Sample,
+    trials: Vec<TransferTimes>,
+    times: Option<TransferTimes>,
+    /// The mechanism chosen at the last moment.
+    chosen: Option<Mechanism>,
+    /// Writes to look ahead.
+    ahead: u64,
+}
+
+impl Question {
+    /// The mechanism that is best for `subject`; none if nothing can be said.
+    fn answer<P: Placement + Clone>(
+        &self,
+        subject: &Log<P>,
+        history: &History,
+    ) -> Option<Mechanism> {
+        let ahead = self.ahead;
+        let order = history.order(subject.blocks(), |block| subject.holds(block));
+        let segment_blocks = subject.shape().segment_blocks_max();
+        let segments = AHEAD_SEGMENTS_MIN.max(AHEAD_BLOCKS_MIN / segment_blocks);
+        // Only where each block is written by itself: what is written together lies together, and a
+        // part of the log would mix in one segment what the log has in several.
+        let thinned = if order == Order::None { subject.thinned(segments) } else { None };
+        let forecast = match &thinned {
+            None => forecast(history, order, subject, ahead),
+            Some(part) => {
+                let share = part.live_blocks() as f64 / subject.live_blocks() as f64;
+                let history = history.thinned(share, |block| part.holds(block));
+                forecast(&history, order, part, (ahead as f64 * share) as u64)
+            }
+        };
+        let subject = thinned.as_ref().unwrap_or(subject);
+        if forecast.is_empty() {
+            return None;
+        }
+        let spread = self.sample.spread(subject.shape().segment_blocks_max());
+        let disk = subject.setting.disk;
+        let run = self.times.as_ref();
+        let meter = |place: usize| {
+            let both = run.zip(self.trials.get(place)).map(|(run, trial)| run.after_trial(trial));
+            CostMeter::learnt(disk, both.as_ref().or(run), spread)
+        };
+        let candidates: Vec<(Mechanism, CostMeter)> =
+            self.mechanisms.iter().copied().zip((0..).map(meter)).collect();
+        Some(rehearse(subject, &candidates, self.chosen, &forecast))
+    }
+}
+
+/// A log at a moment when it is to be decided on its mechanism, and all that the decision is made by.
+#[derive(Debug)]
+pub struct Outlook<P> {
+    subject: Log<P>,
+    history: History,
+    question: Question,
+}
+
+/// What came of an [`Outlook`].
+#[derive(Debug)]
+pub struct ThoughtOver {
+    history: History,
+    chosen: Option<Mechanism>,
+}
+
+impl<P: Placement + Clone> Outlook<P> {
+    /// Rehearses every mechanism, which takes a while.
+    #[must_use]
+    pub fn think_over(self) -> ThoughtOver {
+        let chosen = self.question.answer(&self.subject, &self.history);
+        ThoughtOver { history: self.history, chosen }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use agewell_core::{RandomStreams, uniform_below};
+
     use super::*;
     use crate::LogShape;
     use crate::policy::cost::CostModel;
     use crate::policy::placement::NoSeparation;
 
+    const DISK: CostModel = CostModel {
+        access_ns: 15_000_000,
+        further_ns: 15_000_000,
+        bandwidth_bytes_per_s: 5_000_000,
+        block_bytes: 8192,
+    };
+
+    #[test]
+    fn what_is_thought_over_elsewhere_is_decided_the_same() {
+        let (segments, blocks) = (200, 200 * 32 * 8 / 10);
+        let shape = LogShape::uniform(segments, 32).unwrap();
+        let setting = LogSetting { buffer_blocks: 8, ..LogSetting::plain(shape, blocks, DISK) };
+        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
+        log.preload_run(0, blocks).unwrap();
+        log.leave_decisions();
+        log.begin_choosing();
+        let (mut at_once, mut elsewhere) = (log.clone(), log);
+        let mut stream = RandomStreams::new(7).stream("updates");
+        let mut chosen = Vec::new();
+        for _ in 0..6 * blocks {
+            assert_eq!(at_once.is_choice_due(), elsewhere.is_choice_due());
+            if at_once.is_choice_due() {
+                at_once.decide(None);
+                let outlook = elsewhere.outlook(None).unwrap();
+                assert!(!elsewhere.is_choice_due(), "one at a time");
+                elsewhere.adopt(outlook.think_over());
+                assert_eq!(elsewhere.log.collect_rule(), at_once.log.collect_rule());
+                chosen.push(at_once.adviser.as_ref().unwrap().chosen);
+            }
+            // Skewed, so that which mechanism is best is not plain from the first.
+            let bound = if uniform_below(&mut stream, 10) < 9 { blocks / 10 } else { blocks };
+            let block = uniform_below(&mut stream, u64::from(bound)) as u32;
+            for log in [&mut at_once, &mut elsewhere] {
+                log.carry_out(Call::Write { block, client: 0 }, &mut Unpriced).unwrap();
+            }
+        }
+        // At first there is nothing to go by.
+        assert!(chosen.iter().flatten().count() > 5, "{chosen:?}");
+        assert_eq!(elsewhere.log.counts(), at_once.log.counts());
+    }
+
     #[test]
     fn a_follower_is_as_full_as_its_log_although_nobody_syncs() {
         let blocks = 5 << 20;
         let shape = LogShape::uniform(blocks / 4096 * 10 / 9, 4096).unwrap();
-        let disk = CostModel {
-            access_ns: 15_000_000,
-            further_ns: 15_000_000,
-            bandwidth_bytes_per_s: 5_000_000,
-            block_bytes: 8192,
-        };
-        let setting = LogSetting { buffer_blocks: 4096, ..LogSetting::plain(shape, blocks, disk) };
+        let setting = LogSetting { buffer_blocks: 4096, ..LogSetting::plain(shape, blocks, DISK) };
         let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
         log.preload_run(0, blocks).unwrap();
         for block in 0..64 {

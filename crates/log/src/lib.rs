@@ -38,7 +38,7 @@ mod utilization_order;
 mod verify;
 mod victim_index;
 
-pub use adaptive::AdaptiveLog;
+pub use adaptive::{AdaptiveLog, Outlook, ThoughtOver};
 pub use ages::{Ages, CollectedOrder, SegmentAge};
 pub use block_device::{BlockDevice, Purpose, Sources, Transfer, Unpriced};
 pub use buffers::Waiting;

@@ -240,6 +240,17 @@ impl<P: Placement> Log<P> {
     /// # Panics
     /// If records leave no room for data in a segment.
     pub fn new(setting: LogSetting, placement: P) -> Result<Self, ShapeError> {
+        let (map, table) = (vec![NONE; setting.blocks as usize], SegmentTable::new(&setting.shape));
+        Self::with(setting, placement, map, table)
+    }
+
+    /// A log whose segments are all free but for what is in `table`.
+    pub(crate) fn with(
+        setting: LogSetting,
+        placement: P,
+        map: Vec<u32>,
+        table: SegmentTable,
+    ) -> Result<Self, ShapeError> {
         setting.check_fits(0, placement.logs())?;
         let least = (0..setting.shape.zones()).map(|zone| setting.shape.zone(zone).segment_blocks);
         assert!(least.min() > Some(setting.record_slots), "records leave no room for data");
@@ -249,12 +260,12 @@ impl<P: Placement> Log<P> {
         let resident =
             if setting.tracks_cache { (setting.blocks as usize).div_ceil(64) } else { 0 };
         Ok(Self {
-            map: vec![NONE; setting.blocks as usize],
+            map,
             free,
             open: vec![CLOSED; logs],
             buffers: Buffers::new(setting.clients, setting.buffer_blocks),
             index: VictimIndex::new(setting.victim, setting.ages.segment, &shape),
-            table: SegmentTable::new(shape),
+            table,
             changed: ChangedSegments::default(),
             reported_below: u32::MAX,
             emptied: Vec::new(),

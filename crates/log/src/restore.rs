@@ -6,7 +6,7 @@
 
 use super::log::{Log, LogSetting, Open};
 use super::policy::placement::Placement;
-use super::segment_table::{NONE, State};
+use super::segment_table::{NONE, SegmentTable, State};
 use super::{LogError, ShapeError};
 
 /// A segment that takes more blocks.
@@ -37,7 +37,7 @@ pub struct SegmentTimes {
 #[derive(Debug, Clone, Default)]
 pub struct Kept<'a> {
     /// The slot of each block, [`NONE`] for a block that does not exist.
-    pub map: &'a [u32],
+    pub map: Vec<u32>,
     /// The open segments.
     pub open: &'a [OpenSegment],
     /// Times of segments; what is missing is zero.
@@ -55,50 +55,34 @@ impl<P: Placement> Log<P> {
     pub fn restore(
         setting: LogSetting,
         placement: P,
-        kept: &Kept<'_>,
+        kept: Kept<'_>,
     ) -> Result<Self, RestoreError> {
-        let mut log = Self::new(setting, placement)?;
-        log.ensure_blocks(kept.map.len() as u32);
-        log.clock = kept.clock;
-        for (segment, times) in kept.times.iter().enumerate().take(log.table.live.len()) {
+        let Kept { mut map, open, times, clock } = kept;
+        let blocks = map.len() as u32;
+        map.resize(map.len().max(setting.blocks as usize), NONE);
+        let (table, live) = SegmentTable::restore(&setting.shape, &map)?;
+        let mut log = Self::with(setting, placement, Vec::new(), table)?;
+        if blocks > log.setting.blocks {
+            log.ensure_blocks(blocks);
+        }
+        (log.map, log.live_blocks, log.clock) = (map, live, clock);
+        for (segment, times) in times.iter().enumerate().take(log.table.live.len()) {
             log.table.opened[segment] = times.opened;
             log.table.sealed[segment] = times.sealed;
             log.table.youngest[segment] = times.youngest;
             log.table.log[segment] = times.log;
         }
-        log.fill_from(kept.map)?;
-        for open in kept.open {
+        if !log.is_indifferent {
+            for (block, slot) in (0..).zip(&log.map).filter(|(_, slot)| **slot != NONE) {
+                let _ = log.placement.place_new(block, false, log.clock);
+                log.placement.placed(block, log.table.shape.segment_of(*slot));
+            }
+        }
+        for open in open {
             log.reopen(*open)?;
         }
         log.seal_others();
         Ok(log)
-    }
-
-    fn fill_from(&mut self, map: &[u32]) -> Result<(), RestoreError> {
-        let slots = self.table.shape.slots();
-        if let Some((block, slot)) =
-            (0..).zip(map).find(|(_, slot)| **slot >= slots && **slot != NONE)
-        {
-            return Err(RestoreError::Outside { block, slot: *slot });
-        }
-        let live = self
-            .table
-            .restore_slots(map)
-            .map_err(|(block, other, slot)| RestoreError::Twice { block, other, slot })?;
-        self.map[..map.len()].copy_from_slice(map);
-        self.live_blocks = live;
-        self.table.live_slots = live;
-        for segment in 0..self.table.shape.segments() {
-            let (first, end) = self.table.bounds(segment);
-            self.table.live[segment as usize] = self.table.live_in(first, end);
-        }
-        if !self.is_indifferent {
-            for (block, slot) in (0..).zip(map).filter(|(_, slot)| **slot != NONE) {
-                let _ = self.placement.place_new(block, false, self.clock);
-                self.placement.placed(block, self.table.shape.segment_of(*slot));
-            }
-        }
-        Ok(())
     }
 
     fn reopen(&mut self, open: OpenSegment) -> Result<(), RestoreError> {
@@ -169,6 +153,16 @@ impl<P: Placement> Log<P> {
     #[must_use]
     pub fn owner_of(&self, slot: u32) -> Option<u32> {
         self.table.is_live(slot).then(|| self.table.owner[slot as usize])
+    }
+
+    /// Which blocks exist: bit `block % 64` of word `block / 64`.
+    #[must_use]
+    pub fn held_blocks(&self) -> Vec<u64> {
+        let exists = |at: usize, place: &u32| u64::from(*place != NONE) << at;
+        let word = |places: &[u32]| {
+            (0..).zip(places).fold(0, |word, (at, place)| word | exists(at, place))
+        };
+        self.map.chunks(64).map(word).collect()
     }
 
     /// Slots of the open segment that new data may have, behind its record.

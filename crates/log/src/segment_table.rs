@@ -7,6 +7,7 @@
 use std::panic::resume_unwind;
 
 use super::LogShape;
+use super::RestoreError;
 use super::buffers::Waiting;
 
 pub(crate) use super::shape::NONE;
@@ -68,11 +69,16 @@ pub(crate) struct SegmentTable {
 }
 
 impl SegmentTable {
-    pub(crate) fn new(shape: LogShape) -> Self {
+    pub(crate) fn new(shape: &LogShape) -> Self {
+        Self::with(shape, vec![NONE; shape.slots() as usize])
+    }
+
+    /// With these owners, none of which is alive.
+    fn with(shape: &LogShape, owner: Vec<u32>) -> Self {
         let (segments, slots) = (shape.segments() as usize, shape.slots() as usize);
         Self {
-            shape,
-            owner: vec![NONE; slots],
+            shape: shape.clone(),
+            owner,
             live_bits: vec![0; slots.div_ceil(64)],
             live_slots: 0,
             live: vec![0; segments],
@@ -107,22 +113,48 @@ impl SegmentTable {
         self.live_slots += 1;
     }
 
-    /// Puts the blocks of `map` into their slots and says how many there are; counts are the caller's to
-    /// make. Where two are in one slot, both are given, and the slot.
-    pub(crate) fn restore_slots(&mut self, map: &[u32]) -> Result<u64, (u32, u32, u32)> {
+    /// The table of a log whose blocks lie where `map` says, all segments of which are free yet but for
+    /// their counts; and how many blocks there are.
+    pub(crate) fn restore(shape: &LogShape, map: &[u32]) -> Result<(Self, u64), RestoreError> {
+        // Memory that the kernel makes where it is touched first, by the thread that fills it.
+        let mut table = Self::with(shape, vec![0; shape.slots() as usize]);
         // Slots in two halves at the border of a word of bits: neighbours in the map lie far from one
         // another, so it is memory that is waited for, and two threads wait half as long.
-        let words = if map.len() < RESTORED_ALONE { 0 } else { self.live_bits.len() / 2 };
-        let (low_bits, high_bits) = self.live_bits.split_at_mut(words);
-        let (low, high) = self.owner.split_at_mut(words * 64);
-        if words == 0 {
-            return restore_half(0, high, high_bits, map);
+        let words = if map.len() < RESTORED_ALONE { 0 } else { table.live_bits.len() / 2 };
+        let (low_bits, high_bits) = table.live_bits.split_at_mut(words);
+        let (low, high) = table.owner.split_at_mut(words * 64);
+        let restored = std::thread::scope(|scope| {
+            let low = (words > 0).then(|| scope.spawn(|| restore_half(0, low, low_bits, map)));
+            let high = restore_half(words as u32 * 64, high, high_bits, map);
+            let low =
+                low.map_or((0, 0), |low| low.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            (low.0 + high.0, low.1 + high.1)
+        });
+        let exist = map.iter().filter(|slot| **slot != NONE).count() as u64;
+        if restored != (exist, exist) {
+            return Err(table.contradiction(map));
         }
-        std::thread::scope(|scope| {
-            let low = scope.spawn(|| restore_half(0, low, low_bits, map));
-            let high = restore_half(words as u32 * 64, high, high_bits, map)?;
-            Ok(high + low.join().unwrap_or_else(|panic| resume_unwind(panic))?)
-        })
+        table.live_slots = exist;
+        for segment in 0..shape.segments() {
+            let (first, end) = table.bounds(segment);
+            table.live[segment as usize] = table.live_in(first, end);
+        }
+        Ok((table, exist))
+    }
+
+    /// What is wrong with `map`, of which a block lies outside or two lie in one slot.
+    fn contradiction(&mut self, map: &[u32]) -> RestoreError {
+        self.owner.fill(NONE);
+        for (block, slot) in (0..).zip(map).filter(|(_, slot)| **slot != NONE) {
+            let Some(owner) = self.owner.get_mut(*slot as usize) else {
+                return RestoreError::Outside { block, slot: *slot };
+            };
+            let other = std::mem::replace(owner, block);
+            if other != NONE {
+                return RestoreError::Twice { block, other, slot: *slot };
+            }
+        }
+        unreachable!("a block is outside, or two are in a slot");
     }
 
     /// Live blocks in the slots from `first` to before `end`.
@@ -284,26 +316,24 @@ impl SegmentTable {
 /// Blocks that one thread puts into their slots as fast as two; chosen by us: some milliseconds.
 pub(crate) const RESTORED_ALONE: usize = 1 << 18;
 
-/// Puts the blocks of `map` that lie in the slots from `first` on into them: [`SegmentTable::restore_slots`].
-fn restore_half(
-    first: u32,
-    owner: &mut [u32],
-    live_bits: &mut [u64],
-    map: &[u32],
-) -> Result<u64, (u32, u32, u32)> {
-    let mut live = 0;
+/// Puts the blocks of `map` that lie in the slots from `first` on into them, and sets the bits of slots that
+/// have one: blocks that were put somewhere, and slots that have one.
+fn restore_half(first: u32, owner: &mut [u32], live_bits: &mut [u64], map: &[u32]) -> (u64, u64) {
+    owner.fill(NONE);
+    let mut put = 0;
     for (block, slot) in (0..).zip(map) {
-        let at = slot.wrapping_sub(first) as usize;
-        let Some(owner) = owner.get_mut(at) else { continue };
-        let (bits, bit) = (&mut live_bits[at / 64], 1 << (at % 64));
-        if *bits & bit != 0 {
-            return Err((block, *owner, *slot));
+        if let Some(owner) = owner.get_mut(slot.wrapping_sub(first) as usize) {
+            *owner = block;
+            put += 1;
         }
-        *owner = block;
-        *bits |= bit;
-        live += 1;
     }
-    Ok(live)
+    let mut live = 0;
+    for (bits, owners) in live_bits.iter_mut().zip(owner.chunks(64)) {
+        let bit = |at: usize, owner: &u32| u64::from(*owner != NONE) << at;
+        *bits = (0..).zip(owners).fold(0, |bits, (at, owner)| bits | bit(at, owner));
+        live += u64::from(bits.count_ones());
+    }
+    (put, live)
 }
 
 #[cfg(test)]
@@ -321,7 +351,7 @@ mod tests {
             cleared in prop::collection::vec(0_u32..200, 0..300),
             from in 0_u32..200,
         ) {
-            let mut table = SegmentTable::new(LogShape::uniform(3, segment_blocks).unwrap());
+            let mut table = SegmentTable::new(&LogShape::uniform(3, segment_blocks).unwrap());
             let (base, end) = table.bounds(1);
             let first = base + first % segment_blocks;
             let run = first..end.min(first + count);

@@ -23,6 +23,7 @@ mod reorganise;
 mod sim;
 mod store;
 mod store_format;
+mod store_grow;
 mod store_replay;
 mod tables;
 mod trace;
@@ -67,6 +68,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::store_format::store_format;
+
+    #[pymodule_export]
+    use crate::store_grow::store_grow;
 
     #[pymodule_export]
     use crate::store_replay::store_replay;

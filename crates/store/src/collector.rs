@@ -137,6 +137,7 @@ impl<D: Disk> Worker<'_, D> {
     /// Makes as much room as is wanted, or can be had.
     fn make_room(&self, bell: &Bell, block_ns: &mut f64) -> Result<(), StoreError> {
         while !bell.is_over() {
+            self.store.decide()?;
             let begun = Instant::now();
             match self.store.collect_ahead(self.wanted)? {
                 Ahead::Enough => return Ok(()),

@@ -26,6 +26,15 @@ pub struct Piece<'a> {
     pub data: &'a [u8],
 }
 
+/// A run of bytes that is read from a disk.
+#[derive(Debug)]
+pub struct ReadPiece<'a> {
+    /// Where it lies, bytes from the start.
+    pub offset: u64,
+    /// What is filled with it.
+    pub into: &'a mut [u8],
+}
+
 /// Zones that the host writes in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteZones {
@@ -48,6 +57,15 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// If the range is not the disk's, or cannot be read.
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Fills `pieces`, in any order, several in flight where the disk can; after an error any of them may
+    /// be as it was.
+    ///
+    /// # Errors
+    /// If a range is not the disk's, or cannot be read.
+    fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+        pieces.iter_mut().try_for_each(|piece| self.read(piece.offset, piece.into))
+    }
 
     /// Writes `pieces`, in any order, several in flight; after an error any of them, or a part of
     /// one, may be there.
@@ -91,6 +109,10 @@ macro_rules! forward {
 
             fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
                 (**self).read(offset, into)
+            }
+
+            fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+                (**self).read_pieces(pieces)
             }
 
             fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {

@@ -16,8 +16,8 @@ use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Purpose,
-    Sources, Transfer, TransferTimes,
+    AdaptiveLog, BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, LogShape, Outlook,
+    Purpose, Sources, ThoughtOver, Transfer, TransferTimes,
 };
 
 use crate::StoreError;
@@ -260,7 +260,7 @@ impl Engine {
     /// The engine of a store of which `kept` was kept; the next group has number `next_sequence`.
     pub(crate) fn restore(
         geometry: &Geometry,
-        kept: &Kept<'_>,
+        kept: Kept<'_>,
         next_sequence: u64,
         options: &OpenOptions,
         is_in_zones: bool,
@@ -376,11 +376,20 @@ impl Engine {
         self.log.is_choice_due()
     }
 
-    /// Decides on it, by what transfers have taken. Nothing may wait: there is room for it by the
-    /// mechanism that there was when it was taken in.
-    pub(crate) fn decide(&mut self, times: Option<&TransferTimes>) {
+    /// What the decision is made by, and what transfers have taken, to be thought over while it goes on;
+    /// none if it is not time to decide.
+    pub(crate) fn outlook(
+        &mut self,
+        times: Option<&TransferTimes>,
+    ) -> Option<Outlook<NoSeparation>> {
+        self.log.outlook(times)
+    }
+
+    /// Goes on with what came of it. Nothing may wait: there is room for it by the mechanism that there
+    /// was when it was taken in.
+    pub(crate) fn adopt(&mut self, outlook: ThoughtOver) {
         assert!(self.waiting() == 0, "what waits goes where there was room for it");
-        self.log.decide(times);
+        self.log.adopt(outlook);
     }
 
     /// The mechanism at the moment.

@@ -66,6 +66,17 @@ impl Front {
         pacing.written(new_blocks, blocks, room)
     }
 
+    /// Whether whoever asks is to decide on the mechanism; if it is time to and somebody makes room, that
+    /// one is woken for it.
+    pub(crate) fn is_choice_due_here(&self) -> bool {
+        let is_due = self.engine.is_choice_due();
+        match &self.pacing {
+            Some(pacing) if is_due => pacing.bell.ring(),
+            _ => return is_due,
+        }
+        false
+    }
+
     /// Whether no more room can be had until more has been written.
     pub(crate) fn is_resting(&self) -> bool {
         let new_blocks = self.new_blocks();

@@ -12,7 +12,7 @@
 use agewell_log::policy::cost::CostModel;
 use agewell_log::{Comes, Purpose, Transfer, TransferTimes};
 
-use crate::format::Geometry;
+use crate::format::{Geometry, MapPage};
 use crate::group::{Group, Origin};
 
 /// Groups that wait for a flush to be noted, at most; chosen by us: what is not synced for so long has
@@ -74,7 +74,8 @@ impl Learning {
     ) {
         let changed = (0..).zip(before.iter().zip(after)).filter(|(_, (old, new))| old != new);
         let at = |(page, (_, new)): (u32, (&u64, &u64))| {
-            let place = geometry.slots() + 2 * page + (*new & 1) as u32;
+            let address = MapPage::address(geometry, page, new & 1 == 1);
+            let place = geometry.slots() + (address - geometry.map) as u32;
             Transfer::of_blocks(Purpose::MetadataWrite, place, 1)
         };
         let writes: Vec<Transfer> = changed.map(at).collect();

@@ -14,6 +14,7 @@ mod front;
 mod group;
 mod learning;
 mod locks;
+mod making;
 mod medium;
 mod options;
 mod pacing;
@@ -28,9 +29,12 @@ mod zones;
 pub mod device;
 pub mod replay;
 
+pub use agewell_log::policy::mechanism::Mechanism;
+
 pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
+pub use making::{MakeAt, MakeError, make};
 pub use medium::MediumCounts;
 pub use options::{Means, OpenOptions};
 pub use scrub::{Scrub, Scrubbed};

@@ -5,6 +5,8 @@
 //! 3. *front*: the engine, and what it has planned. No input or output, ever.
 //! 4. *damaged*: the blocks that are known to be damaged.
 //!
+//! What takes long without input or output, the rehearsals of the mechanisms, holds none: they have a copy.
+//!
 //! A lock is never waited for by who holds one further down. Reading takes the third, for a moment, and
 //! the second only if what it has read is not what it should be.
 

@@ -8,6 +8,7 @@
 //! *Covered* are groups whose records last: those of the ring, and inline ones that a checkpoint has
 //! repeated there. What died in them may be written over.
 
+mod closing;
 mod gathering;
 
 use std::collections::BTreeSet;
@@ -107,18 +108,29 @@ pub(crate) fn read(disk: &impl Disk, offset: u64, bytes: &mut [u8]) -> Result<()
 }
 
 /// Fills `into` with the blocks of `block_bytes` from `offset` on. If they cannot be read together, each is
-/// by itself, up to `tries` times, so that one that cannot takes no others with it: it is zeros, and
-/// `unread` is given its number and why.
+/// by itself.
 pub(crate) fn read_blocks(
+    disk: &impl Disk,
+    offset: u64,
+    block_bytes: usize,
+    into: &mut [u8],
+    unread: impl FnMut(usize, StoreError),
+) {
+    if read(disk, offset, into).is_err() {
+        read_one_by_one(disk, offset, (block_bytes, 1), into, unread);
+    }
+}
+
+/// Fills `into` with the blocks of `block_bytes` from `offset` on, each read by itself, up to `tries` times,
+/// so that one that cannot be read takes no others with it: it is zeros, and `unread` is given its number
+/// and why.
+pub(crate) fn read_one_by_one(
     disk: &impl Disk,
     offset: u64,
     (block_bytes, tries): (usize, usize),
     into: &mut [u8],
     mut unread: impl FnMut(usize, StoreError),
 ) {
-    if read(disk, offset, into).is_ok() {
-        return;
-    }
     for (number, block) in into.chunks_exact_mut(block_bytes).enumerate() {
         let offset = offset + (number * block_bytes) as u64;
         let mut is_read = read(disk, offset, block);
@@ -649,7 +661,6 @@ impl<D: Disk> Medium<D> {
         &mut self,
         slots_of: &SlotsOf<'_>,
         times: &dyn Fn() -> Vec<agewell_log::SegmentTimes>,
-        closes: bool,
     ) -> Result<(), StoreError> {
         if !self.root_is_due {
             if self.flushed < self.written || self.rewrite_is_due {
@@ -667,7 +678,7 @@ impl<D: Disk> Medium<D> {
                 ring_number: self.ring.number,
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
-                closed: closes,
+                closed: false,
                 open: named_by_root(&self.geometry, self.open, &self.free),
                 pages,
                 segments: times(),
@@ -754,32 +765,5 @@ impl<D: Disk> Medium<D> {
         let sum = self.sums.get(block);
         let damaged = if self.sums.is_damaged(block) { DAMAGED } else { 0 };
         MapEntry { slot: slot | damaged, sum }
-    }
-
-    /// Gives every map page the same at both places, so that one may be lost.
-    pub(crate) fn copy_pages(&mut self) -> Result<(), StoreError> {
-        let bytes = self.block_bytes();
-        let mut page_bytes = vec![0; bytes];
-        for page in 0..self.geometry.map_pages {
-            let named = self.root.pages[page as usize];
-            if named == 0 {
-                continue;
-            }
-            let is_second = named & 1 == 1;
-            let from = self.geometry.offset(MapPage::address(&self.geometry, page, is_second));
-            let other = self.geometry.offset(MapPage::address(&self.geometry, page, !is_second));
-            read(&self.disk, from, &mut page_bytes)?;
-            let sum = MapPage::check(&self.geometry, page, &page_bytes).map(|(_, sum)| sum);
-            if sum.is_none_or(|sum| (sum ^ named) & !1 != 0) {
-                continue;
-            }
-            let mut there = vec![0; bytes];
-            read(&self.disk, other, &mut there)?;
-            if there != page_bytes {
-                write(&self.disk, &[Piece { offset: other, data: &page_bytes }])?;
-                self.counts.map_blocks += 1;
-            }
-        }
-        flush(&self.disk)
     }
 }

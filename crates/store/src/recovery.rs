@@ -2,6 +2,7 @@
 //!
 //! Nothing is written here. The steps are those of `docs/internals/format.md`, "What a reader does".
 
+mod entries;
 mod inline_records;
 mod read_ahead;
 
@@ -19,6 +20,7 @@ use crate::format::{
 use crate::medium::{Ring, read, read_blocks};
 use crate::seeded::{SeededFault, is_seeded};
 
+use self::entries::{Changed, Entries};
 use self::read_ahead::ReadAhead;
 
 /// Map pages that are read at once, both places of each; chosen by us: 4 MiB of blocks of 4 KiB.
@@ -29,14 +31,16 @@ const PAGES_AT_ONCE: u32 = 512;
 pub(crate) struct Found {
     pub(crate) geometry: Geometry,
     pub(crate) root: Root,
+    /// Where copies of the superblock lie that are not the same.
+    pub(crate) stale_superblocks: Vec<u64>,
     /// Copies of the root that are not the same.
     pub(crate) stale_roots: Vec<u32>,
     /// The slot of each block.
     pub(crate) map: Vec<u32>,
     pub(crate) sums: Vec<u32>,
     pub(crate) damaged: BTreeSet<u32>,
-    /// Blocks whose entries are not those of their map page.
-    pub(crate) changed: Vec<u32>,
+    /// Blocks whose entries are not those of their map page, and some beside them.
+    pub(crate) changed: Changed,
     pub(crate) open: Option<OpenSegment>,
     /// Segments that the last ring record names, or the root if there is none.
     pub(crate) named: Vec<u32>,
@@ -56,17 +60,19 @@ pub(crate) struct Found {
     pub(crate) dropped: u64,
 }
 
-/// The superblock of `disk`.
-pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
+/// The superblock of `disk`, and where copies of it lie that are not the same.
+pub(crate) fn geometry(disk: &impl Disk) -> Result<(Geometry, Vec<u64>), StoreError> {
     let size = disk.size_bytes();
     let (mut refused, mut unread) = (None, None);
     let mut best: Option<Geometry> = None;
+    let mut copies = Vec::new();
     for shift in 9..=16 {
         let block_bytes = 1_u32 << shift;
         if size < 3 * u64::from(block_bytes) {
             continue;
         }
         let mut bytes = vec![0; block_bytes as usize];
+        copies.clear();
         for address in Geometry::superblocks(size, block_bytes) {
             let offset = address * u64::from(block_bytes);
             if let Err(error) = read(disk, offset, &mut bytes) {
@@ -75,11 +81,12 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
             }
             match Geometry::decode(&bytes, address) {
                 Ok(Some(found)) => {
+                    copies.push((address, Some(found.clone())));
                     if best.as_ref().is_none_or(|best| found.generation > best.generation) {
                         best = Some(found);
                     }
                 }
-                Ok(None) => {}
+                Ok(None) => copies.push((address, None)),
                 Err(error) => refused = Some(error),
             }
         }
@@ -98,7 +105,10 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<Geometry, StoreError> {
         );
         return Err(StoreError::format(0, what));
     }
-    Ok(geometry)
+    let differs = |copy: &Option<Geometry>| copy.as_ref() != Some(&geometry);
+    let stale = copies.into_iter().filter(|(_, copy)| differs(copy));
+    let stale = stale.map(|(address, _)| address).collect();
+    Ok((geometry, stale))
 }
 
 /// A part of a group.
@@ -137,15 +147,17 @@ fn copy_of(copy: &[u8], number: u64) -> Option<(u32, RingRecord)> {
 
 /// Reads the store on `disk`.
 pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
-    let geometry = geometry(disk)?;
+    let (geometry, stale_superblocks) = geometry(disk)?;
     let root = root(disk, &geometry)?;
     let (root, stale_roots) = root;
     let mut found = Found {
+        stale_superblocks,
         stale_roots,
-        map: vec![NONE; geometry.blocks as usize],
+        // Memory that is touched first by the thread that reads the map.
+        map: vec![0; geometry.blocks as usize],
         sums: vec![0; geometry.blocks as usize],
         damaged: BTreeSet::new(),
-        changed: Vec::new(),
+        changed: Changed::default(),
         open: root.open.iter().copied().find(|open| {
             // The others are only announced.
             !open.next.is_multiple_of(geometry.segment_blocks)
@@ -181,7 +193,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         let announced = last.announced.iter().copied();
         found.named = last.open.iter().map(|open| open.segment).chain(announced).collect();
     }
-    let mut entries: Vec<(u64, Run, Vec<Named>)> = Vec::new();
+    let mut entries = Entries::default();
     let (covered, flushed) = (ring.covered, ring.flushed);
     let mut opens: Vec<(u64, Option<OpenSegment>)> = Vec::new();
     for record in ring.records {
@@ -190,7 +202,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
             Kind::Checkpoint => {
                 opens.push((record.sequence, open));
                 for (run, named) in record.runs.iter() {
-                    entries.push((whole(run.sequence, record.sequence), run, named.to_vec()));
+                    entries.push(whole(run.sequence, record.sequence), run, named);
                 }
             }
             Kind::Part { part, parts, covers } => {
@@ -200,7 +212,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
                 let mut runs = Runs::default();
                 for (run, named) in record.runs.iter() {
                     if covers && run.sequence != record.sequence as u32 {
-                        entries.push((whole(run.sequence, record.flushed), run, named.to_vec()));
+                        entries.push(whole(run.sequence, record.flushed), run, named);
                     } else {
                         runs.push(run, named.iter().copied());
                     }
@@ -211,17 +223,14 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
         }
     }
     found.apply_parts(disk, groups, (covered, flushed), &mut entries, &mut opens)?;
-    // A sort that keeps the order of what has the same sequence.
     if !is_seeded(SeededFault::OrderForgotten) {
-        entries.sort_by_key(|entry| entry.0);
+        entries.sort();
     }
     opens.sort_by_key(|open| open.0);
     if let Some((_, open)) = opens.last() {
         found.open = *open;
     }
-    for (sequence, run, named) in entries {
-        found.apply(sequence, run, &named)?;
-    }
+    found.apply(&entries)?;
     found.replayed = found.sequence - found.root.sequence;
     Ok(found)
 }
@@ -428,7 +437,7 @@ impl Found {
         disk: &impl Disk,
         groups: Groups,
         (covered, flushed): (u64, u64),
-        entries: &mut Vec<(u64, Run, Vec<Named>)>,
+        entries: &mut Entries,
         opens: &mut Vec<(u64, Option<OpenSegment>)>,
     ) -> Result<(), StoreError> {
         let last = self.last_group(disk, &groups, (covered, flushed))?;
@@ -445,7 +454,7 @@ impl Found {
             for part in parts {
                 opens.push((sequence, part.open));
                 for (run, named) in part.runs.iter() {
-                    entries.push((sequence, run, named.to_vec()));
+                    entries.push(sequence, run, named);
                     if part.is_inline {
                         self.unchecked.push(run, named.iter().copied());
                         self.unchecked_first = self.unchecked_first.min(sequence);
@@ -527,30 +536,16 @@ impl Found {
         Ok(short_sum(&geometry.uuid, named.block, slot, &bytes) == named.sum)
     }
 
-    fn apply(&mut self, sequence: u64, run: Run, named: &[Named]) -> Result<(), StoreError> {
-        if sequence <= self.root.sequence {
-            return Ok(());
+    /// Has the map say what `entries` say.
+    fn apply(&mut self, entries: &Entries) -> Result<(), StoreError> {
+        let (root, blocks) = (self.root.sequence, self.geometry.blocks);
+        if let Some(block) = entries.blocks_behind(root).find(|block| *block >= blocks) {
+            let offset = self.geometry.offset(self.geometry.ring);
+            let what = format!("a record names block {block}, which there cannot be");
+            return Err(StoreError::format(offset, what));
         }
-        for (index, one) in (0..).zip(named) {
-            let block = one.block as usize;
-            if block >= self.map.len() {
-                let offset = self.geometry.offset(self.geometry.ring);
-                let what = format!("a record names block {block}, which there cannot be");
-                return Err(StoreError::format(offset, what));
-            }
-            self.damaged.remove(&one.block);
-            self.changed.push(one.block);
-            if run.first == NONE {
-                self.map[block] = NONE;
-                self.sums[block] = 0;
-                continue;
-            }
-            self.map[block] = (run.first & !DAMAGED) + index;
-            self.sums[block] = one.sum;
-            if run.first & DAMAGED != 0 {
-                self.damaged.insert(one.block);
-            }
-        }
+        self.changed = entries.apply(root, &mut self.map, &mut self.sums);
+        entries.apply_damage(root, &mut self.damaged);
         Ok(())
     }
 }
@@ -570,63 +565,91 @@ impl Pages<'_> {
     fn read(mut self, disk: &impl Disk) -> Result<Vec<u32>, StoreError> {
         let (geometry, bytes) = (self.geometry, self.geometry.block_bytes as usize);
         let mut damaged = Vec::new();
-        let mut places = AlignedBytes::default();
+        let mut places = [AlignedBytes::default(), AlignedBytes::default()];
         for from in (0..self.named.len()).step_by(PAGES_AT_ONCE as usize) {
             let named = &self.named[from..];
             let pages = named.len().min(PAGES_AT_ONCE as usize);
-            if named[..pages].iter().all(|named| *named == 0) {
-                continue;
-            }
-            places.set_length(2 * pages * bytes);
             let first = self.first + from as u32;
-            let offset = geometry.offset(MapPage::address(geometry, first, false));
             let mut unread = None;
-            read_blocks(disk, offset, (bytes, 1), &mut places, |_, error| unread = Some(error));
-            for (page, places) in (first..).zip(places.chunks_exact(2 * bytes)) {
-                if !self.take(page, places, &mut damaged) {
-                    let second = self.named[(page - self.first) as usize] & 1 == 1;
-                    let offset = geometry.offset(MapPage::address(geometry, page, second));
-                    let what = format!(
-                        "page {page} of the map is damaged at both its places; `agewell store \
-                         salvage` copies out the rest"
-                    );
-                    return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
+            // Of places apart those are read that are named; else both lie together.
+            for second in [false, true] {
+                let names = |named: &u64| *named != 0 && *named & 1 == u64::from(second);
+                let any = if geometry.is_apart {
+                    named[..pages].iter().any(names)
+                } else {
+                    !second && named[..pages].iter().any(|named| *named != 0)
+                };
+                let into = &mut places[usize::from(second)];
+                let places = if geometry.is_apart { 1 } else { 2 };
+                into.set_length(usize::from(any) * places * pages * bytes);
+                if any {
+                    let offset = geometry.offset(MapPage::address(geometry, first, second));
+                    read_blocks(disk, offset, bytes, into, |_, error| unread = Some(error));
                 }
+            }
+            for (index, page) in (0..pages).zip(first..) {
+                let at = |place: usize, block: usize| {
+                    places[place].get(block * bytes..(block + 1) * bytes)
+                };
+                let both = if geometry.is_apart {
+                    [at(0, index), at(1, index)]
+                } else {
+                    [at(0, 2 * index), at(0, 2 * index + 1)]
+                };
+                if self.take(page, both, &mut damaged) || self.take_other(disk, page, &mut damaged)
+                {
+                    continue;
+                }
+                let second = self.named[(page - self.first) as usize] & 1 == 1;
+                let offset = geometry.offset(MapPage::address(geometry, page, second));
+                let what = format!(
+                    "page {page} of the map is damaged at both its places; `agewell store \
+                     salvage` copies out the rest"
+                );
+                return Err(unread.unwrap_or_else(|| StoreError::format(offset, what)));
             }
         }
         Ok(damaged)
     }
 
-    /// Takes over what page `page` says, of which both `places` have been read; false if it is at neither.
-    fn take(&mut self, page: u32, places: &[u8], damaged: &mut Vec<u32>) -> bool {
+    /// Takes over what page `page` says at the place that the root does not name; false if it is not there.
+    fn take_other(&mut self, disk: &impl Disk, page: u32, damaged: &mut Vec<u32>) -> bool {
+        let geometry = self.geometry;
+        let second = self.named[(page - self.first) as usize] & 1 == 0;
+        let mut other = vec![0; geometry.block_bytes as usize];
+        let offset = geometry.offset(MapPage::address(geometry, page, second));
+        let is_read = disk.read(offset, &mut other).is_ok();
+        let both = if second { [None, Some(&other[..])] } else { [Some(&other[..]), None] };
+        is_read && self.take(page, both, damaged)
+    }
+
+    /// Takes over what page `page` says, of which `places` have been read; false if it is at none of them.
+    fn take(&mut self, page: u32, places: [Option<&[u8]>; 2], damaged: &mut Vec<u32>) -> bool {
         let geometry = self.geometry;
         let named = &mut self.named[(page - self.first) as usize];
-        if *named == 0 {
-            return true;
-        }
-        let (one, other) = places.split_at(places.len() / 2);
-        let bytes_at = |second: bool| if second { other } else { one };
-        let is_it = |second: &bool| {
-            MapPage::check(geometry, page, bytes_at(*second))
-                .is_some_and(|(_, sum)| (sum ^ *named) & !1 == 0)
-        };
-        let is_second = *named & 1 == 1;
-        let Some(second) = [is_second, !is_second].into_iter().find(is_it) else { return false };
-        // What is written next goes to the other, which may be damaged.
-        *named = *named & !1 | u64::from(second);
         let entries = geometry.page_entries();
         let from = ((page - self.first) * entries) as usize;
+        let behind = (from + entries as usize).min(self.map.len());
+        if *named == 0 {
+            self.map[from..behind].fill(NONE);
+            return true;
+        }
+        let is_it = |bytes: &&[u8]| {
+            MapPage::check(geometry, page, bytes).is_some_and(|(_, sum)| (sum ^ *named) & !1 == 0)
+        };
+        let is_second = *named & 1 == 1;
+        let mut current = [is_second, !is_second]
+            .into_iter()
+            .filter_map(|second| Some((second, places[usize::from(second)].filter(is_it)?)));
+        let Some((second, bytes)) = current.next() else { return false };
+        // What is written next goes to the other, which may be damaged.
+        *named = *named & !1 | u64::from(second);
         let blocks = page * entries..;
-        let into = self.map[from..].iter_mut().zip(&mut self.sums[from..]);
-        for ((block, entry), (slot, sum)) in
-            blocks.zip(MapPage::entries(bytes_at(second))).zip(into)
-        {
-            if entry.slot == NONE {
-                continue;
-            }
-            *slot = entry.slot & !DAMAGED;
-            *sum = entry.sum;
-            if entry.slot & DAMAGED != 0 {
+        let into = self.map[from..behind].iter_mut().zip(&mut self.sums[from..behind]);
+        for ((block, entry), (slot, sum)) in blocks.zip(MapPage::entries(bytes)).zip(into) {
+            (*slot, *sum) = (entry.slot, entry.sum);
+            if entry.slot >= DAMAGED && entry.slot != NONE {
+                *slot &= !DAMAGED;
                 damaged.push(block);
             }
         }

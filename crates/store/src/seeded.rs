@@ -96,6 +96,10 @@ pub enum SeededFault {
     FailedWriteForgotten,
     /// What cannot be read when a store is opened counts as not there.
     UnreadableIsAbsent,
+    /// A store that grows has its superblocks before the map that they name.
+    GrownBeforeMap,
+    /// Opening leaves superblocks that are older than the current one.
+    StaleSuperblockLeft,
 }
 
 #[cfg(feature = "seeded-faults")]
@@ -152,6 +156,8 @@ mod chosen {
             Self::RoomNotLookedAt,
             Self::FailedWriteForgotten,
             Self::UnreadableIsAbsent,
+            Self::GrownBeforeMap,
+            Self::StaleSuperblockLeft,
         ];
 
         /// From here on all stores have this bug, or none.

@@ -5,6 +5,9 @@
 //! the same calls by one thread on the same disk give the same bytes. [`crate::locks`] says who waits for
 //! whom.
 
+mod growing;
+mod reading;
+
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -131,9 +134,9 @@ impl<D: Disk> Store<D> {
         let times = &found.root.segments;
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
-        let kept = Kept { map: &found.map, open: &open, times, clock };
+        let kept = Kept { map: found.map, open: &open, times, clock };
         let mut engine =
-            Engine::restore(&found.geometry, &kept, found.sequence + 1, options, zones.is_some())?;
+            Engine::restore(&found.geometry, kept, found.sequence + 1, options, zones.is_some())?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -143,7 +146,8 @@ impl<D: Disk> Store<D> {
         let (disk, geometry) = (Arc::new(disk), found.geometry);
         let sums = Arc::new(Sums::new(found.sums, found.damaged));
         let mut medium = Medium::new(Arc::clone(&disk), geometry.clone(), Arc::clone(&sums));
-        found.changed.iter().for_each(|block| medium.soil(*block));
+        let entries = geometry.page_entries();
+        found.changed.pages(entries).for_each(|page| medium.soil(page * entries));
         medium.incarnation = found.incarnation;
         if !is_seeded(SeededFault::IncarnationNotRaised) {
             medium.incarnation += 1;
@@ -161,6 +165,10 @@ impl<D: Disk> Store<D> {
         medium.written = found.sequence;
         // What was read may not be on the medium yet, if only a process has ended.
         medium.flush()?;
+        // Growing may have been cut short. Zones are written once.
+        if zones.is_none() && !is_seeded(SeededFault::StaleSuperblockLeft) {
+            medium.write_superblocks(&found.stale_superblocks)?;
+        }
         // One that is older names what is written over from here on.
         let stale_roots = found.stale_roots.into_iter();
         for copy in stale_roots.filter(|_| !is_seeded(SeededFault::RootsNotMadeAlike)) {
@@ -184,7 +192,7 @@ impl<D: Disk> Store<D> {
                 medium.flush()?;
             }
         } else {
-            store.write_map(&mut medium, false)?;
+            store.write_map(&mut medium)?;
         }
         drop(medium);
         Ok(store)
@@ -276,9 +284,9 @@ impl<D: Disk> Store<D> {
             let mut guard = lock(&self.front);
             let front = &mut *guard;
             self.check_room(front, transaction)?;
-            if front.engine.is_choice_due() {
+            if front.is_choice_due_here() {
                 drop(guard);
-                self.decide(&mut self.medium_at_once())?;
+                self.decide()?;
                 continue;
             }
             let engine = &mut front.engine;
@@ -400,13 +408,13 @@ impl<D: Disk> Store<D> {
             self.settle(medium);
         }
         if medium.root_is_due {
-            self.write_map(medium, false)?;
+            self.write_map(medium)?;
         }
         loop {
             let Some(group) = lock(&self.front).next_group() else { return Ok(()) };
             let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
             if !medium.ring_has_room(runs_bytes) {
-                self.write_map(medium, false)?;
+                self.write_map(medium)?;
             }
             medium.carry_out(&group)?;
             lock(&self.front).carried_out();
@@ -417,7 +425,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// Writes the map as the medium has it.
-    fn write_map(&self, medium: &mut Medium<D>, closes: bool) -> Result<(), StoreError> {
+    fn write_map(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
         let slots_of = |blocks: &mut dyn Iterator<Item = u32>, slots: &mut Vec<u32>| {
             lock(&self.front).slots_on_medium(blocks, slots);
         };
@@ -426,32 +434,55 @@ impl<D: Disk> Store<D> {
             let log = front.engine.log();
             (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
         };
-        medium.write_map(&slots_of, &times, closes)?;
+        medium.write_map(&slots_of, &times)?;
         self.settle(medium);
         Ok(())
     }
 
-    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken.
-    fn decide(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
-        let mut front = lock(&self.front);
-        if front.engine.is_choice_due() {
-            front.plan_changes()?;
-            front.engine.decide(medium.learning.as_ref().map(Learning::times));
+    /// Decides on the mechanism, if it is time to, by what the medium's transfers have taken. Nobody
+    /// waits while every one of them is rehearsed but who calls.
+    pub(crate) fn decide(&self) -> Result<(), StoreError> {
+        if !lock(&self.front).engine.is_choice_due() {
+            return Ok(());
         }
+        let mut medium = self.medium_at_once();
+        let mut front = lock(&self.front);
+        if !front.engine.is_choice_due() {
+            return Ok(());
+        }
+        front.plan_changes()?;
+        let times = medium.learning.as_ref().map(Learning::times);
+        let outlook = front.engine.outlook(times);
         drop(front);
-        self.drain(medium)
+        let drained = self.drain(&mut medium);
+        drop(medium);
+        if let Some(outlook) = outlook {
+            let outlook = outlook.think_over();
+            let mut front = lock(&self.front);
+            if front.engine.waiting() > 0 {
+                front.plan_changes()?;
+            }
+            front.engine.adopt(outlook);
+        }
+        drained
     }
 
     /// Sees to it that `blocks` more may be taken in.
     fn make_room(&self, blocks: u32) -> Result<(), StoreError> {
-        let mut medium = self.medium_at_once();
         let can_take = || lock(&self.front).engine.can_take(blocks);
+        if !can_take() {
+            let mut front = lock(&self.front);
+            front.engine.begin_choosing();
+            let is_due = front.is_choice_due_here();
+            drop(front);
+            if is_due {
+                self.decide()?;
+            }
+        }
+        let mut medium = self.medium_at_once();
+        self.drain(&mut medium)?;
         let is_paced = lock(&self.front).pacing.is_some();
         let extent = if is_paced { Extent::Victim } else { Extent::Segment };
-        if !can_take() {
-            lock(&self.front).engine.begin_choosing();
-            self.decide(&mut medium)?;
-        }
         // A round of all segments that frees nothing shows that nothing can be freed.
         for _ in 0..2 * self.geometry.segments + 2 {
             if can_take() {
@@ -496,9 +527,8 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the disk fails.
     pub fn collect(&self) -> Result<bool, StoreError> {
-        let wanted = u64::from(self.geometry.reserve_segments / 4 * self.geometry.segment_blocks);
         let mut medium = lock(&self.medium);
-        if lock(&self.front).room() >= wanted {
+        if lock(&self.front).room() >= self.room_ahead().0 {
             return Ok(false);
         }
         self.collect_once(&mut medium, Extent::Segment)
@@ -506,8 +536,9 @@ impl<D: Disk> Store<D> {
 
     /// Room that a collector keeps ahead, and as much as it makes when nobody writes; blocks.
     pub(crate) fn room_ahead(&self) -> (u64, u64) {
-        let kept = u64::from(self.geometry.reserve_segments * self.geometry.segment_blocks);
-        (kept / 4, kept / 2)
+        let Geometry { reserve_segments, segment_blocks, .. } = self.geometry;
+        let share = |parts: u32| u64::from(reserve_segments / parts) * u64::from(segment_blocks);
+        (share(4), share(2))
     }
 
     /// Has writers slowed from now on, or not any more; false if they are already.
@@ -684,6 +715,18 @@ impl<D: Disk> Store<D> {
         lock(&self.front).engine.verify();
     }
 
+    /// Brings everything to the medium and leaves it as one that was closed in order, until something is
+    /// written.
+    ///
+    /// # Errors
+    /// If the disk fails; then it is as after a crash.
+    pub fn leave(&self) -> Result<(), StoreError> {
+        let mut medium = lock(&self.medium);
+        self.commit_all(&mut medium)?;
+        self.write_map(&mut medium)?;
+        medium.close()
+    }
+
     /// Closes it in order and gives the disk back.
     ///
     /// # Errors
@@ -692,13 +735,14 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If a thread that was in the store has panicked.
     pub fn close(self) -> Result<D, StoreError> {
-        let mut medium = lock(&self.medium);
-        self.commit_all(&mut medium)?;
-        self.write_map(&mut medium, true)?;
-        medium.copy_pages()?;
-        drop(medium);
+        self.leave()?;
+        Ok(self.into_disk())
+    }
+
+    /// The disk that it lay on.
+    fn into_disk(self) -> D {
         let Self { disk, medium, .. } = self;
         drop(medium);
-        Ok(Arc::into_inner(disk).expect("only the medium had it too"))
+        Arc::into_inner(disk).expect("only the medium had it too")
     }
 }

@@ -20,10 +20,10 @@ impl Sums {
         Self { sums, damaged: Mutex::new(damaged) }
     }
 
-    /// The sum of `block`. It may be that of its next version already, which does no harm: what is read
-    /// then does not match, and is read again.
+    /// The sum of `block`, 0 where there is none. It may be that of its next version already, which does
+    /// no harm: what is read then does not match, and is read again.
     pub(crate) fn get(&self, block: u32) -> u32 {
-        self.sums[block as usize].load(Ordering::Relaxed)
+        self.sums.get(block as usize).map_or(0, |sum| sum.load(Ordering::Relaxed))
     }
 
     pub(crate) fn set(&self, block: u32, sum: u32) {

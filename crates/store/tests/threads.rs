@@ -112,6 +112,19 @@ impl Owner {
         self.next += 1;
     }
 
+    /// Reads all of its blocks at once.
+    fn check_all<D: Disk>(&self, store: &Store<D>) {
+        let mut into = vec![1; self.blocks.len() * BLOCK_BYTES];
+        let absent = store.read_run(self.blocks.start, &mut into).unwrap();
+        let gone = self.blocks.clone().filter(|block| !self.versions.contains_key(block));
+        assert!(gone.eq(absent));
+        for (block, found) in self.blocks.clone().zip(into.chunks_exact(BLOCK_BYTES)) {
+            let version = self.versions.get(&block);
+            let written = version.map_or(vec![0; BLOCK_BYTES], |version| data(block, *version));
+            assert_eq!(found, written, "block {block}");
+        }
+    }
+
     fn check<D: Disk>(&self, store: &Store<D>, block: u32) {
         let mut into = vec![0; BLOCK_BYTES];
         let is_there = store.read(block, &mut into).unwrap();
@@ -136,6 +149,9 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
                             let block = owner.draw();
                             owner.check(store, block);
                         }
+                        if round % 16 == thread {
+                            owner.check_all(store);
+                        }
                         if round % 5 == thread {
                             store.sync().unwrap();
                         }
@@ -150,10 +166,10 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
 
 #[test]
 fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
-    for mechanism in Mechanism::ALL {
+    let fixed = Mechanism::ALL.map(OpenOptions::fixed);
+    for options in fixed.into_iter().chain([OpenOptions::default()]) {
         for is_collected in [false, true] {
             let disk = Arc::new(MemoryDisk::new(1 << 20));
-            let options = OpenOptions::fixed(mechanism);
             let store = store(Arc::clone(&disk), &options);
             let collector = is_collected.then(|| {
                 Collector::start(Arc::clone(&store), CollectorOptions::default()).unwrap()
@@ -166,7 +182,7 @@ fn each_thread_sees_what_it_has_written_and_it_is_there_after_opening() {
             store.verify();
             let counts = store.log_counts();
             let made = counts.cleaned_blocks + counts.plugged_blocks + counts.threaded_blocks;
-            assert!(made > 1_000, "{mechanism:?}: {counts:?}");
+            assert!(made > 1_000, "{options:?}: {counts:?}");
             // As after a crash: it is not closed.
             drop(store);
             let store = Store::open(disk, &options).unwrap();

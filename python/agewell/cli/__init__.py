@@ -56,6 +56,11 @@ COMMANDS = {
     "snapshot": "Record where every file of a file system lies.",
     "reorganise": "Lay the files of a mounted file system where they are read.",
     "store": "Look into, check and salvage a store of blocks.",
+    "mkfs": "Make an adaptive file system.",
+    "mount": "Mount an adaptive file system.",
+    "umount": "Unmount it, and wait until everything is on the medium.",
+    "fsck": "Check an adaptive file system, and repair it.",
+    "fs": "Look into a mounted file system of agewell.",
     "report": "Write an HTML report on runs, with every plot.",
 }
 """The commands in the order of `agewell --help`, and what it says of them; each is the application

@@ -1,4 +1,4 @@
-"""`agewell store`: stores of blocks made, looked into, checked and salvaged."""
+"""`agewell store`: stores of blocks made, enlarged, looked into, checked and salvaged."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ app = typer.Typer()
 store = typer.Typer(
     name="store",
     help=(
-        "Make, look into, check and salvage a store of blocks, in a file or on a device.\n\n"
-        "A store is read by its published format alone (docs/internals/format.md), and never "
-        "written to but by 'format'. It should not be in use meanwhile.\n\n"
+        "Make, enlarge, look into, check and salvage a store of blocks, in a file or on a device."
+        "\n\nA store is read by its published format alone (docs/internals/format.md), and never "
+        "written to but by 'format' and 'grow'. It should not be in use meanwhile.\n\n"
         "Example: agewell store check --data disk.store"
     ),
     no_args_is_help=True,
@@ -100,6 +100,32 @@ def make(
         sparse=sparse,
         force=force,
     )
+    info(image, as_json=as_json)
+
+
+@store.command("grow")
+def grow(
+    image: ImageArgument,
+    size: Annotated[
+        str | None,
+        typer.Option("--size", metavar="SIZE", help="How long a file is to be, such as 16GiB."),
+    ] = None,
+    sparse: Annotated[
+        bool,
+        typer.Option(
+            "--sparse", help="Make the file longer by a hole. It is filled with zeros otherwise."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Have a store take in all of its file or device, which has become larger.
+
+    It takes a new map, behind its segments. A loss of power meanwhile leaves the store as it was or
+    as it will be. All that is in it stays.
+
+    Example: agewell store grow disk.store --size 16GiB
+    """
+    _agewell.store_grow(image, size=size, sparse=sparse)
     info(image, as_json=as_json)
 
 

@@ -115,6 +115,22 @@ impl History {
         }
     }
 
+    /// What is remembered, for whoever thinks it over: what comes meanwhile is noted here, until it is
+    /// [put before](Self::put_before) that.
+    pub(super) fn take(&mut self) -> Self {
+        let (entries_max, writes) = (self.entries_max, self.writes);
+        let unsent = self.unsent.clone();
+        let later = Self { entries: Vec::new(), entries_max, oldest: 0, writes, unsent };
+        std::mem::replace(self, later)
+    }
+
+    /// Remembers `earlier` as well, which was taken before all that is remembered.
+    pub(super) fn put_before(&mut self, mut earlier: Self) {
+        self.entries().for_each(|entry| earlier.note(*entry));
+        (earlier.writes, earlier.unsent) = (self.writes, std::mem::take(&mut self.unsent));
+        *self = earlier;
+    }
+
     /// What is remembered, in its order.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> + Clone {
         let (later, earlier) = self.entries.split_at(self.oldest);
@@ -261,6 +277,37 @@ mod tests {
 
     fn draw(stream: &mut Stream, bound: u32) -> u32 {
         uniform_below(stream, u64::from(bound)) as u32
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_taken_and_put_back_is_as_if_it_had_stayed(
+            blocks in prop::sample::select(vec![3_u32, 700]),
+            calls in prop::collection::vec((0_u32..9, 0_u32..2, 0_u8..12), 0..4_000),
+        ) {
+            let mut whole = History::new(blocks, 2);
+            let (mut history, mut taken) = (History::new(blocks, 2), None);
+            for (block, client, kind) in calls {
+                match kind {
+                    0 if taken.is_none() => taken = Some(history.take()),
+                    1 => taken.take().into_iter().for_each(|taken| history.put_before(taken)),
+                    2 | 3 => {
+                        whole.sync(client);
+                        history.sync(client);
+                    }
+                    _ => {
+                        whole.write(block % blocks, client);
+                        history.write(block % blocks, client);
+                    }
+                }
+                prop_assert_eq!(history.writes(), whole.writes());
+            }
+            if let Some(taken) = taken {
+                history.put_before(taken);
+            }
+            prop_assert_eq!(history.to_vec(), whole.to_vec());
+            prop_assert_eq!(history.unsent, whole.unsent);
+        }
     }
 
     #[test]

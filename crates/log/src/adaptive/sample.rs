@@ -7,6 +7,7 @@
 use agewell_core::mix;
 
 use crate::policy::placement::Placement;
+use crate::segment_table::NONE;
 use crate::transfer_times::Spread;
 use crate::{Call, Log, LogSetting, LogShape, ShapeError, Trigger, Zone};
 
@@ -40,8 +41,25 @@ impl Sample {
         }
         let group = block / GROUP_BLOCKS;
         let (window, place) = (group / self.scale, group % self.scale);
-        let picked = (mix(u64::from(window)) % u64::from(self.scale)) as u32;
-        (picked == place).then_some(window * GROUP_BLOCKS + block % GROUP_BLOCKS)
+        (self.picked(window) == place).then_some(window * GROUP_BLOCKS + block % GROUP_BLOCKS)
+    }
+
+    /// The sample's numbers of the blocks that are in it and have a slot in `map`, in order.
+    pub(super) fn numbers_of(self, map: &[u32]) -> Vec<u32> {
+        // Only the groups that are picked are looked at.
+        let groups = map.len().div_ceil(GROUP_BLOCKS as usize) as u32;
+        let windows = 0..groups.div_ceil(self.scale);
+        let first = |window: u32| (window * self.scale + self.picked(window)) * GROUP_BLOCKS;
+        let blocks = windows.flat_map(|window| first(window)..first(window) + GROUP_BLOCKS);
+        let there =
+            blocks.filter(|block| map.get(*block as usize).is_some_and(|slot| *slot != NONE));
+        there.filter_map(|block| self.number_of(block)).collect()
+    }
+
+    /// Which group of `window` is in the sample.
+    #[inline]
+    fn picked(self, window: u32) -> u32 {
+        (mix(u64::from(window)) % u64::from(self.scale)) as u32
     }
 
     /// `call` in the sample's numbers, if it concerns the sample. Of syncs and of many blocks at once

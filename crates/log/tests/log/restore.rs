@@ -31,8 +31,8 @@ fn run(case: &Case) -> Result<(), LogError> {
     }
     log.sync_all(&mut Unpriced)?;
     let (map, open, times) = kept(&log);
-    let from = Kept { map: &map, open: &open, times: &times, clock: log.clock() };
-    let mut again = Log::restore(setting, NoSeparation, &from).expect("it was a log");
+    let from = Kept { map: map.clone(), open: &open, times: &times, clock: log.clock() };
+    let mut again = Log::restore(setting, NoSeparation, from).expect("it was a log");
     again.verify();
     assert_eq!(kept(&again), (map, open, times));
     assert_eq!(again.live_blocks(), log.live_blocks());
@@ -62,8 +62,8 @@ fn what_cannot_be_is_refused() {
     let shape = LogShape::uniform(8, 4).unwrap();
     let setting = LogSetting::plain(shape, 8, DISK);
     let restore = |map: &[u32], open: &[OpenSegment]| {
-        let kept = Kept { map, open, ..Kept::default() };
-        Log::restore(setting.clone(), NoSeparation, &kept).err()
+        let kept = Kept { map: map.to_vec(), open, ..Kept::default() };
+        Log::restore(setting.clone(), NoSeparation, kept).err()
     };
     let open = |segment, next| OpenSegment { segment, next, log: 0 };
     assert_eq!(restore(&[0, 5], &[open(2, 9)]), None);

@@ -29,9 +29,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Disk, Piece, check_pieces, check_range};
-use crate::aligned::is_aligned;
-use aligned::{Buffers, READ_BYTES, REQUEST_BYTES};
+use super::{Disk, Piece, ReadPiece, check_pieces, check_range};
+use crate::aligned::{MEMORY_ALIGNMENT, is_aligned};
+use aligned::{AlignedBuffer, BUFFER_BYTES, Buffers, READ_BYTES, REQUEST_BYTES};
 use requests::{Batch, Pieces, Request};
 use ring::Ring;
 
@@ -180,7 +180,35 @@ impl FileDisk {
     /// # Errors
     /// As those of [`create`](Self::create), or if there is not so much room.
     pub fn create_filled(path: &Path, size_bytes: u64, options: FileOptions) -> io::Result<Self> {
-        Self::create_as(path, size_bytes, options, |file| fill(file, size_bytes))
+        Self::create_as(path, size_bytes, options, |file| fill(file, 0, size_bytes))
+    }
+
+    /// Makes the file `path` longer: of `size_bytes`, a multiple of 4 KiB. What is added is written with
+    /// zeros if `is_filled`, as [`create_filled`](Self::create_filled) does, and is a hole otherwise. How
+    /// long it was.
+    ///
+    /// # Errors
+    /// If it is no file, in use, or as long already, or if there is not so much room: then it is as long as
+    /// it was.
+    pub fn extend(path: &Path, size_bytes: u64, is_filled: bool) -> io::Result<u64> {
+        let cannot = |source| failed(path, "cannot be made longer", source);
+        let invalid = |why: &str| refused(path, io::ErrorKind::InvalidInput, why);
+        if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+            return Err(invalid("is not a file: only files are made longer"));
+        }
+        let file = open_file(path, FileOptions::default(), false, OFlags::empty())?;
+        let before = file.metadata().map_err(cannot)?.len();
+        if size_bytes <= before || !size_bytes.is_multiple_of(SIZE_UNIT_BYTES) {
+            let why = format!("{size_bytes} bytes are not a multiple of 4 KiB above its {before}");
+            return Err(invalid(&why));
+        }
+        let added =
+            if is_filled { fill(&file, before, size_bytes) } else { file.set_len(size_bytes) };
+        added.map(|()| before).map_err(|source| {
+            // The error is why; that it stays longer is seen.
+            let _ = file.set_len(before);
+            cannot(source)
+        })
     }
 
     fn create_as(
@@ -258,13 +286,86 @@ impl FileDisk {
     /// Fills `sectors`, which are aligned as direct requests must be; long ones with several requests in
     /// flight.
     fn read_sectors(&self, offset: u64, sectors: &mut [u8]) -> io::Result<()> {
-        let ring = if sectors.len() > REQUEST_BYTES { self.take_ring() } else { None };
-        let Some(mut ring) = ring else { return self.file.read_exact_at(sectors, offset) };
-        let offsets = (offset..).step_by(REQUEST_BYTES);
-        let mut requests: Vec<_> = offsets.zip(sectors.chunks_mut(REQUEST_BYTES)).collect();
-        let read = ring.read(&self.file, &mut requests);
+        if sectors.len() <= REQUEST_BYTES {
+            return self.file.read_exact_at(sectors, offset);
+        }
+        self.read_requests(&mut in_requests(offset, sectors).collect::<Vec<_>>())
+    }
+
+    /// Carries `requests` out, several in flight.
+    fn read_requests(&self, requests: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+        let ring = if requests.len() > 1 { self.take_ring() } else { None };
+        let Some(mut ring) = ring else {
+            let mut all = requests.iter_mut();
+            return all.try_for_each(|(offset, into)| self.file.read_exact_at(into, *offset));
+        };
+        let read = ring.read(&self.file, requests);
         self.give_back_ring(ring);
         read
+    }
+
+    /// Whether `piece` is read to where it goes, without a copy.
+    fn takes(&self, piece: &ReadPiece<'_>) -> bool {
+        is_aligned(piece.into) && self.is_whole(piece.offset, piece.into.len())
+    }
+
+    /// Whole sectors that cover `piece`: where they begin, and how many bytes they are.
+    fn covering(&self, piece: &ReadPiece<'_>) -> (u64, usize) {
+        let from = piece.offset / self.alignment * self.alignment;
+        let end = piece.offset + piece.into.len() as u64;
+        (from, (end.next_multiple_of(self.alignment) - from) as usize)
+    }
+
+    /// Fills `pieces`, those that are not aligned through memory that is, as many at a time as that has
+    /// room for.
+    fn read_together(&self, mut pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+        while !pieces.is_empty() {
+            let mut used = 0;
+            let fit = pieces.iter().take_while(|piece| {
+                used += if self.takes(piece) { 0 } else { in_memory(self.covering(piece).1) };
+                used <= BUFFER_BYTES
+            });
+            let fit = fit.count();
+            if fit == 0 {
+                self.read_copied(pieces[0].offset, pieces[0].into)?;
+                pieces = &mut pieces[1..];
+                continue;
+            }
+            let mut buffer = self.buffers.take();
+            let read = self.read_batch(&mut pieces[..fit], &mut buffer);
+            self.buffers.give_back(buffer);
+            read?;
+            pieces = &mut pieces[fit..];
+        }
+        Ok(())
+    }
+
+    /// Fills `pieces`; `buffer` has room for those that are not aligned.
+    fn read_batch(
+        &self,
+        pieces: &mut [ReadPiece<'_>],
+        buffer: &mut AlignedBuffer,
+    ) -> io::Result<()> {
+        let (mut requests, mut rest) = (Vec::new(), buffer.first(BUFFER_BYTES));
+        for piece in pieces.iter_mut() {
+            if self.takes(piece) {
+                requests.extend(in_requests(piece.offset, piece.into));
+                continue;
+            }
+            let (from, bytes) = self.covering(piece);
+            let (sectors, behind) = rest.split_at_mut(in_memory(bytes));
+            rest = behind;
+            requests.extend(in_requests(from, &mut sectors[..bytes]));
+        }
+        self.read_requests(&mut requests)?;
+        let mut at = 0;
+        for piece in pieces.iter_mut().filter(|piece| !self.takes(piece)) {
+            let (from, bytes) = self.covering(piece);
+            let before = at + (piece.offset - from) as usize;
+            piece.into.copy_from_slice(&buffer.bytes()[before..before + piece.into.len()]);
+            at += in_memory(bytes);
+        }
+        Ok(())
     }
 
     /// Queues of its own for a caller; none if there is no io_uring, or no more of it: a process may have
@@ -389,11 +490,21 @@ impl FileDisk {
     }
 }
 
-/// Writes zeros to all of `file`, and has the page cache forget them: direct writes would have to see to
+/// Requests for `sectors`, which lie from `offset` on.
+fn in_requests(offset: u64, sectors: &mut [u8]) -> impl Iterator<Item = (u64, &mut [u8])> {
+    (offset..).step_by(REQUEST_BYTES).zip(sectors.chunks_mut(REQUEST_BYTES))
+}
+
+/// What `bytes` bytes take in a buffer, so that what follows is aligned.
+fn in_memory(bytes: usize) -> usize {
+    bytes.next_multiple_of(MEMORY_ALIGNMENT)
+}
+
+/// Writes zeros to all of `file` from byte `first` on, and has the page cache forget them: direct writes would have to see to
 /// each that it is dropped.
-fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
+fn fill(file: &File, first: u64, size_bytes: u64) -> io::Result<()> {
     let zeros = vec![0; REQUEST_BYTES];
-    for offset in (0..size_bytes).step_by(REQUEST_BYTES) {
+    for offset in (first..size_bytes).step_by(REQUEST_BYTES) {
         let bytes = (size_bytes - offset).min(REQUEST_BYTES as u64);
         file.write_all_at(&zeros[..bytes as usize], offset)?;
     }
@@ -510,6 +621,21 @@ impl Disk for FileDisk {
         };
         read.map_err(|source| {
             failed(&self.path, format!("cannot read {bytes} bytes at byte {offset}"), source)
+        })
+    }
+
+    fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+        if !self.is_direct() || pieces.len() == 1 {
+            return pieces.iter_mut().try_for_each(|piece| self.read(piece.offset, piece.into));
+        }
+        for piece in pieces.iter() {
+            check_range(self.size_bytes, piece.offset, piece.into.len() as u64)?;
+        }
+        self.read_together(pieces).map_err(|source| {
+            let bytes: usize = pieces.iter().map(|piece| piece.into.len()).sum();
+            let first = pieces.first().map_or(0, |piece| piece.offset);
+            let what = format!("cannot read {bytes} bytes, the first at byte {first}");
+            failed(&self.path, what, source)
         })
     }
 

@@ -8,7 +8,7 @@ use agewell_core::{
 };
 use agewell_disk::{Device, DeviceModel, DeviceParameters, LayoutAdvice, Service, WriteRule};
 
-use super::{Disk, MemoryDisk, Piece, WriteZones, check_pieces, check_range};
+use super::{Disk, MemoryDisk, Piece, ReadPiece, WriteZones, check_pieces, check_range};
 
 /// What requests of one operation have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -172,14 +172,15 @@ impl Modelled {
         Ok(SimDuration(self.now.0 - begin.0))
     }
 
-    /// Has the device serve `pieces`, issued together; how long they take.
-    fn write_together(&mut self, pieces: &[Piece<'_>]) -> SimDuration {
+    /// Has the device serve requests for `ranges` (first byte and bytes), issued together; how long they
+    /// take.
+    fn serve_together(
+        &mut self,
+        operation: Operation,
+        ranges: impl Iterator<Item = (u64, u64)>,
+    ) -> SimDuration {
         let mut requests = std::mem::take(&mut self.requests);
-        let filled = pieces.iter().filter(|piece| !piece.data.is_empty());
-        requests
-            .extend(filled.map(|piece| {
-                self.request(Operation::Write, piece.offset, piece.data.len() as u64)
-            }));
+        requests.extend(ranges.map(|(offset, bytes)| self.request(operation, offset, bytes)));
         self.services.clear();
         self.device.serve_together(self.now, &requests, &mut self.services);
         requests.clear();
@@ -208,6 +209,23 @@ impl Disk for ModelledDisk {
         self.contents.read(offset, into)
     }
 
+    fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+        for piece in pieces.iter() {
+            let bytes = piece.into.len() as u64;
+            check_range(self.size_bytes, piece.offset, bytes)?;
+            check_sectors(piece.offset, bytes)?;
+        }
+        let filled = pieces.iter().filter(|piece| !piece.into.is_empty());
+        let ranges: Vec<_> = filled.map(|piece| (piece.offset, piece.into.len() as u64)).collect();
+        if !ranges.is_empty() {
+            let modelled = &mut *self.modelled();
+            let bytes = ranges.iter().map(|range| range.1).sum();
+            let time = modelled.serve_together(Operation::Read, ranges.iter().copied());
+            modelled.spent.reads.add(ranges.len() as u64, bytes, time);
+        }
+        self.contents.read_pieces(pieces)
+    }
+
     fn write(&self, pieces: &[Piece<'_>]) -> io::Result<()> {
         check_pieces(self.size_bytes, pieces)?;
         for piece in pieces {
@@ -230,7 +248,8 @@ impl Disk for ModelledDisk {
             }
             return Ok(());
         }
-        let time = modelled.write_together(pieces);
+        let ranges = filled().map(|piece| (piece.offset, piece.data.len() as u64));
+        let time = modelled.serve_together(Operation::Write, ranges);
         modelled.spent.writes.add(count, bytes.sum(), time);
         self.contents.write(pieces)
     }

@@ -8,7 +8,7 @@ use agewell_core::{Operation, SECTOR_BYTES, SimTime};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 use agewell_trace::{TraceError, Written, write_requests};
 
-use super::{Disk, Piece, WriteZones};
+use super::{Disk, Piece, ReadPiece, WriteZones};
 
 /// Passes everything on to a disk, and keeps what was asked of it in the form that every experiment
 /// reads: each read, piece written, discard and flush that succeeded, when it was issued and when it
@@ -104,6 +104,15 @@ impl<D: Disk, C: Fn() -> SimTime + Send + Sync> Disk for RecordingDisk<D, C> {
         self.disk.read(offset, into)?;
         let range = (!into.is_empty()).then_some((offset, into.len() as u64));
         self.record(issue, Operation::Read, range);
+        Ok(())
+    }
+
+    fn read_pieces(&self, pieces: &mut [ReadPiece<'_>]) -> io::Result<()> {
+        let issue = (self.clock)();
+        self.disk.read_pieces(pieces)?;
+        let filled = pieces.iter().filter(|piece| !piece.into.is_empty());
+        let ranges = filled.map(|piece| (piece.offset, piece.into.len() as u64));
+        self.record(issue, Operation::Read, ranges);
         Ok(())
     }
 

@@ -9,10 +9,11 @@ use super::{NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"AGEWELL\0";
 const VERSION: u16 = 1;
-const MINOR_VERSION: u16 = 1;
 
 /// Feature of stores whose records are packed: see [`Geometry::packs`].
 const PACKED_RECORDS: u32 = 1;
+/// Feature of stores whose places of map pages are apart: see [`Geometry::is_apart`].
+const PLACES_APART: u32 = 2;
 
 const CHECKSUM_AT: usize = 40;
 
@@ -84,6 +85,9 @@ pub struct Geometry {
     /// Whether ring records may be parts of groups and checkpoints, and records have copies of others; not in
     /// stores of version 1.0.
     pub(crate) packs: bool,
+    /// Whether the first places of all map pages lie together, and the second ones behind them, and the parts
+    /// lie in any order; not in stores before version 1.2.
+    pub(crate) is_apart: bool,
     pub(crate) root_blocks: u32,
     pub(crate) ring_blocks: u32,
     pub(crate) map_pages: u32,
@@ -172,6 +176,52 @@ impl Geometry {
         Some(geometry.used_blocks * u64::from(options.block_bytes))
     }
 
+    /// The same store on a larger device, of `device_bytes`: with as many segments as find room before the
+    /// roots and the map, which lie at its end, where this one has nothing.
+    ///
+    /// # Errors
+    /// If the device is not larger by enough.
+    pub fn grown(&self, device_bytes: u64) -> Result<Self, StoreError> {
+        let bytes = u64::from(self.block_bytes);
+        let device_blocks = device_bytes / bytes;
+        let with = |segments: u32| {
+            let slots = u64::from(segments) * u64::from(self.segment_blocks);
+            let map_pages = slots.div_ceil(u64::from(self.page_entries()));
+            let tables = 8 * map_pages + SEGMENT_BYTES * u64::from(segments);
+            let root_blocks = (ROOT_HEADER_BYTES + tables).div_ceil(bytes);
+            let roots = device_blocks.checked_sub(1 + 2 * map_pages + 2 * root_blocks)?;
+            let is_apart = roots >= self.used_blocks && roots >= self.segments_start + slots;
+            let reserve = u64::from(self.reserve_segments) * u64::from(segments);
+            (slots < 1 << 31 && is_apart).then(|| Self {
+                generation: self.generation + 1,
+                segments,
+                reserve_segments: reserve.div_ceil(u64::from(self.segments)) as u32,
+                blocks: slots as u32,
+                is_apart: true,
+                root_blocks: root_blocks as u32,
+                map_pages: map_pages as u32,
+                roots,
+                map: roots + 2 * root_blocks,
+                used_blocks: device_blocks,
+                ..self.clone()
+            })
+        };
+        let most = ((1_u64 << 31) / u64::from(self.segment_blocks)).min(device_blocks) as u32;
+        let (mut fewest, mut most) = (self.segments, most.max(self.segments) + 1);
+        while fewest + 1 < most {
+            let middle = fewest.midpoint(most);
+            if with(middle).is_some() { fewest = middle } else { most = middle }
+        }
+        with(fewest).filter(|_| fewest > self.segments).ok_or_else(|| {
+            let used_bytes = self.offset(self.used_blocks);
+            StoreError::Options(format!(
+                "the store has {used_bytes} bytes and the device {device_bytes}: it grows by a \
+                 segment of {} blocks at least, with a new map behind it; make the device larger",
+                self.segment_blocks
+            ))
+        })
+    }
+
     /// With its segments in `zones`, if there are some.
     fn moved_to(mut self, zones: Option<WriteZones>) -> Self {
         if let Some(zones) = zones {
@@ -212,6 +262,7 @@ impl Geometry {
             reserve_segments: options.reserve_segments.unwrap_or(usual).max(RESERVE_SEGMENTS_MIN),
             blocks,
             packs: true,
+            is_apart: true,
             root_blocks: root_blocks as u32,
             ring_blocks: ring_blocks as u32,
             map_pages: map_pages as u32,
@@ -298,8 +349,13 @@ impl Geometry {
         let mut bytes = vec![0; self.block_bytes as usize];
         bytes[..8].copy_from_slice(MAGIC);
         put_u16(&mut bytes, 8, VERSION);
-        put_u16(&mut bytes, 10, if self.packs { MINOR_VERSION } else { 0 });
-        put_u32(&mut bytes, 12, if self.packs { PACKED_RECORDS } else { 0 });
+        let (packed, apart) = (u16::from(self.packs), u16::from(self.is_apart));
+        put_u16(&mut bytes, 10, (2 * apart).max(packed));
+        put_u32(
+            &mut bytes,
+            12,
+            u32::from(packed) * PACKED_RECORDS + u32::from(apart) * PLACES_APART,
+        );
         bytes[24..40].copy_from_slice(&self.uuid);
         put_u64(&mut bytes, 48, self.generation);
         let numbers = [
@@ -339,7 +395,7 @@ impl Geometry {
             let what = format!("this is a store of version {version}, and we read version 1");
             return Err(StoreError::format(offset, what));
         }
-        if features & !PACKED_RECORDS | writing != 0 {
+        if features & !(PACKED_RECORDS | PLACES_APART) | writing != 0 {
             let what = "this store has features that we do not know; take a newer agewell";
             return Err(StoreError::format(offset, what));
         }
@@ -354,6 +410,7 @@ impl Geometry {
             reserve_segments: number(3),
             blocks: number(4),
             packs: features & PACKED_RECORDS != 0,
+            is_apart: features & PLACES_APART != 0,
             root_blocks: number(5),
             ring_blocks: number(6),
             map_pages: number(7),
@@ -383,11 +440,24 @@ impl Geometry {
             && self.ring_blocks > 0
             && u64::from(self.map_pages) * u64::from(self.page_entries()) >= u64::from(self.blocks)
             && u64::from(self.root_blocks) * bytes >= ROOT_HEADER_BYTES + tables
-            && self.roots >= 2
-            && self.ring >= self.roots.saturating_add(2 * u64::from(self.root_blocks))
-            && self.map >= self.ring.saturating_add(u64::from(self.ring_blocks))
-            && self.segments_start >= self.map.saturating_add(2 * u64::from(self.map_pages))
-            && self.used_blocks > self.segments_start.saturating_add(slots)
+            && self.has_parts_apart(slots)
+    }
+
+    /// Whether its parts, in the order that they are to have or in any, lie behind one another.
+    fn has_parts_apart(&self, slots: u64) -> bool {
+        let mut parts = [
+            (self.roots, 2 * u64::from(self.root_blocks)),
+            (self.ring, u64::from(self.ring_blocks)),
+            (self.map, 2 * u64::from(self.map_pages)),
+            (self.segments_start, slots),
+        ];
+        if self.is_apart {
+            parts.sort_unstable();
+        }
+        let end = parts.iter().try_fold(2_u64, |end, (start, blocks)| {
+            if *start < end { None } else { start.checked_add(*blocks) }
+        });
+        end.is_some_and(|end| self.used_blocks > end)
     }
 }
 
@@ -412,6 +482,49 @@ mod tests {
                 assert_eq!(read, Some(geometry.clone()));
                 assert_eq!(Geometry::decode(&geometry.encode(address), address + 1).unwrap(), None);
             }
+        }
+    }
+
+    #[test]
+    fn a_grown_division_has_nothing_where_the_one_before_had_something() {
+        for (bytes, block_bytes, segment_blocks) in
+            [(512 * 700, 512, 16), (64 << 20, 4096, 256), (64 << 30, 4096, 256)]
+        {
+            let options =
+                FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([7; 16]) };
+            let small = Geometry::plan(bytes, &options).unwrap();
+            let segment_bytes = u64::from(segment_blocks) * u64::from(block_bytes);
+            let enough = (bytes..).step_by(segment_bytes as usize / 8);
+            let least = enough.clone().find(|bytes| small.grown(*bytes).is_ok()).unwrap();
+            // By a segment and what describes all of them, or a little more.
+            let described = small.offset(2 * u64::from(small.root_blocks + small.map_pages));
+            assert!(least - bytes <= 2 * segment_bytes + described * 21 / 20, "{least}");
+            for size_bytes in [least, 2 * bytes, 3 * bytes + 5 * segment_bytes / 3] {
+                let grown = small.grown(size_bytes).unwrap();
+                assert!(grown.roots >= small.used_blocks && grown.segments > small.segments);
+                assert!(grown.offset(grown.used_blocks) <= size_bytes);
+                let rest = grown.roots - grown.segments_start - u64::from(grown.slots());
+                assert!(size_bytes == least || rest < u64::from(segment_blocks) + 8, "{rest}");
+                for address in Geometry::superblocks(size_bytes, block_bytes) {
+                    let read = Geometry::decode(&grown.encode(address), address).unwrap();
+                    assert_eq!(read, Some(grown.clone()));
+                }
+                // Parts that lie within others.
+                let last_slot = grown.segments_start + u64::from(grown.slots()) - 1;
+                for broken in [
+                    Geometry { map: grown.map - 1, ..grown.clone() },
+                    Geometry { roots: last_slot, ..grown.clone() },
+                    Geometry { used_blocks: grown.used_blocks - 1, ..grown.clone() },
+                    Geometry { ring: 1, ..grown.clone() },
+                    Geometry { is_apart: false, ..grown.clone() },
+                ] {
+                    assert!(Geometry::decode(&broken.encode(0), 0).is_err(), "{broken:?}");
+                }
+                // And once more.
+                let again = grown.grown(size_bytes * 2).unwrap();
+                assert!(again.roots >= grown.used_blocks && again.generation == 3);
+            }
+            assert!(small.grown(bytes).is_err() && small.grown(0).is_err());
         }
     }
 

@@ -24,13 +24,18 @@ pub(crate) struct MapPage;
 
 impl MapPage {
     fn place(geometry: &Geometry, page: u32) -> Place<'_> {
-        let address = geometry.map + 2 * u64::from(page);
+        let address = Self::address(geometry, page, false);
         Place { uuid: &geometry.uuid, magic: MAGIC, address }
     }
 
     /// The address of `page` at its first or second place.
     pub(crate) fn address(geometry: &Geometry, page: u32, second: bool) -> u64 {
-        geometry.map + 2 * u64::from(page) + u64::from(second)
+        let (page, second) = (u64::from(page), u64::from(second));
+        if geometry.is_apart {
+            geometry.map + second * u64::from(geometry.map_pages) + page
+        } else {
+            geometry.map + 2 * page + second
+        }
     }
 
     /// The page with `entries`, and its checksum.

@@ -41,7 +41,7 @@ impl<D: Disk> Medium<D> {
                 rest.split_off_mut(..blocks as usize * bytes).expect("there is room for all");
             // What cannot be read is zeros, and does not match its sum.
             let offset = self.geometry.slot_offset(first);
-            read_blocks(&self.disk, offset, (bytes, 1), into, |_, _| ());
+            read_blocks(&self.disk, offset, bytes, into, |_, _| ());
             found.push((first, blocks, behind));
             behind += blocks;
         }

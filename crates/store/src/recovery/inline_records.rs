@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::StoreError;
 use crate::device::Disk;
 use crate::format::{Geometry, InlineRecord};
-use crate::medium::{READS_MAX, read_blocks};
+use crate::medium::{READS_MAX, read, read_one_by_one};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Bytes of a segment that are read at once; chosen by us: an order above what a disk reads in the time of a
@@ -44,15 +44,18 @@ impl<D: Disk> Segment<'_, D> {
         self.bytes.resize((blocks * block_bytes) as usize, 0);
         self.unread.clear();
         let offset = self.geometry.slot_offset(slot);
-        let (unread, tries) = (&mut self.unread, READS_MAX);
-        let bytes = &mut self.bytes;
-        read_blocks(self.disk, offset, (block_bytes as usize, tries), bytes, |number, error| {
+        let is_read = read(self.disk, offset, &mut self.bytes);
+        if is_read.is_ok() {
+            return;
+        }
+        if is_seeded(SeededFault::UnreadableIsAbsent) {
+            self.bytes.fill(0);
+            return;
+        }
+        let (unread, sizes) = (&mut self.unread, (block_bytes as usize, READS_MAX));
+        read_one_by_one(self.disk, offset, sizes, &mut self.bytes, |number, error| {
             unread.insert(slot + number as u32, error);
         });
-        if is_seeded(SeededFault::UnreadableIsAbsent) && !self.unread.is_empty() {
-            self.unread.clear();
-            self.bytes.fill(0);
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agewell_store::device::{Disk, FileDisk, FileOptions, Piece};
+use agewell_store::device::{Disk, FileDisk, FileOptions, Piece, ReadPiece};
 use proptest::prelude::*;
 
 use crate::plain::{contents, hold_against_plain, refuses_what_is_beyond_the_end, steps};
@@ -92,6 +92,18 @@ fn many_and_long_pieces_arrive() {
                 read.fill(0);
                 disk.read(0, read).unwrap();
                 assert!(*read == expected, "{way:?}");
+            }
+            // Together, into memory of which some is aligned: short ones, and longer ones than a buffer.
+            for part_bytes in [512, 1536, 100 << 10, 5 << 20, 9 << 20] {
+                read.fill(0xA5);
+                let mut parts: Vec<ReadPiece<'_>> = (0..)
+                    .step_by(part_bytes)
+                    .zip(read[from..from + size as usize].chunks_mut(part_bytes))
+                    .map(|(offset, into)| ReadPiece { offset, into })
+                    .collect();
+                parts.reverse();
+                disk.read_pieces(&mut parts).unwrap();
+                assert!(read[from..from + size as usize] == expected, "{way:?}");
             }
             drop(disk);
             assert!(std::fs::read(&path).unwrap() == expected, "{way:?}");
@@ -321,6 +333,32 @@ proptest! {
                 let refused = FileDisk::open(&device.device, way).unwrap_err();
                 prop_assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
             }
+        }
+    }
+}
+
+#[test]
+fn a_file_is_made_longer_and_keeps_what_it_has() {
+    for folder in folders() {
+        for is_filled in [false, true] {
+            let path = folder.path().join(is_filled.to_string());
+            let disk = FileDisk::create(&path, 2 << 20, FileOptions::default()).unwrap();
+            let data = contents(0, 2 << 20, 3);
+            disk.write(&[Piece { offset: 0, data: &data }]).unwrap();
+            // In use, as long already, not whole.
+            FileDisk::extend(&path, 5 << 20, is_filled).unwrap_err();
+            drop(disk);
+            for size_bytes in [2 << 20, 1 << 20, (5 << 20) + 512] {
+                let error = FileDisk::extend(&path, size_bytes, is_filled).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
+            }
+            assert_eq!(FileDisk::extend(&path, 5 << 20, is_filled).unwrap(), 2 << 20);
+            let read = std::fs::read(&path).unwrap();
+            assert!(read[..2 << 20] == data && read[2 << 20..].iter().all(|byte| *byte == 0));
+            assert_eq!(read.len(), 5 << 20);
+            let kept = std::fs::metadata(&path).unwrap().blocks() * 512;
+            assert!((kept >= 5 << 20) == is_filled, "{kept} bytes are kept");
+            assert!(FileDisk::extend(folder.path(), 5 << 20, is_filled).is_err());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The slow reference: bytes in a vector, and which of them are known.
 
-use agewell_store::device::{Disk, Piece};
+use agewell_store::device::{Disk, Piece, ReadPiece};
 use proptest::prelude::*;
 
 /// Something that a disk is asked to do, in blocks.
@@ -110,6 +110,16 @@ pub(crate) fn hold_against_plain(
                 let mut read = vec![0xA5; (length * block_bytes) as usize];
                 disk.read(first * block_bytes, &mut read).unwrap();
                 prop_assert_eq!(plain.difference(first * block_bytes, &read), None, "{:?}", step);
+                // Block by block, all at once, the last first.
+                read.fill(0xA5);
+                let mut pieces: Vec<ReadPiece<'_>> = (*first..)
+                    .map(|block| block * block_bytes)
+                    .zip(read.chunks_exact_mut(block_bytes as usize))
+                    .map(|(offset, into)| ReadPiece { offset, into })
+                    .collect();
+                pieces.reverse();
+                disk.read_pieces(&mut pieces).unwrap();
+                prop_assert_eq!(plain.difference(first * block_bytes, &read), None, "{:?}", step);
             }
             Step::Discard(first, length) => {
                 disk.discard(first * block_bytes, length * block_bytes).unwrap();
@@ -131,6 +141,10 @@ pub(crate) fn refuses_what_is_beyond_the_end(disk: &dyn Disk, block_bytes: u64) 
     let mut into = block.clone();
     assert_eq!(disk.read(size, &mut into).unwrap_err().kind(), InvalidInput);
     assert_eq!(disk.read(u64::MAX - block_bytes + 1, &mut into).unwrap_err().kind(), InvalidInput);
+    let mut more = block.clone();
+    let mut pieces = [(0, &mut into), (size, &mut more)]
+        .map(|(offset, into)| ReadPiece { offset, into: &mut into[..] });
+    assert_eq!(disk.read_pieces(&mut pieces).unwrap_err().kind(), InvalidInput);
     assert_eq!(disk.discard(size - block_bytes, 2 * block_bytes).unwrap_err().kind(), InvalidInput);
     let pieces = [Piece { offset: 0, data: &block }, Piece { offset: size, data: &block }];
     let refused = disk.write(&pieces).unwrap_err();

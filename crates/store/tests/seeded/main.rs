@@ -12,6 +12,8 @@ mod corruption;
 mod explorer;
 #[path = "../store/faults.rs"]
 mod faults;
+#[path = "../store/growing.rs"]
+mod growing;
 #[path = "../store/load.rs"]
 mod load;
 
@@ -56,6 +58,10 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     if let Some(what) = explored(0..8) {
         return Some(("crashes", what));
     }
+    let growth = |seed| caught(|| growing::growth_cut_short(seed).map(|_| ())).err();
+    if let Some(what) = (0..4).find_map(growth) {
+        return Some(("growth", what));
+    }
     if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
         return Some(("damage", what));
     }
@@ -71,7 +77,7 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
     {
         return Some(("records swapped", what));
     }
-    if let Some(what) = seeds(0..20, faults::errors_that_stay) {
+    if let Some(what) = seeds(0..60, faults::errors_that_stay) {
         return Some(("errors that stay", what));
     }
     if let Some(what) = seeds(0..10, faults::a_device_that_fills) {

@@ -13,10 +13,14 @@ use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
 const ACCEPT: &str = "AGEWELL_ACCEPT_SNAPSHOTS";
 
 /// The version that a new store has.
-const CURRENT: &str = "1.1";
+const CURRENT: &str = "1.2";
 
-/// All versions that there were.
-const VERSIONS: [&str; 2] = ["1.0", "1.1"];
+/// All versions that there were, and the kinds of images of each.
+const VERSIONS: [(&str, &[&str]); 3] = [
+    ("1.0", &["closed", "left"]),
+    ("1.1", &["closed", "left"]),
+    (CURRENT, &["closed", "left", "grown"]),
+];
 
 const BLOCK_BYTES: usize = 512;
 
@@ -74,8 +78,8 @@ impl Work {
     }
 }
 
-/// A store that has moved blocks and filled holes; closed in order, or left after a sync.
-fn example(closed: bool) -> (Vec<u8>, Vec<u32>) {
+/// A store that has moved blocks and filled holes; closed in order, left after a sync, or grown and left.
+fn example(kind: &str) -> (Vec<u8>, Vec<u32>) {
     let disk = MemoryDisk::new(360 * BLOCK_BYTES as u64);
     let options = FormatOptions {
         block_bytes: BLOCK_BYTES as u32,
@@ -99,13 +103,23 @@ fn example(closed: bool) -> (Vec<u8>, Vec<u32>) {
     let disk = MemoryDisk::from_image(&work.store.disk().image());
     work.store = Store::open(disk, &OpenOptions::default()).unwrap();
     work.go_on(12);
-    let image =
-        if closed { work.store.close().unwrap().image() } else { work.store.disk().image() };
+    if kind == "grown" {
+        let disk = MemoryDisk::from_image(&work.store.disk().image().repeat(2));
+        let disk = Store::open(disk, &OpenOptions::default()).unwrap().grow().unwrap();
+        work.store = Store::open(disk, &OpenOptions::default()).unwrap();
+        work.versions.resize(work.store.geometry().blocks as usize * 4 / 5, 0);
+        work.go_on(100);
+    }
+    let image = if kind == "closed" {
+        work.store.close().unwrap().image()
+    } else {
+        work.store.disk().image()
+    };
     (image, work.versions)
 }
 
-fn name(closed: bool, version: &str) -> String {
-    format!("{}-{version}", if closed { "closed" } else { "left" })
+fn name(kind: &str, version: &str) -> String {
+    format!("{kind}-{version}")
 }
 
 fn folder() -> PathBuf {
@@ -125,9 +139,9 @@ fn accept() {
     if std::env::var_os(ACCEPT).is_none() {
         return;
     }
-    for closed in [true, false] {
-        let (image, versions) = example(closed);
-        let name = name(closed, CURRENT);
+    for kind in VERSIONS[VERSIONS.len() - 1].1 {
+        let (image, versions) = example(kind);
+        let name = name(kind, CURRENT);
         let packed = zstd::encode_all(&image[..], 19).unwrap();
         fs::write(folder().join(format!("{name}.img.zst")), packed).unwrap();
         let lines: Vec<String> = versions.iter().map(ToString::to_string).collect();
@@ -138,9 +152,10 @@ fn accept() {
 #[test]
 fn images_of_every_version_are_read_and_gone_on_with() {
     accept();
-    for version in VERSIONS {
-        for closed in [true, false] {
-            let (image, versions) = kept(&name(closed, version));
+    for (version, kinds) in VERSIONS {
+        for kind in kinds {
+            let closed = *kind == "closed";
+            let (image, versions) = kept(&name(kind, version));
             let disk = MemoryDisk::from_image(&image);
             let store = Store::open(disk, &OpenOptions::default()).unwrap();
             assert_eq!(store.opened().was_closed, closed);
@@ -155,6 +170,17 @@ fn images_of_every_version_are_read_and_gone_on_with() {
                 work.store = Store::open(disk, &OpenOptions::default()).unwrap();
                 work.store.verify();
                 work.compare();
+                // It grows, whatever version it is of.
+                let disk = MemoryDisk::from_image(&work.store.disk().image().repeat(2));
+                let store = Store::open(disk, &OpenOptions::default()).unwrap();
+                let disk = store.grow().unwrap();
+                let store = Store::open(disk, &OpenOptions::default()).unwrap();
+                let (versions, random) = (work.versions.clone(), work.random.clone());
+                let mut grown = Work { store, versions, random };
+                grown.compare();
+                grown.go_on(50);
+                grown.store.verify();
+                grown.compare();
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::aligned::{AlignedBytes, MEMORY_ALIGNMENT};
 /// Bytes of a request at most; chosen by us: measured on a virtual disk, 1 MiB is as fast as more.
 pub(super) const REQUEST_BYTES: usize = 1 << 20;
 /// Bytes of a buffer: of what is copied, so much is in flight; chosen by us.
-const BUFFER_BYTES: usize = 8 * REQUEST_BYTES;
+pub(super) const BUFFER_BYTES: usize = 8 * REQUEST_BYTES;
 /// Of a read that is copied so much is in flight: what fits into a buffer with the rests of sectors.
 pub(super) const READ_BYTES: usize = BUFFER_BYTES - REQUEST_BYTES;
 /// Buffers that are kept for later; chosen by us: 32 MiB, if all of each was once used.

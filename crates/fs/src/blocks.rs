@@ -1,0 +1,565 @@
+//! Blocks of the file system: nodes kept in memory, what was changed since the last transaction, which
+//! numbers are free, and what an operation must take back when it fails.
+//!
+//! Everything that operations change waits here and becomes one transaction of the store, so that a crash
+//! leaves whole operations, in their order. An operation is begun, and then kept or undone.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use agewell_store::device::Disk;
+use agewell_store::{Store, StoreError, Transaction};
+
+use crate::FsError;
+use crate::numbers::Numbers;
+use crate::seeded::{SeededFault, is_seeded};
+
+/// Blocks that hold what describes files may take these, which data may not, so that files can always be
+/// deleted, truncated and written over; chosen by us: more than the longest operation takes.
+const KEPT_BLOCKS: u64 = 64;
+
+/// Names that become longer, and what a file must be given to become shorter, may take them up to these:
+/// the rest is for what nothing is removed without; chosen by us.
+const KEPT_FOR_REMOVING_BLOCKS: u64 = 40;
+
+/// And one more for each so many free ones, for what describes the data that may still come: with an item
+/// for each of its blocks a node describes 126 of them.
+const DESCRIBED_BLOCKS: u64 = 126;
+
+/// Numbers of blocks are no secret and come from ourselves: a multiplication spreads them well enough.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(u64::from(number));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 over the golden ratio (Knuth, The Art of Computer Programming 3, 6.4); its high bits are
+        // the good ones, and tables take the low ones.
+        self.0 = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+}
+
+pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
+pub(crate) type NumberSet<K> = HashSet<K, BuildHasherDefault<NumberHasher>>;
+
+/// A node in memory.
+#[derive(Debug)]
+struct Cached {
+    bytes: Arc<[u8]>,
+    /// Whether it differs from what the store has.
+    is_changed: bool,
+    /// Whether it was used since the hand of the clock last came by.
+    is_used: bool,
+}
+
+/// Which blocks may be taken for data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Those that are free.
+    Free,
+    /// Those that were promised to the file.
+    Promised,
+    /// Of those that are kept, too: a file becomes shorter.
+    Kept,
+}
+
+/// What an operation has done, to be taken back.
+#[derive(Debug)]
+enum Step {
+    Taken { number: u32, was_freed: bool },
+    Given { number: u32, was_fresh: bool },
+    Data { number: u32, before: Option<Box<[u8]>> },
+    Node { number: u32, before: Option<(Arc<[u8]>, bool)> },
+    Reserved { before: u64 },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Blocks<D> {
+    store: Arc<Store<D>>,
+    block_bytes: usize,
+    numbers: Numbers,
+    nodes: NumberMap<u32, Cached>,
+    /// Numbers of all nodes in memory, round which the hand of the clock goes.
+    clock: Vec<u32>,
+    hand: usize,
+    nodes_max: usize,
+    changed_nodes: Vec<u32>,
+    /// Data that no transaction has had yet.
+    data: NumberMap<u32, Box<[u8]>>,
+    /// Freed, and still in the store.
+    freed: NumberSet<u32>,
+    /// Taken, and not in the store yet.
+    fresh: NumberSet<u32>,
+    steps: Vec<Step>,
+    /// Nodes whose state before the operation is in `steps`.
+    noted: NumberSet<u32>,
+    /// Buffers of data to be used again.
+    spare: Vec<Box<[u8]>>,
+    /// Where the next data goes.
+    pub(crate) next_data: u32,
+    /// Blocks that are promised to files and not written yet.
+    reserved: u64,
+    /// Transactions handed over that no flush has covered.
+    pub(crate) is_unsynced: bool,
+}
+
+impl<D: Disk> Blocks<D> {
+    /// Of `store`, in which `held` are.
+    pub(crate) fn new(store: Arc<Store<D>>, cache_bytes: u64) -> Self {
+        let geometry = store.geometry();
+        let numbers = Numbers::of(geometry.blocks, store.held_blocks());
+        let block_bytes = geometry.block_bytes as usize;
+        Self {
+            block_bytes,
+            numbers,
+            nodes: NumberMap::default(),
+            clock: Vec::new(),
+            hand: 0,
+            nodes_max: (cache_bytes / block_bytes as u64).max(256) as usize,
+            changed_nodes: Vec::new(),
+            data: NumberMap::default(),
+            freed: NumberSet::default(),
+            fresh: NumberSet::default(),
+            steps: Vec::new(),
+            noted: NumberSet::default(),
+            spare: Vec::new(),
+            next_data: 0,
+            reserved: 0,
+            is_unsynced: false,
+            store,
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store<D>> {
+        &self.store
+    }
+
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Whether `number` is in use.
+    pub(crate) fn is_used(&self, number: u32) -> bool {
+        number < self.store.geometry().blocks && self.numbers.is_used(number)
+    }
+
+    /// Numbers in use.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u64 {
+        self.numbers.used()
+    }
+
+    /// Nodes in memory.
+    #[cfg(test)]
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether data of `number` waits for a transaction.
+    pub(crate) fn has_data(&self, number: u32) -> bool {
+        self.data.contains_key(&number)
+    }
+
+    // --- room ---------------------------------------------------------------------------------------
+
+    /// Blocks that are free, promised ones among them.
+    fn free(&self) -> u64 {
+        self.store.geometry().capacity_blocks().saturating_sub(self.numbers.used())
+    }
+
+    /// Blocks of data that may still be written.
+    pub(crate) fn free_for_data(&self) -> u64 {
+        let free = self.free().saturating_sub(self.reserved);
+        let kept = KEPT_BLOCKS + free / (DESCRIBED_BLOCKS + 1);
+        if is_seeded(SeededFault::NothingKept) { free } else { free.saturating_sub(kept) }
+    }
+
+    /// Blocks that may still be taken by what is not to fail when data finds no room any more.
+    pub(crate) fn free_for_changes(&self) -> u64 {
+        self.free().saturating_sub(KEPT_FOR_REMOVING_BLOCKS)
+    }
+
+    /// Blocks of data that could be written if there were no files.
+    pub(crate) fn capacity(&self) -> u64 {
+        let all = self.store.geometry().capacity_blocks();
+        all.saturating_sub(KEPT_BLOCKS + all / (DESCRIBED_BLOCKS + 1))
+    }
+
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Blocks that are promised from now on.
+    pub(crate) fn set_reserved(&mut self, blocks: u64) {
+        self.steps.push(Step::Reserved { before: self.reserved });
+        self.reserved = blocks;
+    }
+
+    /// Promises are as they were read.
+    pub(crate) fn found_reserved(&mut self, blocks: u64) {
+        self.reserved = blocks;
+    }
+
+    // --- numbers ------------------------------------------------------------------------------------
+
+    fn take(&mut self, number: u32) {
+        self.numbers.take(number);
+        let was_freed = self.freed.remove(&number);
+        if !was_freed {
+            self.fresh.insert(number);
+        }
+        self.steps.push(Step::Taken { number, was_freed });
+    }
+
+    /// Gives `number` back, and what is in it.
+    pub(crate) fn give(&mut self, number: u32) {
+        if let Some(before) = self.data.remove(&number) {
+            self.steps.push(Step::Data { number, before: Some(before) });
+        }
+        if self.nodes.contains_key(&number) {
+            self.note(number);
+            self.forget_node(number);
+        }
+        self.numbers.give(number);
+        let was_fresh = self.fresh.remove(&number);
+        if !was_fresh {
+            self.freed.insert(number);
+        }
+        self.steps.push(Step::Given { number, was_fresh });
+    }
+
+    /// Takes up to `most` numbers that follow one another for data, of `whose` blocks.
+    pub(crate) fn take_for_data(&mut self, most: u32, whose: Whose) -> Result<(u32, u32), FsError> {
+        let free = match whose {
+            Whose::Free => self.free_for_data(),
+            Whose::Promised => self.free(),
+            Whose::Kept => self.free_for_changes(),
+        };
+        let most = most.min(free.min(u64::from(u32::MAX)) as u32);
+        let first = self.numbers.next_free(self.next_data);
+        let (Some(first), 1..) = (first, most) else { return Err(FsError::NO_ROOM) };
+        let count = self.numbers.free_run(first, most);
+        (first..first + count).for_each(|number| self.take(number));
+        self.next_data = first + count;
+        Ok((first, count))
+    }
+
+    /// Takes a number for a node, which is to be filled.
+    pub(crate) fn take_node(&mut self) -> Result<u32, FsError> {
+        let number = if self.free() == 0 { None } else { self.numbers.next_free(0) };
+        let number = number.ok_or(FsError::NO_ROOM)?;
+        self.take(number);
+        self.steps.push(Step::Node { number, before: None });
+        self.noted.insert(number);
+        self.keep_node(number, vec![0; self.block_bytes].into(), true);
+        Ok(number)
+    }
+
+    // --- nodes --------------------------------------------------------------------------------------
+
+    fn keep_node(&mut self, number: u32, bytes: Arc<[u8]>, is_changed: bool) {
+        let cached = Cached { bytes, is_changed, is_used: true };
+        if self.nodes.insert(number, cached).is_none() {
+            self.clock.push(number);
+        }
+        if is_changed {
+            self.changed_nodes.push(number);
+        }
+    }
+
+    fn forget_node(&mut self, number: u32) {
+        self.nodes.remove(&number);
+        // Its place on the clock goes when the hand comes by.
+    }
+
+    /// Drops nodes that were not used lately, if there are too many.
+    pub(crate) fn drop_nodes(&mut self) {
+        while self.clock.len() > self.nodes_max {
+            let mut looked_at = 0;
+            let before = self.clock.len();
+            while looked_at < 2 * self.clock.len() && self.clock.len() == before {
+                self.hand = if self.hand < self.clock.len() { self.hand } else { 0 };
+                let number = self.clock[self.hand];
+                match self.nodes.get_mut(&number) {
+                    Some(node) if node.is_changed || node.is_used => {
+                        node.is_used = false;
+                        self.hand += 1;
+                    }
+                    found => {
+                        if found.is_some() {
+                            self.nodes.remove(&number);
+                        }
+                        self.clock.swap_remove(self.hand);
+                    }
+                }
+                looked_at += 1;
+            }
+            if self.clock.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// The node `number`.
+    pub(crate) fn node(&mut self, number: u32) -> Result<&Arc<[u8]>, FsError> {
+        if !self.nodes.contains_key(&number) {
+            let mut bytes = vec![0; self.block_bytes];
+            if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
+                return Err(FsError::Structure { number, what: "it is not there" });
+            }
+            if number != crate::format::SUPERBLOCK
+                && let Some(what) = crate::node::Node(&bytes).fault()
+            {
+                return Err(FsError::Structure { number, what });
+            }
+            self.keep_node(number, bytes.into(), false);
+        }
+        let cached = self.nodes.get_mut(&number).expect("it was just put there");
+        cached.is_used = true;
+        Ok(&cached.bytes)
+    }
+
+    /// Keeps how `number` is before the operation changes it.
+    fn note(&mut self, number: u32) {
+        if self.noted.insert(number) {
+            let before = self.nodes.get(&number);
+            let before = before.map(|node| (Arc::clone(&node.bytes), node.is_changed));
+            self.steps.push(Step::Node { number, before });
+        }
+    }
+
+    /// The node `number`, to be changed.
+    pub(crate) fn node_mut(&mut self, number: u32) -> Result<&mut [u8], FsError> {
+        self.node(number)?;
+        self.note(number);
+        let cached = self.nodes.get_mut(&number).expect("it was just read");
+        if !cached.is_changed {
+            cached.is_changed = true;
+            self.changed_nodes.push(number);
+        }
+        Ok(Arc::make_mut(&mut cached.bytes))
+    }
+
+    // --- data ---------------------------------------------------------------------------------------
+
+    /// Fills `into` with the data of the blocks from `first` on.
+    pub(crate) fn read_data(&self, first: u32, into: &mut [u8]) -> Result<(), FsError> {
+        let bytes = self.block_bytes;
+        let mut rest = into;
+        let mut first = first;
+        // What waits is taken from here; what lies between is read at once.
+        while !rest.is_empty() {
+            let blocks = rest.len() / bytes;
+            let waits = |at: &usize| self.data.contains_key(&(first + *at as u32));
+            let stored = if self.data.is_empty() {
+                blocks
+            } else {
+                (0..blocks).find(waits).unwrap_or(blocks)
+            };
+            let (piece, behind) = rest.split_at_mut(stored * bytes);
+            if stored > 0
+                && let Some(number) = self.store.read_run(first, piece)?.first()
+            {
+                return Err(FsError::Structure { number: *number, what: "it is not there" });
+            }
+            first += stored as u32;
+            rest = behind;
+            if !rest.is_empty() {
+                let (piece, behind) = rest.split_at_mut(bytes);
+                piece.copy_from_slice(&self.data[&first]);
+                first += 1;
+                rest = behind;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the `count` blocks from `first` on lie on the device, bytes; none for what lies nowhere yet.
+    pub(crate) fn places(&self, first: u32, count: u32) -> Vec<Option<u64>> {
+        let mut places = self.store.places(first, count);
+        for (number, place) in (first..).zip(&mut places) {
+            if self.data.contains_key(&number) {
+                *place = None;
+            }
+        }
+        places
+    }
+
+    /// Data for the block `number`, to be filled by `fill`. An operation's last steps: they are not taken
+    /// back.
+    pub(crate) fn put_data(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) {
+        let bytes = self.block_bytes;
+        let spare = &mut self.spare;
+        let data = self
+            .data
+            .entry(number)
+            .or_insert_with(|| spare.pop().unwrap_or_else(|| vec![0; bytes].into_boxed_slice()));
+        fill(data);
+    }
+
+    // --- operations ---------------------------------------------------------------------------------
+
+    /// What follows can be undone up to here.
+    pub(crate) fn begin(&mut self) {
+        self.steps.clear();
+        self.noted.clear();
+        self.drop_nodes();
+    }
+
+    /// Takes back what was done since the beginning.
+    pub(crate) fn undo(&mut self) {
+        while let Some(step) = self.steps.pop() {
+            match step {
+                Step::Taken { number, was_freed } => {
+                    self.numbers.give(number);
+                    if was_freed {
+                        self.freed.insert(number);
+                    } else {
+                        self.fresh.remove(&number);
+                    }
+                }
+                Step::Given { number, .. } if is_seeded(SeededFault::GivenNotTakenBack) => {
+                    self.data.remove(&number);
+                }
+                Step::Given { number, was_fresh } => {
+                    self.numbers.take(number);
+                    if was_fresh {
+                        self.fresh.insert(number);
+                    } else {
+                        self.freed.remove(&number);
+                    }
+                }
+                Step::Data { number, before } => {
+                    self.data.remove(&number);
+                    self.data.extend(before.map(|before| (number, before)));
+                }
+                Step::Node { before: Some(_), .. } if is_seeded(SeededFault::NodesNotTakenBack) => {
+                }
+                Step::Node { number, before: None } => self.forget_node(number),
+                Step::Node { number, before: Some((bytes, is_changed)) } => {
+                    self.keep_node(number, bytes, is_changed);
+                }
+                Step::Reserved { before } => self.reserved = before,
+            }
+        }
+        self.noted.clear();
+    }
+
+    /// Blocks that wait for a transaction, if `more` come.
+    fn waiting(&mut self, more: usize) -> (usize, usize) {
+        // A node is in the list again if it was given back and read again.
+        if self.changed_nodes.len() > 1024 {
+            self.tidy_changed();
+        }
+        (self.changed_nodes.len() + self.data.len() + more, self.freed.len())
+    }
+
+    /// Every changed node once.
+    fn tidy_changed(&mut self) {
+        let nodes = &self.nodes;
+        let is_changed = |number: &u32| nodes.get(number).is_some_and(|node| node.is_changed);
+        self.changed_nodes.retain(is_changed);
+        self.changed_nodes.sort_unstable();
+        self.changed_nodes.dedup();
+    }
+
+    /// Whether what waits fits into one transaction of the store, if `more` blocks of data come.
+    pub(crate) fn fits(&mut self, more: usize) -> bool {
+        let (blocks_max, frees_max) = (
+            self.store.transaction_blocks_max() as usize,
+            self.store.transaction_frees_max() as usize,
+        );
+        let (blocks, freed) = self.waiting(more);
+        if blocks <= blocks_max && freed <= frees_max {
+            return true;
+        }
+        self.tidy_changed();
+        let (blocks, freed) = self.waiting(more);
+        blocks <= blocks_max && freed <= frees_max
+    }
+
+    /// Blocks that a transaction may have.
+    pub(crate) fn transaction_blocks(&self) -> usize {
+        self.store.transaction_blocks_max() as usize
+    }
+
+    /// Whether so much waits that it had better be handed over.
+    pub(crate) fn is_much(&mut self) -> bool {
+        let most = self.transaction_blocks() / 4 * 3;
+        let frees = self.store.transaction_frees_max() as usize / 2;
+        let (blocks, freed) = self.waiting(0);
+        blocks > most || freed > frees
+    }
+
+    /// Whether nothing waits.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.changed_nodes.is_empty() && self.data.is_empty() && self.freed.is_empty()
+    }
+
+    /// Hands what waits to the store, as one transaction.
+    pub(crate) fn commit(&mut self) -> Result<(), FsError> {
+        self.tidy_changed();
+        if self.is_clean() {
+            return Ok(());
+        }
+        let mut writes: Vec<(u32, &[u8])> =
+            self.data.iter().map(|(number, data)| (*number, &**data)).collect();
+        // Data in the order of its numbers, in which it will be read; then what describes it.
+        writes.sort_unstable_by_key(|write| write.0);
+        let nodes = self.changed_nodes.iter();
+        writes.extend(nodes.map(|number| (*number, &*self.nodes[number].bytes)));
+        let mut frees: Vec<u32> = self.freed.iter().copied().collect();
+        frees.sort_unstable();
+        if is_seeded(SeededFault::DataAfterMetadata) {
+            let (data, nodes): (Vec<_>, Vec<_>) =
+                writes.into_iter().partition(|write| self.data.contains_key(&write.0));
+            self.store.write(&Transaction { writes: nodes, frees })?;
+            self.store.write(&Transaction { writes: data, frees: Vec::new() })?;
+        } else if is_seeded(SeededFault::FreedFirst) {
+            self.store.write(&Transaction { writes: Vec::new(), frees })?;
+            self.store.write(&Transaction { writes, frees: Vec::new() })?;
+        } else {
+            self.store.write(&Transaction { writes, frees })?;
+        }
+        self.is_unsynced = true;
+        for number in self.changed_nodes.drain(..) {
+            self.nodes.get_mut(&number).expect("it was just written").is_changed = false;
+        }
+        let spare_max = self.store.transaction_blocks_max() as usize;
+        for (_, data) in self.data.drain() {
+            if self.spare.len() < spare_max {
+                self.spare.push(data);
+            }
+        }
+        self.freed.clear();
+        self.fresh.clear();
+        self.steps.clear();
+        self.noted.clear();
+        self.drop_nodes();
+        Ok(())
+    }
+}
+
+impl From<StoreError> for FsError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NoRoom { .. } => Self::NO_ROOM,
+            error => Self::Store(error),
+        }
+    }
+}

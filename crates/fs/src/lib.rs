@@ -1,0 +1,40 @@
+//! A file system on a crash-safe log-structured store.
+//!
+//! Operations are those of POSIX, on inodes by number; whoever has them called (a kernel, a test) is not
+//! known here. Each is all or nothing, and a crash leaves whole operations in their order, up to the last
+//! [`sync`](FileSystem::sync) at least.
+
+mod attributes;
+mod blocks;
+mod check;
+mod core;
+mod directory;
+mod error;
+mod extents;
+mod file_system;
+mod files;
+mod format;
+mod inodes;
+mod layout;
+mod namespace;
+mod node;
+mod numbers;
+mod orphans;
+#[cfg(test)]
+mod regressions;
+mod seeded;
+mod sharing;
+mod tree;
+
+pub use check::{
+    CheckOptions, Checked, Finding, Problem, Repaired, Salvage, Salvaged, check, repair, salvage,
+};
+pub use error::FsError;
+pub use file_system::{FileSystem, MakeOptions, MountOptions, Space};
+pub use files::{Allocation, SeekTo};
+pub use format::{FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Time};
+pub use inodes::{Attributes, Changes};
+pub use layout::Laid;
+pub use namespace::{Caller, DirectoryEntry, New, Rename};
+#[cfg(feature = "seeded-faults")]
+pub use seeded::SeededFault;

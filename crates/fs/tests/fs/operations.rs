@@ -1,0 +1,88 @@
+//! Random operations, everything compared.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+
+use super::full::fill_and_empty;
+use super::held::{drawn, hold};
+use super::load::{Draw, Shape};
+
+fn draws(most: usize) -> impl Strategy<Value = Vec<Draw>> {
+    let draw = (any::<u8>(), any::<[u8; 4]>(), any::<[u32; 2]>());
+    prop::collection::vec(draw, 0..most)
+}
+
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn it_is_what_the_model_is(shape in 0..180u64, draws in draws(400)) {
+        let refused = hold(Shape::of(shape), &draws, 60_000);
+        prop_assert!(refused.is_ok(), "{}", refused.unwrap_err());
+        REFUSED.fetch_add(refused.unwrap(), Ordering::Relaxed);
+    }
+
+    #[test]
+    fn it_is_what_the_model_is_when_it_is_full(shape in 0..180u64, draws in draws(700)) {
+        let shape = Shape { blocks: 3000, block_bytes: 1024, ..Shape::of(shape) };
+        let refused = hold(shape, &draws, 400_000);
+        prop_assert!(refused.is_ok(), "{}", refused.unwrap_err());
+    }
+}
+
+/// The fewest of `draws` that still fail, by leaving out ever shorter runs of them.
+fn fewest(shape: Shape, mut draws: Vec<Draw>, size_max: u64) -> (Vec<Draw>, String) {
+    let fails = |draws: &[Draw]| super::held::caught(|| hold(shape, draws, size_max)).err();
+    let mut what = fails(&draws).unwrap();
+    let mut run = draws.len() / 2;
+    while run > 0 {
+        let mut at = 0;
+        while at < draws.len() {
+            let mut fewer = draws.clone();
+            fewer.drain(at..(at + run).min(fewer.len()));
+            if let Some(found) = fails(&fewer) {
+                (draws, what) = (fewer, found);
+            } else {
+                at += run;
+            }
+        }
+        run /= 2;
+    }
+    (draws, what)
+}
+
+/// `make explore`: seeds from SEED on, for as many as SEEDS.
+#[test]
+#[ignore = "takes long"]
+fn many_seeds_are_what_the_model_is() {
+    let number = |name: &str, usual: u64| {
+        std::env::var(name).map_or(usual, |text| text.parse().expect("a number"))
+    };
+    let begin = std::time::Instant::now();
+    for seed in number("SEED", 0)..number("SEED", 0) + number("SEEDS", 1000) {
+        let full = seed % 3 == 0;
+        let mut shape = Shape::of(seed / 3);
+        if full {
+            shape = Shape { blocks: 3000, block_bytes: 1024, ..shape };
+        }
+        let size_max = if full { 400_000 } else { 60_000 };
+        let draws = drawn(seed, 200 + seed % 5 * 200);
+        if super::held::caught(|| hold(shape, &draws, size_max)).is_err() {
+            let (draws, what) = fewest(shape, draws, size_max);
+            panic!("SEED={seed}, {} operations of {shape:?}: {what}\n{draws:?}", draws.len());
+        }
+        if seed % 100 == 0 {
+            eprintln!("{} seeds, {:.0} s", seed + 1, begin.elapsed().as_secs_f64());
+        }
+    }
+}
+
+#[test]
+fn what_is_full_can_be_worked_on_and_emptied() {
+    for seed in 0..24 {
+        fill_and_empty(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}

@@ -1,0 +1,231 @@
+//! `mount PATH DIRECTORY [-f] [-o OPTION,...]`: a file system, served until it is unmounted.
+//!
+//! Unless it is to stay in the foreground, a second process serves, and the first waits until the file
+//! system can be used.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use agewell_fs::{FileSystem, MountOptions};
+use agewell_fuse::mount::{LoopDevice, MountKind};
+use agewell_fuse::{Options, Session};
+use agewell_store::Mechanism;
+use agewell_store::device::{FileDisk, FileOptions};
+use agewell_store::{Collector, CollectorOptions, Means, OpenOptions, Store};
+use rustix::mount::{MountFlags, UnmountFlags};
+
+use super::words::{CommandError, Words, unknown};
+use crate::Mounted;
+
+/// What the serving process says when calls on the mount are answered.
+const READY: &str = "ready";
+
+/// How it is mounted.
+#[derive(Debug, Clone)]
+struct Wanted {
+    means: Means,
+    cache: MountOptions,
+    session: Options,
+    is_plain: bool,
+    is_read_only: bool,
+    is_direct: bool,
+    discards: bool,
+    without: MountFlags,
+    allow_other: bool,
+}
+
+impl Wanted {
+    fn parse(words: &[String]) -> Result<Self, CommandError> {
+        let mut wanted = Self {
+            means: Means::Adaptive,
+            cache: MountOptions::default(),
+            session: Options::default(),
+            is_plain: false,
+            is_read_only: false,
+            is_direct: true,
+            discards: true,
+            without: MountFlags::empty(),
+            allow_other: true,
+        };
+        let words = words.iter().flat_map(|words| words.split(','));
+        for word in words.filter(|word| !word.is_empty()) {
+            wanted.take(word)?;
+        }
+        Ok(wanted)
+    }
+
+    fn take(&mut self, word: &str) -> Result<(), CommandError> {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = || {
+            let number = value.parse::<u64>();
+            number.map_err(|_| CommandError::input(format!("-o {word}: not a number")))
+        };
+        match name {
+            "ro" => self.is_read_only = true,
+            "rw" => self.is_read_only = false,
+            "nosuid" => self.without |= MountFlags::NOSUID,
+            "nodev" => self.without |= MountFlags::NODEV,
+            "noexec" => self.without |= MountFlags::NOEXEC,
+            "plain" => self.is_plain = true,
+            "block" => self.is_plain = false,
+            "buffered" => self.is_direct = false,
+            "discard" => self.discards = true,
+            "nodiscard" => self.discards = false,
+            "allow_other" => self.allow_other = true,
+            "private" => self.allow_other = false,
+            "threads" => self.session.threads = number()?.max(1) as usize,
+            "cache_mib" => self.cache.cache_bytes = number()? << 20,
+            "means" => {
+                self.means = match value {
+                    "adaptive" => Means::Adaptive,
+                    "clean" => OpenOptions::fixed(Mechanism::Clean).means,
+                    "plug" => OpenOptions::fixed(Mechanism::Plug).means,
+                    "thread" => OpenOptions::fixed(Mechanism::Thread).means,
+                    _ => {
+                        let why = "adaptive, clean, plug or thread";
+                        return Err(CommandError::input(format!("-o {word}: means is {why}")));
+                    }
+                }
+            }
+            // What `mount` hands on and the kernel or nobody needs here.
+            "defaults" | "auto" | "noauto" | "user" | "nouser" | "users" | "_netdev" | "nofail"
+            | "suid" | "dev" | "exec" | "async" | "noatime" | "relatime" | "atime" => {}
+            name if name.starts_with("x-") || name.starts_with("comment") => {}
+            _ => return Err(CommandError::input(format!("-o {word}: there is no such option"))),
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
+    let (mut stays, mut serves) = (false, false);
+    let mut given = Vec::new();
+    while let Some(option) = words.option() {
+        match option.as_str() {
+            "-f" | "--foreground" => stays = true,
+            // By ourselves: the first process waits for the second to say that it is ready.
+            "--serve" => serves = true,
+            "-o" => given.push(words.value(&option)?),
+            "-r" => given.push("ro".into()),
+            "-w" => given.push("rw".into()),
+            // As `mount` calls its helpers: do not write mtab, be verbose, be sloppy.
+            "-n" | "-v" | "-s" => {}
+            "-t" => drop(words.value(&option)?),
+            option => return Err(unknown(option)),
+        }
+    }
+    let [path, point] = words.exactly("the path of a file system and a directory")?;
+    let wanted = Wanted::parse(&given)?;
+    if stays || serves {
+        serve(&path, &point, &wanted, serves)
+    } else {
+        in_background(&path, &point, &given)
+    }
+}
+
+/// Serves from another process, and returns when it does.
+fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), CommandError> {
+    let failed = |error: std::io::Error| CommandError::failed(format!("mount: {error}"));
+    // It works in no directory, so paths are whole.
+    let whole = |path: &Path| {
+        path.canonicalize()
+            .map_err(|error| CommandError::input(format!("{}: {error}", path.display())))
+    };
+    let words: [OsString; 4] =
+        ["mount".into(), whole(path)?.into(), whole(point)?.into(), "--serve".into()];
+    let mut server = Command::new(std::env::current_exe().map_err(failed)?)
+        .args(words)
+        .args(given.iter().flat_map(|given| ["-o", given]))
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut said = String::new();
+    let stdout = server.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut said).map_err(failed)?;
+    if said.trim_end() == READY {
+        return Ok(());
+    }
+    let mut why = String::new();
+    let mut stderr = server.stderr.take().expect("it is piped");
+    stderr.read_to_string(&mut why).map_err(failed)?;
+    let code = server.wait().map_err(failed)?.code().unwrap_or(1);
+    let why = why.trim_end().trim_start_matches("agewell-fs: error: ");
+    let error = if code == 2 { CommandError::input } else { CommandError::failed };
+    Err(error(if why.is_empty() { "mount: the server ended without a word" } else { why }))
+}
+
+fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
+    let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
+    let options = FileOptions { is_direct: wanted.is_direct, ..FileOptions::default() };
+    let disk = FileDisk::open(path, options).map_err(CommandError::input)?;
+    let opened = OpenOptions { means: wanted.means, ..OpenOptions::default() };
+    let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
+    let file_system =
+        FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
+    let collector =
+        Collector::start(Arc::clone(&store), CollectorOptions { discards: wanted.discards })
+            .map_err(|error| failed(&error))?;
+    let mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
+    if says_ready {
+        let mut out = std::io::stdout();
+        let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
+        // Its terminal is not ours.
+        let _ = rustix::process::setsid();
+    }
+    let ended = Session::new(connection, wanted.session).run(&mounted);
+    let _ = collector.stop();
+    drop(mounted);
+    ended.map_err(|error| failed(&error))
+}
+
+/// Mounts, as something of which the kernel hands on `sync` and for which `umount` waits, if that can be.
+fn connect(
+    path: &Path,
+    point: &Path,
+    wanted: &Wanted,
+    block_size: u32,
+) -> Result<std::os::fd::OwnedFd, CommandError> {
+    let is_device = std::fs::metadata(path)
+        .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()));
+    // A block device is ours already, and the kernel would want it too.
+    let image = (!wanted.is_plain && !is_device && rustix::process::geteuid().is_root())
+        .then(|| LoopDevice::attach(path, wanted.is_read_only).ok())
+        .flatten();
+    let kind = match image {
+        Some(_) => MountKind::Block { block_size: block_size.min(4096) },
+        None => MountKind::Plain,
+    };
+    let source = image.as_ref().map_or(path, LoopDevice::path);
+    let options = agewell_fuse::mount::MountOptions {
+        source: source.as_os_str().to_owned(),
+        kind,
+        read_only: wanted.is_read_only,
+        allow_other: wanted.allow_other,
+        without: wanted.without,
+    };
+    agewell_fuse::mount::mount(point, &options).map_err(CommandError::failed)
+}
+
+/// `unmount DIRECTORY`: takes a mount away, and returns when everything is on the medium.
+pub(super) fn unmount(mut words: Words) -> Result<(), CommandError> {
+    let mut flags = UnmountFlags::empty();
+    while let Some(option) = words.option() {
+        match option.as_str() {
+            "-l" => flags |= UnmountFlags::DETACH,
+            "-f" => flags |= UnmountFlags::FORCE,
+            "-n" | "-v" | "-r" => {}
+            "-t" => drop(words.value(&option)?),
+            option => return Err(unknown(option)),
+        }
+    }
+    let [point]: [PathBuf; 1] = words.exactly("a directory")?;
+    agewell_fuse::mount::unmount(&point, flags).map_err(CommandError::failed)
+}

@@ -1,0 +1,11 @@
+//! The file system, mounted: what the kernel asks for, answered by `crates/fs` on a store.
+
+mod durable;
+mod latencies;
+mod lookups;
+mod mounted;
+mod status;
+
+pub mod commands;
+
+pub use mounted::Mounted;

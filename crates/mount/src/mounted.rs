@@ -1,0 +1,462 @@
+//! What the kernel asks for, answered by the file system.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agewell_fs::{
+    Allocation, Attributes, Changes, FileSystem, FsError, Laid, NAME_BYTES_MAX, New, Rename,
+    SeekTo, Time,
+};
+use agewell_fuse::{
+    Caller, Command, Copy, DataReply, DirectorySink, Entry, Errno, Make, ROOT, Read, Reply, Seek,
+    Sent, SetAttributes, SetTime, Space, Write,
+};
+use agewell_store::Means;
+use agewell_store::device::Disk;
+use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::durable::Durable;
+use crate::latencies::Latencies;
+use crate::lookups::Lookups;
+use crate::status::{self, Requests, STATUS};
+
+/// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
+const FITRIM: u32 = 0xC018_5879;
+/// `EXT4_IOC_SHUTDOWN`, also of `xfs` and `btrfs`. Its argument does not arrive.
+const SHUTDOWN: u32 = 0x8004_587D;
+
+/// The name of the attribute that says where a file lies, but for the byte of the file from which on: the
+/// kernel does not hand `FIEMAP` on.
+const EXTENTS: &[u8] = b"agewell.extents.";
+/// Extents that it has at most: less than what an attribute has room for.
+const EXTENTS_MAX: usize = 1500;
+
+/// Extents as `FIEMAP` reports them (`struct fiemap_extent`, `linux/fiemap.h`), without what is reserved:
+/// logical, physical and length in bytes (u64 each), flags and zeros (u32 each).
+fn encode_extents(extents: &[Laid]) -> Vec<u8> {
+    const LAST: u32 = 0x1;
+    const UNKNOWN_AND_DELAYED: u32 = 0x6;
+    const INLINE: u32 = 0x200;
+    const UNWRITTEN: u32 = 0x800;
+    const SHARED: u32 = 0x2000;
+    let mut bytes = Vec::with_capacity(extents.len() * 32);
+    for (number, laid) in extents.iter().enumerate() {
+        let is_delayed = laid.physical_bytes.is_none() && !laid.is_inline;
+        let is_last = number + 1 == extents.len() && extents.len() < EXTENTS_MAX;
+        let flags = [
+            (is_last, LAST),
+            (is_delayed, UNKNOWN_AND_DELAYED),
+            (laid.is_inline, INLINE),
+            (laid.is_promised, UNWRITTEN),
+            (laid.is_shared, SHARED),
+        ];
+        let flags = flags.iter().filter(|flag| flag.0).fold(0, |all, flag| all | flag.1);
+        bytes.extend(laid.logical_bytes.to_le_bytes());
+        bytes.extend(laid.physical_bytes.unwrap_or(0).to_le_bytes());
+        bytes.extend(laid.length_bytes.to_le_bytes());
+        bytes.extend(u64::from(flags).to_le_bytes());
+    }
+    bytes
+}
+
+/// A file system that is mounted.
+#[derive(Debug)]
+pub struct Mounted<D: Disk + 'static> {
+    file_system: Arc<FileSystem<D>>,
+    lookups: Mutex<Lookups>,
+    durable: Durable,
+    means: Means,
+    requests: Arc<Requests>,
+}
+
+impl<D: Disk + 'static> Mounted<D> {
+    /// Of `file_system`, whose store makes room by `means`.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
+        let (file_system, requests) = (Arc::new(file_system), Arc::default());
+        let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
+        Ok(Self { file_system, lookups: Mutex::default(), durable, means, requests })
+    }
+
+    fn lookups(&self) -> MutexGuard<'_, Lookups> {
+        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The kernel is told of a file.
+    fn entry(&self, found: Result<Attributes, FsError>) -> Result<Entry, Errno> {
+        let found = found.map_err(errno)?;
+        if found.inode != ROOT {
+            self.lookups().tell(found.inode);
+        }
+        Ok(Entry { attributes: self.shown(&found), generation: 0 })
+    }
+
+    fn shown(&self, found: &Attributes) -> agewell_fuse::Attributes {
+        agewell_fuse::Attributes {
+            inode: found.inode,
+            size: found.size,
+            blocks: found.sectors,
+            accessed: shown_time(found.accessed),
+            modified: shown_time(found.modified),
+            changed: shown_time(found.changed),
+            born: shown_time(found.created),
+            mode: found.mode,
+            links: found.links,
+            user: found.uid,
+            group: found.gid,
+            device: found.device,
+            block_size: self.file_system.store().geometry().block_bytes,
+        }
+    }
+
+    fn make(
+        &self,
+        caller: &Caller,
+        make: &Make<'_>,
+        (file_type, device, target): (FileType, u32, &[u8]),
+    ) -> Result<Entry, Errno> {
+        let new = New { mode: file_type.as_raw_mode() | make.mode & 0o7777, device, target };
+        timed(&self.requests.names, || {
+            let by = by(caller, make.mask);
+            self.entry(self.file_system.make_file(make.parent, make.name, &new, &by))
+        })
+    }
+}
+
+/// Counts how long `request` takes.
+#[expect(clippy::disallowed_methods, reason = "it measures what users wait for")]
+fn timed<R>(latencies: &Latencies, request: impl FnOnce() -> R) -> R {
+    let begin = std::time::Instant::now();
+    let answer = request();
+    latencies.count(begin.elapsed());
+    answer
+}
+
+fn errno(error: FsError) -> Errno {
+    error.errno()
+}
+
+pub(crate) fn now() -> Time {
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
+}
+
+fn shown_time(time: Time) -> agewell_fuse::Time {
+    agewell_fuse::Time { seconds: time.seconds, nanoseconds: time.nanoseconds }
+}
+
+fn given_time(time: agewell_fuse::Time) -> Time {
+    Time { seconds: time.seconds, nanoseconds: time.nanoseconds }
+}
+
+fn by(caller: &Caller, mask: u32) -> agewell_fs::Caller {
+    agewell_fs::Caller { uid: caller.user, gid: caller.group, mask, now: now() }
+}
+
+impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
+    fn lookup(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
+        let found = match name {
+            b"." => self.file_system.attributes(parent).map_err(|error| match error {
+                FsError::Errno(Errno::NOENT) => FsError::Errno(Errno::STALE),
+                error => error,
+            }),
+            name => self.file_system.lookup(parent, name),
+        };
+        self.entry(found)
+    }
+
+    fn forget(&self, inode: u64, count: u64) {
+        if self.lookups().forget(inode, count) {
+            self.file_system.let_go(inode);
+            if self.file_system.has_work() {
+                self.durable.work();
+            }
+        }
+    }
+
+    fn attributes(&self, _: &Caller, inode: u64) -> Result<agewell_fuse::Attributes, Errno> {
+        let found = self.file_system.attributes(inode).map_err(errno)?;
+        Ok(self.shown(&found))
+    }
+
+    fn set_attributes(
+        &self,
+        _: &Caller,
+        inode: u64,
+        set: &SetAttributes,
+    ) -> Result<agewell_fuse::Attributes, Errno> {
+        let now = now();
+        let time = |set: Option<SetTime>| {
+            set.map(|set| match set {
+                SetTime::Now => now,
+                SetTime::To(time) => given_time(time),
+            })
+        };
+        let changes = Changes {
+            mode: set.mode,
+            uid: set.user,
+            gid: set.group,
+            size: set.size,
+            accessed: time(set.accessed),
+            modified: time(set.modified),
+            changed: set.changed.map(given_time),
+            drops_privileges: set.kills_privileges,
+        };
+        let found = self.file_system.set_attributes(inode, &changes, now).map_err(errno)?;
+        Ok(self.shown(&found))
+    }
+
+    fn read_link(&self, _: &Caller, inode: u64, target: &mut Vec<u8>) -> Result<(), Errno> {
+        target.extend(self.file_system.link_target(inode).map_err(errno)?);
+        Ok(())
+    }
+
+    fn symbolic_link(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        name: &[u8],
+        target: &[u8],
+    ) -> Result<Entry, Errno> {
+        let make = Make { parent, name, mode: 0o777, mask: 0 };
+        self.make(caller, &make, (FileType::Symlink, 0, target))
+    }
+
+    fn make_node(&self, caller: &Caller, make: &Make<'_>, device: u32) -> Result<Entry, Errno> {
+        let file_type = match FileType::from_raw_mode(make.mode) {
+            FileType::Unknown => FileType::RegularFile,
+            FileType::Directory | FileType::Symlink => return Err(Errno::INVAL),
+            file_type => file_type,
+        };
+        self.make(caller, make, (file_type, device, b""))
+    }
+
+    fn make_directory(&self, caller: &Caller, make: &Make<'_>) -> Result<Entry, Errno> {
+        self.make(caller, make, (FileType::Directory, 0, b""))
+    }
+
+    fn create(&self, caller: &Caller, make: &Make<'_>) -> Result<Entry, Errno> {
+        self.make(caller, make, (FileType::RegularFile, 0, b""))
+    }
+
+    fn create_unnamed(
+        &self,
+        caller: &Caller,
+        parent: u64,
+        mode: u32,
+        mask: u32,
+    ) -> Result<Entry, Errno> {
+        self.entry(self.file_system.make_unnamed(parent, mode, &by(caller, mask)))
+    }
+
+    fn unlink(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
+        timed(&self.requests.names, || self.file_system.unlink(parent, name, now()))
+            .map_err(errno)?;
+        Ok(())
+    }
+
+    fn remove_directory(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
+        self.file_system.remove_directory(parent, name, now()).map_err(errno)?;
+        Ok(())
+    }
+
+    fn rename(
+        &self,
+        caller: &Caller,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        let how = Rename::from_flags(flags)?;
+        self.file_system.rename(from, to, how, &by(caller, 0)).map_err(errno)?;
+        Ok(())
+    }
+
+    fn link(&self, _: &Caller, inode: u64, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
+        self.entry(self.file_system.link(inode, parent, name, now()))
+    }
+
+    fn read(&self, _: &Caller, read: &Read, reply: DataReply<'_>) -> Result<Sent, Errno> {
+        let Read { inode, offset, .. } = *read;
+        timed(&self.requests.reads, || {
+            reply.fill(|into| self.file_system.read(inode, offset, into).map_err(errno))
+        })
+    }
+
+    fn write(&self, _: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
+        let Write { inode, offset, data, kills_privileges, .. } = *write;
+        timed(&self.requests.writes, || {
+            self.file_system.write(inode, offset, data, kills_privileges, now()).map_err(errno)
+        })
+    }
+
+    fn space(&self, _: &Caller, _: u64) -> Result<Space, Errno> {
+        let space = self.file_system.space();
+        Ok(Space {
+            block_size: space.block_bytes,
+            blocks: space.blocks,
+            free: space.free,
+            available: space.free,
+            // There is no other limit than room.
+            files: 0,
+            files_free: 0,
+            name_max: NAME_BYTES_MAX as u32,
+        })
+    }
+
+    fn sync_file(&self, _: &Caller, _: u64, _: bool, reply: Reply) {
+        self.durable.sync(reply);
+    }
+
+    fn sync_directory(&self, _: &Caller, _: u64, _: bool, reply: Reply) {
+        self.durable.sync(reply);
+    }
+
+    fn sync_all(&self, reply: Reply) {
+        self.durable.sync(reply);
+    }
+
+    fn destroy(&self, reply: Reply) {
+        self.durable.end(reply);
+    }
+
+    fn read_directory(
+        &self,
+        _: &Caller,
+        inode: u64,
+        cookie: u64,
+        sink: &mut DirectorySink<'_>,
+    ) -> Result<(), Errno> {
+        let shows_all = sink.wants_entries();
+        let mut told = Vec::new();
+        let listed = self.file_system.list(inode, cookie, shows_all, |entry, found| {
+            let shown = found.filter(|_| !matches!(entry.name, b"." | b".."));
+            match shown {
+                Some(found) => {
+                    let shown = Entry { attributes: self.shown(found), generation: 0 };
+                    let fits = sink.add_entry(entry.name, &shown, entry.next);
+                    told.extend(fits.then_some(found.inode));
+                    fits
+                }
+                None => sink.add(entry.name, entry.inode, entry.file_type, entry.next),
+            }
+        });
+        let mut lookups = self.lookups();
+        told.into_iter().for_each(|inode| lookups.tell(inode));
+        listed.map_err(errno)
+    }
+
+    fn extended_attribute(
+        &self,
+        _: &Caller,
+        inode: u64,
+        name: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
+        if name == STATUS {
+            let status = status::document(&self.file_system, self.means, &self.requests);
+            value.extend(status.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(from) = name.strip_prefix(EXTENTS) {
+            let from = std::str::from_utf8(from).ok().and_then(|from| from.parse().ok());
+            let from = from.ok_or(Errno::INVAL)?;
+            let found = self.file_system.layout(inode, from, EXTENTS_MAX).map_err(errno)?;
+            value.extend(encode_extents(&found));
+            return Ok(());
+        }
+        value.extend(self.file_system.extended_attribute(inode, name).map_err(errno)?);
+        Ok(())
+    }
+
+    fn extended_attributes(
+        &self,
+        _: &Caller,
+        inode: u64,
+        names: &mut Vec<u8>,
+    ) -> Result<(), Errno> {
+        names.extend(self.file_system.extended_attributes(inode).map_err(errno)?);
+        Ok(())
+    }
+
+    fn set_extended_attribute(
+        &self,
+        _: &Caller,
+        inode: u64,
+        name: &[u8],
+        value: &[u8],
+        flags: XattrFlags,
+        kills_set_group: bool,
+    ) -> Result<(), Errno> {
+        let must = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
+        let now = now();
+        self.file_system.set_extended_attribute(inode, (name, value), must, now).map_err(errno)?;
+        if kills_set_group {
+            let mode = self.file_system.attributes(inode).map_err(errno)?.mode & !0o2000;
+            let changes = Changes { mode: Some(mode), ..Changes::default() };
+            self.file_system.set_attributes(inode, &changes, now).map_err(errno)?;
+        }
+        Ok(())
+    }
+
+    fn remove_extended_attribute(&self, _: &Caller, inode: u64, name: &[u8]) -> Result<(), Errno> {
+        self.file_system.remove_extended_attribute(inode, name, now()).map_err(errno)
+    }
+
+    fn allocate(
+        &self,
+        _: &Caller,
+        inode: u64,
+        offset: u64,
+        size: u64,
+        flags: FallocateFlags,
+    ) -> Result<(), Errno> {
+        let extends = !flags.contains(FallocateFlags::KEEP_SIZE);
+        let what = match flags - FallocateFlags::KEEP_SIZE {
+            flags if flags.is_empty() => Allocation::Allocate { extends },
+            FallocateFlags::PUNCH_HOLE if !extends => Allocation::Punch,
+            FallocateFlags::ZERO_RANGE => Allocation::Zero { extends },
+            _ => return Err(Errno::OPNOTSUPP),
+        };
+        self.file_system.allocate(inode, (offset, size), what, now()).map_err(errno)
+    }
+
+    fn seek(&self, _: &Caller, inode: u64, offset: u64, seek: Seek) -> Result<u64, Errno> {
+        let to = match seek {
+            Seek::Data => SeekTo::Data,
+            Seek::Hole => SeekTo::Hole,
+        };
+        self.file_system.seek(inode, offset, to).map_err(errno)
+    }
+
+    fn copy(&self, _: &Caller, copy: &Copy) -> Result<u64, Errno> {
+        let (from, to) = ((copy.from, copy.from_offset), (copy.to, copy.to_offset));
+        self.file_system.copy(from, to, copy.size, now()).map_err(errno)
+    }
+
+    fn command(
+        &self,
+        _: &Caller,
+        command: &Command<'_>,
+        output: &mut Vec<u8>,
+    ) -> Result<i32, Errno> {
+        match command.number {
+            FITRIM if command.input.len() == 24 => {
+                let discarded = self.file_system.discard().map_err(errno)?;
+                output.extend(&command.input[..8]);
+                output.extend(discarded.to_le_bytes());
+                output.extend(&command.input[16..]);
+                Ok(0)
+            }
+            SHUTDOWN => {
+                self.file_system.sync().map_err(errno)?;
+                self.file_system.shut();
+                Ok(0)
+            }
+            _ => Err(Errno::NOTTY),
+        }
+    }
+}

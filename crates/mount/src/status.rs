@@ -1,0 +1,73 @@
+//! What a mounted file system says of itself, as JSON: an extended attribute that no listing shows.
+
+use agewell_fs::FileSystem;
+use agewell_store::Means;
+use agewell_store::device::Disk;
+use serde_json::{Value, json};
+
+use crate::latencies::Latencies;
+
+/// The name of the attribute.
+pub(crate) const STATUS: &[u8] = b"agewell.status";
+
+/// Times of requests.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    pub(crate) reads: Latencies,
+    pub(crate) writes: Latencies,
+    pub(crate) syncs: Latencies,
+    pub(crate) names: Latencies,
+}
+
+fn times(latencies: &Latencies) -> Value {
+    let (requests, worst_us, [p50_us, p99_us, p999_us]) = latencies.summary([0.5, 0.99, 0.999]);
+    json!({
+        "requests": requests,
+        "p50_us": p50_us,
+        "p99_us": p99_us,
+        "p999_us": p999_us,
+        "worst_us": worst_us,
+    })
+}
+
+/// See the module.
+pub(crate) fn document<D: Disk>(
+    file_system: &FileSystem<D>,
+    means: Means,
+    requests: &Requests,
+) -> Value {
+    let (space, store) = (file_system.space(), file_system.store());
+    let (log, medium) = (store.log_counts(), store.medium_counts());
+    let why = match means {
+        Means::Fixed(_) => "as it was mounted",
+        Means::Adaptive => "the cheapest when each was tried on what was written last",
+    };
+    let block_bytes = u64::from(space.block_bytes);
+    json!({
+        "block_bytes": space.block_bytes,
+        "capacity_bytes": space.blocks * block_bytes,
+        "free_bytes": space.free * block_bytes,
+        "full": 1.0 - space.free as f64 / space.blocks.max(1) as f64,
+        "mechanism": format!("{:?}", store.collect_rule()),
+        "mechanism_is": why,
+        "since_mounted": {
+            "user_blocks": log.user_blocks,
+            "new_blocks": log.new_blocks,
+            "cleaned_blocks": log.cleaned_blocks,
+            "plugged_blocks": log.plugged_blocks,
+            "threaded_blocks": log.threaded_blocks,
+            "regrouped_blocks": log.regrouped_blocks,
+            "segments_cleaned": log.segments_cleaned,
+            "segments_plugged": log.segments_plugged,
+            "segments_threaded": log.segments_threaded,
+            "segments_emptied": log.segments_emptied,
+            "write_amplification": log.write_amplification(),
+            "metadata_blocks": medium.inline_blocks + medium.ring_blocks + medium.map_blocks,
+            "flushes": medium.flushes,
+        },
+        "read": times(&requests.reads),
+        "write": times(&requests.writes),
+        "sync": times(&requests.syncs),
+        "names": times(&requests.names),
+    })
+}

@@ -1,0 +1,129 @@
+//! Many blocks read at once, and which there are.
+
+use super::{Newest, Store, lock};
+use crate::StoreError;
+use crate::device::{Disk, ReadPiece};
+
+/// A block that lies on the disk.
+#[derive(Debug, Clone, Copy)]
+struct Lying {
+    /// Which of those asked for it is.
+    index: usize,
+    block: u32,
+    slot: u32,
+    sum: u32,
+}
+
+impl<D: Disk> Store<D> {
+    /// Fills `into` with the blocks from `first` on; gives those that there are not, in order, which are
+    /// zeros. All are looked up at one moment, and what lies side by side is read by one request of the
+    /// disk, all requests together. What is written meanwhile may be read as it was or as it is then, block
+    /// by block.
+    ///
+    /// # Errors
+    /// That of the first block that is not what was written or cannot be read. All that can be has been
+    /// read all the same, and what cannot is zeros.
+    ///
+    /// # Panics
+    /// If `into` is not whole blocks.
+    pub fn read_run(&self, first: u32, into: &mut [u8]) -> Result<Vec<u32>, StoreError> {
+        let blocks = into.len() / self.geometry.block_bytes as usize;
+        // Behind the last number there is nothing, whatever it is called.
+        self.read_numbered((0..blocks as u64).map(|index| u64::from(first) + index), into)
+    }
+
+    /// Where the `count` blocks from `first` on lie on the disk, bytes; none for those that there are not, or
+    /// that are in memory only.
+    #[must_use]
+    pub fn places(&self, first: u32, count: u32) -> Vec<Option<u64>> {
+        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let front = lock(&self.front);
+        let place = |block: u32| match front.newest(block, &mut scratch) {
+            Newest::InSlot(slot) => Some(self.geometry.slot_offset(slot)),
+            Newest::Here | Newest::Nowhere => None,
+        };
+        (first..first.saturating_add(count)).map(place).collect()
+    }
+
+    /// The same for `blocks`, in any order.
+    ///
+    /// # Errors
+    /// As those of [`read_run`](Self::read_run).
+    ///
+    /// # Panics
+    /// If `into` is not as long as they are together.
+    pub fn read_listed(&self, blocks: &[u32], into: &mut [u8]) -> Result<Vec<u32>, StoreError> {
+        let bytes = self.geometry.block_bytes as usize;
+        assert_eq!(into.len(), blocks.len() * bytes, "a block is read whole");
+        self.read_numbered(blocks.iter().map(|block| u64::from(*block)), into)
+    }
+
+    fn read_numbered(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        into: &mut [u8],
+    ) -> Result<Vec<u32>, StoreError> {
+        let bytes = self.geometry.block_bytes as usize;
+        assert!(into.len().is_multiple_of(bytes), "a block is read whole");
+        let numbers = numbers.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        let (mut lying, mut absent) = (Vec::with_capacity(into.len() / bytes), Vec::new());
+        let front = lock(&self.front);
+        for (index, (block, into)) in numbers.zip(into.chunks_exact_mut(bytes)).enumerate() {
+            match front.newest(block, into) {
+                Newest::Nowhere => absent.push((index, block)),
+                Newest::Here => {}
+                Newest::InSlot(slot) => {
+                    lying.push(Lying { index, block, slot, sum: self.sums.get(block) });
+                }
+            }
+        }
+        drop(front);
+        let are_read = self.disk.read_pieces(&mut self.pieces(&lying, into)).is_ok();
+        let mut error = None;
+        for Lying { index, block, slot, sum } in lying {
+            let into = &mut into[index * bytes..(index + 1) * bytes];
+            if are_read && self.is_good(block, slot, sum, into) {
+                continue;
+            }
+            // It may have been moved, or cannot be read with the others.
+            match self.read(block, into) {
+                Ok(true) => {}
+                Ok(false) => absent.push((index, block)),
+                Err(found) => {
+                    into.fill(0);
+                    error.get_or_insert(found);
+                }
+            }
+        }
+        absent.sort_unstable();
+        for (index, _) in &absent {
+            into[index * bytes..(index + 1) * bytes].fill(0);
+        }
+        match error {
+            Some(error) => Err(error),
+            None => Ok(absent.into_iter().map(|(_, block)| block).collect()),
+        }
+    }
+
+    /// Where `lying` go to in `into`, those that are side by side in both together.
+    fn pieces<'a>(&self, lying: &[Lying], mut into: &'a mut [u8]) -> Vec<ReadPiece<'a>> {
+        let bytes = self.geometry.block_bytes as usize;
+        let mut behind = 0;
+        let follows =
+            |one: &Lying, next: &Lying| one.index + 1 == next.index && one.slot + 1 == next.slot;
+        let runs = lying.chunk_by(follows).map(|run| {
+            let rest = std::mem::take(&mut into);
+            let (_, rest) = rest.split_at_mut((run[0].index - behind) * bytes);
+            let (data, rest) = rest.split_at_mut(run.len() * bytes);
+            (into, behind) = (rest, run[0].index + run.len());
+            ReadPiece { offset: self.geometry.slot_offset(run[0].slot), into: data }
+        });
+        runs.collect()
+    }
+
+    /// Which blocks there are, at one moment: bit `block % 64` of word `block / 64`. All later ones are not.
+    #[must_use]
+    pub fn held_blocks(&self) -> Vec<u64> {
+        lock(&self.front).engine.log().held_blocks()
+    }
+}

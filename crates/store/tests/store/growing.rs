@@ -1,0 +1,156 @@
+//! Stores that take the room of a device that has become larger: whole, or cut short at any write.
+
+use agewell_core::mix;
+use agewell_store::device::{CrashDisk, Disk, MemoryDisk, Piece};
+use agewell_store::{Store, StoreError};
+
+use super::explorer::prepare;
+use super::load::{Load, compare, write};
+
+/// States of each epoch of a growth that are looked at; chosen by us.
+const STATES: u64 = 12;
+
+/// `image` at the beginning of a device `times` as long, of which the rest holds an older copy of it.
+pub(crate) fn longer(image: &[u8], times: usize) -> Vec<u8> {
+    image.repeat(times)
+}
+
+fn load(seed: u64) -> Load {
+    Load { transactions: 24, wave_every: 0, ..Load::tiny(seed) }
+}
+
+/// Cuts the growth of a store short wherever it can be; how many states were looked at. All that was in it
+/// is there, it goes on, and no copy of the superblock is needed by itself.
+pub(crate) fn growth_cut_short(seed: u64) -> Result<u64, String> {
+    let load = load(seed);
+    let (prepared, steps) = prepare(&load);
+    let (before, after) = steps.split_at(12);
+    let disk = CrashDisk::from_image(&longer(&prepared.image, 2), seed);
+    let open = |error: StoreError| format!("does not open: {error}");
+    let store = Store::open(&disk, &load.open_options()).map_err(open)?;
+    let mut versions = prepared.versions.clone();
+    for step in before {
+        write(&store, &step.changes).map_err(|error| format!("does not work: {error}"))?;
+        step.apply(&mut versions);
+    }
+    store.sync().map_err(|error| format!("does not work: {error}"))?;
+    let first = disk.recording().epochs() - 1;
+    let capacity = store.geometry().capacity_blocks();
+    store.grow().map_err(|error| format!("does not grow: {error}"))?;
+    let recording = disk.recording();
+    let (mut looked_at, mut grown) = (0, 0);
+    for epoch in first..recording.epochs() {
+        let all = recording.states(epoch).len();
+        let step = (all / STATES).max(1);
+        for number in (0..all.div_ceil(step)).map(|number| (number * step).min(all - 1)) {
+            looked_at += 1;
+            let at = |what: String| format!("seed {seed}, epoch {epoch}, state {number}: {what}");
+            let state = recording.state(epoch, number);
+            let disk = CrashDisk::over(&state, mix(number ^ (epoch as u64) << 32));
+            let store = Store::open(&disk, &load.open_options()).map_err(open).map_err(at)?;
+            store.verify();
+            compare(&store, &versions).map_err(at)?;
+            grown += u64::from(store.geometry().capacity_blocks() > capacity);
+            let mut versions = versions.clone();
+            for step in after {
+                write(&store, &step.changes)
+                    .map_err(|error| at(format!("goes not on: {error}")))?;
+                step.apply(&mut versions);
+            }
+            store.sync().map_err(|error| at(format!("goes not on: {error}")))?;
+            drop(store);
+            // Any one copy of the superblock may be lost.
+            let block = vec![0; load.block_bytes as usize];
+            let last = disk.size_bytes() - u64::from(load.block_bytes);
+            for offset in [0, u64::from(load.block_bytes), last] {
+                let mut kept = block.clone();
+                disk.read(offset, &mut kept).map_err(|error| at(error.to_string()))?;
+                let put = |data: &[u8]| disk.write(&[Piece { offset, data }]);
+                put(&block).map_err(|error| at(error.to_string()))?;
+                let store = Store::open(&disk, &load.open_options()).map_err(open).map_err(at)?;
+                compare(&store, &versions)
+                    .map_err(|what| at(format!("without {offset}: {what}")))?;
+                drop(store);
+                put(&kept).map_err(|error| at(error.to_string()))?;
+            }
+        }
+    }
+    if grown == 0 || grown == looked_at {
+        return Err(format!("{grown} of {looked_at} states are those of a store that has grown"));
+    }
+    Ok(looked_at)
+}
+
+#[test]
+fn growth_cut_short_leaves_the_store_as_it_was_or_as_it_will_be() {
+    let looked_at =
+        (0..24).map(|seed| growth_cut_short(seed).unwrap_or_else(|what| panic!("{what}")));
+    assert!(looked_at.sum::<u64>() > 1_500);
+}
+
+#[test]
+fn a_store_grows_twice_and_takes_what_there_is_room_for() {
+    for seed in 0..12 {
+        let load = load(seed);
+        let (prepared, steps) = prepare(&load);
+        let disk = MemoryDisk::from_image(&prepared.image);
+        let mut versions = prepared.versions;
+        let mut store = Store::open(disk, &load.open_options()).unwrap();
+        for times in [2, 3] {
+            let image = store.disk().image();
+            let before = store.geometry().clone();
+            drop(store);
+            let disk = MemoryDisk::from_image(&longer(&image, times));
+            store = Store::open(disk, &load.open_options()).unwrap();
+            let disk = store.grow().unwrap();
+            store = Store::open(disk, &load.open_options()).unwrap();
+            assert!(store.opened().was_closed);
+            store.verify();
+            compare(&store, &versions).unwrap();
+            let after = store.geometry();
+            assert!(after.capacity_blocks() * 100 > before.capacity_blocks() * times as u64 * 95);
+            assert!(after.blocks > before.blocks && after.generation == before.generation + 1);
+            // The last numbers that there are not, as long as there is room.
+            let room = (after.capacity_blocks() - store.live_blocks()) as usize;
+            let absent: Vec<u32> = (0..after.blocks).rev().filter(|b| !store.holds(*b)).collect();
+            versions.resize(after.blocks as usize, 0);
+            for block in &absent[..room] {
+                write(&store, &[(*block, 77)]).unwrap();
+                versions[*block as usize] = 77;
+            }
+            let refused = write(&store, &[(absent[room], 1)]);
+            assert!(matches!(refused, Err(StoreError::NoRoom { .. })));
+            for step in &steps {
+                let mut changes = step.changes.clone();
+                changes.retain(|(block, version)| *version > 0 && versions[*block as usize] > 0);
+                write(&store, &changes).unwrap();
+                for (block, version) in changes {
+                    versions[block as usize] = version;
+                }
+            }
+            // Half of them go again, so that the next growth finds holes.
+            for block in absent[..room].iter().step_by(2) {
+                write(&store, &[(*block, 0)]).unwrap();
+                versions[*block as usize] = 0;
+            }
+            store.sync().unwrap();
+            store.verify();
+            compare(&store, &versions).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_device_that_is_not_larger_by_enough_is_refused_and_the_store_is_as_it_was() {
+    let load = load(3);
+    let (prepared, _) = prepare(&load);
+    for more in [0, 1, 9] {
+        let mut image = prepared.image.clone();
+        image.resize(image.len() + more * load.block_bytes as usize, 0);
+        let disk = MemoryDisk::from_image(&image);
+        let error = Store::open(&disk, &load.open_options()).unwrap().grow().unwrap_err();
+        assert!(error.to_string().contains("make the device larger"), "{error}");
+        let store = Store::open(&disk, &load.open_options()).unwrap();
+        compare(&store, &prepared.versions).unwrap();
+    }
+}

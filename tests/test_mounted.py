@@ -1,0 +1,221 @@
+"""The adaptive file system, mounted: what users do with it, and what others' suites say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agewell import cli
+from agewell.errors import RunError
+from agewell.filesystems import mounted
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+def _why_not() -> str | None:
+    if os.geteuid() != 0:
+        return "only root mounts"
+    if not Path("/dev/fuse").exists():
+        return "there is no /dev/fuse"
+    try:
+        mounted.program()
+    except RunError as error:
+        return str(error)
+    return None
+
+
+pytestmark = pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
+
+
+def agewell(*words: str | Path) -> int:
+    """The exit status of a command."""
+    try:
+        cli.main([str(word) for word in words])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "disk.img"
+    assert agewell("mkfs", path, "--size", "128 MiB", "--sparse", "--quiet") == 0
+    return path
+
+
+@pytest.fixture
+def point(tmp_path: Path, image: Path) -> Iterator[Path]:
+    point = tmp_path / "point"
+    point.mkdir()
+    assert agewell("mount", image, point) == 0
+    yield point
+    subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+
+
+def test_files_are_there_after_unmounting_and_mounting(image: Path, point: Path) -> None:
+    contents = {f"file {number}": os.urandom(number * 997) for number in range(60)}
+    (point / "folder").mkdir(mode=0o750)
+    for name, content in contents.items():
+        (point / "folder" / name).write_bytes(content)
+    (point / "link").symlink_to("folder/file 7")
+    os.link(point / "folder" / "file 8", point / "second")
+    os.setxattr(point / "second", "user.note", b"n" * 9000)
+    assert agewell("umount", point) == 0
+    assert list(point.iterdir()) == []
+    assert agewell("mount", image, point, "-o", "nosuid,means=thread") == 0
+    assert {one.name: one.read_bytes() for one in (point / "folder").iterdir()} == contents
+    assert (point / "link").read_bytes() == contents["file 7"]
+    assert (point / "second").stat().st_nlink == 2
+    assert os.getxattr(point / "second", "user.note") == b"n" * 9000
+    assert (point / "folder").stat().st_mode & 0o777 == 0o750
+
+
+def test_what_was_synced_is_there_after_the_server_was_killed(image: Path, point: Path) -> None:
+    (point / "synced").write_bytes(b"s" * 100_000)
+    descriptor = os.open(point / "synced", os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    (point / "not synced").write_bytes(b"n" * 100_000)
+    server = mounted.server_of(point)
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    subprocess.run(["umount", "-l", point], check=True)
+    # The file is locked until the process is gone for good.
+    until = time.monotonic() + 60
+    while agewell("mount", image, point) != 0:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert (point / "synced").read_bytes() == b"s" * 100_000
+    left = point / "not synced"
+    assert not left.exists() or left.read_bytes().strip(b"n") == b""
+
+
+def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) -> None:
+    free_before = os.statvfs(point).f_bavail
+    said = free_before * 4 * KIB
+    got = 0
+    with (point / "large").open("wb", buffering=0) as large:
+        try:
+            while True:
+                got += large.write(b"l" * MIB)
+        except OSError as error:
+            assert error.errno == 28  # noqa: PT017
+    assert said <= got <= said * 1.01
+    with pytest.raises(OSError, match="No space"):
+        (point / "more").write_bytes(b"m" * 40_000)
+    descriptor = os.open(point / "large", os.O_WRONLY)
+    for number in range(256):
+        place = number * 7919 % (got // (4 * KIB)) * 4 * KIB
+        assert os.pwrite(descriptor, b"o" * 4 * KIB, place) == 4 * KIB
+    os.fsync(descriptor)
+    os.close(descriptor)
+    (point / "large").rename(point / "renamed")
+    os.truncate(point / "renamed", got // 2)
+    (point / "renamed").unlink()
+    until = time.monotonic() + 60
+    while os.statvfs(point).f_bavail < free_before - 4:
+        assert time.monotonic() < until, "the room does not come back"
+        time.sleep(0.01)
+
+
+def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (point / "file").write_bytes(b"f" * MIB)
+    assert agewell("fs", "status", point, "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert 0 < document["full"] < 0.05
+    assert document["write"]["requests"] >= 1
+    assert agewell("fs", "status", point) == 0
+    assert "room is made by" in capsys.readouterr().out
+    assert agewell("fs", "status", point.parent) == 2
+
+
+def test_fsck_finds_a_damaged_file_and_names_it(
+    image: Path, point: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (point / "folder").mkdir()
+    mark = bytes(range(256)) * 160
+    (point / "folder" / "struck").write_bytes(mark)
+    (point / "whole").write_bytes(mark[::-1])
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--data") == 0
+    place = image.read_bytes().index(mark[:4096])
+    with image.open("r+b") as file:
+        file.seek(place + 100)
+        file.write(b"!")
+    capfd.readouterr()
+    assert agewell("fsck", image, "--data", "--json") == 1
+    document = json.loads(capfd.readouterr().out)
+    assert [one["path"] for one in document["findings"]] == ["/folder/struck"]
+    assert agewell("mount", image, point) == 0
+    with pytest.raises(OSError, match="Input/output"):
+        (point / "folder" / "struck").read_bytes()
+    assert (point / "whole").read_bytes() == mark[::-1]
+
+
+def test_its_files_have_a_score(point: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(20):
+        (point / f"file {number}").write_bytes(os.urandom(number * 40_000))
+    with (point / "file 19").open("r+b") as file:
+        for place in range(0, 700_000, 60_000):
+            os.pwrite(file.fileno(), b"again" * 900, place)
+            os.fsync(file.fileno())
+    assert agewell("score", point, "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    text = json.dumps(document)
+    assert "fuseblk.agewell" in text
+    found = re.search(r'"layout_score": (0\.\d+)', text)
+    assert found is not None
+    assert 0.8 < float(found[1]) < 1
+
+
+def test_it_grows(image: Path, point: Path) -> None:
+    (point / "file").write_bytes(b"f" * MIB)
+    before = os.statvfs(point).f_blocks
+    assert agewell("umount", point) == 0
+    assert agewell("fs", "grow", image, "--size", "256 MiB") == 0
+    assert agewell("fsck", image, "--data", "--quiet") == 0
+    assert agewell("mount", image, point) == 0
+    assert os.statvfs(point).f_blocks > before * 1.9
+    assert (point / "file").read_bytes() == b"f" * MIB
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["mkfs", "DISK", "--size", "8GiB"], "is there already"),
+        (["mkfs", "NEW"], "is not there; say by --size"),
+        (["mkfs", "NEW", "--size", "many"], "--size many"),
+        (["mkfs", "NEW", "--size", "8 MiB"], "NEW"),
+        (["mount", "NEW", "POINT"], "No such file"),
+        (["mount", "DISK", "NEW"], "No such file"),
+        (["mount", "DISK", "POINT", "-o", "means=magic"], "means=magic"),
+        (["mount", "DISK", "POINT", "-o", "fast"], "fast"),
+        (["mount", "EMPTY", "POINT"], "EMPTY"),
+        (["umount", "POINT"], "not mounted"),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    words: list[str],
+    says: str,
+    tmp_path: Path,
+    image: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    names = {"DISK": image, "NEW": tmp_path / "new", "POINT": tmp_path, "EMPTY": tmp_path / "e"}
+    (tmp_path / "e").write_bytes(bytes(16 * MIB))
+    capfd.readouterr()
+    status = agewell(*(names.get(word, word) for word in words))
+    lines = capfd.readouterr().err.splitlines()
+    assert status in {1, 2}
+    assert len(lines) == 1, lines
+    assert str(names.get(says, says)) in lines[0]
+    assert not (tmp_path / "new").exists()
