@@ -17,9 +17,9 @@ use crate::{
     Time, attributes, directory, files, inodes, layout, namespace, orphans, tree,
 };
 
-/// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a million small
-/// files.
-const CACHE_BYTES: u64 = 256 << 20;
+/// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a quarter of a
+/// million small files, of which the kernel remembers what is used.
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// The least blocks of a transaction with which it works; chosen by us: more than the longest operation
 /// changes.

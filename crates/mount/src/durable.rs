@@ -82,7 +82,8 @@ impl Drop for Durable {
 }
 
 fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>, latencies: &Latencies) {
-    let mut has_work = false;
+    // A crash may have left something.
+    let mut has_work = file_system.has_work();
     loop {
         let waits = if has_work { Duration::ZERO } else { FLUSHES_EVERY };
         let first = match received.recv_timeout(waits) {
