@@ -78,6 +78,9 @@ NEEDS_REMOUNT = "erofs"
 """What the tests have in their names that mount the file system read-only meanwhile. They run by
 themselves: another test leaves a file open, and then the kernel refuses (of ext4 as well)."""
 
+NO_LIMIT_OF_LINKS = {"link::link_count_max"}
+"""Asks the C library for the limit, which knows that of a few file systems only."""
+
 RESULT = re.compile(r"^(\S+)\s+(ok|FAILED|skipped)$", re.MULTILINE)
 
 

@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import REPOSITORY, Outcome, program, run_fsx, run_pjdfstest
-
-NO_LIMIT_OF_LINKS = {"link::link_count_max"}
-"""Asks the C library for the limit, which knows that of a few file systems only."""
+from conformance import (
+    NO_LIMIT_OF_LINKS,
+    REPOSITORY,
+    Outcome,
+    program,
+    run_fsx,
+    run_pjdfstest,
+)
 
 
 def missing() -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ import mounted_soak
 from agewell import cli
 from agewell.errors import RunError
 from agewell.filesystems import mounted
+from conformance import NO_LIMIT_OF_LINKS, program, run_fsx, run_pjdfstest
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -242,3 +245,37 @@ def test_what_cannot_be_is_one_line(
     assert len(lines) == 1, lines
     assert str(names.get(says, says)) in lines[0]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def open_point() -> Iterator[Path]:
+    """A mount of 512 MiB whose path is short, and which everybody may search."""
+    folder = Path(tempfile.mkdtemp(prefix="aw-"))
+    folder.chmod(0o755)
+    point = folder / "m"
+    point.mkdir()
+    image = folder / "disk.img"
+    assert agewell("mkfs", image, "--size", "512 MiB", "--sparse", "--quiet") == 0
+    assert agewell("mount", image, point) == 0
+    yield point
+    subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("suite", ["pjdfstest", "fsx"])
+def test_the_suites_of_others_find_nothing_wrong(suite: str, open_point: Path) -> None:
+    if why := program(suite)[1]:
+        pytest.skip(why)
+    tests = open_point / "p"
+    tests.mkdir()
+    if suite == "fsx":
+        assert run_fsx(tests, operations=20_000, seed=1) == ""
+    else:
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="aw-") as other:
+            Path(other).chmod(0o755)
+            outcome = run_pjdfstest(tests, other=Path(other), remount=True)
+        assert outcome.failed == set(), outcome.output
+        assert set(outcome.skipped) == NO_LIMIT_OF_LINKS
+        assert len(outcome.passed) == 397
+    assert agewell("umount", open_point) == 0
+    assert agewell("fsck", open_point.with_name("disk.img")) == 0
