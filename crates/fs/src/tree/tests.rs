@@ -1,3 +1,5 @@
+//! The tree against a map.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
