@@ -507,13 +507,14 @@ impl<D: Disk> Blocks<D> {
     }
 
     /// Whether nothing waits.
-    pub(crate) fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&mut self) -> bool {
+        // What was taken back is in the list still.
+        self.tidy_changed();
         self.changed_nodes.is_empty() && self.data.is_empty() && self.freed.is_empty()
     }
 
     /// Hands what waits to the store, as one transaction.
     pub(crate) fn commit(&mut self) -> Result<(), FsError> {
-        self.tidy_changed();
         if self.is_clean() {
             return Ok(());
         }

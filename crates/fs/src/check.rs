@@ -196,8 +196,10 @@ impl Problem {
     pub fn mend(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoInode => "what there is of it is removed",
-            Self::Links { .. } | Self::Entries { .. } | Self::Blocks { .. } => "it is counted anew",
-            Self::Sharers { .. } | Self::Reserved { .. } => "they are counted anew",
+            Self::Links { .. } | Self::Entries { .. } | Self::Blocks { .. } => {
+                "it is counted again"
+            }
+            Self::Sharers { .. } | Self::Reserved { .. } => "they are counted again",
             Self::Lost => "it gets a name in /lost+found, or is removed if it had none",
             Self::NotOrphan | Self::ListedNotThere { .. } => "the list forgets it",
             Self::Dangling { .. } | Self::SeveralParents { .. } => "the entry is removed",

@@ -154,12 +154,27 @@ fn a_part_is_written_of_blocks_of_which_some_are_shared() {
     fs.copy((file, 0), (other, 0), 4096, NOW).unwrap();
     // One of the blocks is the file's alone again, though its extent says otherwise.
     fs.allocate(other, (1024, 1024), Allocation::Punch, NOW).unwrap();
-    fs.write(file, 100, &[3; 3000], false, NOW).unwrap();
+    fs.write(file, 1124, &[3; 1500], false, NOW).unwrap();
     let mut data = vec![0; 4096];
     fs.read(file, 0, &mut data).unwrap();
-    let wanted: Vec<u8> = [vec![1; 100], vec![3; 3000], vec![1; 996]].concat();
+    let wanted: Vec<u8> = [vec![1; 1124], vec![3; 1500], vec![1; 1472]].concat();
     assert_eq!(data, wanted);
     let space = fs.space().free;
     fs.write(file, 1024, &[4; 1024], false, NOW).unwrap();
     assert_eq!(fs.space().free, space);
+}
+
+/// What it had changed and taken back counted as waiting, so that it was begun again without end.
+#[test]
+fn what_is_too_large_for_a_transaction_is_refused() {
+    let fs = made();
+    let mut core = fs.core();
+    let done = core.change(|core| {
+        let mut root = inodes::get(core, ROOT_INODE)?;
+        root.uid = 7;
+        inodes::set(core, ROOT_INODE, &root)?;
+        Err::<(), _>(FsError::Large)
+    });
+    assert!(matches!(done, Err(FsError::Large)));
+    assert_eq!(inodes::get(&mut core, ROOT_INODE).unwrap().uid, 0);
 }

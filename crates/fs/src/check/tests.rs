@@ -1,3 +1,5 @@
+//! Each problem that there can be, made, found and mended.
+
 use std::sync::Arc;
 
 use agewell_store::device::MemoryDisk;

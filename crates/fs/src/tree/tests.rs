@@ -1,4 +1,4 @@
-//! The tree held against a map, and its nodes looked at one by one.
+//! The tree against a map.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -217,10 +217,13 @@ fn repairing_what_is_sound_changes_nothing() {
     }
 }
 
+/// What a file is, and its data by where it begins.
+type KeptFile = (Attributes, BTreeMap<u64, Vec<u8>>);
+
 /// What was salvaged of each file, by its path.
 #[derive(Debug, Default)]
 struct Kept {
-    files: BTreeMap<Vec<u8>, (Attributes, BTreeMap<u64, Vec<u8>>)>,
+    files: BTreeMap<Vec<u8>, KeptFile>,
     names: BTreeSet<(Vec<u8>, Vec<u8>)>,
     targets: BTreeMap<Vec<u8>, Vec<u8>>,
     attributes: BTreeMap<(Vec<u8>, Vec<u8>), Vec<u8>>,
