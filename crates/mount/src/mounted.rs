@@ -65,7 +65,7 @@ fn encode_extents(extents: &[Laid]) -> Vec<u8> {
 pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
-    durable: Durable,
+    durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
 }
