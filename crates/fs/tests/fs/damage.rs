@@ -351,3 +351,34 @@ fn what_is_intact_is_salvaged() {
         assert!(whole.len() * 2 > all.len(), "{} of {} files", whole.len(), all.len());
     }
 }
+
+/// Each node that is lost, or has the content of another, is noticed.
+#[test]
+fn every_node_that_is_not_itself_is_noticed() {
+    let (shape, image, _) = image(1);
+    let store = Store::open(MemoryDisk::from_image(&image), &shape.open_options()).unwrap();
+    let read = |number: u32| {
+        let mut bytes = vec![0; 1024];
+        store.read(number, &mut bytes).unwrap();
+        bytes
+    };
+    let nodes: Vec<u32> = (0..store.geometry().blocks)
+        .filter(|number| store.holds(*number) && read(*number).starts_with(b"AWFN"))
+        .collect();
+    assert!(nodes.len() > 20);
+    let put = |number: u32, bytes: &[u8]| {
+        store.write(&Transaction { writes: vec![(number, bytes)], frees: Vec::new() }).unwrap();
+    };
+    for (at, number) in nodes.iter().enumerate() {
+        let before = read(*number);
+        let other =
+            read(nodes[(at + 1 + mix(at as u64) as usize % (nodes.len() - 1)) % nodes.len()]);
+        for bytes in [vec![0; 1024], other] {
+            put(*number, &bytes);
+            let checked = check(&store, &CheckOptions::default()).unwrap();
+            assert!(!checked.is_clean(), "node {number}");
+        }
+        put(*number, &before);
+    }
+    assert!(check(&store, &CheckOptions::default()).unwrap().is_clean());
+}

@@ -86,3 +86,68 @@ fn what_is_full_can_be_worked_on_and_emptied() {
         fill_and_empty(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
     }
 }
+
+/// Who reads a directory piece by piece while others change it gets what was there throughout, once.
+#[test]
+fn a_directory_is_read_while_it_changes() {
+    use std::collections::BTreeSet;
+
+    use agewell_core::mix;
+    use agewell_fs::{Caller, New, ROOT_INODE, Rename, Time};
+    use agewell_store::device::MemoryDisk;
+
+    let caller = Caller::default();
+    let new = New { mode: 0o100_644, device: 0, target: b"" };
+    for seed in 0..60_u64 {
+        let shape = Shape::of(seed);
+        let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
+        let name = |number: u64| format!("{number}").into_bytes();
+        for number in 0..80 {
+            fs.make_file(ROOT_INODE, &name(number), &new, &caller).unwrap();
+        }
+        // Those that are never touched, and what is seen of all.
+        let mut untouched: BTreeSet<Vec<u8>> = (0..80).map(name).collect();
+        let (mut seen, mut cookie, mut at_once) = (Vec::new(), 0, 0);
+        for turn in 0.. {
+            let before = seen.len();
+            at_once = (at_once + seed) % 7 + 1;
+            let mut rest = at_once;
+            fs.read_directory(ROOT_INODE, cookie, |entry| {
+                assert!(entry.next > cookie, "a reader goes forwards");
+                seen.push(entry.name.to_vec());
+                cookie = entry.next;
+                rest -= 1;
+                rest > 0
+            })
+            .unwrap();
+            if seen.len() == before {
+                break;
+            }
+            let draw = mix(seed << 32 | turn);
+            let (one, other) = (name(draw % 80), name((draw >> 8) % 80));
+            untouched.remove(&one);
+            untouched.remove(&other);
+            let now = Time::default();
+            // What is not there any more is an error, and no matter.
+            let _ = match draw >> 16 & 3 {
+                0 => fs.unlink(ROOT_INODE, &one, now).map(|_| ()),
+                1 => {
+                    let (one, other) = ((ROOT_INODE, &*one), (ROOT_INODE, &*other));
+                    fs.rename(one, other, Rename::Replaces, &caller).map(|_| ())
+                }
+                2 if turn < 40 => {
+                    let name = name(1000 + turn);
+                    fs.make_file(ROOT_INODE, &name, &new, &caller).map(|_| ())
+                }
+                _ => {
+                    let (one, other) = ((ROOT_INODE, &*one), (ROOT_INODE, &*other));
+                    fs.rename(one, other, Rename::Exchanges, &caller).map(|_| ())
+                }
+            };
+        }
+        for name in &untouched {
+            let times = seen.iter().filter(|found| *found == name).count();
+            assert_eq!(times, 1, "seed {seed}, {:?}", String::from_utf8_lossy(name));
+        }
+    }
+}
