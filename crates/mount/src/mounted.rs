@@ -135,6 +135,7 @@ fn timed<R>(latencies: &Latencies, request: impl FnOnce() -> R) -> R {
     answer
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it takes what `map_err` gives")]
 fn errno(error: FsError) -> Errno {
     error.errno()
 }
@@ -345,7 +346,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             }
         });
         let mut lookups = self.lookups();
-        told.into_iter().for_each(|inode| lookups.tell(inode));
+        for inode in told {
+            lookups.tell(inode);
+        }
         listed.map_err(errno)
     }
 

@@ -39,8 +39,8 @@ struct Wanted {
     session: Options,
     is_plain: bool,
     is_read_only: bool,
-    is_direct: bool,
-    discards: bool,
+    file: FileOptions,
+    collector: CollectorOptions,
     without: MountFlags,
     allow_other: bool,
 }
@@ -53,8 +53,8 @@ impl Wanted {
             session: Options::default(),
             is_plain: false,
             is_read_only: false,
-            is_direct: true,
-            discards: true,
+            file: FileOptions::default(),
+            collector: CollectorOptions::default(),
             without: MountFlags::empty(),
             allow_other: true,
         };
@@ -79,9 +79,9 @@ impl Wanted {
             "noexec" => self.without |= MountFlags::NOEXEC,
             "plain" => self.is_plain = true,
             "block" => self.is_plain = false,
-            "buffered" => self.is_direct = false,
-            "discard" => self.discards = true,
-            "nodiscard" => self.discards = false,
+            "buffered" => self.file.is_direct = false,
+            "discard" => self.collector.discards = true,
+            "nodiscard" => self.collector.discards = false,
             "allow_other" => self.allow_other = true,
             "private" => self.allow_other = false,
             "threads" => self.session.threads = number()?.max(1) as usize,
@@ -170,15 +170,13 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
 
 fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
     let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
-    let options = FileOptions { is_direct: wanted.is_direct, ..FileOptions::default() };
-    let disk = FileDisk::open(path, options).map_err(CommandError::input)?;
+    let disk = FileDisk::open(path, wanted.file).map_err(CommandError::input)?;
     let opened = OpenOptions { means: wanted.means, ..OpenOptions::default() };
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
     let collector =
-        Collector::start(Arc::clone(&store), CollectorOptions { discards: wanted.discards })
-            .map_err(|error| failed(&error))?;
+        Collector::start(Arc::clone(&store), wanted.collector).map_err(|error| failed(&error))?;
     let mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
     let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
     if says_ready {
