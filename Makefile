@@ -8,7 +8,9 @@
 #     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of scripts/bench-stores)
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
-#     make explore    every property test on new random cases (EXPLORE_ROUNDS times), and EXPLORE_STATES crashes of the store
+#     make mount-torture  as root: a mounted file system whose server is killed (RUNS=1000 times), nothing acknowledged lost
+#     make explore    every property test on new random cases (EXPLORE_ROUNDS times), and EXPLORE_STATES crashes of the store,
+#                     a tenth as many of the file system
 #                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make docs       the documentation as a site in target/site
@@ -40,7 +42,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores reproduce reorganise-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -98,6 +100,10 @@ reorganise-torture: $(STAMPS)/extension $(STAMPS)/develop
 			--work $(TORTURE_WORK) --keep runs/torture || failed=1; \
 	done; exit $$failed
 
+mount-torture: $(STAMPS)/extension $(STAMPS)/develop
+	@mkdir -p $(TORTURE_WORK)/mount-torture
+	@$(BIN)/python tests/mounted_soak.py --rounds $(or $(RUNS),1000) --seed $(TORTURE_SEED) --work $(TORTURE_WORK)/mount-torture
+
 bench:
 	@cargo bench --locked --workspace
 	@scripts/benchmark-table
@@ -126,6 +132,7 @@ test-rust:
 explore:
 	@scripts/explore $(EXPLORE_ROUNDS)
 	@STATES=$(EXPLORE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test store -- --ignored --nocapture many_crashes
+	@STATES=$$(( $(EXPLORE_STATES) / 10 )) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_crashes
 	@STATES=$(EXPLORE_FILE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_
 
 test-python: $(STAMPS)/extension $(STAMPS)/develop
