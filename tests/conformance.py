@@ -71,9 +71,15 @@ sendfile = 1
 posix_fadvise = 1
 """
 
+PATH_MAX_BYTES = 40
+"""Of the directory: the suite binds sockets below it, whose paths have 107 bytes at most."""
+
 NEEDS_REMOUNT = "erofs"
 """What the tests have in their names that mount the file system read-only meanwhile. They run by
 themselves: another test leaves a file open, and then the kernel refuses (of ext4 as well)."""
+
+NO_LIMIT_OF_LINKS = {"link::link_count_max"}
+"""Asks the C library for the limit, which knows that of a few file systems only."""
 
 RESULT = re.compile(r"^(\S+)\s+(ok|FAILED|skipped)$", re.MULTILINE)
 
@@ -132,10 +138,12 @@ def run_pjdfstest(directory: Path, *, other: Path | None = None, remount: bool =
     """Runs pjdfstest in a directory.
 
     Args:
-        directory: On the file system; must be empty.
+        directory: On the file system; must be empty, and its path of 40 bytes at most.
         other: A directory on another file system, for two tests.
         remount: May the file system be mounted read-only meanwhile? For 13 tests.
     """
+    if len(os.fsencode(directory)) > PATH_MAX_BYTES:
+        raise RuntimeError(f"{directory}: longer than {PATH_MAX_BYTES} bytes; sockets lie below it")
     path, why = program("pjdfstest")
     if why:
         raise RuntimeError(why)
@@ -213,7 +221,7 @@ def report(options: argparse.Namespace) -> int:
     """Runs both; 1 if anything went wrong."""
     wrong = 0
     if os.geteuid() == 0:
-        folder = Path(tempfile.mkdtemp(dir=options.directory, prefix="pjdfstest-"))
+        folder = Path(tempfile.mkdtemp(dir=options.directory, prefix="p-"))
         folder.chmod(0o755)
         outcome = run_pjdfstest(folder, other=options.other, remount=options.remount)
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,10 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from conformance import REPOSITORY, Outcome, program, run_fsx, run_pjdfstest
-
-NO_LIMIT_OF_LINKS = {"link::link_count_max"}
-"""Asks the C library for the limit, which knows that of a few file systems only."""
+from conformance import (
+    NO_LIMIT_OF_LINKS,
+    REPOSITORY,
+    Outcome,
+    program,
+    run_fsx,
+    run_pjdfstest,
+)
 
 
 def missing() -> str:
@@ -35,9 +39,9 @@ def memory_mounted() -> Iterator[Path]:
     """A file system in memory, mounted where everybody may search."""
     build = ["cargo", "build", "--quiet", "--locked", "--release", "--workspace"]
     subprocess.run([*build, "--example", "memory"], cwd=REPOSITORY, check=True)
-    folder = Path(tempfile.mkdtemp(prefix="agewell-conformance-"))
+    folder = Path(tempfile.mkdtemp(prefix="aw-"))
     folder.chmod(0o755)
-    point = folder / "mount"
+    point = folder / "m"
     point.mkdir()
     before = point.stat().st_dev
     served = subprocess.Popen([REPOSITORY / "target/release/examples/memory", point])
@@ -59,13 +63,18 @@ def test_the_file_system_in_memory_passes_all_of_both() -> None:
         memory_mounted() as point,
     ):
         Path(other).chmod(0o755)
-        tests = point / "pjdfstest"
+        tests = point / "p"
         tests.mkdir()
         outcome = run_pjdfstest(tests, other=Path(other), remount=True)
         assert outcome.failed == set(), outcome.output
         assert set(outcome.skipped) == NO_LIMIT_OF_LINKS
         assert len(outcome.passed) == 397
         assert run_fsx(point, operations=20_000, seed=1) == ""
+
+
+def test_a_directory_whose_path_is_too_long_for_sockets_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="sockets"):
+        run_pjdfstest(Path("/" + "long/" * 9))
 
 
 def test_what_failed_and_what_was_skipped_is_said() -> None:

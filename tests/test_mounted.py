@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import mounted_soak
 from agewell import cli
 from agewell.errors import RunError
 from agewell.filesystems import mounted
+from conformance import NO_LIMIT_OF_LINKS, program, run_fsx, run_pjdfstest
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -126,6 +131,28 @@ def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) ->
         time.sleep(0.01)
 
 
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path: Path) -> None:
+    mounted_soak.soak(tmp_path, rounds=3, seed=11)
+
+
+def test_mount_and_umount_find_it_by_the_names_of_their_helpers(
+    tmp_path: Path, image: Path
+) -> None:
+    point = tmp_path / "point"
+    point.mkdir()
+    for name in ("mount.agewell", "umount.agewell"):
+        (tmp_path / name).symlink_to(mounted.program())
+    # As mount(8) calls its helpers: https://man7.org/linux/man-pages/man8/mount.8.html
+    words = [str(image), str(point), "-s", "-n", "-o", "rw,noatime,plain", "-t", "agewell"]
+    subprocess.run([tmp_path / "mount.agewell", *words], check=True)
+    assert mounted.server_of(point) is not None
+    (point / "file").write_bytes(b"f" * 9000)
+    subprocess.run([tmp_path / "umount.agewell", point, "-n"], check=True)
+    # Whoever is back may use the image at once.
+    assert mounted.server_of(point) is None
+    assert agewell("fsck", image, "--data", "--quiet") == 0
+
+
 def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (point / "file").write_bytes(b"f" * MIB)
     assert agewell("fs", "status", point, "--json") == 0
@@ -158,6 +185,22 @@ def test_fsck_finds_a_damaged_file_and_names_it(
     with pytest.raises(OSError, match="Input/output"):
         (point / "folder" / "struck").read_bytes()
     assert (point / "whole").read_bytes() == mark[::-1]
+
+
+def test_its_files_have_a_score(point: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(20):
+        (point / f"file {number}").write_bytes(os.urandom(number * 40_000))
+    with (point / "file 19").open("r+b") as file:
+        for place in range(0, 700_000, 60_000):
+            os.pwrite(file.fileno(), b"again" * 900, place)
+            os.fsync(file.fileno())
+    assert agewell("score", point, "--json") == 0
+    document = json.loads(capfd.readouterr().out)
+    text = json.dumps(document)
+    assert "fuseblk.agewell" in text
+    found = re.search(r'"layout_score": (0\.\d+)', text)
+    assert found is not None
+    assert 0.8 < float(found[1]) < 1
 
 
 def test_it_grows(image: Path, point: Path) -> None:
@@ -202,3 +245,37 @@ def test_what_cannot_be_is_one_line(
     assert len(lines) == 1, lines
     assert str(names.get(says, says)) in lines[0]
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def open_point() -> Iterator[Path]:
+    """A mount of 512 MiB whose path is short, and which everybody may search."""
+    folder = Path(tempfile.mkdtemp(prefix="aw-"))
+    folder.chmod(0o755)
+    point = folder / "m"
+    point.mkdir()
+    image = folder / "disk.img"
+    assert agewell("mkfs", image, "--size", "512 MiB", "--sparse", "--quiet") == 0
+    assert agewell("mount", image, point) == 0
+    yield point
+    subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("suite", ["pjdfstest", "fsx"])
+def test_the_suites_of_others_find_nothing_wrong(suite: str, open_point: Path) -> None:
+    if why := program(suite)[1]:
+        pytest.skip(why)
+    tests = open_point / "p"
+    tests.mkdir()
+    if suite == "fsx":
+        assert run_fsx(tests, operations=20_000, seed=1) == ""
+    else:
+        with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="aw-") as other:
+            Path(other).chmod(0o755)
+            outcome = run_pjdfstest(tests, other=Path(other), remount=True)
+        assert outcome.failed == set(), outcome.output
+        assert set(outcome.skipped) == NO_LIMIT_OF_LINKS
+        assert len(outcome.passed) == 397
+    assert agewell("umount", open_point) == 0
+    assert agewell("fsck", open_point.with_name("disk.img")) == 0

@@ -389,6 +389,17 @@ impl<D: Disk> Blocks<D> {
         Ok(())
     }
 
+    /// Where the `count` blocks from `first` on lie on the device, bytes; none for what lies nowhere yet.
+    pub(crate) fn places(&self, first: u32, count: u32) -> Vec<Option<u64>> {
+        let mut places = self.store.places(first, count);
+        for (number, place) in (first..).zip(&mut places) {
+            if self.data.contains_key(&number) {
+                *place = None;
+            }
+        }
+        places
+    }
+
     /// Data for the block `number`, to be filled by `fill`. An operation's last steps: they are not taken
     /// back.
     pub(crate) fn put_data(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) {

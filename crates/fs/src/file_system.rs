@@ -13,13 +13,13 @@ use crate::inodes::attributes_of;
 use crate::node::NodeMut;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{
-    Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, New, Rename, SeekTo, Time,
-    attributes, directory, files, inodes, namespace, orphans, tree,
+    Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, Laid, New, Rename, SeekTo,
+    Time, attributes, directory, files, inodes, layout, namespace, orphans, tree,
 };
 
-/// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a million small
-/// files.
-const CACHE_BYTES: u64 = 256 << 20;
+/// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a quarter of a
+/// million small files, of which the kernel remembers what is used.
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// The least blocks of a transaction with which it works; chosen by us: more than the longest operation
 /// changes.
@@ -644,6 +644,14 @@ impl<D: Disk> FileSystem<D> {
             }
         }
         Ok(copied)
+    }
+
+    /// Where the data of a file lies from the byte `from` on, at most `most` pieces.
+    ///
+    /// # Errors
+    /// If it is no file, or is damaged.
+    pub fn layout(&self, inode: u64, from: u64, most: usize) -> Result<Vec<Laid>, FsError> {
+        self.look(|core| layout::of_file(core, inode, from, most))
     }
 
     // --- all of it ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ mod file_system;
 mod files;
 mod format;
 mod inodes;
+mod layout;
 mod namespace;
 mod node;
 mod numbers;
@@ -33,6 +34,7 @@ pub use file_system::{FileSystem, MakeOptions, MountOptions, Space};
 pub use files::{Allocation, SeekTo};
 pub use format::{FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Time};
 pub use inodes::{Attributes, Changes};
+pub use layout::Laid;
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;

@@ -110,10 +110,11 @@ fn main() {
 /// One round in a directory of its own, which is removed.
 fn measure(directory: &Path, with: &Arguments, round: usize) -> io::Result<Rates> {
     let place = directory.join(format!("rates-{}", std::process::id()));
-    fs::create_dir(&place)?;
+    fs::create_dir(&place).map_err(in_step("a directory is made"))?;
     let measured = measure_in(&place, with, round as u64);
-    fs::remove_dir_all(&place)?;
-    measured
+    let measured = measured?;
+    fs::remove_dir_all(&place).map_err(in_step("everything is removed"))?;
+    Ok(measured)
 }
 
 fn measure_in(place: &Path, with: &Arguments, seed: u64) -> io::Result<Rates> {
@@ -147,17 +148,20 @@ fn measure_in(place: &Path, with: &Arguments, seed: u64) -> io::Result<Rates> {
         return Err(io::Error::other(format!("{read} bytes were read of {}", with.size)));
     }
 
-    let (random, median) = random_writes(&path, with, seed)?;
+    let (random, median) = random_writes(&path, with, seed).map_err(in_step("random 4K write"))?;
     File::open(&path)?.sync_all()?;
-    let synced_writes = synced_writes(&path, with, seed)?;
+    let synced_writes = synced_writes(&path, with, seed).map_err(in_step("4K write, fsync"))?;
     fs::remove_file(&path)?;
 
     let many = place.join("many");
     fs::create_dir(&many)?;
-    let created = rate(with.files, |index| File::create_new(name(&many, index)).map(drop))?;
+    let (created, files) =
+        calls(with.files, |index| File::create_new(name(&many, index)).map(drop))
+            .map_err(in_step("create"))?;
     forget_files();
-    let looked_at = rate(with.files, |index| Ok(stat(name(&many, index)).map(drop)?))?;
-    fs::remove_dir_all(&many)?;
+    let looked_at = rate(files, |index| Ok(stat(name(&many, index)).map(drop)?))
+        .map_err(in_step("stat cold"))?;
+    fs::remove_dir_all(&many).map_err(in_step("the created are removed"))?;
 
     let pairs = in_clients(with.clients, |client| {
         let path = place.join(format!("pair-{client}"));
@@ -165,11 +169,13 @@ fn measure_in(place: &Path, with: &Arguments, seed: u64) -> io::Result<Rates> {
             drop(File::create_new(&path)?);
             fs::remove_file(&path)
         })
-    })?;
+    })
+    .map_err(in_step("create, unlink"))?;
 
     fs::create_dir(&many)?;
     let block = [0xa5; BLOCK];
-    let small = rate(with.files, |index| File::create_new(name(&many, index))?.write_all(&block))?;
+    let small = rate(with.files, |index| File::create_new(name(&many, index))?.write_all(&block))
+        .map_err(in_step("4K files"))?;
 
     Ok([
         megabytes / seconds(start, written),
@@ -183,6 +189,11 @@ fn measure_in(place: &Path, with: &Arguments, seed: u64) -> io::Result<Rates> {
         pairs,
         small,
     ])
+}
+
+/// Says in which step it was that a call failed.
+fn in_step(step: &'static str) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{step}: {error}"))
 }
 
 /// Writes of one block all over a file a second, and their median latency in us.
@@ -233,16 +244,21 @@ fn in_clients(clients: usize, load: impl Fn(usize) -> io::Result<f64> + Sync) ->
 }
 
 /// Calls a second, of `count` of them or as many as there is time for.
-fn rate(count: usize, mut call: impl FnMut(usize) -> io::Result<()>) -> io::Result<f64> {
+fn rate(count: usize, call: impl FnMut(usize) -> io::Result<()>) -> io::Result<f64> {
+    calls(count, call).map(|(rate, _)| rate)
+}
+
+/// Likewise, with how many there were.
+fn calls(count: usize, mut call: impl FnMut(usize) -> io::Result<()>) -> io::Result<(f64, usize)> {
     let start = now();
     for index in 0..count {
         call(index)?;
         // A clock that is read seldom costs nothing.
         if index % 64 == 63 && seconds(start, now()) > LONGEST_SECONDS {
-            return Ok((index + 1) as f64 / seconds(start, now()));
+            return Ok(((index + 1) as f64 / seconds(start, now()), index + 1));
         }
     }
-    Ok(count as f64 / seconds(start, now()))
+    Ok((count as f64 / seconds(start, now()), count))
 }
 
 fn name(directory: &Path, index: usize) -> PathBuf {

@@ -115,8 +115,13 @@ pub enum MountError {
 /// [`MountError`]; then nothing is mounted.
 pub fn mount(point: &Path, options: &MountOptions) -> Result<OwnedFd, MountError> {
     let point = checked_point(point)?;
-    let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(MountError::Device)?;
+    let device = match rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(device) => device,
+        Err(Errno::PERM | Errno::ACCESS) if options.kind == MountKind::Plain => {
+            return by_helper::mount(&point, options);
+        }
+        Err(error) => return Err(MountError::Device(error)),
+    };
     let (kind, block_size) = match options.kind {
         MountKind::Plain => ("fuse", String::new()),
         MountKind::Block { block_size } => ("fuseblk", format!(",blksize={block_size}")),

@@ -5,7 +5,8 @@ mod make;
 mod mount;
 mod words;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 pub use words::CommandError;
 use words::Words;
@@ -13,6 +14,23 @@ use words::Words;
 /// What the program says when it is called wrongly.
 pub const USAGE: &str = "usage: agewell-fs make|mount|unmount|check ...; `agewell mkfs --help` and \
                          `agewell mount --help` say more";
+
+/// The words of a command that a helper's name stands for: `mount` calls `mount.agewell`, and `umount`
+/// `umount.agewell` or `umount.fuse.agewell`, which are links to this program.
+#[must_use]
+pub fn helper(program: &OsStr, words: &[OsString]) -> Option<Vec<OsString>> {
+    let name = Path::new(program).file_name()?.to_str()?.strip_suffix(".agewell")?;
+    let command = match name.split('.').next() {
+        Some("mount") => "mount",
+        Some("umount") => "unmount",
+        _ => return None,
+    };
+    // In the place of `--fake`, which here would be the foreground.
+    if command == "mount" && words.iter().any(|word| word == "-f") {
+        return Some(Vec::new());
+    }
+    Some([command.into()].into_iter().chain(words.iter().cloned()).collect())
+}
 
 /// Carries out what `words`, the first of which is the name of a command, ask for.
 ///

@@ -1,7 +1,9 @@
 //! Who waits for the medium: a thread flushes for all that wait at the same time, and answers them. It also
-//! flushes what nobody asked for, once a second, and removes large files bit by bit.
+//! flushes what nobody asked for, once a second, and removes large files bit by bit. Where a flush is no more
+//! than a call (a file in memory), whoever asks does it: to wake another thread would take longer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,12 +12,17 @@ use agewell_fs::FileSystem;
 use agewell_fuse::{Errno, Reply};
 use agewell_store::device::Disk;
 
-use crate::latencies::Latencies;
 use crate::status::Requests;
 
 /// What nobody asked to be flushed is lost in a crash if it is younger; chosen by us, less than the five
 /// seconds of `ext4` and the thirty of `btrfs`.
 const FLUSHES_EVERY: Duration = Duration::from_secs(1);
+
+/// Flushes that take less are done by who asks; chosen by us: what it takes to wake a thread and to be woken.
+const AT_ONCE_BELOW: Duration = Duration::from_micros(30);
+
+/// The weight of the last flush in what flushes take; chosen by us: some eight count.
+const LAST_WEIGHT: u64 = 8;
 
 /// Requests that may wait; chosen by us: more than the kernel has under way.
 const WAITING_MAX: usize = 1024;
@@ -31,27 +38,48 @@ enum Message {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Durable {
+pub(crate) struct Durable<D> {
     messages: SyncSender<Message>,
     thread: Option<JoinHandle<()>>,
+    flushed: Arc<Flushed<D>>,
 }
 
-impl Durable {
-    pub(crate) fn start<D: Disk + 'static>(
+/// What flushes, and what that takes.
+#[derive(Debug)]
+struct Flushed<D> {
+    file_system: Arc<FileSystem<D>>,
+    requests: Arc<Requests>,
+    /// What the last ones took, ns; none yet: 0 would be too good.
+    typical_ns: AtomicU64,
+}
+
+impl<D: Disk + 'static> Durable<D> {
+    pub(crate) fn start(
         file_system: Arc<FileSystem<D>>,
         requests: Arc<Requests>,
     ) -> std::io::Result<Self> {
         let (messages, received) = sync_channel(WAITING_MAX);
+        let typical_ns = AtomicU64::new(u64::MAX / 2);
+        let flushed = Arc::new(Flushed { file_system, requests, typical_ns });
+        let flushes = Arc::clone(&flushed);
         let thread = std::thread::Builder::new()
             .name("durable".into())
-            .spawn(move || run(&file_system, &received, &requests.syncs))?;
-        Ok(Self { messages, thread: Some(thread) })
+            .spawn(move || run(&flushes, &received))?;
+        Ok(Self { messages, thread: Some(thread), flushed })
     }
 
     /// Has `reply` answered when everything done so far is on the medium.
     #[expect(clippy::disallowed_methods, reason = "it measures what users wait for")]
     pub(crate) fn sync(&self, reply: Reply) {
-        self.send(Message::Sync(reply, Instant::now()));
+        let begin = Instant::now();
+        let typical_ns = self.flushed.typical_ns.load(Ordering::Relaxed);
+        if u128::from(typical_ns) < AT_ONCE_BELOW.as_nanos() {
+            let result = self.flushed.flush();
+            self.flushed.requests.syncs.count(begin.elapsed());
+            reply.answer(result);
+        } else {
+            self.send(Message::Sync(reply, begin));
+        }
     }
 
     /// Has what was let go removed.
@@ -71,7 +99,7 @@ impl Durable {
     }
 }
 
-impl Drop for Durable {
+impl<D> Drop for Durable<D> {
     fn drop(&mut self) {
         let (none, _) = sync_channel(1);
         drop(std::mem::replace(&mut self.messages, none));
@@ -81,8 +109,35 @@ impl Drop for Durable {
     }
 }
 
-fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>, latencies: &Latencies) {
-    let mut has_work = false;
+impl<D: Disk> Flushed<D> {
+    /// Has everything done so far on the medium.
+    #[expect(clippy::disallowed_methods, reason = "it measures what users wait for")]
+    fn flush(&self) -> Result<(), Errno> {
+        let begin = Instant::now();
+        self.file_system.sync().map_err(|error| error.errno())?;
+        let took_ns = begin.elapsed().as_nanos() as u64;
+        let before_ns = self.typical_ns.load(Ordering::Relaxed).min(1 << 32);
+        let typical_ns = (before_ns * (LAST_WEIGHT - 1) + took_ns) / LAST_WEIGHT;
+        self.typical_ns.store(typical_ns, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The same at the end of a mount, and the store is left as one that was closed.
+    fn end(&self) -> Result<(), Errno> {
+        if self.file_system.is_shut() {
+            return Ok(());
+        }
+        while self.file_system.work().map_err(|error| error.errno())? {}
+        self.file_system.commit().map_err(|error| error.errno())?;
+        self.file_system.store().leave().map_err(|_| Errno::IO)
+    }
+}
+
+fn run<D: Disk>(flushes: &Flushed<D>, received: &Receiver<Message>) {
+    let file_system = &flushes.file_system;
+    // A crash may have left something.
+    let mut has_work = file_system.has_work();
+    let mut is_due = true;
     loop {
         let waits = if has_work { Duration::ZERO } else { FLUSHES_EVERY };
         let first = match received.recv_timeout(waits) {
@@ -100,37 +155,26 @@ fn run<D: Disk>(file_system: &FileSystem<D>, received: &Receiver<Message>, laten
                 Message::End(reply) => end = Some(reply),
             }
         }
-        if !replies.is_empty() || (is_idle && !has_work) {
-            let result = synced(file_system, !replies.is_empty());
+        if !replies.is_empty() {
+            let result = flushes.flush();
+            is_due = result.is_err();
             for (reply, begin) in replies {
-                latencies.count(begin.elapsed());
+                flushes.requests.syncs.count(begin.elapsed());
                 reply.answer(result);
+            }
+        } else if is_idle && !has_work {
+            // What failed is tried again.
+            is_due |= file_system.commit().unwrap_or(true);
+            if is_due {
+                is_due = flushes.flush().is_err();
             }
         }
         if let Some(reply) = end {
-            reply.answer(ended(file_system));
+            reply.answer(flushes.end());
             return;
         }
         if has_work {
             has_work = file_system.work().unwrap_or(false);
         }
     }
-}
-
-/// Flushes, if anyone waits or there is anything.
-fn synced<D: Disk>(file_system: &FileSystem<D>, is_awaited: bool) -> Result<(), Errno> {
-    let is_changed = file_system.commit().map_err(|error| error.errno())?;
-    if is_changed || is_awaited {
-        file_system.store().sync().map_err(|_| Errno::IO)?;
-    }
-    Ok(())
-}
-
-fn ended<D: Disk>(file_system: &FileSystem<D>) -> Result<(), Errno> {
-    if file_system.is_shut() {
-        return Ok(());
-    }
-    while file_system.work().map_err(|error| error.errno())? {}
-    file_system.commit().map_err(|error| error.errno())?;
-    file_system.store().leave().map_err(|_| Errno::IO)
 }

@@ -5,7 +5,15 @@ use std::io::Write as _;
 use agewell_mount::commands;
 
 fn main() {
-    if let Err(error) = commands::run(std::env::args_os().skip(1)) {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_default();
+    let words: Vec<_> = words.collect();
+    let words = match commands::helper(&program, &words) {
+        Some(words) if words.is_empty() => return,
+        Some(words) => words,
+        None => words,
+    };
+    if let Err(error) = commands::run(words) {
         // Nobody need be there to read it.
         let _ = writeln!(std::io::stderr(), "agewell-fs: error: {error}");
         std::process::exit(error.code);

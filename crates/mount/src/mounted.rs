@@ -4,7 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agewell_fs::{
-    Allocation, Attributes, Changes, FileSystem, FsError, NAME_BYTES_MAX, New, Rename, SeekTo, Time,
+    Allocation, Attributes, Changes, FileSystem, FsError, Laid, NAME_BYTES_MAX, New, Rename,
+    SeekTo, Time,
 };
 use agewell_fuse::{
     Caller, Command, Copy, DataReply, DirectorySink, Entry, Errno, Make, ROOT, Read, Reply, Seek,
@@ -25,12 +26,46 @@ const FITRIM: u32 = 0xC018_5879;
 /// `EXT4_IOC_SHUTDOWN`, also of `xfs` and `btrfs`. Its argument does not arrive.
 const SHUTDOWN: u32 = 0x8004_587D;
 
+/// The name of the attribute that says where a file lies, but for the byte of the file from which on: the
+/// kernel does not hand `FIEMAP` on.
+const EXTENTS: &[u8] = b"agewell.extents.";
+/// Extents that it has at most: less than what an attribute has room for.
+const EXTENTS_MAX: usize = 1500;
+
+/// Extents as `FIEMAP` reports them (`struct fiemap_extent`, `linux/fiemap.h`), without what is reserved:
+/// logical, physical and length in bytes (u64 each), flags and zeros (u32 each).
+fn encode_extents(extents: &[Laid]) -> Vec<u8> {
+    const LAST: u32 = 0x1;
+    const UNKNOWN_AND_DELAYED: u32 = 0x6;
+    const INLINE: u32 = 0x200;
+    const UNWRITTEN: u32 = 0x800;
+    const SHARED: u32 = 0x2000;
+    let mut bytes = Vec::with_capacity(extents.len() * 32);
+    for (number, laid) in extents.iter().enumerate() {
+        let is_delayed = laid.physical_bytes.is_none() && !laid.is_inline;
+        let is_last = number + 1 == extents.len() && extents.len() < EXTENTS_MAX;
+        let flags = [
+            (is_last, LAST),
+            (is_delayed, UNKNOWN_AND_DELAYED),
+            (laid.is_inline, INLINE),
+            (laid.is_promised, UNWRITTEN),
+            (laid.is_shared, SHARED),
+        ];
+        let flags = flags.iter().filter(|flag| flag.0).fold(0, |all, flag| all | flag.1);
+        bytes.extend(laid.logical_bytes.to_le_bytes());
+        bytes.extend(laid.physical_bytes.unwrap_or(0).to_le_bytes());
+        bytes.extend(laid.length_bytes.to_le_bytes());
+        bytes.extend(u64::from(flags).to_le_bytes());
+    }
+    bytes
+}
+
 /// A file system that is mounted.
 #[derive(Debug)]
 pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
-    durable: Durable,
+    durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
 }
@@ -100,6 +135,7 @@ fn timed<R>(latencies: &Latencies, request: impl FnOnce() -> R) -> R {
     answer
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it takes what `map_err` gives")]
 fn errno(error: FsError) -> Errno {
     error.errno()
 }
@@ -310,7 +346,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             }
         });
         let mut lookups = self.lookups();
-        told.into_iter().for_each(|inode| lookups.tell(inode));
+        for inode in told {
+            lookups.tell(inode);
+        }
         listed.map_err(errno)
     }
 
@@ -324,6 +362,13 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         if name == STATUS {
             let status = status::document(&self.file_system, self.means, &self.requests);
             value.extend(status.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(from) = name.strip_prefix(EXTENTS) {
+            let from = std::str::from_utf8(from).ok().and_then(|from| from.parse().ok());
+            let from = from.ok_or(Errno::INVAL)?;
+            let found = self.file_system.layout(inode, from, EXTENTS_MAX).map_err(errno)?;
+            value.extend(encode_extents(&found));
             return Ok(());
         }
         value.extend(self.file_system.extended_attribute(inode, name).map_err(errno)?);

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,6 @@ from agewell.errors import InputError, RunError
 
 STATUS_ATTRIBUTE = "agewell.status"
 _BAD_INPUT = 2
-_ENDS_WITHIN_S = 600
-"""How long a server may take to bring everything to the medium; chosen by us: a full write buffer
-of a large file system on a slow disk takes seconds."""
 
 
 def program() -> Path:
@@ -49,25 +44,7 @@ def call(words: Sequence[str | Path]) -> str:
 def replace_process(words: Sequence[str | Path]) -> None:
     """Becomes the program: for what stays in the foreground until it is unmounted."""
     path = program()
-    os.execv(path, [str(path), *map(str, words)])
-
-
-def mounts() -> list[tuple[str, Path, str]]:
-    """Mounted file systems of ours: what, where, and type."""
-    lines = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
-    fields = (line.split(" ") for line in lines)
-    return [
-        (unescape(one[0]), Path(unescape(one[1])), one[2])
-        for one in fields
-        if one[2] in {"fuse.agewell", "fuseblk.agewell"}
-    ]
-
-
-def unescape(text: str) -> str:
-    """A path as the kernel writes it in its tables, where blanks are octal numbers."""
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, character)
-    return text
+    os.execv(path, [str(path), *map(str, words)])  # noqa: S606 (no shell is wanted)
 
 
 def server_of(point: Path) -> int | None:
@@ -91,28 +68,7 @@ def unmount(point: Path, *, lazily: bool = False) -> None:
 
     Raises RunError if it is in use or not mounted.
     """
-    server = server_of(point)
     call(["unmount", *(["-l"] if lazily else []), point])
-    if server is None or lazily:
-        return
-    until = time.monotonic() + _ENDS_WITHIN_S
-    while _runs(server):
-        if time.monotonic() > until:
-            raise RunError(f"{point}: unmounted, but process {server} still runs")
-        time.sleep(0.005)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{process}/stat")
-    try:
-        # One that nobody waits for has ended all the same.
-        return state.read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def status(point: Path) -> dict[str, Any]:
@@ -127,8 +83,3 @@ def status(point: Path) -> dict[str, Any]:
         raise InputError(why) from None
     document: dict[str, Any] = json.loads(text)
     return document
-
-
-def stop_server(process: int) -> None:
-    """Ends a server as a crash would; for tests of what is left."""
-    os.kill(process, signal.SIGKILL)

@@ -11,6 +11,7 @@ mod in_memory;
 mod tree;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -64,7 +65,8 @@ fn serve(with: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
         source: device.map_or_else(|| "memory".into(), OsString::from),
         kind,
         read_only: false,
-        allow_other: true,
+        // What others may not use by default only root may give them.
+        allow_other: std::fs::metadata("/proc/self")?.uid() == 0,
         without: MountFlags::empty(),
     };
     let connection = mount::mount(&with.point, &options)?;

@@ -34,13 +34,8 @@ pub(super) fn mount(point: &Path, options: &MountOptions) -> Result<OwnedFd, Mou
         .env(SOCKET_VARIABLE, its.as_raw_fd().to_string())
         .output();
     drop(its);
-    let output = match run {
-        Ok(output) => output,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(MountError::NotAllowed(point.to_owned()));
-        }
-        Err(error) => return Err(failed(error.to_string())),
-    };
+    // It is not there, or may not be run.
+    let Ok(output) = run else { return Err(MountError::NotAllowed(point.to_owned())) };
     if !output.status.success() {
         return Err(failed(first_line(&output.stderr)));
     }

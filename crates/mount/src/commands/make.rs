@@ -45,10 +45,9 @@ pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
         CommandError::failed(format!("{}: {error}", path.display()))
     };
     let store = Store::open(disk, &OpenOptions::default()).map_err(|error| failed(&error))?;
-    let [a, b, c, d, e, f, g, h, ..] = random()?;
+    let seed = u128::from_le_bytes(random()?) as u64;
     let user = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let caller = Caller { uid: user.0, gid: user.1, mask: 0, now: now() };
-    let seed = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
     FileSystem::make(&store, &MakeOptions { caller, seed, label })
         .map_err(|error| failed(&error))?;
     store.close().map_err(|error| failed(&error))?;

@@ -3,9 +3,11 @@
 //! Unless it is to stay in the foreground, a second process serves, and the first waits until the file
 //! system can be used.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -16,10 +18,15 @@ use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
 use agewell_store::device::{FileDisk, FileOptions};
 use agewell_store::{Collector, CollectorOptions, Means, OpenOptions, Store};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::words::{CommandError, Words, unknown};
 use crate::Mounted;
+
+/// The name of this program.
+const PROGRAM: &str = "agewell-fs";
 
 /// What the serving process says when calls on the mount are answered.
 const READY: &str = "ready";
@@ -32,8 +39,8 @@ struct Wanted {
     session: Options,
     is_plain: bool,
     is_read_only: bool,
-    is_direct: bool,
-    discards: bool,
+    file: FileOptions,
+    collector: CollectorOptions,
     without: MountFlags,
     allow_other: bool,
 }
@@ -46,8 +53,8 @@ impl Wanted {
             session: Options::default(),
             is_plain: false,
             is_read_only: false,
-            is_direct: true,
-            discards: true,
+            file: FileOptions::default(),
+            collector: CollectorOptions::default(),
             without: MountFlags::empty(),
             allow_other: true,
         };
@@ -72,9 +79,9 @@ impl Wanted {
             "noexec" => self.without |= MountFlags::NOEXEC,
             "plain" => self.is_plain = true,
             "block" => self.is_plain = false,
-            "buffered" => self.is_direct = false,
-            "discard" => self.discards = true,
-            "nodiscard" => self.discards = false,
+            "buffered" => self.file.is_direct = false,
+            "discard" => self.collector.discards = true,
+            "nodiscard" => self.collector.discards = false,
             "allow_other" => self.allow_other = true,
             "private" => self.allow_other = false,
             "threads" => self.session.threads = number()?.max(1) as usize,
@@ -163,15 +170,13 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
 
 fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
     let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
-    let options = FileOptions { is_direct: wanted.is_direct, ..FileOptions::default() };
-    let disk = FileDisk::open(path, options).map_err(CommandError::input)?;
+    let disk = FileDisk::open(path, wanted.file).map_err(CommandError::input)?;
     let opened = OpenOptions { means: wanted.means, ..OpenOptions::default() };
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
     let collector =
-        Collector::start(Arc::clone(&store), CollectorOptions { discards: wanted.discards })
-            .map_err(|error| failed(&error))?;
+        Collector::start(Arc::clone(&store), wanted.collector).map_err(|error| failed(&error))?;
     let mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
     let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
     if says_ready {
@@ -192,7 +197,7 @@ fn connect(
     point: &Path,
     wanted: &Wanted,
     block_size: u32,
-) -> Result<std::os::fd::OwnedFd, CommandError> {
+) -> Result<OwnedFd, CommandError> {
     let is_device = std::fs::metadata(path)
         .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()));
     // A block device is ours already, and the kernel would want it too.
@@ -227,5 +232,30 @@ pub(super) fn unmount(mut words: Words) -> Result<(), CommandError> {
         }
     }
     let [point]: [PathBuf; 1] = words.exactly("a directory")?;
-    agewell_fuse::mount::unmount(&point, flags).map_err(CommandError::failed)
+    let server = server_of(&point);
+    agewell_fuse::mount::unmount(&point, flags).map_err(CommandError::failed)?;
+    if let Some(server) = server.filter(|_| !flags.contains(UnmountFlags::DETACH)) {
+        // The kernel does not wait for those that stand for no device.
+        let _ = poll(&mut [PollFd::new(&server, PollFlags::IN)], None);
+    }
+    Ok(())
+}
+
+/// The process that serves the mount at `point`, if there is one: what it was called with says so.
+fn server_of(point: &Path) -> Option<OwnedFd> {
+    let point = point.canonicalize().ok()?;
+    let serves = |words: &[u8]| {
+        let mut words = words.split(|byte| *byte == 0).map(OsStr::from_bytes);
+        let program = words.next().map(Path::new).and_then(Path::file_name);
+        program == Some(OsStr::new(PROGRAM)) && words.any(|word| word == point.as_os_str())
+    };
+    std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let is_us = process == rustix::process::getpid().as_raw_nonzero().get();
+        let words = std::fs::read(entry.path().join("cmdline")).ok()?;
+        if is_us || !serves(&words) {
+            return None;
+        }
+        pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
+    })
 }

@@ -13,6 +13,7 @@
 mod btrfs;
 mod checkpoint;
 mod ext;
+mod extent_attribute;
 mod extent_map;
 mod found;
 mod free_map;

@@ -486,6 +486,49 @@ mod tests {
     }
 
     #[test]
+    fn a_grown_division_has_nothing_where_the_one_before_had_something() {
+        for (bytes, block_bytes, segment_blocks) in
+            [(512 * 700, 512, 16), (64 << 20, 4096, 256), (64 << 30, 4096, 256)]
+        {
+            let options =
+                FormatOptions { block_bytes, segment_blocks, ..FormatOptions::new([7; 16]) };
+            let small = Geometry::plan(bytes, &options).unwrap();
+            let segment_bytes = u64::from(segment_blocks) * u64::from(block_bytes);
+            let enough = (bytes..).step_by(segment_bytes as usize / 8);
+            let least = enough.clone().find(|bytes| small.grown(*bytes).is_ok()).unwrap();
+            // By a segment and what describes all of them, or a little more.
+            let described = small.offset(2 * u64::from(small.root_blocks + small.map_pages));
+            assert!(least - bytes <= 2 * segment_bytes + described * 21 / 20, "{least}");
+            for size_bytes in [least, 2 * bytes, 3 * bytes + 5 * segment_bytes / 3] {
+                let grown = small.grown(size_bytes).unwrap();
+                assert!(grown.roots >= small.used_blocks && grown.segments > small.segments);
+                assert!(grown.offset(grown.used_blocks) <= size_bytes);
+                let rest = grown.roots - grown.segments_start - u64::from(grown.slots());
+                assert!(size_bytes == least || rest < u64::from(segment_blocks) + 8, "{rest}");
+                for address in Geometry::superblocks(size_bytes, block_bytes) {
+                    let read = Geometry::decode(&grown.encode(address), address).unwrap();
+                    assert_eq!(read, Some(grown.clone()));
+                }
+                // Parts that lie within others.
+                let last_slot = grown.segments_start + u64::from(grown.slots()) - 1;
+                for broken in [
+                    Geometry { map: grown.map - 1, ..grown.clone() },
+                    Geometry { roots: last_slot, ..grown.clone() },
+                    Geometry { used_blocks: grown.used_blocks - 1, ..grown.clone() },
+                    Geometry { ring: 1, ..grown.clone() },
+                    Geometry { is_apart: false, ..grown.clone() },
+                ] {
+                    assert!(Geometry::decode(&broken.encode(0), 0).is_err(), "{broken:?}");
+                }
+                // And once more.
+                let again = grown.grown(size_bytes * 2).unwrap();
+                assert!(again.roots >= grown.used_blocks && again.generation == 3);
+            }
+            assert!(small.grown(bytes).is_err() && small.grown(0).is_err());
+        }
+    }
+
+    #[test]
     fn users_have_nine_tenths() {
         let geometry = Geometry::plan(1 << 30, &FormatOptions::new([0; 16])).unwrap();
         let usable = geometry.capacity_blocks() as f64 * 4096.0 / f64::from(1 << 30);

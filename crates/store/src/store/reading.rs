@@ -32,6 +32,19 @@ impl<D: Disk> Store<D> {
         self.read_numbered((0..blocks as u64).map(|index| u64::from(first) + index), into)
     }
 
+    /// Where the `count` blocks from `first` on lie on the disk, bytes; none for those that there are not, or
+    /// that are in memory only.
+    #[must_use]
+    pub fn places(&self, first: u32, count: u32) -> Vec<Option<u64>> {
+        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let front = lock(&self.front);
+        let place = |block: u32| match front.newest(block, &mut scratch) {
+            Newest::InSlot(slot) => Some(self.geometry.slot_offset(slot)),
+            Newest::Here | Newest::Nowhere => None,
+        };
+        (first..first.saturating_add(count)).map(place).collect()
+    }
+
     /// The same for `blocks`, in any order.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agewell_core::{BlockRequest, Operation, Sector, SectorCount, SimDuration, SimTime};
 use agewell_disk::{Device, DeviceModel, DeviceParameters, WriteRule, catalogue_names};
-use agewell_store::device::{Disk, ModelledDisk, Piece};
+use agewell_store::device::{Disk, ModelledDisk, Piece, ReadPiece};
 use proptest::prelude::*;
 
 use crate::plain::{Step, hold_against_plain, refuses_what_is_beyond_the_end, steps};
@@ -131,6 +131,26 @@ fn pieces_of_a_write_overlap_where_the_drive_has_a_queue() {
     assert!(together.now().0 * 5 < apart.now().0 * 4, "{} {}", together.now().0, apart.now().0);
 }
 
+/// So do those of a read, which is counted as what it is.
+#[test]
+fn pieces_of_a_read_overlap_where_the_drive_has_a_queue() {
+    let disk = || ModelledDisk::new(&parameters("seagate-st2000dm006"));
+    let mut read = vec![0; 32 * BLOCK as usize];
+    let mut pieces: Vec<ReadPiece<'_>> = (0..32)
+        .zip(read.chunks_exact_mut(BLOCK as usize))
+        .map(|(at, into)| ReadPiece { offset: at * 7919 % 1000 * (1 << 30), into })
+        .collect();
+    let (together, apart) = (disk(), disk());
+    together.read_pieces(&mut pieces).unwrap();
+    for piece in &mut pieces {
+        apart.read(piece.offset, piece.into).unwrap();
+    }
+    assert!(together.now().0 * 5 < apart.now().0 * 4, "{} {}", together.now().0, apart.now().0);
+    let reads = together.spent().reads;
+    assert_eq!((reads.requests, reads.bytes), (32, 32 * BLOCK));
+    assert_eq!(reads.time.0, together.now().0);
+}
+
 #[test]
 fn zones_that_the_host_writes_in_order_keep_their_rule() {
     let disk = ModelledDisk::new(&parameters("hgst-hsh721415ale6m0"));
@@ -153,6 +173,9 @@ fn zones_that_the_host_writes_in_order_keep_their_rule() {
     write(zone).unwrap();
     let mut into = [0; BLOCK as usize];
     disk.read(zone, &mut into).unwrap();
+    assert_eq!(into, data);
+    into.fill(0);
+    disk.read_pieces(&mut [ReadPiece { offset: zone, into: &mut into }]).unwrap();
     assert_eq!(into, data);
     // A refused write changes neither contents nor clock.
     let before = disk.now();

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use agewell_core::{Operation, SimTime};
 use agewell_disk::{DeviceParameters, catalogue_names};
 use agewell_store::device::{
-    Disk, Fault, FaultDisk, FaultKind, MemoryDisk, ModelledDisk, Piece, RecordingDisk, When,
+    Disk, Fault, FaultDisk, FaultKind, MemoryDisk, ModelledDisk, Piece, ReadPiece, RecordingDisk,
+    When,
 };
 use agewell_trace::{BlockBatch, ReadOptions, open_block_trace};
 use proptest::prelude::*;
@@ -44,10 +45,13 @@ fn the_trace_has_every_request_and_its_times() {
     disk.read(BLOCK, &mut [0; BLOCK as usize]).unwrap();
     disk.read(BLOCK, &mut [0; BLOCK as usize]).unwrap_err();
     disk.discard(9 * BLOCK, BLOCK).unwrap();
+    let (mut one, mut two) = ([0; BLOCK as usize], vec![0; 2 * BLOCK as usize]);
+    let pieces = [(BLOCK, &mut one[..]), (20 * BLOCK, &mut two[..])];
+    disk.read_pieces(&mut pieces.map(|(offset, into)| ReadPiece { offset, into })).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("requests.parquet");
-    assert_eq!(disk.write_trace(&path).unwrap().rows, 5);
+    assert_eq!(disk.write_trace(&path).unwrap().rows, 7);
     let mut trace = open_block_trace(&path, &ReadOptions::default()).unwrap();
     let mut requests = BlockBatch::default();
     assert!(trace.next_batch(&mut requests).unwrap());
@@ -68,6 +72,8 @@ fn the_trace_has_every_request_and_its_times() {
             ((40, 40, 50), Operation::Read, 8, 8),
             // The read that failed asked the clock once.
             ((70, 70, 80), Operation::Discard, 72, 8),
+            ((90, 90, 100), Operation::Read, 8, 8),
+            ((90, 90, 100), Operation::Read, 160, 16),
         ]
     );
 }

@@ -124,7 +124,9 @@ fn a_store_grows_twice_and_takes_what_there_is_room_for() {
                 let mut changes = step.changes.clone();
                 changes.retain(|(block, version)| *version > 0 && versions[*block as usize] > 0);
                 write(&store, &changes).unwrap();
-                changes.iter().for_each(|(block, version)| versions[*block as usize] = *version);
+                for (block, version) in changes {
+                    versions[block as usize] = version;
+                }
             }
             // Half of them go again, so that the next growth finds holes.
             for block in absent[..room].iter().step_by(2) {

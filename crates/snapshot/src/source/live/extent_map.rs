@@ -1,4 +1,4 @@
-//! Where the bytes of one file lie, by FIEMAP.
+//! Where the bytes of one file lie, by FIEMAP, or by what takes its place on file systems in user space.
 //!
 //! Source: Linux `Documentation/filesystems/fiemap.rst`. A file that is written meanwhile may be
 //! reported with extents that overlap; they are cut so that they ascend, and the caller learns of it.
@@ -11,6 +11,7 @@ use rustix::fd::AsFd;
 use rustix::io::{Errno, Result};
 
 use super::super::extents::push_extent;
+use super::extent_attribute::AttributeBuffer;
 use super::kernel::{ExtentBuffer, MappedExtent};
 use crate::{Extent, ExtentFlags};
 
@@ -42,13 +43,17 @@ pub fn is_unsupported(error: Errno) -> bool {
 /// How a file's extents are read.
 pub struct ExtentMap {
     buffer: ExtentBuffer,
+    attribute: AttributeBuffer,
+    /// The last file had its extents in an attribute.
+    by_attribute: bool,
     sync: bool,
 }
 
 impl ExtentMap {
     /// A reader; with `sync` what is still in memory is written first.
     pub fn new(sync: bool) -> Self {
-        Self { buffer: ExtentBuffer::new(), sync }
+        let attribute = AttributeBuffer::new();
+        Self { buffer: ExtentBuffer::new(), attribute, by_attribute: false, sync }
     }
 
     /// Appends the extents of `file` to `extents`; `false` if they contradicted each other and were
@@ -57,12 +62,15 @@ impl ExtentMap {
     /// # Errors
     /// What the system says.
     pub fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
+        if self.sync && self.by_attribute {
+            rustix::fs::fdatasync(&file)?;
+        }
         let (first, mut reached_bytes) = (extents.len(), 0);
         let mut consistent = true;
         loop {
             let mut last = true;
             let before = reached_bytes;
-            for mapped in self.buffer.fill(&file, before, self.sync)? {
+            for mapped in self.some(&file, before)? {
                 last = mapped.flags & LAST != 0;
                 if let Some(extent) = cut(&mapped, reached_bytes) {
                     consistent &= extent.logical_bytes == mapped.logical_bytes;
@@ -77,6 +85,32 @@ impl ExtentMap {
                 return Ok(consistent);
             }
         }
+    }
+}
+
+impl ExtentMap {
+    /// Extents of `file` from byte `start` on: by the system call, or by the attribute of file systems in
+    /// user space, to which the kernel does not hand it on.
+    fn some(&mut self, file: impl AsFd, start: u64) -> Result<Vec<MappedExtent>> {
+        if !self.by_attribute {
+            match self.buffer.fill(&file, start, self.sync) {
+                Ok(extents) => return Ok(extents.collect()),
+                Err(error) if !is_unsupported(error) => return Err(error),
+                Err(error) => {
+                    if self.attribute.fill(&file, start).is_err() {
+                        return Err(error);
+                    }
+                    self.by_attribute = true;
+                    if self.sync {
+                        rustix::fs::fdatasync(&file)?;
+                    }
+                }
+            }
+        }
+        let found = self.attribute.fill(&file, start);
+        // Other file systems may be mounted below.
+        self.by_attribute = found.is_ok();
+        found
     }
 }
 
