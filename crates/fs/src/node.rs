@@ -13,6 +13,9 @@ pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const SLOT_BYTES: usize = 20;
 const MAGIC: &[u8; 4] = b"AWFN";
 
+/// No node is farther from the leaves: with two children each, 2^32 blocks are described by 32 levels.
+const LEVEL_MAX: u8 = 32;
+
 /// The first block that may be a child: the superblock and the root are none's.
 const FIRST_CHILD: u32 = 2;
 
@@ -130,6 +133,9 @@ impl<'a> Node<'a> {
     pub(crate) fn fault(self) -> Option<&'static str> {
         if &self.0[..4] != MAGIC {
             return Some("it is no node");
+        }
+        if self.level() > LEVEL_MAX {
+            return Some("it is farther from the leaves than any can be");
         }
         let slots_end = HEADER_BYTES + self.count() * SLOT_BYTES;
         if slots_end > self.0.len() {
@@ -340,6 +346,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+
+    /// The level above it could not be said.
+    #[test]
+    fn a_node_is_not_endlessly_far_from_the_leaves() {
+        let mut bytes = vec![0; 2048];
+        let mut node = NodeMut(&mut bytes);
+        for (level, is_sound) in
+            [(1, true), (LEVEL_MAX, true), (LEVEL_MAX + 1, false), (255, false)]
+        {
+            node.clear(level);
+            assert!(node.insert_child(0, 0, 2));
+            assert_eq!(node.node().fault().is_none(), is_sound);
+        }
+    }
 
     proptest! {
         #[test]

@@ -23,7 +23,7 @@ fn below<D: Disk>(
     number: u32,
 ) -> Result<Node<'_>, FsError> {
     let node = Node(blocks.node(number)?);
-    if above.is_some_and(|above| node.level() + 1 != above) {
+    if above.is_some_and(|above| node.level().checked_add(1) != Some(above)) {
         let what = "it is not below the node that names it";
         return Err(FsError::Structure { number, what });
     }
