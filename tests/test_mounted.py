@@ -187,6 +187,26 @@ def test_fsck_finds_a_damaged_file_and_names_it(
     assert (point / "whole").read_bytes() == mark[::-1]
 
 
+def test_scrubbing_names_a_damaged_file_while_it_is_mounted(
+    image: Path, point: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (point / "folder").mkdir()
+    mark = os.urandom(80 * KIB)
+    (point / "folder" / "struck").write_bytes(bytes(40 * KIB) + mark)
+    (point / "whole").write_bytes(mark[::-1])
+    os.sync()
+    assert agewell("fs", "scrub", point) == 0
+    with image.open("r+b") as file:
+        place = file.read().index(mark[: 4 * KIB])
+        file.seek(place + 7)
+        file.write(bytes([mark[7] ^ 1]))
+    capfd.readouterr()
+    assert agewell("fs", "scrub", point, "--json", "--rate", "1000") == 1
+    document = json.loads(capfd.readouterr().out)
+    assert document["files"] == {str(point / "folder" / "struck"): [40 * KIB]}
+    assert len(document["damaged_blocks"]) == 1
+
+
 def test_its_files_have_a_score(point: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for number in range(20):
         (point / f"file {number}").write_bytes(os.urandom(number * 40_000))

@@ -14,7 +14,7 @@ use crate::node::NodeMut;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{
     Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, Laid, New, Rename, SeekTo,
-    Time, attributes, directory, files, inodes, layout, namespace, orphans, tree,
+    Time, attributes, directory, files, inodes, layout, namespace, orphans, scrubbing, tree,
 };
 
 /// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a quarter of a
@@ -652,6 +652,32 @@ impl<D: Disk> FileSystem<D> {
     /// If it is no file, or is damaged.
     pub fn layout(&self, inode: u64, from: u64, most: usize) -> Result<Vec<Laid>, FsError> {
         self.look(|core| layout::of_file(core, inode, from, most))
+    }
+
+    /// Reads up to `count` blocks of all kinds from number `first` on against their checksums; the damaged
+    /// ones, and where to go on, if there are more.
+    ///
+    /// # Errors
+    /// If the store fails in a way that is no damage.
+    pub fn scrub(&self, first: u32, count: u32) -> Result<(Vec<u32>, Option<u32>), FsError> {
+        let blocks = self.store.geometry().blocks;
+        let count = count.min(blocks.saturating_sub(first));
+        let damaged = scrubbing::of_store(&self.store, first, count)?;
+        Ok((damaged, Some(first + count).filter(|next| *next < blocks)))
+    }
+
+    /// The same for up to `most` blocks of a file from the byte `from` on; the bytes at which damaged ones
+    /// begin.
+    ///
+    /// # Errors
+    /// Likewise, and if it is no file.
+    pub fn scrub_file(
+        &self,
+        inode: u64,
+        from: u64,
+        most: u64,
+    ) -> Result<(Vec<u64>, Option<u64>), FsError> {
+        self.look(|core| scrubbing::of_file(core, inode, from, most))
     }
 
     // --- all of it ------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ mod numbers;
 mod orphans;
 #[cfg(test)]
 mod regressions;
+mod scrubbing;
 mod seeded;
 mod sharing;
 mod tree;

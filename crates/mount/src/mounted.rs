@@ -32,6 +32,13 @@ const EXTENTS: &[u8] = b"agewell.extents.";
 /// Extents that it has at most: less than what an attribute has room for.
 const EXTENTS_MAX: usize = 1500;
 
+/// Names of the attributes by which a mount is scrubbed a piece at a time, but for where it begins: the
+/// number of a block, or the byte of a file.
+const SCRUB: &[u8] = b"agewell.scrub.";
+const SCRUB_FILE: &[u8] = b"agewell.damaged.";
+/// Blocks that are read for each; chosen by us: few, so that nobody waits long.
+const SCRUBBED_BLOCKS: u32 = 256;
+
 /// Extents as `FIEMAP` reports them (`struct fiemap_extent`, `linux/fiemap.h`), without what is reserved:
 /// logical, physical and length in bytes (u64 each), flags and zeros (u32 each).
 fn encode_extents(extents: &[Laid]) -> Vec<u8> {
@@ -364,9 +371,26 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             value.extend(status.to_string().into_bytes());
             return Ok(());
         }
+        let number = |text: &[u8]| {
+            let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+            number.ok_or(Errno::INVAL)
+        };
+        if let Some(first) = name.strip_prefix(SCRUB) {
+            let first = u32::try_from(number(first)?).map_err(|_| Errno::INVAL)?;
+            let (damaged, next) = self.file_system.scrub(first, SCRUBBED_BLOCKS).map_err(errno)?;
+            let found = serde_json::json!({"damaged": damaged, "next": next});
+            value.extend(found.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(from) = name.strip_prefix(SCRUB_FILE) {
+            let (from, most) = (number(from)?, u64::from(SCRUBBED_BLOCKS));
+            let (damaged, next) = self.file_system.scrub_file(inode, from, most).map_err(errno)?;
+            let found = serde_json::json!({"damaged": damaged, "next": next});
+            value.extend(found.to_string().into_bytes());
+            return Ok(());
+        }
         if let Some(from) = name.strip_prefix(EXTENTS) {
-            let from = std::str::from_utf8(from).ok().and_then(|from| from.parse().ok());
-            let from = from.ok_or(Errno::INVAL)?;
+            let from = number(from)?;
             let found = self.file_system.layout(inode, from, EXTENTS_MAX).map_err(errno)?;
             value.extend(encode_extents(&found));
             return Ok(());

@@ -45,6 +45,7 @@ pub(crate) fn document<D: Disk>(
     let block_bytes = u64::from(space.block_bytes);
     json!({
         "block_bytes": space.block_bytes,
+        "blocks": store.geometry().blocks,
         "capacity_bytes": space.blocks * block_bytes,
         "free_bytes": space.free * block_bytes,
         "full": 1.0 - space.free as f64 / space.blocks.max(1) as f64,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from agewell import _agewell
-from agewell.cli.options import JsonOption
-from agewell.cli.terminal import print_json, print_table
+from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.terminal import print_json, print_table, print_text, progress
 from agewell.filesystems import mounted
+
+STATUS_DAMAGED = 1
 
 app = typer.Typer()
 
@@ -44,6 +48,69 @@ def grow(
     Example: agewell fs grow disk.img --size 16GiB
     """
     _agewell.store_grow(image, size=size)
+
+
+@fs.command("scrub")
+def scrub(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where a file system is mounted.")
+    ],
+    rate_mb: Annotated[
+        float, typer.Option("--rate", metavar="MB/S", help="Read no faster; 0: as fast as it goes.")
+    ] = 0.0,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Read every block of a mounted file system against its checksum, and name damaged files.
+
+    It may be used meanwhile. Exit status: 0 clean, 1 something is damaged.
+
+    Example: agewell fs scrub /mnt/a --rate 200
+    """
+    state = mounted.status(directory)
+    blocks = state["blocks"]
+    damaged: list[int] = []
+    first: int | None = 0
+    with progress("scrub", quiet=quiet) as report:
+        begin = time.monotonic()
+        while first is not None:
+            found, first = mounted.scrubbed(directory, first)
+            damaged += found
+            done = blocks if first is None else first
+            report(done / blocks, "of the blocks read")
+            if rate_mb > 0:
+                ahead = done * state["block_bytes"] / (rate_mb * 1e6)
+                time.sleep(max(0.0, begin + ahead - time.monotonic()))
+    files = _damaged_files(directory) if damaged else {}
+    in_files = sum(len(places) for places in files.values())
+    if as_json:
+        print_json({"damaged_blocks": damaged, "files": files})
+    else:
+        for path, places in files.items():
+            print_text(f"{path}: damaged from byte {', '.join(f'{one:,}' for one in places)} on\n")
+        if len(damaged) > in_files:
+            describing = len(damaged) - in_files
+            print_text(
+                f"{describing:,} blocks that describe files: unmount, and run agewell fsck\n"
+            )
+        if not quiet and not damaged:
+            print_text(f"{directory}: clean\n")
+    if damaged:
+        raise typer.Exit(STATUS_DAMAGED)
+
+
+def _damaged_files(directory: Path) -> dict[str, list[int]]:
+    """Of each file with damaged blocks, the bytes at which these begin."""
+    device = directory.stat().st_dev
+    files = {}
+    for folder, folders, names in os.walk(directory):
+        here = Path(folder)
+        folders[:] = [name for name in folders if (here / name).lstat().st_dev == device]
+        for name in names:
+            path = here / name
+            if path.is_file() and not path.is_symlink() and (found := mounted.damaged_bytes(path)):
+                files[str(path)] = found
+    return files
 
 
 _KINDS = {

@@ -71,15 +71,39 @@ def unmount(point: Path, *, lazily: bool = False) -> None:
     call(["unmount", *(["-l"] if lazily else []), point])
 
 
+def scrubbed(point: Path, first: int) -> tuple[list[int], int | None]:
+    """Damaged blocks among some from number `first` on, and where to go on, if there are more.
+
+    Raises InputError if `point` is not on a mounted file system of agewell.
+    """
+    found = _asked(point, f"agewell.scrub.{first}")
+    return found["damaged"], found["next"]
+
+
+def damaged_bytes(path: Path) -> list[int]:
+    """Where damaged blocks of a file begin."""
+    damaged: list[int] = []
+    start: int | None = 0
+    while start is not None:
+        found = _asked(path, f"agewell.damaged.{start}")
+        damaged += found["damaged"]
+        start = found["next"]
+    return damaged
+
+
 def status(point: Path) -> dict[str, Any]:
     """What a mounted file system says of itself.
 
     Raises InputError if `point` is not on one.
     """
+    return _asked(point, STATUS_ATTRIBUTE)
+
+
+def _asked(path: Path, attribute: str) -> dict[str, Any]:
     try:
-        text = os.getxattr(point, STATUS_ATTRIBUTE)
+        text = os.getxattr(path, attribute)
     except OSError as error:
-        why = f"{point}: no mounted file system of agewell ({error.strerror})"
+        why = f"{path}: no mounted file system of agewell ({error.strerror})"
         raise InputError(why) from None
     document: dict[str, Any] = json.loads(text)
     return document
