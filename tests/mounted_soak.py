@@ -127,9 +127,7 @@ def soak(work: Path, rounds: int, seed: int) -> None:
     memory_kib = []
     for number in range(rounds):
         mount(image, point)
-        server = mounted.server_of(point)
-        if server is None:
-            raise RuntimeError("no server")
+        server = mounted.status(point)["process"]
         if number == 0:
             space = os.statvfs(point)
             room = FILES * FILE_BLOCKS * 2

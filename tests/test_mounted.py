@@ -89,8 +89,7 @@ def test_what_was_synced_is_there_after_the_server_was_killed(image: Path, point
     os.fsync(descriptor)
     os.close(descriptor)
     (point / "not synced").write_bytes(b"n" * 100_000)
-    server = mounted.server_of(point)
-    assert server is not None
+    server = mounted.status(point)["process"]
     os.kill(server, signal.SIGKILL)
     subprocess.run(["umount", "-l", point], check=True)
     # The file is locked until the process is gone for good.
@@ -145,11 +144,12 @@ def test_mount_and_umount_find_it_by_the_names_of_their_helpers(
     # As mount(8) calls its helpers: https://man7.org/linux/man-pages/man8/mount.8.html
     words = [str(image), str(point), "-s", "-n", "-o", "rw,noatime,plain", "-t", "agewell"]
     subprocess.run([tmp_path / "mount.agewell", *words], check=True)
-    assert mounted.server_of(point) is not None
+    server = Path(f"/proc/{mounted.status(point)['process']}")
+    assert (server / "exe").readlink() == mounted.program()
     (point / "file").write_bytes(b"f" * 9000)
     subprocess.run([tmp_path / "umount.agewell", point, "-n"], check=True)
     # Whoever is back may use the image at once.
-    assert mounted.server_of(point) is None
+    assert not server.exists() or " Z " in (server / "stat").read_text(encoding="utf-8")
     assert agewell("fsck", image, "--data", "--quiet") == 0
 
 

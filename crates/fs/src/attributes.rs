@@ -7,8 +7,8 @@ use agewell_store::device::Disk;
 use rustix::io::Errno;
 
 use crate::core::Core;
-use crate::format::{HAS_ATTRIBUTES, Kind, Time, key, name_hash, offset_of, u32_at};
-use crate::node::value_bytes_max;
+use crate::format::{HAS_ATTRIBUTES, Kind, Time, key, name_hash, offset_of};
+use crate::node::{u32_at, value_bytes_max};
 use crate::{FsError, inodes, tree};
 
 /// Bytes of an attribute at most (`XATTR_SIZE_MAX` of Linux).

@@ -4,7 +4,7 @@ use rustix::fs::FileType;
 use twox_hash::XxHash3_64;
 
 use crate::FsError;
-use crate::node::Key;
+use crate::node::{Key, u32_at};
 
 /// The block that says what this is.
 pub(crate) const SUPERBLOCK: u32 = 0;
@@ -199,10 +199,6 @@ impl Inode {
             && inode.next_entry < ENTRIES_END;
         is_sound.then_some(inode)
     }
-}
-
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {

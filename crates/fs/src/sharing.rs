@@ -5,7 +5,8 @@
 use agewell_store::device::Disk;
 
 use crate::core::Core;
-use crate::format::{SystemKind, offset_of, system_key, u32_at};
+use crate::format::{SystemKind, offset_of, system_key};
+use crate::node::u32_at;
 use crate::{FsError, tree};
 
 /// Blocks that follow one another, and how many have them.

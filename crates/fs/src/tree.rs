@@ -30,9 +30,13 @@ fn below<D: Disk>(
     Ok(node)
 }
 
-/// The leaf in which `key` is if it is anywhere, and the nodes above it.
-fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u32, FsError> {
-    way.clear();
+/// The leaf in which `key` is if it is anywhere; `passed` is called with each node above it, and which of its
+/// children was taken.
+fn find_leaf<D: Disk>(
+    blocks: &mut Blocks<D>,
+    key: Key,
+    mut passed: impl FnMut(u32, usize),
+) -> Result<u32, FsError> {
     let mut number = ROOT;
     let mut above = None;
     loop {
@@ -43,23 +47,15 @@ fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u
         above = Some(node.level());
         let at = node.search_child(key);
         let child = node.child(at);
-        way.push((number, at));
+        passed(number, at);
         number = child;
     }
 }
 
-/// The leaf in which `key` is if it is anywhere.
-fn leaf_of<D: Disk>(blocks: &mut Blocks<D>, key: Key) -> Result<u32, FsError> {
-    let mut number = ROOT;
-    let mut above = None;
-    loop {
-        let node = below(blocks, above, number)?;
-        if node.is_leaf() {
-            return Ok(number);
-        }
-        above = Some(node.level());
-        number = node.child(node.search_child(key));
-    }
+/// The same, with the way to it.
+fn descend<D: Disk>(blocks: &mut Blocks<D>, key: Key, way: &mut Way) -> Result<u32, FsError> {
+    way.clear();
+    find_leaf(blocks, key, |number, at| way.push((number, at)))
 }
 
 /// What `read` makes of the value of `key`; none if there is no such item.
@@ -68,7 +64,7 @@ pub(crate) fn get<D: Disk, R>(
     key: Key,
     read: impl FnOnce(&[u8]) -> R,
 ) -> Result<Option<R>, FsError> {
-    let leaf = leaf_of(blocks, key)?;
+    let leaf = find_leaf(blocks, key, |_, _| ())?;
     let node = Node(blocks.node(leaf)?);
     let (number, is_there) = node.search(key);
     Ok(is_there.then(|| read(node.value(number))))

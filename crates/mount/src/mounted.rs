@@ -366,7 +366,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         name: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<(), Errno> {
-        if name == STATUS {
+        if name == STATUS.as_bytes() {
             let status = status::document(&self.file_system, self.means, &self.requests);
             value.extend(status.to_string().into_bytes());
             return Ok(());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::latencies::Latencies;
 
 /// The name of the attribute.
-pub(crate) const STATUS: &[u8] = b"agewell.status";
+pub(crate) const STATUS: &str = "agewell.status";
 
 /// Times of requests.
 #[derive(Debug, Default)]
@@ -44,6 +44,7 @@ pub(crate) fn document<D: Disk>(
     };
     let block_bytes = u64::from(space.block_bytes);
     json!({
+        "process": std::process::id(),
         "block_bytes": space.block_bytes,
         "blocks": store.geometry().blocks,
         "capacity_bytes": space.blocks * block_bytes,

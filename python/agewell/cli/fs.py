@@ -10,11 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from agewell import _agewell
-from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_table, print_text, progress
 from agewell.filesystems import mounted
-
-STATUS_DAMAGED = 1
 
 app = typer.Typer()
 

@@ -8,11 +8,9 @@ from typing import Annotated
 
 import typer
 
-from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_text
 from agewell.filesystems import mounted
-
-STATUS_DAMAGED = 1
 
 app = typer.Typer()
 

@@ -11,6 +11,9 @@ import typer
 from agewell.errors import InputError
 from agewell.experiments.configuration import parse_value
 
+STATUS_DAMAGED = 1
+"""The exit status of commands that look for damage and have found some."""
+
 JsonOption = Annotated[
     bool,
     typer.Option(

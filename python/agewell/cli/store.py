@@ -10,14 +10,12 @@ from uuid import uuid4
 import typer
 
 from agewell import _agewell
-from agewell.cli.options import JsonOption, QuietOption
+from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text, progress
 from agewell.errors import InputError, RunError
 
 RANGES_SHOWN_MAX = 8
 """Ranges of lost blocks that are shown; chosen by us: a line. The table has all."""
-
-STATUS_DAMAGED = 1
 
 app = typer.Typer()
 

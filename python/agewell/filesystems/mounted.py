@@ -47,22 +47,6 @@ def replace_process(words: Sequence[str | Path]) -> None:
     os.execv(path, [str(path), *map(str, words)])  # noqa: S606 (no shell is wanted)
 
 
-def server_of(point: Path) -> int | None:
-    """The process that serves the mount at `point`, if it is found."""
-    wanted = str(point.resolve())
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        names = [os.fsdecode(word) for word in words]
-        if Path(names[0]).name == "agewell-fs" and "mount" in names[1:2] and wanted in names:
-            return int(entry.name)
-    return None
-
-
 def unmount(point: Path, *, lazily: bool = False) -> None:
     """Takes the mount at `point` away, and returns when its server has ended.
 

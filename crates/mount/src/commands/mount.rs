@@ -3,11 +3,10 @@
 //! Unless it is to stay in the foreground, a second process serves, and the first waits until the file
 //! system can be used.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -24,9 +23,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::words::{CommandError, Words, unknown};
 use crate::Mounted;
+use crate::status::STATUS;
 
-/// The name of this program.
-const PROGRAM: &str = "agewell-fs";
+/// Bytes of what a mount says of itself, at most (`XATTR_SIZE_MAX` of Linux).
+const STATUS_BYTES_MAX: usize = 65_536;
 
 /// What the serving process says when calls on the mount are answered.
 const READY: &str = "ready";
@@ -241,21 +241,11 @@ pub(super) fn unmount(mut words: Words) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The process that serves the mount at `point`, if there is one: what it was called with says so.
+/// The process that serves the mount at `point`, if there is one: it says so itself.
 fn server_of(point: &Path) -> Option<OwnedFd> {
-    let point = point.canonicalize().ok()?;
-    let serves = |words: &[u8]| {
-        let mut words = words.split(|byte| *byte == 0).map(OsStr::from_bytes);
-        let program = words.next().map(Path::new).and_then(Path::file_name);
-        program == Some(OsStr::new(PROGRAM)) && words.any(|word| word == point.as_os_str())
-    };
-    std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
-        let process: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let is_us = process == rustix::process::getpid().as_raw_nonzero().get();
-        let words = std::fs::read(entry.path().join("cmdline")).ok()?;
-        if is_us || !serves(&words) {
-            return None;
-        }
-        pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
-    })
+    let mut value = vec![0; STATUS_BYTES_MAX];
+    let length = rustix::fs::getxattr(point, STATUS, &mut value[..]).ok()?;
+    let status: serde_json::Value = serde_json::from_slice(&value[..length]).ok()?;
+    let process = i32::try_from(status["process"].as_u64()?).ok()?;
+    pidfd_open(Pid::from_raw(process)?, PidfdFlags::empty()).ok()
 }

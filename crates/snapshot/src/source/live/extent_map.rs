@@ -62,9 +62,6 @@ impl ExtentMap {
     /// # Errors
     /// What the system says.
     pub fn read(&mut self, file: impl AsFd, extents: &mut Vec<Extent>) -> Result<bool> {
-        if self.sync && self.by_attribute {
-            rustix::fs::fdatasync(&file)?;
-        }
         let (first, mut reached_bytes) = (extents.len(), 0);
         let mut consistent = true;
         loop {
@@ -101,11 +98,11 @@ impl ExtentMap {
                         return Err(error);
                     }
                     self.by_attribute = true;
-                    if self.sync {
-                        rustix::fs::fdatasync(&file)?;
-                    }
                 }
             }
+        }
+        if self.sync && start == 0 {
+            rustix::fs::fdatasync(&file)?;
         }
         let found = self.attribute.fill(&file, start);
         // Other file systems may be mounted below.
