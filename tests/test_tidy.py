@@ -42,7 +42,8 @@ ALLOWED_DEPENDENCIES = {
     "agewell-disk": {"agewell-config", "agewell-core"},
     "agewell-fuse": set(),
     "agewell-log": {"agewell-core"},
-    "agewell-layout": {"agewell-core", "agewell-log"},
+    "agewell-layout": {"agewell-core", "agewell-log", "agewell-regrouping"},
+    "agewell-regrouping": {"agewell-log"},
     "agewell-probe": {"agewell-core", "agewell-disk"},
     "agewell-shuffle": {"agewell-config", "agewell-core"},
     "agewell-sim": {
@@ -69,9 +70,9 @@ ALLOWED_DEPENDENCIES = {
     "agewell-reorganise": {
         "agewell-core",
         "agewell-disk",
-        "agewell-layout",
         "agewell-log",
         "agewell-record",
+        "agewell-regrouping",
         "agewell-snapshot",
         "agewell-trace",
     },
@@ -94,15 +95,23 @@ ALLOWED_DEPENDENCIES = {
         "agewell-store",
     },
     "agewell-fs": {"agewell-store"},
-    "agewell-mount": {"agewell-core", "agewell-fs", "agewell-fuse", "agewell-store"},
+    "agewell-mount": {
+        "agewell-core",
+        "agewell-fs",
+        "agewell-fuse",
+        "agewell-log",
+        "agewell-regrouping",
+        "agewell-store",
+    },
     "agewell-testkit": {"agewell-core", "agewell-log"},
 }
 """What each crate may use.
 
-core <- {config <- {shuffle, disk}, trace, log <- layout} <- sim <- age <- py,
-{disk, trace} <- snapshot <- {age, record}, {record, layout} <- reorganise <- py,
+core <- {config <- {shuffle, disk}, trace, log <- regrouping <- layout} <- sim <- age <- py,
+{disk, trace} <- snapshot <- {age, record}, {record, regrouping} <- reorganise <- py,
 {disk, trace, log} <- store <- py, disk <- probe <- py, record <- py,
-and check <- py: it shares no code with what it checks; store <- fs <- mount, and fuse <- mount.
+and check <- py: it shares no code with what it checks; store <- fs <- mount, regrouping <- mount,
+and fuse <- mount.
 """
 
 PLATFORM_FUNCTIONS = re.compile(

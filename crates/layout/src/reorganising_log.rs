@@ -16,13 +16,11 @@ use control::ControlLog;
 
 use agewell_log::policy::placement::{Placement, Regrouping};
 use agewell_log::{AdaptiveLog, BlockDevice, Call, Counts, Log, Purpose, TransferTimes};
+use agewell_regrouping::{PlaceView, RoomMade, StepView, room_ns};
 
 use crate::block_layout::{BlockCounts, BlockLayout, FileBlock, LayoutError, Place, read_in_runs};
 use crate::log_layout::{counts_of, place_of, recover};
-use crate::reorganise::{
-    Decide, PlaceView, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser, RoomMade,
-    StepView, room_ns,
-};
+use crate::reorganise::{Decide, Related, ReorganisationCounts, ReorganiseSetting, Reorganiser};
 
 /// The cost of room is measured over this share of the disk's blocks written, and the one before;
 /// chosen by us.

@@ -8,7 +8,7 @@
 //!
 //! A *round* is a slice of recorded requests, a look at where the files lie, a decision, and perhaps
 //! moves. What is decided is a function of the history and of the snapshot (`choice`); the rule is that
-//! by which a simulated log puts blocks together ([`agewell_layout::reorganise`]). Between slices
+//! by which a simulated log puts blocks together ([`agewell_regrouping`]). Between slices
 //! nothing is recorded, so that neither the looks nor the moves are taken for anyone's reads. No
 //! directory is kept open while a slice is recorded, so that the file system can be unmounted.
 

@@ -7,7 +7,8 @@
 //!
 //! Invariants: `known[f].blocks[b]` is the block that is named `(f, b)`, and `names` is its inverse.
 
-use super::access_graph::NONE;
+use agewell_log::NONE;
+
 use crate::block_layout::FileBlock;
 
 const NOBODY: FileBlock = FileBlock { file: NONE, block: NONE };

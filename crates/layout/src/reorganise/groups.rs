@@ -2,13 +2,13 @@
 //!
 //! A group has a value, which reads of its blocks raise and writes lower, so that one rule serves
 //! all ways: a group that is being read for the second time has a value above 2. In a graph that is
-//! the mean weight of a member's ties ([`Partitions`](super::Partitions)); without one, two for
+//! the mean weight of a member's ties ([`Partitions`](agewell_regrouping::Partitions)); without one, two for
 //! every read of a block, over the blocks, as in a chain.
 
 use super::files::Files;
-use super::related::RelatedBlocks;
-use super::savings::Steps;
 use super::setting::Related;
+use agewell_regrouping::{RelatedBlocks, Steps};
+
 use crate::block_layout::FileBlock;
 
 /// A group, by its number.

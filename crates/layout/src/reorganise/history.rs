@@ -9,7 +9,7 @@
 //!
 //! Memory: 16 bytes a block, and 4 bytes a block that memory holds.
 
-use super::access_graph::NONE;
+use agewell_log::NONE;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Known {

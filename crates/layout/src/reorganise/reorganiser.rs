@@ -11,16 +11,14 @@
 
 use std::collections::VecDeque;
 
-use super::decision::{Proposal, VALUE_MIN, is_moved, patch_pays};
 use super::groups::{Group, Groups};
 use super::history::History;
-use super::place_view::PlaceView;
-use super::read_times::ReadTimes;
-use super::savings::savings_ns;
 use super::setting::{Decide, Related, ReorganiseSetting, When};
-use super::trust::Trust;
 use crate::block_layout::FileBlock;
 use agewell_log::policy::cost::CostModel;
+use agewell_regrouping::{
+    PlaceView, Proposal, ReadTimes, Trust, VALUE_MIN, is_moved, patch_pays, savings_ns,
+};
 
 /// Groups that wait for an idle moment or for memory to be short; more are forgotten.
 const WAITING_MAX: usize = 1 << 16;

@@ -12,7 +12,7 @@
 //! Open in the source, chosen by us: each client's reads are taken by themselves, one client after
 //! another, since which client's read comes next is chance.
 
-use agewell_layout::reorganise::RelatedBlocks;
+use agewell_regrouping::RelatedBlocks;
 
 use super::recording::FileRead;
 

@@ -1,6 +1,6 @@
 //! Which files pay to be moved: the rule of the simulator on a history of files. A function of values.
 
-use agewell_layout::reorganise::{Proposal, StepView, VALUE_MIN, is_moved, savings_ns};
+use agewell_regrouping::{Proposal, StepView, VALUE_MIN, is_moved, savings_ns};
 use agewell_log::policy::cost::CostModel;
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::history::{ROW_SLOTS, ReadHistory, SLOT_BYTES};
 use super::tree_view::{FileSteps, TreeView};
 
 /// Most times that a file is moved before it is written again; that of the simulated reorganisation by
-/// gain ([`ReorganiseSetting::by_gain`](agewell_layout::reorganise::ReorganiseSetting::by_gain)).
+/// gain.
 const MOVES_MAX: u8 = 4;
 
 /// Visits since it was last written below which a file is not moved with others; chosen by us, as the

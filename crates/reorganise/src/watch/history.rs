@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use agewell_layout::reorganise::{ReadTimes, RelatedBlocks, Trust};
+use agewell_regrouping::{ReadTimes, RelatedBlocks, Trust};
 use agewell_log::policy::cost::CostModel;
 
 use super::state::{Reader, Words};

@@ -1,6 +1,6 @@
 //! The history and the choice on made-up disks: what is read together is moved, and nothing else.
 
-use agewell_layout::reorganise::Steps;
+use agewell_regrouping::Steps;
 use agewell_log::policy::cost::CostModel;
 use agewell_snapshot::{Extent, ExtentFlags, FileKind, NO_TIME, Snapshot, SnapshotFile};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agewell_layout::reorganise::{RelatedBlocks, StepView, Steps};
+use agewell_regrouping::{RelatedBlocks, StepView, Steps};
 use agewell_snapshot::{ExtentFlags, FileKind, Snapshot, SnapshotFile};
 
 use super::history::{FileKey, ReadHistory, Run, SLOT_BYTES};

@@ -1,7 +1,7 @@
 //! Policies alone, over places that a test sets.
 
 use super::*;
-use crate::reorganise::StepView;
+use agewell_regrouping::StepView;
 
 const DISK: CostModel = CostModel {
     access_ns: 15_000_000,

@@ -12,7 +12,7 @@
 use std::hint::black_box;
 
 use agewell_core::{RandomStreams, uniform_below};
-use agewell_layout::reorganise::{AccessGraph, RelatedBlocks};
+use agewell_regrouping::{AccessGraph, RelatedBlocks};
 use agewell_testkit::zipf_draws;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 

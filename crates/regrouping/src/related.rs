@@ -5,9 +5,9 @@
 //!
 //! Source: Matthews 1999, §6.4.1 and §6.4.3. Cost: see the benchmark `reorganise`.
 
-use super::access_graph::{AccessGraph, EDGES, Edge};
-use super::partitions::Partitions;
-use super::savings::Steps;
+use crate::access_graph::{AccessGraph, EDGES, Edge};
+use crate::partitions::Partitions;
+use crate::savings::Steps;
 
 /// The graph, its partitions, and the block read last.
 #[derive(Debug, Clone)]

@@ -30,7 +30,7 @@
 //! bounds the speed: a read looks up the partition of the block, which is one access to memory; a
 //! shift costs time in proportion to the members it touches, and there are fewer of them than reads.
 
-use super::access_graph::{AccessGraph, Edge, NONE, Recorded};
+use crate::access_graph::{AccessGraph, Edge, NONE, Recorded};
 
 /// Partition of a block that was never read.
 const NEVER: u32 = NONE;
@@ -486,7 +486,7 @@ impl Partitions {
     /// A block's edges are those that it keeps. If those that lead to it weighed less as well, an
     /// edge would lose two when a whole file is written once, and gain one when it is read.
     pub fn written(&mut self, graph: &mut AccessGraph, block: u32) {
-        let mut targets = [NONE; super::access_graph::EDGES];
+        let mut targets = [NONE; crate::access_graph::EDGES];
         for (target, edge) in targets.iter_mut().zip(graph.edges(block)) {
             *target = edge.target;
         }

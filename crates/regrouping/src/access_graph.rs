@@ -16,11 +16,11 @@
 //! touches the node of the block before, which is in the cache because it has just been read, and
 //! where it must be looked at, that of the edge that is dropped.
 
+pub(crate) use agewell_log::NONE;
+
 /// Edges that a block keeps (Matthews 1999, §6.4.1: four).
 pub const EDGES: usize = 4;
 
-/// No block.
-pub(crate) const NONE: u32 = u32::MAX;
 
 /// The edges of one block, the last used first.
 #[derive(Debug, Clone, Copy)]

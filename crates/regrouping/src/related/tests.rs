@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::reorganise::EDGES;
+use crate::EDGES;
 
 /// Edges from each block, the last used first.
 #[derive(Debug, Default)]

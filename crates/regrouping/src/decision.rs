@@ -7,16 +7,16 @@
 //! here:
 //!
 //! * *gain*: the time that the reads on record would have saved if the group had lain in one piece
-//!   ([`savings_ns`](super::savings)). What was read k times since it was written is expected to be
+//!   ([`savings_ns`](crate::savings_ns)). What was read k times since it was written is expected to be
 //!   read k times more, as often as not (what is known of nothing but its age lives as long again),
 //!   so that what would have been saved is what will be; scaled by how such expectations were met
-//!   before ([`Trust`](super::trust::Trust));
+//!   before ([`Trust`]);
 //! * *cost*: reading what is not in memory as it lies, writing the group, going back, and making
 //!   room for it at what room costs now.
 //!
 //! All of it is in disk time by the policies' [`CostModel`]. Pure functions of plain values.
 
-use super::trust::Trust;
+use crate::trust::Trust;
 use agewell_log::policy::cost::CostModel;
 
 /// A group whose value does not exceed this is not moved (Matthews 1999, §6.4.2).

@@ -12,7 +12,7 @@
 //! Sums are halved when they are large, so that the mean follows the load. Deterministic: the times
 //! are simulated ones.
 
-use super::trust::finite;
+use crate::trust::finite;
 use agewell_log::policy::cost::CostModel;
 
 /// Jumps observed before the model's access time is replaced; chosen by us.

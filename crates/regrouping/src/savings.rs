@@ -12,8 +12,8 @@
 //! A step costs the mean of what steps took lately ([`ReadTimes`]), forward over a short gap no more
 //! than streaming over it; one that leaves the group no less than the model's access.
 
-use super::place_view::StepView;
-use super::read_times::ReadTimes;
+use crate::place_view::StepView;
+use crate::read_times::ReadTimes;
 
 /// Steps of the arm on record.
 pub trait Steps {

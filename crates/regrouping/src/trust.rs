@@ -279,7 +279,7 @@ impl Trust {
 }
 
 /// A number of a file.
-pub(super) fn finite(word: u64) -> Option<f64> {
+pub(crate) fn finite(word: u64) -> Option<f64> {
     Some(f64::from_bits(word)).filter(|number| number.is_finite())
 }
 
