@@ -67,6 +67,28 @@ impl<P: Placement> Log<P> {
         regrouped.map(|()| moved)
     }
 
+    /// Writes `blocks`, which are distinct, on disk and in memory, one behind the other into the open
+    /// segment of the first of the users' logs and those that are opened next, whatever the mechanism;
+    /// how many were. Nothing is collected: it ends where new data would take the reserve.
+    pub fn append_together(&mut self, blocks: &[u32], device: &mut impl BlockDevice) -> u32 {
+        let mut rest = blocks;
+        while !rest.is_empty() {
+            let room = self.rest_for_data(0);
+            if room > 0 && self.has_reserve() {
+                let (now, later) = rest.split_at(rest.len().min(room as usize));
+                self.leave_record_slots(0);
+                self.append_regrouped(0, now, device);
+                rest = later;
+            } else if room == 0 && self.has_free_for_new_data() {
+                self.leave_rest(0);
+                self.open_segment(0, self.zones(false));
+            } else {
+                break;
+            }
+        }
+        (blocks.len() - rest.len()) as u32
+    }
+
     /// The block that lies right before `slot` on the disk, if there is one.
     #[must_use]
     pub fn block_before(&self, slot: u32) -> Option<u32> {
@@ -263,7 +285,10 @@ impl<P: Placement> Log<P> {
         }
         self.table.youngest[segment as usize] = youngest;
         let count = blocks.len() as u32;
-        self.send_appended(log, count, Purpose::RegroupWrite, Sources::Unnamed, device);
+        let copies: Vec<(u32, u32)> =
+            blocks.iter().map(|block| (*block, self.map[*block as usize])).collect();
+        let sources = Sources::Copies(&copies);
+        self.send_appended(log, count, Purpose::RegroupWrite, sources, device);
         self.appended(log, count);
         self.counts.regrouped_blocks += blocks.len() as u64;
         for (slot, block) in (first..).zip(blocks) {

@@ -211,7 +211,7 @@ impl BlockDevice for Recorder {
         self.meter.iter_mut().for_each(|meter| meter.transfer(transfer, contents));
         let slot = transfer.slot;
         let origin = match transfer.purpose {
-            Purpose::NewData => Origin::Appended,
+            Purpose::NewData | Purpose::RegroupWrite => Origin::Appended,
             Purpose::Thread => Origin::Threaded,
             Purpose::CollectWrite => Origin::Collected,
             Purpose::Plug => Origin::Plugged,
@@ -226,6 +226,12 @@ impl BlockDevice for Recorder {
                 .iter()
                 .map(|entry| (*entry, all[*entry as usize]))
                 .map(|(source, waiting)| Move { block: waiting.block, source, old: waiting.old })
+                .collect(),
+            Sources::Copies(copies) if transfer.purpose == Purpose::RegroupWrite => copies
+                .iter()
+                // Their data is in memory, in their order.
+                .zip(self.group.moves.len() as u32..)
+                .map(|((block, old), source)| Move { block: *block, source, old: *old })
                 .collect(),
             Sources::Copies(copies) => copies
                 .iter()
@@ -337,14 +343,27 @@ impl Engine {
         if self.threads() && self.is_covered() && self.log.log().holes() >= needed {
             return true;
         }
-        let (rest, free) =
-            (u64::from(self.log.log().open_rest()), self.log.log().free_segments().len() as u64);
-        let segment_blocks = u64::from(self.log.log().shape().segment_blocks_max()) - 1;
-        let opened = needed.saturating_sub(rest).div_ceil(segment_blocks);
+        let (rest, free, opened) = self.appended(needed);
         let reserve = u64::from(RESERVE_SEGMENTS);
         // A simulated log collects when the open segment is full, amid what it writes. What is all or
         // nothing cannot; it goes before or after, whichever is nearer.
         free >= reserve + opened || (free == reserve && opened == 1 && rest * 2 >= needed)
+    }
+
+    /// What is left of the open segment, the free segments, and how many of those are opened if `blocks`
+    /// blocks are appended.
+    fn appended(&self, blocks: u64) -> (u64, u64, u64) {
+        let log = self.log.log();
+        let (rest, free) = (u64::from(log.open_rest()), log.free_segments().len() as u64);
+        let segment_blocks = u64::from(log.shape().segment_blocks_max()) - 1;
+        (rest, free, blocks.saturating_sub(rest).div_ceil(segment_blocks))
+    }
+
+    /// Whether `blocks` blocks can be put together, and then as much again be written, before room must be
+    /// made.
+    pub(crate) fn has_room_together(&self, blocks: u32) -> bool {
+        let (_, free, opened) = self.appended(2 * u64::from(blocks));
+        free > u64::from(RESERVE_SEGMENTS) + opened
     }
 
     fn threads(&self) -> bool {
@@ -459,6 +478,21 @@ impl Engine {
             }
         }
         Ok(self.take_groups().pop())
+    }
+
+    /// A group that writes `blocks`, which are on the medium, one behind the other; `data` is what is in
+    /// them. Nothing may wait, and there must be room.
+    pub(crate) fn group_of_blocks_together(
+        &mut self,
+        blocks: &[u32],
+        data: AlignedBytes,
+    ) -> Option<Group> {
+        assert!(self.waiting() == 0 && !self.has_freed(), "what waits has its group first");
+        self.log.log_mut().append_together(blocks, &mut self.recorder);
+        self.recorder.group.data = Arc::new(data);
+        let mut groups = self.take_groups();
+        assert!(groups.len() <= 1, "they are not collected");
+        groups.pop()
     }
 
     /// A collection, as groups, and whether it made room. Must not be asked for while freed blocks wait

@@ -90,6 +90,14 @@ impl Front {
         Ok(())
     }
 
+    /// Plans to write `blocks`, whose data is `data`, one behind the other; how many. Nothing may wait.
+    pub(crate) fn plan_together(&mut self, blocks: &[u32], data: AlignedBytes) -> u32 {
+        let group = self.engine.group_of_blocks_together(blocks, data);
+        let planned = group.as_ref().map_or(0, |group| group.moves.len() as u32);
+        self.queue.extend(group.map(Arc::new));
+        planned
+    }
+
     /// Plans a collection, and says whether it makes room.
     pub(crate) fn plan_collection(&mut self, extent: Extent) -> Result<bool, LogError> {
         // The log itself is never short of room.

@@ -7,6 +7,7 @@
 
 mod growing;
 mod reading;
+mod together;
 
 use std::ops::Range;
 use std::sync::Arc;

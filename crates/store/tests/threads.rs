@@ -155,6 +155,12 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
                         if round % 5 == thread {
                             store.sync().unwrap();
                         }
+                        if round % 7 == thread {
+                            // Others' blocks, too.
+                            let from = owner.draw() ^ 1;
+                            let listed: Vec<u32> = (0..24).map(|at| from ^ (at * 5 + 3)).collect();
+                            store.put_together(&listed).unwrap();
+                        }
                     }
                     owner
                 })

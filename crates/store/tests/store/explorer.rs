@@ -199,6 +199,8 @@ fn carry_out(
         if step.collects {
             store.collect()?;
             note(store, 1);
+            store.put_together(&step.together(store.geometry().blocks))?;
+            note(store, 1);
             if number % 2 == 0 {
                 store.discard()?;
                 note(store, 1);

@@ -145,6 +145,8 @@ impl<D: Disk> Worked<D> {
             self.since.push(step.clone());
             if step.collects {
                 patiently(|| self.store.collect())?;
+                let blocks = step.together(self.store.geometry().blocks);
+                patiently(|| self.store.put_together(&blocks))?;
             }
             if step.syncs {
                 let Some(()) = patiently(|| self.store.sync())? else {

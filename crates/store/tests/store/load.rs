@@ -40,6 +40,19 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    /// Blocks that are put together after it: every fifth that it changed and others, in no order.
+    pub(crate) fn together(&self, blocks: u32) -> Vec<u32> {
+        let numbers = self.changes.iter().step_by(5).enumerate();
+        let far = numbers.map(|(number, (block, _))| (block + 37 * number as u32) % blocks);
+        let mut distinct = Vec::new();
+        for block in far.flat_map(|block| [block, (block * 7 + 3) % blocks, block / 2]) {
+            if !distinct.contains(&block) {
+                distinct.push(block);
+            }
+        }
+        distinct
+    }
+
     /// Enters its changes.
     pub(crate) fn apply(&self, versions: &mut [u64]) {
         for (block, version) in &self.changes {

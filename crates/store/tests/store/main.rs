@@ -19,4 +19,5 @@ mod operations;
 mod reading;
 mod replay;
 mod simulation;
+mod together;
 mod zoned;

@@ -1,0 +1,139 @@
+//! Blocks put together on the disk because they are read together.
+
+use super::{Newest, Store, lock};
+use crate::StoreError;
+use crate::aligned::AlignedBytes;
+use crate::device::{Disk, ReadPiece};
+use crate::engine::Extent;
+
+/// A block, and where its newest data lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Placed {
+    block: u32,
+    slot: u32,
+    sum: u32,
+}
+
+impl<D: Disk> Store<D> {
+    /// Writes `blocks`, which are distinct, one behind the other to another place on the disk; how many
+    /// were. Those that there are not, are in memory only, or are written meanwhile stay as they are. They
+    /// are read before, in the order in which they lie, while others read and write. Room is not made for
+    /// them: it ends where writers would have to wait for room. What is in them does not change, so that
+    /// there is nothing to be synced.
+    ///
+    /// # Errors
+    /// If the disk fails. Damaged blocks stay where they are.
+    pub fn put_together(&self, blocks: &[u32]) -> Result<u32, StoreError> {
+        let mut moved = 0;
+        for some in blocks.chunks(self.transaction_blocks_max() as usize) {
+            let (placed, data) = self.read_placed(some);
+            let planned = self.plan_together(placed, data)?;
+            if planned > 0 {
+                self.carry_out_some()?;
+            }
+            moved += planned;
+            if (planned as usize) < some.len() && !self.has_room_together(some.len() as u32) {
+                break;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Pieces in which `blocks` blocks lie at least if they are put together now, and whether there is room
+    /// for them.
+    #[must_use]
+    pub fn pieces_together(&self, blocks: u32) -> u32 {
+        let rest = lock(&self.front).engine.log().open_rest();
+        let segment_blocks = self.geometry.segment_blocks - 1;
+        let beyond = blocks.saturating_sub(rest).div_ceil(segment_blocks);
+        (beyond + u32::from(rest > 0)).max(1)
+    }
+
+    /// Whether there is room to put `blocks` blocks together without room being made.
+    #[must_use]
+    pub fn has_room_together(&self, blocks: u32) -> bool {
+        lock(&self.front).engine.has_room_together(blocks)
+    }
+
+    /// Cleans once, so that there may be room to put blocks together: new data that goes into holes
+    /// leaves none for whole segments. Whether it has gained any.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn clean_for_together(&self) -> Result<bool, StoreError> {
+        let mut medium = lock(&self.medium);
+        let free = || lock(&self.front).engine.log().free_segments().len();
+        let before = free();
+        self.collect_once(&mut medium, Extent::Cleaned)?;
+        Ok(free() > before)
+    }
+
+    /// Where each of `blocks` lies that lies somewhere.
+    fn placed(&self, blocks: &[u32]) -> Vec<Placed> {
+        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let front = lock(&self.front);
+        let place = |block: &u32| match front.newest(*block, &mut scratch) {
+            Newest::InSlot(slot) => Some(Placed { block: *block, slot, sum: self.sums.get(*block) }),
+            Newest::Here | Newest::Nowhere => None,
+        };
+        blocks.iter().filter_map(place).collect()
+    }
+
+    /// The data of those of `blocks` that can be read.
+    fn read_placed(&self, blocks: &[u32]) -> (Vec<Placed>, AlignedBytes) {
+        let bytes = self.geometry.block_bytes as usize;
+        let mut placed = self.placed(blocks);
+        placed.retain(|one| one.block < self.geometry.blocks);
+        let mut data = AlignedBytes::zeroed(placed.len() * bytes);
+        let mut pieces: Vec<ReadPiece<'_>> = placed
+            .iter()
+            .zip(data.chunks_exact_mut(bytes))
+            .map(|(one, into)| ReadPiece { offset: self.geometry.slot_offset(one.slot), into })
+            .collect();
+        pieces.sort_unstable_by_key(|piece| piece.offset);
+        if self.disk.read_pieces(&mut pieces).is_err() {
+            placed.clear();
+        }
+        let mut kept = 0;
+        for index in 0..placed.len() {
+            let Placed { block, slot, sum } = placed[index];
+            if self.is_good(block, slot, sum, &data[index * bytes..(index + 1) * bytes]) {
+                data.copy_within(index * bytes..(index + 1) * bytes, kept * bytes);
+                placed[kept] = placed[index];
+                kept += 1;
+            }
+        }
+        placed.truncate(kept);
+        (placed, data)
+    }
+
+    /// Plans to write those of `placed` that still lie there; how many.
+    fn plan_together(
+        &self,
+        placed: Vec<Placed>,
+        mut data: AlignedBytes,
+    ) -> Result<u32, StoreError> {
+        let bytes = self.geometry.block_bytes as usize;
+        let mut scratch = vec![0; bytes];
+        let mut guard = lock(&self.front);
+        let front = &mut *guard;
+        // What waits has its group first.
+        front.plan_changes()?;
+        let mut blocks = Vec::with_capacity(placed.len());
+        for (index, one) in placed.into_iter().enumerate() {
+            let lies_there = matches!(
+                front.newest(one.block, &mut scratch),
+                Newest::InSlot(slot) if slot == one.slot
+            );
+            if lies_there && self.sums.get(one.block) == one.sum {
+                let to = blocks.len() * bytes;
+                data.copy_within(index * bytes..(index + 1) * bytes, to);
+                blocks.push(one.block);
+            }
+        }
+        if blocks.is_empty() || !front.engine.has_room_together(blocks.len() as u32) {
+            return Ok(0);
+        }
+        Ok(front.plan_together(&blocks, data))
+    }
+}
