@@ -13,6 +13,7 @@ use agewell_store::{Store, StoreError, Transaction};
 
 use crate::FsError;
 use crate::numbers::Numbers;
+use crate::observed::Observer;
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Blocks that hold what describes files may take these, which data may not, so that files can always be
@@ -114,6 +115,8 @@ pub(crate) struct Blocks<D> {
     pub(crate) next_data: u32,
     /// Blocks that are promised to files and not written yet.
     reserved: u64,
+    /// What notes what is read.
+    pub(crate) observer: Observer,
     /// Transactions handed over that no flush has covered.
     pub(crate) is_unsynced: bool,
 }
@@ -140,6 +143,7 @@ impl<D: Disk> Blocks<D> {
             spare: Vec::new(),
             next_data: 0,
             reserved: 0,
+            observer: Observer::default(),
             is_unsynced: false,
             store,
         }
@@ -319,6 +323,7 @@ impl<D: Disk> Blocks<D> {
     pub(crate) fn node(&mut self, number: u32) -> Result<&Arc<[u8]>, FsError> {
         if !self.nodes.contains_key(&number) {
             let mut bytes = vec![0; self.block_bytes];
+            let begin_ns = self.observed_ns();
             if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
                 return Err(FsError::Structure { number, what: "it is not there" });
             }
@@ -327,6 +332,7 @@ impl<D: Disk> Blocks<D> {
             {
                 return Err(FsError::Structure { number, what });
             }
+            self.observer.read_node(number, self.took_since(begin_ns));
             self.keep_node(number, bytes.into(), false);
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
@@ -353,6 +359,16 @@ impl<D: Disk> Blocks<D> {
             self.changed_nodes.push(number);
         }
         Ok(Arc::make_mut(&mut cached.bytes))
+    }
+
+    /// The time of the device, if somebody wants to know what reads take.
+    pub(crate) fn observed_ns(&self) -> Option<u64> {
+        if self.observer.is_on { self.store.disk().now_ns() } else { None }
+    }
+
+    /// What has taken since `begin_ns`.
+    pub(crate) fn took_since(&self, begin_ns: Option<u64>) -> Option<u64> {
+        Some(self.store.disk().now_ns()?.saturating_sub(begin_ns?))
     }
 
     // --- data ---------------------------------------------------------------------------------------

@@ -73,7 +73,14 @@ pub(crate) fn read<D: Disk>(
         into[(filled - offset) as usize..(from - offset) as usize].fill(0);
         let piece = &mut into[(from - offset) as usize..(to - offset) as usize];
         let skipped = (from - extent.at * block_bytes) as usize;
+        let begin_ns = core.blocks.observed_ns();
         read_extent(core, &extent, skipped, piece)?;
+        if begin_ns.is_some() {
+            let took_ns = core.blocks.took_since(begin_ns);
+            let (at, end) = (from / block_bytes, to.div_ceil(block_bytes));
+            let first = extent.number + (at - extent.at) as u32;
+            core.blocks.observer.read_piece(number, at, (first, (end - at) as u32), took_ns);
+        }
         filled = to;
     }
     into[(filled - offset) as usize..].fill(0);
@@ -345,6 +352,7 @@ pub(crate) fn write<D: Disk>(
     });
     inode.size = size;
     inodes::set(core, number, &inode)?;
+    core.blocks.observer.wrote(number, blocks);
     put(core, &pieces)
 }
 

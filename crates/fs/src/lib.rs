@@ -19,6 +19,7 @@ mod layout;
 mod namespace;
 mod node;
 mod numbers;
+mod observed;
 mod orphans;
 #[cfg(test)]
 mod regressions;
@@ -37,5 +38,6 @@ pub use format::{FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Time};
 pub use inodes::{Attributes, Changes};
 pub use layout::Laid;
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
+pub use observed::{Observed, PIECE_BLOCKS, Unit, UnitRead};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;

@@ -4,8 +4,10 @@ mod durable;
 mod latencies;
 mod lookups;
 mod mounted;
+mod regrouping;
 mod status;
 
 pub mod commands;
 
 pub use mounted::Mounted;
+pub use regrouping::{Regrouped, Regrouping};

@@ -21,7 +21,6 @@ pub(crate) use agewell_log::NONE;
 /// Edges that a block keeps (Matthews 1999, §6.4.1: four).
 pub const EDGES: usize = 4;
 
-
 /// The edges of one block, the last used first.
 #[derive(Debug, Clone, Copy)]
 struct Node {

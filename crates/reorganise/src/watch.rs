@@ -14,9 +14,7 @@
 
 mod budget;
 mod busy;
-mod choice;
 mod device_times;
-mod history;
 mod slice;
 mod state;
 mod tree_view;
@@ -31,12 +29,13 @@ use std::time::Duration;
 use agewell_disk::DeviceParameters;
 use agewell_log::policy::cost::CostModel;
 use agewell_record::{Disk, RecordError, RecordOptions, Recording};
+use agewell_regrouping::{Choice, Group, MemberView, ReadHistory, Run, Totals, choose};
 use agewell_snapshot::{Snapshot, SnapshotError};
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-pub use choice::Considered;
+pub use agewell_regrouping::Considered;
 
 use crate::carry_out::{Progress, carry_out};
 use crate::pace::Pace;
@@ -44,9 +43,7 @@ use crate::plan::{Plan, PlanOptions, plan};
 use crate::volume::Volume;
 use budget::HourlyBudget;
 use busy::Quiet;
-use choice::{Choice, Group, choose};
 use device_times::{DiskTimes, ModelledDisk, cost_model};
-use history::{ReadHistory, Run};
 use slice::Around;
 use state::Words;
 use tree_view::{TreeView, place_sum, slots_of};
@@ -60,6 +57,10 @@ const READS_MIN: u64 = 16;
 const LOOKS_PER_ROUND: u32 = 100;
 /// Most bytes of the trace of a slice, so that a busy disk fills neither the disk nor the memory.
 const SLICE_BYTES_MAX: u64 = 256 << 20;
+/// Bytes of a slot, the unit in which places and lengths are counted: a block of most file systems.
+const SLOT_BYTES: u64 = 4096;
+/// Slots that are laid in one row: the longest stretch, 16 MiB.
+const ROW_SLOTS: u32 = (16 << 20) / SLOT_BYTES as u32;
 /// What the name of a slice ends with.
 const SLICE: &str = ".slice";
 /// Plans that are tried, each of half as many groups, where the room that must be made is beyond the
@@ -296,7 +297,7 @@ impl<'a> Watch<'a> {
             options,
             disk,
             device_number,
-            history: ReadHistory::new(FILES_MAX, cost),
+            history: ReadHistory::new(FILES_MAX, ROW_SLOTS, cost),
             budget: HourlyBudget::new(options.budget_bytes_per_hour),
             before,
             look_time,
@@ -325,7 +326,7 @@ impl<'a> Watch<'a> {
             for _ in 0..words.next()? {
                 spent.push((words.next()? as i64, words.next()?));
             }
-            Some((identity, spent, ReadHistory::from_words(FILES_MAX, cost, words)?))
+            Some((identity, spent, ReadHistory::from_words(FILES_MAX, ROW_SLOTS, cost, words)?))
         })?;
         let Some((identity, spent, history)) = found else { return Ok(()) };
         let own = self.identity();
@@ -339,7 +340,7 @@ impl<'a> Watch<'a> {
         self.history = history;
         if identity[3] != own[3] {
             // Times of another disk.
-            self.history.times = ReadHistory::new(FILES_MAX, cost).times;
+            self.history.times = ReadHistory::new(FILES_MAX, ROW_SLOTS, cost).times;
         }
         self.budget = HourlyBudget::with_spent(self.options.budget_bytes_per_hour, spent);
         Ok(())
@@ -352,7 +353,7 @@ impl<'a> Watch<'a> {
         for (at_ns, bytes) in self.budget.spent() {
             words.extend([at_ns as u64, bytes]);
         }
-        self.history.words(&mut words);
+        words.extend(self.history.words());
         words.write(&self.options.state)
     }
 
@@ -650,7 +651,7 @@ impl<'a> Watch<'a> {
     }
 
     /// The round with what is known of all.
-    fn told(&mut self, recording: &Recording, before: &history::Totals, round: &Round) -> Round {
+    fn told(&mut self, recording: &Recording, before: &Totals, round: &Round) -> Round {
         let totals = self.history.totals;
         let slots = totals.read_slots - before.read_slots;
         let named = totals.named_slots - before.named_slots;

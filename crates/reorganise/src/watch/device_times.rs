@@ -5,7 +5,7 @@ use agewell_disk::{Device, DeviceModel, DeviceParameters};
 use agewell_log::policy::cost::CostModel;
 use agewell_trace::{BlockRow, TIME_MISSING};
 
-use super::history::SLOT_BYTES;
+use super::SLOT_BYTES;
 
 /// Reads by which a disk is priced; chosen by us.
 const PRICED_READS: u64 = 256;

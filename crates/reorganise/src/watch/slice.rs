@@ -5,18 +5,19 @@ use std::path::Path;
 
 use agewell_core::{Operation, SECTOR_BYTES};
 use agewell_record::places::{Attribution, Places};
+use agewell_regrouping::{MemberKey, Part, ReadHistory, Request};
 use agewell_snapshot::{FileKind, Snapshot, SnapshotError};
 use agewell_trace::{BlockBatch, ReadOptions, TIME_MISSING, open_block_trace};
 
+use super::SLOT_BYTES;
 use super::device_times::DiskTimes;
-use super::history::{FileKey, Part, ReadHistory, Request, SLOT_BYTES};
 use super::tree_view::key_of;
 
 /// Files as numbers, for as long as a slice is read.
 #[derive(Default)]
 struct Numbers {
-    keys: Vec<FileKey>,
-    numbers: BTreeMap<FileKey, u32>,
+    keys: Vec<MemberKey>,
+    numbers: BTreeMap<MemberKey, u32>,
 }
 
 impl Numbers {

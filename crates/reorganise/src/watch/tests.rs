@@ -1,14 +1,15 @@
 //! The history and the choice on made-up disks: what is read together is moved, and nothing else.
 
-use agewell_regrouping::Steps;
 use agewell_log::policy::cost::CostModel;
+use agewell_regrouping::{
+    Choice, MemberKey, MemberView, Part, ReadHistory, Request, Run, Steps, choose,
+};
 use agewell_snapshot::{Extent, ExtentFlags, FileKind, NO_TIME, Snapshot, SnapshotFile};
 use proptest::prelude::*;
 
-use super::choice::{Choice, choose};
-use super::history::{FileKey, Part, ReadHistory, Request, Run, SLOT_BYTES};
 use super::state::{Words, read};
 use super::tree_view::{TreeView, place_sum, slots_of};
+use super::{ROW_SLOTS, SLOT_BYTES};
 
 /// 12 ms to go elsewhere, 150 MB/s: a disk of today.
 const DISK: CostModel = CostModel {
@@ -22,8 +23,8 @@ const DISK: CostModel = CostModel {
 const FLASH: CostModel =
     CostModel { access_ns: 60_000, further_ns: 60_000, bandwidth_bytes_per_s: 500_000_000, ..DISK };
 
-fn key(file: u64) -> FileKey {
-    FileKey { inode: 100 + file, birth_ns: 7 }
+fn key(file: u64) -> MemberKey {
+    MemberKey { number: 100 + file, birth_ns: 7 }
 }
 
 /// Files, each by its directory and where its pieces lie (slot, slots).
@@ -72,7 +73,7 @@ impl Disk {
                 });
                 at += slots;
             }
-            let inode = key(number as u64).inode;
+            let inode = key(number as u64).number;
             let pieces = pieces.len() as u32;
             snapshot.files.push(file(
                 inode,
@@ -132,7 +133,7 @@ impl Disk {
         let mut at = 10_000_000;
         for group in &choice.groups {
             for number in &group.files {
-                let file = history.file(*number).expect("known").key.inode - 100;
+                let file = history.file(*number).expect("known").key.number - 100;
                 let pieces = &mut self.files[file as usize].1;
                 let mut offset = 0;
                 let runs = pieces.iter().map(|(slot, slots)| {
@@ -164,7 +165,7 @@ fn program(disk: &mut Disk, history: &mut ReadHistory, files: usize, starts: usi
 fn chosen(history: &ReadHistory, choice: &Choice) -> Vec<u64> {
     let groups = choice.groups.iter().flat_map(|group| &group.files);
     let mut files: Vec<u64> =
-        groups.filter_map(|file| history.file(*file)).map(|file| file.key.inode - 100).collect();
+        groups.filter_map(|file| history.file(*file)).map(|file| file.key.number - 100).collect();
     files.sort_unstable();
     files
 }
@@ -172,7 +173,7 @@ fn chosen(history: &ReadHistory, choice: &Choice) -> Vec<u64> {
 #[test]
 fn files_that_are_read_together_again_and_again_are_chosen_and_no_others() {
     let mut disk = Disk::scattered(DISK, 240, 2, 5000);
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     program(&mut disk, &mut history, 200, 8);
     let choice = disk.choose(&mut history, u64::MAX);
     assert_eq!(chosen(&history, &choice), (0..200).collect::<Vec<u64>>());
@@ -180,7 +181,7 @@ fn files_that_are_read_together_again_and_again_are_chosen_and_no_others() {
     assert!(group.saved_ns > group.cost_ns);
     // Neighbours in the order of reads: each is followed by the one that was read after it.
     let order: Vec<u64> =
-        group.files.iter().map(|file| history.file(*file).unwrap().key.inode).collect();
+        group.files.iter().map(|file| history.file(*file).unwrap().key.number).collect();
     let kept = order.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
     assert!(kept >= order.len() - 2, "{order:?}");
 }
@@ -188,7 +189,7 @@ fn files_that_are_read_together_again_and_again_are_chosen_and_no_others() {
 #[test]
 fn what_is_read_once_is_not_worth_a_move() {
     let mut disk = Disk::scattered(DISK, 600, 2, 5000);
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     (0..600).for_each(|file| disk.read(&mut history, file));
     let choice = disk.choose(&mut history, u64::MAX);
     assert!(choice.groups.is_empty());
@@ -198,7 +199,7 @@ fn what_is_read_once_is_not_worth_a_move() {
 #[test]
 fn nothing_pays_on_flash_and_the_best_is_told() {
     let mut disk = Disk::scattered(FLASH, 240, 200, 5000);
-    let mut history = ReadHistory::new(1000, FLASH);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, FLASH);
     program(&mut disk, &mut history, 200, 5);
     let choice = disk.choose(&mut history, u64::MAX);
     assert!(choice.groups.is_empty(), "{choice:?}");
@@ -212,7 +213,7 @@ fn files_side_by_side_already_lie_well() {
     for file in 0..200 {
         disk.files[file].1 = vec![(5_000_000 + 2 * file as u64, 2)];
     }
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     program(&mut disk, &mut history, 200, 8);
     let choice = disk.choose(&mut history, u64::MAX);
     assert!(choice.groups.is_empty());
@@ -224,7 +225,7 @@ fn a_file_in_pieces_that_is_read_again_and_again_is_chosen_alone() {
     let mut disk = Disk::scattered(DISK, 4, 2, 5000);
     // 20 MiB, more than is laid in one row, in pieces of 256 KiB.
     disk.files[0].1 = (0..80).map(|piece| (100_000 + piece * 1000, 64)).collect();
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     for _ in 0..30 {
         (0..2).for_each(|file| disk.read(&mut history, file));
     }
@@ -235,7 +236,7 @@ fn a_file_in_pieces_that_is_read_again_and_again_is_chosen_alone() {
 #[test]
 fn a_file_that_is_written_as_often_as_it_is_read_is_left() {
     let mut disk = Disk::scattered(DISK, 240, 2, 5000);
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     for _ in 0..8 {
         (0..200).for_each(|file| disk.read(&mut history, file));
         for file in 0..200 {
@@ -254,7 +255,7 @@ fn files_taken_out_of_a_row_of_their_directory_count_as_torn() {
         let place = if file < 100 { 2 * file } else { 2 * (file - 100) + 1 };
         disk.files[file] = (50, vec![(5_000_000 + 2 * place as u64, 2)]);
     }
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     for _ in 0..8 {
         (0..100).for_each(|file| disk.read(&mut history, file));
     }
@@ -266,7 +267,7 @@ fn files_taken_out_of_a_row_of_their_directory_count_as_torn() {
 #[test]
 fn what_moves_save_is_seen_in_the_reads_that_follow() {
     let mut disk = Disk::scattered(DISK, 240, 2, 5000);
-    let mut history = ReadHistory::new(1000, DISK);
+    let mut history = ReadHistory::new(1000, ROW_SLOTS, DISK);
     program(&mut disk, &mut history, 200, 8);
     assert!(history.trust.saved_ns().abs() < 1.0);
     let choice = disk.choose(&mut history, u64::MAX);
@@ -285,7 +286,7 @@ fn what_moves_save_is_seen_in_the_reads_that_follow() {
 #[test]
 fn a_load_that_moves_on_is_no_longer_believed() {
     let mut disk = Disk::scattered(DISK, 4000, 2, 5000);
-    let mut history = ReadHistory::new(5000, DISK);
+    let mut history = ReadHistory::new(5000, ROW_SLOTS, DISK);
     // Each program is started three times and never again.
     for first in (0..4000).step_by(100) {
         for _ in 0..3 {
@@ -341,17 +342,17 @@ proptest! {
         first in prop::collection::vec(requests(60), 0..150),
         second in prop::collection::vec(requests(60), 0..150),
     ) {
-        let mut history = ReadHistory::new(files_max, DISK);
+        let mut history = ReadHistory::new(files_max, ROW_SLOTS, DISK);
         for request in &first {
             history.observe(request);
         }
         history.interrupted();
         let mut words = Words::default();
-        history.words(&mut words);
+        words.extend(history.words());
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         words.write(&path).expect("written");
-        let parsed = read(&path, |words| ReadHistory::from_words(files_max, DISK, words));
+        let parsed = read(&path, |words| ReadHistory::from_words(files_max, ROW_SLOTS, DISK, words));
         let mut again = parsed.expect("its own").expect("is there");
         prop_assert_eq!(told(&history), told(&again));
         for request in &second {
@@ -364,9 +365,9 @@ proptest! {
         prop_assert_eq!(told(&history), told(&again));
         // A lower limit holds at once.
         let mut words = Words::default();
-        history.words(&mut words);
+        words.extend(history.words());
         words.write(&path).expect("written");
-        let fewer = read(&path, |words| ReadHistory::from_words(8, DISK, words));
+        let fewer = read(&path, |words| ReadHistory::from_words(8, ROW_SLOTS, DISK, words));
         prop_assert!(fewer.expect("its own").expect("is there").count() <= 8);
     }
 
@@ -378,7 +379,7 @@ proptest! {
         allowance_bytes in 0_u64..600_000,
     ) {
         let mut disk = Disk::scattered(DISK, 30, 3, 700);
-        let mut history = ReadHistory::new(100, DISK);
+        let mut history = ReadHistory::new(100, ROW_SLOTS, DISK);
         for _ in 0..times {
             for file in &reads {
                 disk.read(&mut history, *file);
@@ -401,12 +402,12 @@ proptest! {
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let mut history = ReadHistory::new(50, DISK);
+        let mut history = ReadHistory::new(50, ROW_SLOTS, DISK);
         for request in &requests {
             history.observe(request);
         }
         let mut words = Words::default();
-        history.words(&mut words);
+        words.extend(history.words());
         // Past the checksum, which finds nearly all of them.
         let mut changed = words.all();
         let at = at.index(changed.len());
@@ -416,12 +417,12 @@ proptest! {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history");
         words.write(&path).expect("written");
-        let _ = read(&path, |words| ReadHistory::from_words(50, DISK, words));
+        let _ = read(&path, |words| ReadHistory::from_words(50, ROW_SLOTS, DISK, words));
         let mut bytes = std::fs::read(&path).expect("read");
         let place = 16 + at * 8 % (bytes.len() - 16);
         bytes[place] ^= byte | 1;
         std::fs::write(&path, bytes).expect("written");
-        let found = read(&path, |words| ReadHistory::from_words(50, DISK, words));
+        let found = read(&path, |words| ReadHistory::from_words(50, ROW_SLOTS, DISK, words));
         let text = found.expect_err("refused").to_string();
         prop_assert!(text.contains("--state") && !text.contains('\n'), "{}", text);
     }

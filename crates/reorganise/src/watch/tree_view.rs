@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use agewell_regrouping::{RelatedBlocks, StepView, Steps};
+use agewell_regrouping::{MemberKey, MemberView, ReadHistory, Run, StepView};
 use agewell_snapshot::{ExtentFlags, FileKind, Snapshot, SnapshotFile};
 
-use super::history::{FileKey, ReadHistory, Run, SLOT_BYTES};
+use super::SLOT_BYTES;
 use super::state::checksum;
 
 /// Who a file of a snapshot is.
-pub(crate) fn key_of(file: &SnapshotFile) -> FileKey {
-    FileKey { inode: file.inode, birth_ns: file.birth_ns }
+pub(crate) fn key_of(file: &SnapshotFile) -> MemberKey {
+    MemberKey { number: file.inode, birth_ns: file.birth_ns }
 }
 
 /// Where the data of `file` lie, up to its end.
@@ -50,16 +50,6 @@ pub(crate) fn place_sum(runs: &[Run]) -> u64 {
         .flat_map(u64::to_le_bytes)
         .collect();
     checksum(&bytes)
-}
-
-/// Steps between files, of which some may be unknown to the graph.
-pub(crate) struct FileSteps<'a>(pub(crate) &'a RelatedBlocks);
-
-impl Steps for FileSteps<'_> {
-    fn steps_from(&self, file: u32) -> impl Iterator<Item = (u32, u16)> {
-        let known = Some(file).filter(|file| *file < self.0.partitions().nodes());
-        known.into_iter().flat_map(|file| self.0.steps_from(file))
-    }
 }
 
 /// The files of a snapshot by the numbers of a history. Files that it does not know have numbers above
@@ -111,14 +101,15 @@ impl<'a> TreeView<'a> {
         }
     }
 
-    /// Where the data of a known file lie.
-    pub(crate) fn runs(&self, number: u32) -> &[Run] {
-        self.runs.get(number as usize).map_or(&[], |runs| runs)
-    }
-
     /// The file of the snapshot.
     pub(crate) fn file(&self, number: u32) -> Option<&'a SnapshotFile> {
         self.snapshot.files.get(self.place(number)? as usize)
+    }
+}
+
+impl MemberView for TreeView<'_> {
+    fn runs(&self, number: u32) -> &[Run] {
+        self.runs.get(number as usize).map_or(&[], |runs| runs)
     }
 }
 

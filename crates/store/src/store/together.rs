@@ -73,7 +73,9 @@ impl<D: Disk> Store<D> {
         let mut scratch = vec![0; self.geometry.block_bytes as usize];
         let front = lock(&self.front);
         let place = |block: &u32| match front.newest(*block, &mut scratch) {
-            Newest::InSlot(slot) => Some(Placed { block: *block, slot, sum: self.sums.get(*block) }),
+            Newest::InSlot(slot) => {
+                Some(Placed { block: *block, slot, sum: self.sums.get(*block) })
+            }
             Newest::Here | Newest::Nowhere => None,
         };
         blocks.iter().filter_map(place).collect()

@@ -18,7 +18,8 @@ fn they_lie_one_behind_the_other_by_every_mechanism_and_hold_what_they_held() {
     let mut all_pieces = 0;
     for seed in 0..14 {
         let load = a_load(seed);
-        let (store, mut driver) = fill(Arc::new(MemoryDisk::new(load.device_bytes)), &load).unwrap();
+        let (store, mut driver) =
+            fill(Arc::new(MemoryDisk::new(load.device_bytes)), &load).unwrap();
         for _ in 0..60 {
             let changes = driver.transaction(&load);
             write(&store, &changes).unwrap();

@@ -1,6 +1,6 @@
-//! What was read, after what and how often: the history of a watched file system.
+//! What was read, after what and how often.
 //!
-//! Its members are files: the access graph and its partitions ([`RelatedBlocks`]), the times of steps
+//! Its members are files, or pieces of them: the access graph and its partitions ([`RelatedBlocks`]), the times of steps
 //! ([`ReadTimes`]) and how far expectations came true ([`Trust`]) are those by which a simulated log
 //! puts blocks together, with files in place of blocks (Matthews 1999, §6.4 and §7.2.1).
 //!
@@ -10,76 +10,79 @@
 
 use std::collections::BTreeMap;
 
-use agewell_regrouping::{ReadTimes, RelatedBlocks, Trust};
 use agewell_log::policy::cost::CostModel;
 
-use super::state::{Reader, Words};
-
-/// Bytes of a slot, the unit in which places and lengths are counted: a block of most file systems.
-pub(crate) const SLOT_BYTES: u64 = 4096;
-
-/// Slots that are laid in one row: the longest stretch, 16 MiB.
-pub(crate) const ROW_SLOTS: u32 = (16 << 20) / SLOT_BYTES as u32;
+use crate::{ReadTimes, RelatedBlocks, Trust};
 
 /// Pieces of a file that are remembered of where it lay before it was moved; the rest is taken to have
 /// lain where it lies. Chosen by us.
 const HOME_PIECES_MAX: usize = 64;
 
-/// A file, whatever its name: numbers are used again, but not with the time of birth.
+/// A file, or a piece of one: numbers may be used again, but not with the time of birth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FileKey {
-    pub(crate) inode: u64,
-    pub(crate) birth_ns: i64,
+pub struct MemberKey {
+    /// Its number.
+    pub number: u64,
+    /// When it came into being, ns since 1970.
+    pub birth_ns: i64,
 }
 
 /// A part of a request that is of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub(crate) file: FileKey,
+pub struct Part {
+    /// The file.
+    pub file: MemberKey,
     /// Where in the file it begins, slots.
-    pub(crate) offset: u64,
-    pub(crate) slots: u64,
+    pub offset: u64,
+    /// How many, slots.
+    pub slots: u64,
 }
 
 /// A request that the disk carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) is_read: bool,
+pub struct Request {
+    /// Whether it is a read.
+    pub is_read: bool,
     /// Where, in slots from the start of the file system.
-    pub(crate) slot: u64,
-    pub(crate) slots: u64,
+    pub slot: u64,
+    /// How many, slots.
+    pub slots: u64,
     /// For which the disk was busy with it, ns.
-    pub(crate) time_ns: u64,
+    pub time_ns: u64,
     /// Of which files, in the order in which they lie; none where that is not known.
-    pub(crate) parts: Vec<Part>,
+    pub parts: Vec<Part>,
 }
 
 /// Slots of a file that lie side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) offset: u64,
-    pub(crate) slot: u64,
-    pub(crate) slots: u64,
+pub struct Run {
+    /// Where in the file they begin, slots.
+    pub offset: u64,
+    /// Where on the disk, slots.
+    pub slot: u64,
+    /// How many, slots.
+    pub slots: u64,
 }
 
 /// What is known of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Known {
-    pub(crate) key: FileKey,
+pub struct Known {
+    /// Which it is.
+    pub key: MemberKey,
     /// Visits since it was last written.
-    pub(crate) visits: u32,
+    pub visits: u32,
     /// Steps of the arm from one piece of it to the next, since it was last written or moved.
-    pub(crate) breaks: u32,
+    pub breaks: u32,
     /// The visit, counted over all files, at which it was last read.
-    pub(crate) last_visit: u64,
+    pub last_visit: u64,
     /// Moves since it was last written.
-    pub(crate) moves: u8,
+    pub moves: u8,
     /// The trial in which it was moved; 0 if it was not, or lies elsewhere by now.
-    pub(crate) trial: u8,
+    pub trial: u8,
     /// Where it lay before, if it was moved.
-    pub(crate) home: Vec<Run>,
+    pub home: Vec<Run>,
     /// What tells where it lay when it had been moved.
-    pub(crate) moved_to: u64,
+    pub moved_to: u64,
 }
 
 /// Where the arm is, and where it would be if nothing had been moved.
@@ -91,18 +94,25 @@ struct Arm {
 
 /// Sums over the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Totals {
-    pub(crate) reads: u64,
-    pub(crate) read_slots: u64,
-    pub(crate) named_slots: u64,
-    pub(crate) read_ns: u64,
-    pub(crate) visits: u64,
+pub struct Totals {
+    /// Reads.
+    pub reads: u64,
+    /// Slots that were read.
+    pub read_slots: u64,
+    /// Of those, slots of known files.
+    pub named_slots: u64,
+    /// Time of reads, ns.
+    pub read_ns: u64,
+    /// Visits.
+    pub visits: u64,
     /// Cost of all moves, ns.
-    pub(crate) moving_ns: u64,
-    pub(crate) moved_bytes: u64,
-    pub(crate) moved_files: u64,
+    pub moving_ns: u64,
+    /// Bytes moved.
+    pub moved_bytes: u64,
+    /// Files moved.
+    pub moved_files: u64,
     /// Bytes moved beyond those of the files that came to their place, to make room.
-    pub(crate) room_bytes: u64,
+    pub room_bytes: u64,
 }
 
 impl Totals {
@@ -150,31 +160,38 @@ impl Totals {
 
 /// The history.
 #[derive(Debug, Clone)]
-pub(crate) struct ReadHistory {
+pub struct ReadHistory {
     files_max: u32,
+    row_slots: u32,
     related: RelatedBlocks,
-    pub(crate) times: ReadTimes,
-    pub(crate) trust: Trust,
+    /// What steps take.
+    pub times: ReadTimes,
+    /// How far expectations came true.
+    pub trust: Trust,
     /// By number; none where a number is not in use.
     files: Vec<Option<Known>>,
     free: Vec<u32>,
-    numbers: BTreeMap<FileKey, u32>,
+    numbers: BTreeMap<MemberKey, u32>,
     arm: Option<Arm>,
     /// The file being visited, and the slot of it behind what was read last.
     visited: Option<(u32, u64)>,
     written: Option<u32>,
     /// Time of reads since the last visit began, ns.
     visit_ns: u64,
-    pub(crate) totals: Totals,
+    /// Sums over all of it.
+    pub totals: Totals,
 }
 
 impl ReadHistory {
-    /// Nothing is known; at most `files_max` files will be, of a disk that `disk` is like until its own
-    /// times are known.
-    pub(crate) fn new(files_max: u32, disk: CostModel) -> Self {
+    /// Nothing is known; at most `files_max` files will be, laid in rows of at most `row_slots`, of a disk
+    /// that `disk` is like until its own times are known; its blocks are the slots in which places and
+    /// lengths are counted.
+    #[must_use]
+    pub fn new(files_max: u32, row_slots: u32, disk: CostModel) -> Self {
         Self {
             files_max: files_max.max(8),
-            related: RelatedBlocks::new(0, ROW_SLOTS),
+            row_slots,
+            related: RelatedBlocks::new(0, row_slots),
             times: ReadTimes::new(disk),
             trust: Trust::new(),
             files: Vec::new(),
@@ -188,53 +205,63 @@ impl ReadHistory {
         }
     }
 
+    /// Slots that are laid in one row at most.
+    #[must_use]
+    pub fn row_slots(&self) -> u32 {
+        self.row_slots
+    }
+
     /// What is read together.
-    pub(crate) fn related(&self) -> &RelatedBlocks {
+    #[must_use]
+    pub fn related(&self) -> &RelatedBlocks {
         &self.related
     }
 
     /// The file with number `number`.
-    pub(crate) fn file(&self, number: u32) -> Option<&Known> {
+    #[must_use]
+    pub fn file(&self, number: u32) -> Option<&Known> {
         self.files.get(number as usize)?.as_ref()
     }
 
     /// The number of a file.
-    pub(crate) fn number(&self, key: FileKey) -> Option<u32> {
+    #[must_use]
+    pub fn number(&self, key: MemberKey) -> Option<u32> {
         self.numbers.get(&key).copied()
     }
 
     /// Every file known, by number.
-    pub(crate) fn known(&self) -> impl Iterator<Item = (u32, &Known)> {
+    pub fn known(&self) -> impl Iterator<Item = (u32, &Known)> {
         self.files.iter().zip(0..).filter_map(|(file, number)| Some((number, file.as_ref()?)))
     }
 
     /// Files known.
-    pub(crate) fn count(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.numbers.len()
     }
 
     /// Bytes it takes, about: what grows with the files.
-    #[cfg(test)]
-    pub(crate) fn memory_bytes(&self) -> usize {
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
         let homes = self.files.iter().flatten().map(|file| file.home.capacity());
         self.related.memory_bytes()
             + self.files.capacity() * size_of::<Option<Known>>()
             + homes.sum::<usize>() * size_of::<Run>()
-            + self.numbers.len() * (size_of::<(FileKey, u32)>() + 8)
+            + self.numbers.len() * (size_of::<(MemberKey, u32)>() + 8)
     }
 
     /// A request was carried out.
-    pub(crate) fn observe(&mut self, request: &Request) {
+    pub fn observe(&mut self, request: &Request) {
         if request.is_read { self.read(request) } else { self.write(request) }
     }
 
     /// Nothing is known of what the disk did meanwhile.
-    pub(crate) fn interrupted(&mut self) {
+    pub fn interrupted(&mut self) {
         (self.arm, self.visited, self.written) = (None, None, None);
     }
 
     /// The arm was outside of the file system.
-    pub(crate) fn elsewhere(&mut self) {
+    pub fn elsewhere(&mut self) {
         self.arm = None;
     }
 
@@ -359,7 +386,7 @@ impl ReadHistory {
     }
 
     /// The number of `key`, which it is given if it has none.
-    fn number_of(&mut self, key: FileKey) -> u32 {
+    fn number_of(&mut self, key: MemberKey) -> u32 {
         if let Some(number) = self.number(key) {
             return number;
         }
@@ -398,7 +425,7 @@ impl ReadHistory {
     }
 
     /// Forgets the files with these numbers.
-    pub(crate) fn forget(&mut self, gone: &[u32]) {
+    pub fn forget(&mut self, gone: &[u32]) {
         if gone.is_empty() {
             return;
         }
@@ -418,26 +445,26 @@ impl ReadHistory {
     }
 
     /// The file has `slots` slots.
-    pub(crate) fn set_slots(&mut self, number: u32, slots: u32) {
+    pub fn set_slots(&mut self, number: u32, slots: u32) {
         self.related.set_size(number, slots.max(1));
     }
 
     /// The file lies elsewhere than we had it lie: it was written since.
-    pub(crate) fn left_place(&mut self, number: u32) {
+    pub fn left_place(&mut self, number: u32) {
         if let Some(file) = self.files.get_mut(number as usize).and_then(Option::as_mut) {
             (file.home, file.trial, file.moved_to) = (Vec::new(), 0, 0);
         }
     }
 
     /// The file was to be moved.
-    pub(crate) fn tried(&mut self, number: u32) {
+    pub fn tried(&mut self, number: u32) {
         if let Some(file) = self.files.get_mut(number as usize).and_then(Option::as_mut) {
             file.moves = file.moves.saturating_add(1);
         }
     }
 
     /// The file was moved from `before` to the place that `moved_to` tells.
-    pub(crate) fn moved(&mut self, number: u32, before: &[Run], moved_to: u64) {
+    pub fn moved(&mut self, number: u32, before: &[Run], moved_to: u64) {
         let trial = self.trust.current();
         if let Some(file) = self.files.get_mut(number as usize).and_then(Option::as_mut) {
             if file.home.is_empty() {
@@ -449,7 +476,9 @@ impl ReadHistory {
     }
 
     /// All of it as words, for a file.
-    pub(crate) fn words(&self, words: &mut Words) {
+    #[must_use]
+    pub fn words(&self) -> Vec<u64> {
+        let mut words = Vec::new();
         words.extend(self.totals.words());
         words.extend(self.times.words());
         words.extend(self.trust.words());
@@ -462,7 +491,7 @@ impl ReadHistory {
             };
             words.push(1);
             words.extend([
-                file.key.inode,
+                file.key.number,
                 file.key.birth_ns as u64,
                 file.last_visit,
                 file.moved_to,
@@ -476,15 +505,17 @@ impl ReadHistory {
         }
         words.extend(self.free.iter().map(|number| u64::from(*number)));
         words.extend(self.related.words());
+        words
     }
 
     /// What [`Self::words`] gave; `None` if these are others.
-    pub(crate) fn from_words(
+    pub fn from_words(
         files_max: u32,
+        row_slots: u32,
         disk: CostModel,
-        words: &mut Reader<'_>,
+        words: &mut impl Iterator<Item = u64>,
     ) -> Option<Self> {
-        let mut history = Self::new(files_max, disk);
+        let mut history = Self::new(files_max, row_slots, disk);
         let mut totals = [0; 9];
         for total in &mut totals {
             *total = words.next()?;
@@ -515,7 +546,7 @@ impl ReadHistory {
             }
             history.free.push(number);
         }
-        history.related = RelatedBlocks::from_words(ROW_SLOTS, count, words)?;
+        history.related = RelatedBlocks::from_words(row_slots, count, words)?;
         history.related.ensure_blocks(count);
         // A limit that was lowered since.
         while history.numbers.len() as u32 > history.files_max {
@@ -531,8 +562,8 @@ fn between(end: u64, slot: u64) -> i64 {
 }
 
 /// A file of [`ReadHistory::words`].
-fn known(words: &mut Reader<'_>) -> Option<Known> {
-    let key = FileKey { inode: words.next()?, birth_ns: words.next()? as i64 };
+fn known(words: &mut impl Iterator<Item = u64>) -> Option<Known> {
+    let key = MemberKey { number: words.next()?, birth_ns: words.next()? as i64 };
     let (last_visit, moved_to) = (words.next()?, words.next()?);
     let (counts, moves) = (words.next()?, words.next()?);
     let runs = usize::try_from(words.next()?).ok().filter(|runs| *runs <= HOME_PIECES_MAX)?;

@@ -1,11 +1,10 @@
 //! Which files pay to be moved: the rule of the simulator on a history of files. A function of values.
 
-use agewell_regrouping::{Proposal, StepView, VALUE_MIN, is_moved, savings_ns};
 use agewell_log::policy::cost::CostModel;
 use serde::Serialize;
 
-use super::history::{ROW_SLOTS, ReadHistory, SLOT_BYTES};
-use super::tree_view::{FileSteps, TreeView};
+use crate::read_history::{ReadHistory, Run};
+use crate::{Proposal, RelatedBlocks, StepView, Steps, VALUE_MIN, is_moved, savings_ns};
 
 /// Most times that a file is moved before it is written again; that of the simulated reorganisation by
 /// gain.
@@ -18,20 +17,39 @@ const VISITS_MIN: u32 = 2;
 /// Pieces of files that make room are taken to be of so many slots; chosen by us: 64 KiB.
 const ROOM_PIECE_SLOTS: f64 = 16.0;
 
+/// Where the members of a history lie.
+pub trait MemberView: StepView<Slot = u64> {
+    /// Where the data of a known member lie.
+    fn runs(&self, number: u32) -> &[Run];
+}
+
+/// Steps between files, of which some may be unknown to the graph.
+struct FileSteps<'a>(&'a RelatedBlocks);
+
+impl Steps for FileSteps<'_> {
+    fn steps_from(&self, file: u32) -> impl Iterator<Item = (u32, u16)> {
+        let known = Some(file).filter(|file| *file < self.0.partitions().nodes());
+        known.into_iter().flat_map(|file| self.0.steps_from(file))
+    }
+}
+
 /// Files that are laid side by side, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Group {
-    pub(crate) files: Vec<u32>,
-    pub(crate) bytes: u64,
-    /// Time that reads would have saved, and are likely to save, ns.
-    pub(crate) saved_ns: f64,
-    pub(crate) likely_ns: f64,
+pub struct Group {
+    /// Their numbers in the history.
+    pub files: Vec<u32>,
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// Time that reads would have saved, ns.
+    pub saved_ns: f64,
+    /// And are likely to save, ns.
+    pub likely_ns: f64,
     /// Disk time of the move, ns.
-    pub(crate) cost_ns: f64,
+    pub cost_ns: f64,
     /// Reads that are expected of them, each right behind another.
-    pub(crate) expected: f64,
+    pub expected: f64,
     /// Files that lie in rows with others of their directory that stay.
-    pub(crate) torn: u64,
+    pub torn: u64,
 }
 
 /// What was looked at, and what became of it.
@@ -55,18 +73,16 @@ pub struct Considered {
 
 /// What pays.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Choice {
-    pub(crate) groups: Vec<Group>,
-    pub(crate) considered: Considered,
+pub struct Choice {
+    /// The groups that pay, those that save most for their bytes first.
+    pub groups: Vec<Group>,
+    /// What was looked at.
+    pub considered: Considered,
 }
 
 /// The groups of files of `history` that pay to be moved, of no more than `allowance_bytes` together,
 /// those that save most for their bytes first.
-pub(crate) fn choose(
-    history: &mut ReadHistory,
-    view: &TreeView<'_>,
-    allowance_bytes: u64,
-) -> Choice {
+pub fn choose(history: &mut ReadHistory, view: &impl MemberView, allowance_bytes: u64) -> Choice {
     let mut choice = Choice::default();
     let disk = history.times.observed();
     let room_ns = room_ns(history, &disk);
@@ -116,7 +132,7 @@ pub(crate) fn choose(
 /// more than twice.
 fn propose(
     history: &ReadHistory,
-    view: &TreeView<'_>,
+    view: &impl MemberView,
     partition: u32,
     disk: &CostModel,
     room_ns: f64,
@@ -152,7 +168,7 @@ fn propose(
     let proposal = Proposal {
         blocks: slots,
         pieces,
-        pieces_moved: slots.div_ceil(ROW_SLOTS).max(1),
+        pieces_moved: slots.div_ceil(history.row_slots()).max(1),
         // What has to be read from the disk again and again does not stay in memory.
         uncached_blocks: slots,
         uncached_pieces: pieces,
@@ -168,7 +184,7 @@ fn propose(
     let visits: u64 = files.iter().filter_map(known).map(|file| u64::from(file.visits)).sum();
     let members = files.len() as f64;
     let group = Group {
-        bytes: u64::from(slots) * SLOT_BYTES,
+        bytes: u64::from(slots) * disk.block_bytes,
         saved_ns: proposal.saved_ns,
         likely_ns: proposal.saved_ns * share,
         cost_ns: proposal.cost_ns(disk),
@@ -180,7 +196,7 @@ fn propose(
 }
 
 /// Files that lie beside others of their directory which are not moved with them.
-fn torn(files: &[u32], view: &TreeView<'_>) -> u64 {
+fn torn(files: &[u32], view: &impl MemberView) -> u64 {
     let mut moving = files.to_vec();
     moving.sort_unstable();
     let stays = |file: u32| moving.binary_search(&file).is_err();
@@ -202,5 +218,6 @@ fn room_ns(history: &ReadHistory, disk: &CostModel) -> f64 {
     }
     let share = totals.room_bytes as f64 / laid_bytes as f64;
     // Read and written, a piece at a time.
-    2.0 * share * (disk.streaming_ns(SLOT_BYTES) as f64 + disk.access_ns as f64 / ROOM_PIECE_SLOTS)
+    2.0 * share
+        * (disk.streaming_ns(disk.block_bytes) as f64 + disk.access_ns as f64 / ROOM_PIECE_SLOTS)
 }
