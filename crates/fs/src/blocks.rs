@@ -13,8 +13,10 @@ use agewell_store::{Store, StoreError, Transaction};
 
 use crate::FsError;
 use crate::numbers::Numbers;
+use crate::observed::CallRead;
 use crate::observed::Observer;
 use crate::seeded::{SeededFault, is_seeded};
+use crate::together::Groups;
 
 /// Blocks that hold what describes files may take these, which data may not, so that files can always be
 /// deleted, truncated and written over; chosen by us: more than the longest operation takes.
@@ -115,6 +117,8 @@ pub(crate) struct Blocks<D> {
     pub(crate) next_data: u32,
     /// Blocks that are promised to files and not written yet.
     reserved: u64,
+    /// What was put together.
+    pub(crate) groups: Groups,
     /// What notes what is read.
     pub(crate) observer: Observer,
     /// Transactions handed over that no flush has covered.
@@ -143,6 +147,7 @@ impl<D: Disk> Blocks<D> {
             spare: Vec::new(),
             next_data: 0,
             reserved: 0,
+            groups: Groups::default(),
             observer: Observer::default(),
             is_unsynced: false,
             store,
@@ -324,6 +329,7 @@ impl<D: Disk> Blocks<D> {
         if !self.nodes.contains_key(&number) {
             let mut bytes = vec![0; self.block_bytes];
             let begin_ns = self.observed_ns();
+            let call = self.groups.read_ahead(&self.store, number, 1);
             if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
                 return Err(FsError::Structure { number, what: "it is not there" });
             }
@@ -332,7 +338,8 @@ impl<D: Disk> Blocks<D> {
             {
                 return Err(FsError::Structure { number, what });
             }
-            self.observer.read_node(number, self.took_since(begin_ns));
+            let took_ns = self.took_since(begin_ns);
+            self.observer.read_node(number, CallRead { took_ns, ..call });
             self.keep_node(number, bytes.into(), false);
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");

@@ -13,9 +13,8 @@ use crate::inodes::attributes_of;
 use crate::node::NodeMut;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{
-    Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, Laid, New, Observed, Rename,
-    SeekTo, Time, Unit, attributes, directory, files, inodes, layout, namespace, observed, orphans,
-    scrubbing, tree,
+    Allocation, Attributes, Caller, Changes, DirectoryEntry, FsError, Laid, New, Rename, SeekTo,
+    Time, attributes, directory, files, inodes, layout, namespace, orphans, scrubbing, tree,
 };
 
 /// Bytes of nodes that are kept in memory, if nothing else is said; chosen by us: those of a quarter of a
@@ -489,25 +488,6 @@ impl<D: Disk> FileSystem<D> {
     /// If it is no file, or is damaged there.
     pub fn read(&self, inode: u64, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
         self.look(|core| files::read(core, inode, offset, into))
-    }
-
-    /// Notes from now on what is read, or does so no longer.
-    pub fn observe(&self, is_on: bool) {
-        self.core().blocks.observer.is_on = is_on;
-    }
-
-    /// What was observed since the last time.
-    #[must_use]
-    pub fn observed(&self) -> Observed {
-        self.core().blocks.observer.take()
-    }
-
-    /// Blocks of each of `units` that lie on the device, in the order of the file, and where, bytes; none
-    /// for units that there are not any more.
-    #[must_use]
-    pub fn unit_places(&self, units: &[Unit]) -> Vec<Vec<(u32, u64)>> {
-        let mut core = self.core();
-        units.iter().map(|unit| observed::places(&mut core, *unit)).collect()
     }
 
     /// Writes `data` from `offset` on; how many bytes were written: fewer if there is room for some only.

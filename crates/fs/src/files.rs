@@ -14,6 +14,7 @@ use crate::format::{
     Extent, ExtentState, FILE_BYTES_MAX, IS_SMALL, Inode, Kind, SystemKind, Time, key, system_key,
 };
 use crate::node::value_bytes_max;
+use crate::observed::CallRead;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{FsError, extents, inodes, sharing, tree};
 
@@ -74,12 +75,13 @@ pub(crate) fn read<D: Disk>(
         let piece = &mut into[(from - offset) as usize..(to - offset) as usize];
         let skipped = (from - extent.at * block_bytes) as usize;
         let begin_ns = core.blocks.observed_ns();
+        let (at, count) = (from / block_bytes, (to.div_ceil(block_bytes) - from / block_bytes));
+        let blocks = (extent.number + (at - extent.at) as u32, count as u32);
+        let call = core.blocks.groups.read_ahead(core.blocks.store(), blocks.0, blocks.1);
         read_extent(core, &extent, skipped, piece)?;
         if begin_ns.is_some() {
             let took_ns = core.blocks.took_since(begin_ns);
-            let (at, end) = (from / block_bytes, to.div_ceil(block_bytes));
-            let first = extent.number + (at - extent.at) as u32;
-            core.blocks.observer.read_piece(number, at, (first, (end - at) as u32), took_ns);
+            core.blocks.observer.read_piece(number, at, blocks, CallRead { took_ns, ..call });
         }
         filled = to;
     }

@@ -26,6 +26,7 @@ mod regressions;
 mod scrubbing;
 mod seeded;
 mod sharing;
+mod together;
 mod tree;
 
 pub use check::{

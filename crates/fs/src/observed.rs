@@ -8,8 +8,8 @@ use agewell_store::device::Disk;
 
 use crate::blocks::NumberSet;
 use crate::core::Core;
-use crate::extents;
 use crate::format::ExtentState;
+use crate::{FileSystem, extents};
 
 /// Blocks of a piece of a file; chosen by us: 64 KiB of blocks of 4 KiB, as much as a disk streams in the
 /// twentieth part of the time that it takes to get there.
@@ -80,6 +80,21 @@ pub struct UnitRead {
     pub blocks: u32,
     /// What the whole call took, ns; none if it is the same call as that of the read before.
     pub took_ns: Option<u64>,
+    /// Whether they had been read ahead.
+    pub is_foreseen: bool,
+    /// Blocks that were read ahead with it, which lie behind.
+    pub ahead_blocks: u32,
+}
+
+/// What a call has read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CallRead {
+    /// What it took, ns.
+    pub(crate) took_ns: Option<u64>,
+    /// Whether it had been read ahead.
+    pub(crate) is_foreseen: bool,
+    /// Blocks that were read ahead with it.
+    pub(crate) ahead_blocks: u32,
 }
 
 /// What was observed since it was last asked for.
@@ -109,11 +124,12 @@ impl Observer {
         inode: u64,
         at: u64,
         (first, blocks): (u32, u32),
-        mut took_ns: Option<u64>,
+        call: CallRead,
     ) {
         if !self.is_on {
             return;
         }
+        let CallRead { mut took_ns, is_foreseen, mut ahead_blocks } = call;
         let end = at + u64::from(blocks);
         let mut from = at;
         while from < end {
@@ -121,16 +137,18 @@ impl Observer {
             let Some(unit) = Unit::piece(inode, from) else { return };
             let (first, blocks) = (first + (from - at) as u32, (to - from) as u32);
             let at = (from % PIECE_BLOCKS) as u32;
-            self.note(UnitRead { unit, at, first, blocks, took_ns: took_ns.take() });
+            let (took_ns, ahead_blocks) = (took_ns.take(), std::mem::take(&mut ahead_blocks));
+            self.note(UnitRead { unit, at, first, blocks, took_ns, is_foreseen, ahead_blocks });
             from = to;
         }
     }
 
     /// A node was read.
-    pub(crate) fn read_node(&mut self, number: u32, took_ns: Option<u64>) {
+    pub(crate) fn read_node(&mut self, number: u32, call: CallRead) {
         if self.is_on {
-            let unit = Unit::node(number);
-            self.note(UnitRead { unit, at: 0, first: number, blocks: 1, took_ns });
+            let CallRead { took_ns, is_foreseen, ahead_blocks } = call;
+            let (unit, at, first, blocks) = (Unit::node(number), 0, number, 1);
+            self.note(UnitRead { unit, at, first, blocks, took_ns, is_foreseen, ahead_blocks });
         }
     }
 
@@ -165,8 +183,35 @@ impl Observer {
     }
 }
 
+impl<D: Disk> FileSystem<D> {
+    /// Notes from now on what is read, or does so no longer.
+    pub fn observe(&self, is_on: bool) {
+        self.core().blocks.observer.is_on = is_on;
+    }
+
+    /// What was observed since the last time.
+    #[must_use]
+    pub fn observed(&self) -> Observed {
+        self.core().blocks.observer.take()
+    }
+
+    /// `blocks` were put together in the store, in this order: when one of them is read, those behind it
+    /// are read with it.
+    pub fn lie_together(&self, blocks: Vec<u32>) {
+        self.core().blocks.groups.add(blocks);
+    }
+
+    /// Blocks of each of `units` that lie on the device, in the order of the file, and where, bytes; none
+    /// for units that there are not any more.
+    #[must_use]
+    pub fn unit_places(&self, units: &[Unit]) -> Vec<Vec<(u32, u64)>> {
+        let mut core = self.core();
+        units.iter().map(|unit| places(&mut core, *unit)).collect()
+    }
+}
+
 /// The blocks of `unit` that lie on the device, and where, bytes.
-pub(crate) fn places<D: Disk>(core: &mut Core<D>, unit: Unit) -> Vec<(u32, u64)> {
+fn places<D: Disk>(core: &mut Core<D>, unit: Unit) -> Vec<(u32, u64)> {
     let runs: Vec<(u32, u32)> = match (unit.as_node(), unit.as_piece()) {
         (Some(number), _) if core.blocks.is_used(number) => vec![(number, 1)],
         (_, Some((inode, at))) => {
@@ -204,10 +249,11 @@ mod tests {
     #[test]
     fn a_read_is_noted_piece_by_piece_and_its_time_once() {
         let mut observer = Observer::default();
-        observer.read_piece(3, 0, (100, 5), Some(9));
+        let call = CallRead { took_ns: Some(9), ..CallRead::default() };
+        observer.read_piece(3, 0, (100, 5), call);
         assert!(observer.take().reads.is_empty(), "nobody asked");
         observer.is_on = true;
-        observer.read_piece(3, 10, (100, 30), Some(9));
+        observer.read_piece(3, 10, (100, 30), call);
         let reads = observer.take().reads;
         let seen: Vec<_> = reads
             .iter()
@@ -219,7 +265,7 @@ mod tests {
         let times: Vec<_> = reads.iter().map(|read| read.took_ns).collect();
         assert_eq!(times, [Some(9), None, None]);
         for number in 0..READS_MAX as u32 + 5 {
-            observer.read_node(number, None);
+            observer.read_node(number, CallRead::default());
         }
         observer.wrote(3, (15, 17));
         let observed = observer.take();

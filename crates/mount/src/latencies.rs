@@ -44,6 +44,11 @@ impl Latencies {
         self.worst_ns.fetch_max(ns, Ordering::Relaxed);
     }
 
+    /// Requests so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
     /// Requests, the longest, and times that the shares `of` of them do not exceed; us. An eighth too
     /// long at most.
     pub(crate) fn summary<const N: usize>(&self, of: [f64; N]) -> (u64, f64, [f64; N]) {

@@ -4,6 +4,7 @@ mod durable;
 mod latencies;
 mod lookups;
 mod mounted;
+mod regrouper;
 mod regrouping;
 mod status;
 

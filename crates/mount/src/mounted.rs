@@ -11,6 +11,7 @@ use agewell_fuse::{
     Caller, Command, Copy, DataReply, DirectorySink, Entry, Errno, Make, ROOT, Read, Reply, Seek,
     Sent, SetAttributes, SetTime, Space, Write,
 };
+use agewell_log::policy::cost::CostModel;
 use agewell_store::Means;
 use agewell_store::device::Disk;
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
@@ -19,6 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::durable::Durable;
 use crate::latencies::Latencies;
 use crate::lookups::Lookups;
+use crate::regrouper::Regrouper;
 use crate::status::{self, Requests, STATUS};
 
 /// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
@@ -72,6 +74,8 @@ fn encode_extents(extents: &[Laid]) -> Vec<u8> {
 pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
+    /// Ends before what flushes does.
+    regrouper: Option<Regrouper>,
     durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
@@ -85,7 +89,18 @@ impl<D: Disk + 'static> Mounted<D> {
     pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
         let (file_system, requests) = (Arc::new(file_system), Arc::default());
         let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
-        Ok(Self { file_system, lookups: Mutex::default(), durable, means, requests })
+        let (lookups, regrouper) = (Mutex::default(), None);
+        Ok(Self { file_system, lookups, regrouper, durable, means, requests })
+    }
+
+    /// Puts together what is read together from now on: see [`Regrouping`](crate::Regrouping).
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub fn regroup(&mut self, memory_bytes: u64, disk: CostModel) -> io::Result<()> {
+        let (file_system, requests) = (Arc::clone(&self.file_system), Arc::clone(&self.requests));
+        self.regrouper = Some(Regrouper::start(file_system, requests, memory_bytes, disk)?);
+        Ok(())
     }
 
     fn lookups(&self) -> MutexGuard<'_, Lookups> {
@@ -328,6 +343,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn destroy(&self, reply: Reply) {
+        if let Some(regrouper) = &self.regrouper {
+            regrouper.stop();
+        }
         self.durable.end(reply);
     }
 
@@ -367,7 +385,11 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         value: &mut Vec<u8>,
     ) -> Result<(), Errno> {
         if name == STATUS.as_bytes() {
-            let status = status::document(&self.file_system, self.means, &self.requests);
+            let status = {
+                let regrouped = self.regrouper.as_ref().map(Regrouper::done);
+                let (file_system, requests) = (&self.file_system, &self.requests);
+                status::document(file_system, self.means, requests, regrouped.as_ref())
+            };
             value.extend(status.to_string().into_bytes());
             return Ok(());
         }

@@ -110,12 +110,18 @@ impl<D: Disk> Regrouping<D> {
     /// What one call has read, as the requests that the device carried out for it.
     fn learn_call(&mut self, call: &[UnitRead]) {
         let mut requests: Vec<Request> = Vec::new();
+        let mut ahead_slots = 0;
         for read in call {
+            ahead_slots += u64::from(read.ahead_blocks);
             let places = self.file_system.store().places(read.first, read.blocks);
             for (offset, place) in (u64::from(read.at)..).zip(places) {
                 // What is in memory only was not read from the device, or has been written since.
                 let Some(slot) = place.map(|place| place / self.slot_bytes) else { continue };
                 let part = Part { file: key_of(read.unit), offset, slots: 1 };
+                if read.is_foreseen {
+                    self.history.foreseen(&part, slot);
+                    continue;
+                }
                 match requests.last_mut() {
                     Some(last) if last.slot + last.slots == slot => {
                         last.slots += 1;
@@ -133,6 +139,10 @@ impl<D: Disk> Regrouping<D> {
         }
         let took_ns = call.first().and_then(|read| read.took_ns).unwrap_or(0);
         let each_ns = took_ns / requests.len().max(1) as u64;
+        if let Some(last) = requests.last_mut() {
+            // It brought these as well, of which nothing is learnt but how long it took.
+            last.slots += ahead_slots;
+        }
         for mut request in requests {
             request.time_ns = each_ns;
             self.history.observe(&request);
@@ -202,8 +212,12 @@ impl<D: Disk> Regrouping<D> {
                 left.push(number);
             }
         }
-        sizes.into_iter().for_each(|(number, slots)| self.history.set_slots(number, slots));
-        left.into_iter().for_each(|number| self.history.left_place(number));
+        for (number, slots) in sizes {
+            self.history.set_slots(number, slots);
+        }
+        for number in left {
+            self.history.left_place(number);
+        }
         self.history.forget(&gone);
     }
 
@@ -238,6 +252,9 @@ impl<D: Disk> Regrouping<D> {
         totals.moved_bytes += (moved + cleaned) * self.slot_bytes;
         totals.room_bytes += cleaned * self.slot_bytes;
         self.done.blocks += moved;
+        if moved as usize == blocks.len() {
+            self.file_system.lie_together(blocks);
+        }
         Ok(moved)
     }
 }

@@ -6,6 +6,7 @@ use agewell_store::device::Disk;
 use serde_json::{Value, json};
 
 use crate::latencies::Latencies;
+use crate::regrouping::Regrouped;
 
 /// The name of the attribute.
 pub(crate) const STATUS: &str = "agewell.status";
@@ -17,6 +18,49 @@ pub(crate) struct Requests {
     pub(crate) writes: Latencies,
     pub(crate) syncs: Latencies,
     pub(crate) names: Latencies,
+}
+
+impl Requests {
+    /// All of them so far.
+    pub(crate) fn count(&self) -> u64 {
+        let kinds = [&self.reads, &self.writes, &self.syncs, &self.names];
+        kinds.into_iter().map(Latencies::requests).sum()
+    }
+}
+
+/// What was put together, and why nothing is.
+fn regrouping(done: Option<&Regrouped>) -> Value {
+    let Some(done) = done else { return json!({"is_on": false}) };
+    let Regrouped { considered, .. } = done;
+    let why = match () {
+        () if done.decisions == 0 => "too little has been read again, or never while nobody asked",
+        () if considered.groups == 0 => "nothing is read together more than twice",
+        () if considered.declined > 0 => "what is left would not save more than it costs",
+        () if done.without_room > 0 => "there is no room for what would pay",
+        () => "what is read together lies together",
+    };
+    json!({
+        "is_on": true,
+        "why": why,
+        "units": done.units,
+        "reads": done.reads,
+        "lost_reads": done.lost_reads,
+        "decisions": done.decisions,
+        "considered": {
+            "groups": considered.groups,
+            "well": considered.well,
+            "bounded": considered.bounded,
+            "declined": considered.declined,
+            "best_saved_seconds": considered.best_saved_seconds,
+            "best_cost_seconds": considered.best_cost_seconds,
+        },
+        "groups": done.groups,
+        "without_room": done.without_room,
+        "blocks": done.blocks,
+        "saved_seconds": done.saved_seconds,
+        "read_seconds": done.read_seconds,
+        "moving_seconds": done.moving_seconds,
+    })
 }
 
 fn times(latencies: &Latencies) -> Value {
@@ -35,6 +79,7 @@ pub(crate) fn document<D: Disk>(
     file_system: &FileSystem<D>,
     means: Means,
     requests: &Requests,
+    regrouped: Option<&Regrouped>,
 ) -> Value {
     let (space, store) = (file_system.space(), file_system.store());
     let (log, medium) = (store.log_counts(), store.medium_counts());
@@ -67,6 +112,7 @@ pub(crate) fn document<D: Disk>(
             "metadata_blocks": medium.inline_blocks + medium.ring_blocks + medium.map_blocks,
             "flushes": medium.flushes,
         },
+        "regrouping": regrouping(regrouped),
         "read": times(&requests.reads),
         "write": times(&requests.writes),
         "sync": times(&requests.syncs),

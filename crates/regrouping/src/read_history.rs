@@ -255,6 +255,15 @@ impl ReadHistory {
         if request.is_read { self.read(request) } else { self.write(request) }
     }
 
+    /// A part of a file was asked for that had been read ahead from `slot` before: of it is learnt as if
+    /// it had been read then, but for the time.
+    pub fn foreseen(&mut self, part: &Part, slot: u64) {
+        if let Some(arm) = &mut self.arm {
+            arm.end = slot;
+        }
+        self.read_part(part, slot, Some(0));
+    }
+
     /// Nothing is known of what the disk did meanwhile.
     pub fn interrupted(&mut self) {
         (self.arm, self.visited, self.written) = (None, None, None);

@@ -6,6 +6,7 @@
 //! whom.
 
 mod growing;
+mod read_ahead;
 mod reading;
 mod together;
 
@@ -32,6 +33,8 @@ use crate::places::Places;
 use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
+
+use self::read_ahead::ReadAhead;
 
 /// Groups that may wait while another thread has the medium; chosen by us: two of a megabyte, as one is
 /// written and one is filled.
@@ -82,6 +85,7 @@ pub struct Store<D> {
     waiting: AtomicU32,
     front: Mutex<Front>,
     sums: Arc<Sums>,
+    ahead: ReadAhead,
 }
 
 impl<D: Disk> Store<D> {
@@ -185,7 +189,8 @@ impl<D: Disk> Store<D> {
         engine.covered(medium.covered);
         let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));
         let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
-        let store = Self { disk, geometry, opened, commit, medium, waiting, front, sums };
+        let ahead = ReadAhead::default();
+        let store = Self { disk, geometry, opened, commit, medium, waiting, front, sums, ahead };
         let mut medium = lock(&store.medium);
         if medium.ring_has_room(0) {
             medium.checkpoint()?;
@@ -673,6 +678,9 @@ impl<D: Disk> Store<D> {
             Newest::Nowhere => return Ok(false),
             Newest::Here => return Ok(true),
             Newest::InSlot(slot) => {
+                if self.ahead.take(slot, into) && self.is_good(block, slot, sum, into) {
+                    return Ok(true);
+                }
                 let offset = self.geometry.slot_offset(slot);
                 if read(&*self.disk, offset, into).is_ok() && self.is_good(block, slot, sum, into) {
                     return Ok(true);

@@ -144,6 +144,11 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
                 scope.spawn(move || {
                     let mut owner = Owner::new(thread, blocks);
                     for round in 0..rounds {
+                        if round % 3 == thread % 3 {
+                            // What is read before it is written over is not what is read afterwards.
+                            let ahead: Vec<u32> = owner.blocks.clone().step_by(3).collect();
+                            store.read_ahead(&ahead);
+                        }
                         owner.write(store);
                         for _ in 0..4 {
                             let block = owner.draw();

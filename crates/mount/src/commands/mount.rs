@@ -28,6 +28,10 @@ use crate::status::STATUS;
 /// Bytes of what a mount says of itself, at most (`XATTR_SIZE_MAX` of Linux).
 const STATUS_BYTES_MAX: usize = 65_536;
 
+/// Memory for what is read together, if nothing else is said; chosen by us: 32,000 pieces of files of 64
+/// KiB and nodes.
+const OBSERVE_BYTES: u64 = 8 << 20;
+
 /// What the serving process says when calls on the mount are answered.
 const READY: &str = "ready";
 
@@ -39,6 +43,8 @@ struct Wanted {
     session: Options,
     is_plain: bool,
     is_read_only: bool,
+    /// Memory for what is read together; none if nothing is put together.
+    observe_bytes: Option<u64>,
     file: FileOptions,
     collector: CollectorOptions,
     without: MountFlags,
@@ -53,6 +59,7 @@ impl Wanted {
             session: Options::default(),
             is_plain: false,
             is_read_only: false,
+            observe_bytes: Some(OBSERVE_BYTES),
             file: FileOptions::default(),
             collector: CollectorOptions::default(),
             without: MountFlags::empty(),
@@ -85,6 +92,9 @@ impl Wanted {
             "allow_other" => self.allow_other = true,
             "private" => self.allow_other = false,
             "threads" => self.session.threads = number()?.max(1) as usize,
+            "regroup" => self.observe_bytes = Some(OBSERVE_BYTES),
+            "noregroup" => self.observe_bytes = None,
+            "observe_mib" => self.observe_bytes = Some(number()? << 20),
             "cache_mib" => self.cache.cache_bytes = number()? << 20,
             "means" => {
                 self.means = match value {
@@ -177,7 +187,11 @@ fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
     let collector =
         Collector::start(Arc::clone(&store), wanted.collector).map_err(|error| failed(&error))?;
-    let mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    let mut mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    if let Some(observe_bytes) = wanted.observe_bytes.filter(|_| !wanted.is_read_only) {
+        let started = mounted.regroup(observe_bytes, opened.prices);
+        started.map_err(|error| failed(&error))?;
+    }
     let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
     if says_ready {
         let mut out = std::io::stdout();

@@ -1,5 +1,6 @@
 //! Many blocks read at once, and which there are.
 
+use super::read_ahead::AHEAD_BYTES_MAX;
 use super::{Newest, Store, lock};
 use crate::StoreError;
 use crate::device::{Disk, ReadPiece};
@@ -45,6 +46,53 @@ impl<D: Disk> Store<D> {
         (first..first.saturating_add(count)).map(place).collect()
     }
 
+    /// Reads `blocks`, in any order, so that reading them from now on finds them in memory, once. What
+    /// cannot be read is left to who reads it; how many were read.
+    pub fn read_ahead(&self, blocks: &[u32]) -> u32 {
+        let bytes = self.geometry.block_bytes as usize;
+        let mut scratch = vec![0; bytes];
+        let front = lock(&self.front);
+        let mut slots: Vec<u32> = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            if let Newest::InSlot(slot) = front.newest(*block, &mut scratch)
+                && !self.ahead.holds(slot)
+            {
+                slots.push(slot);
+            }
+        }
+        drop(front);
+        slots.sort_unstable();
+        slots.truncate(AHEAD_BYTES_MAX / bytes);
+        let mut data = vec![0; slots.len() * bytes];
+        let mut rest = &mut data[..];
+        let mut pieces = Vec::new();
+        for run in slots.chunk_by(|one, next| one + 1 == *next) {
+            let (into, behind) = rest.split_at_mut(run.len() * bytes);
+            pieces.push(ReadPiece { offset: self.geometry.slot_offset(run[0]), into });
+            rest = behind;
+        }
+        if pieces.is_empty() || self.disk.read_pieces(&mut pieces).is_err() {
+            return 0;
+        }
+        // Whether it is what was written is looked at by who takes it.
+        self.ahead.keep(slots.iter().copied().zip(data.chunks_exact(bytes)));
+        slots.len() as u32
+    }
+
+    /// Whether all of the `count` blocks from `first` on that lie on the disk were read ahead.
+    #[must_use]
+    pub fn is_read_ahead(&self, first: u32, count: u32) -> bool {
+        if self.ahead.is_empty() {
+            return false;
+        }
+        let mut scratch = vec![0; self.geometry.block_bytes as usize];
+        let front = lock(&self.front);
+        (first..first.saturating_add(count)).all(|block| match front.newest(block, &mut scratch) {
+            Newest::InSlot(slot) => self.ahead.holds(slot),
+            Newest::Here | Newest::Nowhere => true,
+        })
+    }
+
     /// The same for `blocks`, in any order.
     ///
     /// # Errors
@@ -78,11 +126,17 @@ impl<D: Disk> Store<D> {
             }
         }
         drop(front);
-        let are_read = self.disk.read_pieces(&mut self.pieces(&lying, into)).is_ok();
+        let is_ahead =
+            |one: &Lying| self.ahead.take(one.slot, &mut into[one.index * bytes..][..bytes]);
+        let (ahead, asked): (Vec<Lying>, Vec<Lying>) = lying.into_iter().partition(is_ahead);
+        let are_read =
+            asked.is_empty() || self.disk.read_pieces(&mut self.pieces(&asked, into)).is_ok();
         let mut error = None;
-        for Lying { index, block, slot, sum } in lying {
+        let read = asked.into_iter().map(|one| (one, are_read));
+        for (one, is_read) in ahead.into_iter().map(|one| (one, true)).chain(read) {
+            let Lying { index, block, slot, sum } = one;
             let into = &mut into[index * bytes..(index + 1) * bytes];
-            if are_read && self.is_good(block, slot, sum, into) {
+            if is_read && self.is_good(block, slot, sum, into) {
                 continue;
             }
             // It may have been moved, or cannot be read with the others.
