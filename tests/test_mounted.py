@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,8 +161,36 @@ def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]
     assert 0 < document["full"] < 0.05
     assert document["write"]["requests"] >= 1
     assert agewell("fs", "status", point) == 0
-    assert "room is made by" in capsys.readouterr().out
+    table = capsys.readouterr().out
+    assert "room is made by" in table and "put together" in table
     assert agewell("fs", "status", point.parent) == 2
+
+
+def test_what_is_read_is_observed_unless_it_is_not_wanted(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def regrouping() -> dict[str, Any]:
+        assert agewell("fs", "status", point, "--json") == 0
+        return dict(json.loads(capsys.readouterr().out)["regrouping"])
+
+    for number in range(100):
+        (point / f"file {number}").write_bytes(b"f" * 16_384)
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point) == 0
+    for number in range(0, 100, 3):
+        assert len((point / f"file {number}").read_bytes()) == 16_384
+    # What was observed is taken in twice a second.
+    until = time.monotonic() + 60
+    while (seen := regrouping())["reads"] < 34:
+        assert time.monotonic() < until, seen
+        time.sleep(0.1)
+    assert seen["is_on"] and seen["units"] >= 34 and seen["lost_reads"] == 0
+    # A jump costs next to nothing on a file in memory, and files were read once.
+    assert seen["groups"] == 0
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", "noregroup") == 0
+    assert len((point / "file 1").read_bytes()) == 16_384
+    assert regrouping() == {"is_on": False}
 
 
 def test_fsck_finds_a_damaged_file_and_names_it(

@@ -126,7 +126,7 @@ def status(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Say how full it is, how room is made and why, what that costs, and how long requests take.
+    """Say how full it is, how room is made and why, what was put together, and how long it takes.
 
     Blocks and times are counted since it was mounted.
 
@@ -137,6 +137,17 @@ def status(
         print_json(document)
         return
     print_table(("", ">"), _figures(document))
+
+
+def _put_together(done: dict[str, Any]) -> str:
+    if not done["is_on"]:
+        return "nothing: mounted with noregroup, or read-only"
+    if not done["groups"]:
+        return f"nothing: {done['why']} ({done['reads']:,} reads seen)"
+    return (
+        f"{done['blocks']:,} blocks in {done['groups']:,} groups, {done['moving_seconds']:,.1f} s; "
+        f"reads took {done['read_seconds']:,.1f} s, {done['saved_seconds']:,.1f} s less than before"
+    )
 
 
 def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
@@ -152,7 +163,7 @@ def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
             f"{since['cleaned_blocks'] + since['plugged_blocks']:,} cleaned and plugged, "
             f"{since['threaded_blocks']:,} threaded",
         ),
-        ("blocks regrouped", f"{since['regrouped_blocks']:,}"),
+        ("put together", _put_together(document["regrouping"])),
         ("blocks of metadata", f"{since['metadata_blocks']:,}"),
     ]
     for key, what in _KINDS.items():
