@@ -26,7 +26,7 @@ def can_mount() -> None:
         pytest.skip(why)
 
 
-def few(name: str, tmp_path: Path, kinds: list[Kind], **more: int) -> dict[str, rounds.Found]:
+def few(name: str, tmp_path: Path, kinds: list[Kind]) -> dict[str, rounds.Found]:
     """A load at 80 %, a twentieth of it."""
     return rounds.compare(
         kinds,
@@ -34,7 +34,6 @@ def few(name: str, tmp_path: Path, kinds: list[Kind], **more: int) -> dict[str, 
         tmp_path,
         rounds=1,
         image_bytes=96 * MEBIBYTE,
-        **more,
     )
 
 
@@ -53,13 +52,13 @@ def test_every_load_runs_and_what_it_asked_for_takes_time(name: str, tmp_path: P
         assert one.requests["writes"]["requests"] > 0
         # Unmounting alone asks for one.
         assert one.requests["flushes"]["commands"] > 0
-    assert found["ours"].status["user_blocks"] > 0
+    assert found["ours"].status["full"] > 0.5
     assert list(tmp_path.iterdir()) == [], "recordings are removed once they are replayed"
 
 
 @pytest.mark.usefixtures("can_mount")
 def test_a_load_asks_each_file_system_for_the_same(tmp_path: Path) -> None:
-    """Updates in place of ext4 are recorded block by block: as many as were asked for, twice alike."""
+    """Updates in place of ext4 are recorded: as many as were asked for, twice alike."""
     counts = []
     for _ in range(2):
         found = few("random", tmp_path, [EXT4])["ext4"]
@@ -74,7 +73,7 @@ def test_every_row_has_its_value_or_a_reason(
     tmp_path: Path, context_of: Callable[[str], Context]
 ) -> None:
     """At one fullness: the values that `expected.toml` names are computed."""
-    size = comparison.Size(percent=(90,), rounds=1, scale=0.02, image_bytes=320 * MEBIBYTE)
+    size = comparison.Size(percent=(90,), rounds=1, scale=0.02, image_bytes=128 * MEBIBYTE)
     values, missing = comparison.compared("random", context_of(CONTEXT), size)
     expected = catalogue.experiments() / CONTEXT / "random" / "expected.toml"
     rows = tomllib.loads(expected.read_text())["row"]
@@ -82,7 +81,7 @@ def test_every_row_has_its_value_or_a_reason(
     assert len(keys) > 20
     for key in keys:
         assert key in values or key.partition("/")[0] in missing, key
-    assert values["ext4-90/round_ratio"] > 0
+    assert (values["ext4-90/round_ratio"] or 0) > 0
 
 
 @pytest.mark.usefixtures("can_mount")
@@ -105,7 +104,7 @@ def test_what_is_not_here_is_left_out_with_the_reason(tmp_path: Path) -> None:
 
 
 def test_prices_are_those_of_the_disk() -> None:
-    """One more transfer of a group: elsewhere less than half a turn and a mean seek, near far less."""
+    """One more transfer: elsewhere less than half a turn and a mean seek, near far less."""
     access_us, further_us, megabytes = prices.measured()
     assert 500 < access_us < 8_333 / 2 + 13_100
     assert further_us < access_us / 3

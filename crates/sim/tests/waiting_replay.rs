@@ -53,7 +53,7 @@ fn disk() -> DeviceParameters {
 fn simple() -> DeviceParameters {
     let value = json!({
         "name": "simple", "title": "simple", "kind": "simple", "capacity_sectors": SECTORS,
-        "simple": { "access_time": "1 ms", "bandwidth": "512 MB/s" },
+        "simple": { "access_time_ms": 1.0, "bandwidth": "512 MB/s" },
         "sources": {},
     });
     DeviceParameters::from_value("[device]", value).unwrap_or_else(|why| panic!("{why}"))

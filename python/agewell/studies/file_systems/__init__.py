@@ -1,7 +1,8 @@
 """The adaptive file system beside ext4, xfs and btrfs, by disk time and by time.
 
 Each has the same load on a device of the same size; the requests that each really made are recorded
-and replayed on modelled drives, which no noise of this machine touches. Ours: nothing was published of it.
+and replayed on modelled drives, which no noise of this machine touches. Ours: nothing was published
+of it.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agewell.studies.cases import key, result
 from agewell.studies.context import Context
@@ -75,17 +76,14 @@ def compared(
         if why:
             missing.update({f"{kind.name}-{percent}": why for kind in kinds})
             continue
-        share = place / len(size.percent)
         found = compare(
             kinds,
-            lambda point, room, percent=percent: LOADS[name](point, room, percent, size.scale),
+            partial(LOADS[name], percent=percent, scale=size.scale),
             context.out / "recordings",
             drives=tuple(_DRIVES),
             rounds=size.rounds,
             image_bytes=size.image_bytes,
-            progress=lambda text, share=share, percent=percent: context.progress(
-                share, f"{percent} % full, {text}"
-            ),
+            progress=partial(_tell, context, place / len(size.percent), percent),
         )
         for kind, one in found.items():
             if one.why:
@@ -97,6 +95,10 @@ def compared(
     for percent in size.percent:
         _over_80(percent, values, missing)
     return values, missing
+
+
+def _tell(context: Context, share: float, percent: int, text: str) -> None:
+    context.progress(share, f"{percent} % full, {text}")
 
 
 def _kinds(name: str, percent: int) -> list[Kind]:

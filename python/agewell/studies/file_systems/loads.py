@@ -1,4 +1,4 @@
-"""What file systems are asked for, the same of each: every load follows from its name and numbers alone.
+"""What file systems are asked for: every load follows from its name and numbers alone.
 
 A load fills a file system to a share of the room that `df` says it has when it is new, goes on for a
 while so that it is used, and then works in rounds, each of which is recorded and timed.
@@ -97,7 +97,9 @@ class Load(ABC):
         with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
             while length > 0:
                 at = start % PIECE_BYTES
-                length -= os.write(file, memoryview(self.content)[at : at + min(length, PIECE_BYTES)])
+                length -= os.write(
+                    file, memoryview(self.content)[at : at + min(length, PIECE_BYTES)]
+                )
 
     def fill_rest(self) -> None:
         """Files that nobody touches again, until it is as full as it is to be."""
@@ -139,12 +141,14 @@ class RandomUpdates(Load):
         self.draw = draws(1)
 
     def prepare(self) -> None:
+        """Write the files, and over as many blocks as they have."""
         for path in self.files:
             self.write(path, self.blocks * BLOCK_BYTES)
             sync(path)
         self._update(int(self.blocks * self.FILES * self.BEFORE * min(self.scale, 1)))
 
-    def work(self, number: int) -> None:
+    def work(self, number: int) -> None:  # noqa: ARG002 (rounds are alike)
+        """Updates, each file synced behind 32."""
         self._update(self.scaled(self.UPDATES))
 
     def _update(self, count: int) -> None:
@@ -169,7 +173,7 @@ class RandomUpdates(Load):
 
 
 class Mail(Load):
-    """A mail server's directories of messages, as `examples/record/mail_server.py`, without its pauses."""
+    """A mail server's directories, as `examples/record/mail_server.py`, without its pauses."""
 
     name = "mail"
     title = "mail"
@@ -197,6 +201,7 @@ class Mail(Load):
         """Messages that are there when it is as full as it is to be; 0 until it is."""
 
     def prepare(self) -> None:
+        """Deliver until it is as full as it is to be, then serve without syncs."""
         self.spool.mkdir()
         for number in range(self.MAILBOXES):
             for part in ("tmp", "new", "cur"):
@@ -215,7 +220,8 @@ class Mail(Load):
             self._operation(is_durable=False)
         sync_all(self.point)
 
-    def work(self, number: int) -> None:
+    def work(self, number: int) -> None:  # noqa: ARG002 (rounds are alike)
+        """Deliver, poll, read and remove."""
         for _ in range(self.scaled(self.COUNT)):
             self._operation(is_durable=True)
 
@@ -327,6 +333,7 @@ class Database(Load):
         self.transactions = 0
 
     def prepare(self) -> None:
+        """Write table and logs, and commit for a while."""
         self.write(self.small, self.SMALL_PAGES * self.PAGE_BYTES)
         for path in self.logs:
             self.write(path, self.LOG_BYTES)
@@ -336,7 +343,8 @@ class Database(Load):
         for _ in range(self.scaled(self.BEFORE)):
             self._transaction(is_durable=self.transactions % 32 == 0)
 
-    def work(self, number: int) -> None:
+    def work(self, number: int) -> None:  # noqa: ARG002 (rounds are alike)
+        """Commits, and a checkpoint."""
         for _ in range(self.scaled(self.COUNT)):
             self._transaction(is_durable=True)
         self._checkpoint()

@@ -1,8 +1,8 @@
 """File systems on a loop device in memory: made, mounted, unmounted, and their requests recorded.
 
-Every file system has a device of the same size to itself, set up as a disk is: a kernel that takes it for
-one with an arm, `mq-deadline`, 128 KiB of read-ahead. What a file system asks of it goes through the block
-layer, ours included, which is mounted on the device and not on the image.
+Every file system has a device of the same size to itself, set up as a disk is: a kernel that takes
+it for one with an arm, `mq-deadline`, 128 KiB of read-ahead. What a file system asks of it goes
+through the block layer, ours included, which is mounted on the device and not on the image.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from agewell.filesystems import mounted
 
 MEMORY = Path("/dev/shm")  # noqa: S108 (images in memory: what is measured is not this machine's disk)
 BUFFER = "64 MiB"
-"""The recorder's buffer for each processor; chosen by us: a second of requests of the quickest load."""
+"""The recorder's buffer for each processor; chosen by us: a second of requests of the quickest
+load."""
 
 _QUEUE: Mapping[str, str] = {"rotational": "1", "scheduler": "mq-deadline", "read_ahead_kb": "128"}
 
@@ -67,11 +68,10 @@ def _kernel(name: str, *options: str) -> Kind:
 
 
 OURS = Kind("ours")
-"""With prices of the disk on which the requests are replayed: those of memory would be learnt else."""
+"""With prices of the disk on which the requests are replayed: those of memory would be learnt
+else."""
 
-FIXED = tuple(
-    Kind(means, options=(f"means={means}",)) for means in ("clean", "plug", "thread")
-)
+FIXED = tuple(Kind(means, options=(f"means={means}",)) for means in ("clean", "plug", "thread"))
 """Ours with one way of making room."""
 
 KERNEL = (

@@ -1,4 +1,4 @@
-"""Loads on file systems, in turn, each round recorded; and what the requests take on modelled drives."""
+"""Loads on file systems in turn, each round recorded, and its requests on modelled drives."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ WRITE_CACHE_BYTES: Mapping[str, int] = {
     # Its model has a buffer of its own.
     "flash-sata-tlc": 0,
 }
-"""The drives on which requests are replayed, and their caches of writes: half of the disks' 64 and a
-quarter of 128 MB; how they divide them is not public."""
+"""The drives on which requests are replayed, and their caches of writes: half of the disks' 64 and
+a quarter of 128 MB; how they divide them is not public."""
 
 
 @dataclass(slots=True)
@@ -41,11 +42,11 @@ class Found:
 
     Attributes:
         seconds: Of the rounds, as they took here.
-        disk: What each part took on each drive, by name of the part and drive; of all rounds together.
+        disk: What each part took on each drive, by part and drive; of all rounds together.
         requests: The replay on the disk of the study, of all rounds.
         refused: Writes that were refused for want of room.
         why: Why there is nothing; empty if there is.
-        status: What ours said of itself at the end of the rounds.
+        status: What ours said of itself at the end of the last round.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -102,8 +103,8 @@ class Case:
     def part(self, name: str, work: Callable[[], object]) -> float:
         """Mount, have `work` done and unmount, recorded; how long work and unmounting took here.
 
-        What was still to be written is on the device at the end, and nothing is done behind the back
-        of the recording.
+        What was still to be written is on the device at the end, and nothing is done behind the
+        back of the recording.
         """
         trace = self.folder / f"{self.kind.name}-{name}.parquet"
         with self.device.recorded(trace):
@@ -111,7 +112,7 @@ class Case:
             begin = time.monotonic()
             try:
                 work()
-                if self.kind.is_ours:
+                if self.kind.is_ours and name.startswith("round"):
                     self.found.status = mounted.status(self.device.point)
             finally:
                 self.device.unmount()
@@ -158,7 +159,7 @@ class Case:
                 paths = order(point)
             finally:
                 self.device.unmount()
-            self.part(name, lambda paths=paths: loads.read(paths))
+            self.part(name, partial(loads.read, paths))
 
 
 def compare(

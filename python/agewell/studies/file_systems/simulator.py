@@ -1,9 +1,9 @@
 """The mounted file system against the simulated log, under the same random updates.
 
-The updates that a mounted file system took are handed to a simulated log of as many segments, as full,
-as a trace of one file; what each has moved for each new block is held against the other. The cost is that
-of blocks (eq. 1 of Matthews 1999, with what is plugged counted as what is cleaned): all that is read and written
-for each block that is new.
+The updates that a mounted file system took are handed to a simulated log of as many segments, as
+full, as a trace of one file; what each has moved for each new block is held against the other. The
+cost is that of blocks (eq. 1 of Matthews 1999, with what is plugged counted as what is cleaned):
+all that is read and written for each block that is new.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def _simulated(
         "workload.utilization": live / ((segments - 0.5) * SEGMENT_BLOCKS),
         "layout.collect": collect,
     }
-    metrics: Mapping[str, Any] = context.run_experiment(context.tables("simulator"), changes)["metrics"]
+    metrics: Mapping[str, Any] = context.run_experiment(context.tables("simulator"), changes)[
+        "metrics"
+    ]
     return metrics
 
 

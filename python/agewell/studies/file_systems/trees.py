@@ -14,6 +14,8 @@ from agewell.studies.file_systems.loads import PIECE_BYTES, Load, draws, opened
 
 FILES = 600
 """Of the tree; a third of this project's own. Chosen by us, as all that follows."""
+FILES_MIN = 40
+"""Of a tree that is made smaller."""
 FOLDERS = 40
 MEDIAN_BYTES = 4_000
 SIGMA = 1.2
@@ -40,7 +42,12 @@ def git(folder: Path, *words: str) -> None:
         "GIT_AUTHOR_DATE": _WHEN,
         "GIT_COMMITTER_DATE": _WHEN,
     }
-    names = ("user.name=agewell", "user.email=agewell@localhost", "gc.auto=0", "advice.detachedHead=false")
+    names = (
+        "user.name=agewell",
+        "user.email=agewell@localhost",
+        "gc.auto=0",
+        "advice.detachedHead=false",
+    )
     settings = [word for name in names for word in ("-c", name)]
     done = subprocess.run(
         ["git", *settings, *words],
@@ -59,11 +66,11 @@ def git(folder: Path, *words: str) -> None:
 class SourceTree:
     """A tree of sources whose files change; the same for the same seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, files: int) -> None:
         self.draw = draws(seed)
         self.made = 0
         self.names: list[str] = []
-        for _ in range(FILES):
+        for _ in range(files):
             self.add()
 
     def add(self) -> str:
@@ -80,16 +87,16 @@ class SourceTree:
         return self.draw.randbytes(min(MOST_BYTES, max(64, drawn)) // 2).hex().encode()
 
 
-def make_history(folder: Path) -> Path:
-    """A repository whose commits change, add and remove files; tags `commit-N`."""
-    tree, work = SourceTree(6), folder / "origin"
+def make_history(folder: Path, files: int = FILES) -> Path:
+    """A repository of so many files, whose commits change, add and remove some; tags `commit-N`."""
+    tree, work = SourceTree(6, files), folder / "origin"
     work.mkdir()
     git(work, "init", "-q", "-b", "main")
     for commit in range(COMMITS):
         if commit == 0:
             chosen = list(tree.names)
         else:
-            count = round(FILES * CHANGED)
+            count = round(files * CHANGED)
             chosen = tree.draw.sample(tree.names, count)
             for name in chosen[: count // 6]:
                 (work / name).unlink()
@@ -112,6 +119,7 @@ class _OfHistory(Load):
 
     @classmethod
     def missing(cls) -> str:
+        """Why it cannot be had here; empty if it can."""
         return "" if shutil.which("git") else "there is no git here"
 
     def copies(self) -> list[Path]:
@@ -119,8 +127,9 @@ class _OfHistory(Load):
         return [self.point / f"copy{number}" for number in range(self.COPIES)]
 
     def prepare(self) -> None:
+        """Clone, go to the first commit, and fill the rest."""
         with tempfile.TemporaryDirectory() as folder:
-            origin = make_history(Path(folder))
+            origin = make_history(Path(folder), max(FILES_MIN, self.scaled(FILES)))
             for copy in self.copies():
                 git(self.point, "clone", "-q", "--no-hardlinks", str(origin), copy.name)
                 git(copy, "checkout", "-q", "commit-0")
@@ -134,7 +143,8 @@ class Git(_OfHistory):
     title = "git checkout and status"
     COPIES = 1
 
-    def work(self, number: int) -> None:
+    def work(self, number: int) -> None:  # noqa: ARG002 (rounds are alike)
+        """Every commit, there and back."""
         (copy,) = self.copies()
         there = range(1, self.scaled(COMMITS - 1) + 1)
         for commit in (*there, *reversed(there[:-1]), 0):
@@ -150,6 +160,7 @@ class History(_OfHistory):
     COPIES = 10
 
     def work(self, number: int) -> None:
+        """To the last commit in rounds of even number, back in others."""
         there = range(1, self.scaled(COMMITS - 1) + 1)
         commits = list(there if number % 2 == 0 else [*reversed(there[:-1]), 0])
         for commit in commits:
@@ -161,9 +172,9 @@ class Build(Load):
     """What unpacking sources and compiling them writes, without a compiler.
 
     A tree is unpacked; of each source an assembly file is written to a temporary folder, read and
-    removed, an object and a list of what it depends on are written; a library is made of all objects.
-    Then a tenth of the sources change and what depends on them is made again. A round replaces the
-    tree of the round before.
+    removed, an object and a list of what it depends on are written; a library is made of all
+    objects. Then a tenth of the sources change and what depends on them is made again. A round
+    replaces the tree of the round before.
     """
 
     name = "build"
@@ -171,14 +182,16 @@ class Build(Load):
     EDITED = 0.1
 
     def prepare(self) -> None:
+        """Unpack and compile a first tree, and fill the rest."""
         (self.point / "tmp").mkdir()
-        self._unpack("tree", SourceTree(7))
+        self._unpack("tree", self._tree(7))
         self._compile("tree", self.sources)
         self.fill_rest()
 
     def work(self, number: int) -> None:
+        """Another tree in place of the last one."""
         shutil.rmtree(self.point / "tree")
-        self._unpack("tree", SourceTree(8 + number))
+        self._unpack("tree", self._tree(8 + number))
         self._compile("tree", self.sources)
         edited = self.sources[:: round(1 / self.EDITED)]
         for source in edited:
@@ -186,10 +199,13 @@ class Build(Load):
                 file.write(b"\n")
         self._compile("tree", edited)
 
+    def _tree(self, seed: int) -> SourceTree:
+        return SourceTree(seed, max(FILES_MIN, self.scaled(FILES)))
+
     def _unpack(self, name: str, tree: SourceTree) -> None:
         root = self.point / name
         self.sources: list[Path] = []
-        for each in tree.names[: self.scaled(FILES)]:
+        for each in tree.names:
             path = root / each
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(tree.text())
