@@ -266,7 +266,7 @@ impl Cost {
 ///
 /// # Errors
 /// If the recording cannot be read, says of a request not when it was done, or is of a device that does not
-/// fit on this one; if this one takes writes in order alone; if `go_on`, which is told the requests that are
+/// fit on this one; if this one takes writes in order alone; if `go_on`, which is given the requests that are
 /// done, says no.
 pub fn replay(
     path: &Path,

@@ -71,11 +71,7 @@ fn reads(count: u64, at_once: bool) -> Vec<Asked> {
 
 #[test]
 fn each_request_costs_what_the_device_says() {
-    let asked = [
-        (0, 10, Read, 0, 1000),
-        (20, 30, Write, 5000, 1000),
-        (40, 50, Flush, 0, 0),
-    ];
+    let asked = [(0, 10, Read, 0, 1000), (20, 30, Write, 5000, 1000), (40, 50, Flush, 0, 0)];
     let done = on(&simple(), &asked, 0);
     assert_eq!([done.reads.time.0, done.writes.time.0], [2_000_000; 2]);
     assert_eq!(done.time().0, 4_000_000 + done.flushes.time.0);

@@ -83,7 +83,7 @@ def compared(
             drives=tuple(_DRIVES),
             rounds=size.rounds,
             image_bytes=size.image_bytes,
-            progress=partial(_tell, context, place / len(size.percent), percent),
+            progress=partial(_report, context, place / len(size.percent), percent),
         )
         for kind, one in found.items():
             if one.why:
@@ -97,7 +97,7 @@ def compared(
     return values, missing
 
 
-def _tell(context: Context, share: float, percent: int, text: str) -> None:
+def _report(context: Context, share: float, percent: int, text: str) -> None:
     context.progress(share, f"{percent} % full, {text}")
 
 

@@ -1,7 +1,7 @@
 """What file systems are asked for: every load follows from its name and numbers alone.
 
-A load fills a file system to a share of the room that `df` says it has when it is new, goes on for a
-while so that it is used, and then works in rounds, each of which is recorded and timed.
+A load fills a file system to a share of the room that `df` says it has when it is new, goes on for
+a while so that it is used, and then works in rounds, each of which is recorded and timed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Load(ABC):
         return self.available_bytes() - int(self.room_bytes * (1 - self.percent / 100))
 
     def write(self, path: Path, length: int, start: int = 0) -> None:
-        """Make or replace a file of so many bytes."""
+        """Make or replace a file of this length, bytes."""
         with opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
             while length > 0:
                 at = start % PIECE_BYTES
@@ -148,7 +148,7 @@ class RandomUpdates(Load):
         self._update(int(self.blocks * self.FILES * self.BEFORE * min(self.scale, 1)))
 
     def work(self, number: int) -> None:  # noqa: ARG002 (rounds are alike)
-        """Updates, each file synced behind 32."""
+        """Updates, a sync behind each 32 of them."""
         self._update(self.scaled(self.UPDATES))
 
     def _update(self, count: int) -> None:
@@ -169,7 +169,7 @@ class RandomUpdates(Load):
                     self.refused += self.SYNC_EVERY
 
     def note(self, file: int, block: int) -> None:
-        """Told of each update."""
+        """Called at each update."""
 
 
 class Mail(Load):

@@ -75,7 +75,7 @@ FIXED = tuple(Kind(means, options=(f"means={means}",)) for means in ("clean", "p
 """Ours with one way of making room."""
 
 KERNEL = (
-    # As in the figures of the issue; nothing is put off until it is mounted.
+    # As in the figures of the issue; nothing is left for when it is mounted.
     _kernel("ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0"),
     _kernel("xfs", "-q", "-f"),
     _kernel("btrfs", "-q", "-f"),

@@ -1,7 +1,7 @@
 """What writes cost on a drive, measured on its model: the prices at which ours is mounted.
 
 Ours learns what its device takes. Here its device is memory, and its requests are replayed on
-drives afterwards; so it is told what the transfers of a log take on the disk of the study: of
+drives afterwards; so it is given what the transfers of a log take on the disk of the study: of
 groups that end in a flush, the time that one more transfer brings, elsewhere or in the same
 segment.
 """

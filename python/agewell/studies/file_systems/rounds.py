@@ -181,7 +181,7 @@ def compare(
         drives: On which requests are replayed.
         rounds: How many; the order of the file systems is turned round from each to the next.
         image_bytes: Size of each device.
-        progress: Told what is done.
+        progress: Called with what is being done.
 
     Returns:
         What each came to, by name.

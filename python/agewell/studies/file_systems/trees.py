@@ -88,7 +88,7 @@ class SourceTree:
 
 
 def make_history(folder: Path, files: int = FILES) -> Path:
-    """A repository of so many files, whose commits change, add and remove some; tags `commit-N`."""
+    """A repository of `files` files, whose commits change, add and remove some; tags `commit-N`."""
     tree, work = SourceTree(6, files), folder / "origin"
     work.mkdir()
     git(work, "init", "-q", "-b", "main")
