@@ -25,6 +25,7 @@ __all__ = [
     "record",
     "record_recover",
     "reorganise_path",
+    "replay_recording",
     "resolve_experiment",
     "run_experiment",
     "score_path",
@@ -79,6 +80,21 @@ def run_experiment(
     Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
     are written there. The document names `build`, the software that made it. `progress` is called
     with the number of requests read so far.
+    """
+
+def replay_recording(
+    trace: str | PathLike[str],
+    device: str,
+    catalogue_dir: str | PathLike[str],
+    options: str = "{}",
+    progress: Callable[[int], object] | None = None,
+) -> str:
+    """Replay a recording of block requests on a modelled device; what that took, as JSON.
+
+    Each request waits for those that had been done when it was made. `options` (JSON) say
+    `first_sector`, where on the device the recorded one begins, `sectors`, how large that one is,
+    and `write_cache_bytes`, the cache of writes in front of it. `progress` is called with the
+    requests done so far.
     """
 
 def store_check(

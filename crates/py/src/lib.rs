@@ -27,6 +27,7 @@ mod store_grow;
 mod store_replay;
 mod tables;
 mod trace;
+mod waiting_replay;
 mod watch;
 
 use pyo3::prelude::*;
@@ -80,6 +81,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::trace::{trace_convert, trace_formats, trace_head, trace_info};
+
+    #[pymodule_export]
+    use crate::waiting_replay::replay_recording;
 
     #[pymodule_export]
     use crate::watch::watch_path;

@@ -16,6 +16,7 @@ pub mod open_loop;
 mod places;
 pub mod prefetch;
 pub mod result;
+pub mod waiting_replay;
 
 pub use drive::load::{load_device, require_writes_anywhere};
 pub use error::RunError;

@@ -29,6 +29,7 @@ mod zones;
 pub mod device;
 pub mod replay;
 
+pub use agewell_log::policy::cost::CostModel;
 pub use agewell_log::policy::mechanism::Mechanism;
 
 pub use collector::{Collected, Collector, CollectorOptions};

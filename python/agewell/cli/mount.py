@@ -28,8 +28,9 @@ def mount(
             "-o",
             metavar="NAME[=VALUE],...",
             help="ro, nosuid, nodev, noexec; means=adaptive|clean|plug|thread: how room is made; "
-            "cache_mib=N: memory for what describes files; nodiscard; plain: without a loop "
-            "device; buffered: through the page cache; threads=N; private: for you alone.",
+            "prices=ACCESS_US:FURTHER_US:MB_PER_S: by which costs, not those learnt from this "
+            "device; cache_mib=N: memory for what describes files; nodiscard; plain: without a "
+            "loop device; buffered: through the page cache; threads=N; private: for you alone.",
         ),
     ] = None,
 ) -> None:

@@ -36,6 +36,7 @@ _MODULES = (
     "agewell.studies.smith_seltzer_1996",
     "agewell.studies.smith_fragmentation",
     "agewell.studies.store",
+    "agewell.studies.file_systems",
 )
 
 

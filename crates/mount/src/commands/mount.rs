@@ -16,7 +16,7 @@ use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
 use agewell_store::device::{FileDisk, FileOptions};
-use agewell_store::{Collector, CollectorOptions, Means, OpenOptions, Store};
+use agewell_store::{Collector, CollectorOptions, CostModel, Means, OpenOptions, Store};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -39,6 +39,8 @@ const READY: &str = "ready";
 #[derive(Debug, Clone)]
 struct Wanted {
     means: Means,
+    /// What transfers cost; learnt, if that is not said.
+    prices: Option<CostModel>,
     cache: MountOptions,
     session: Options,
     is_plain: bool,
@@ -55,6 +57,7 @@ impl Wanted {
     fn parse(words: &[String]) -> Result<Self, CommandError> {
         let mut wanted = Self {
             means: Means::Adaptive,
+            prices: None,
             cache: MountOptions::default(),
             session: Options::default(),
             is_plain: false,
@@ -107,6 +110,21 @@ impl Wanted {
                         return Err(CommandError::input(format!("-o {word}: means is {why}")));
                     }
                 }
+            }
+            "prices" if value == "learnt" => self.prices = None,
+            "prices" => {
+                let numbers: Result<Vec<u64>, _> = value.split(':').map(str::parse).collect();
+                let Ok([access_us, further_us, megabytes @ (1..)]) = numbers.as_deref() else {
+                    let why = "learnt, or the microseconds of a transfer elsewhere, those of one to \
+                               the same segment, and megabytes a second: 12000:4000:200";
+                    return Err(CommandError::input(format!("-o {word}: prices is {why}")));
+                };
+                self.prices = Some(CostModel {
+                    access_ns: access_us.saturating_mul(1000),
+                    further_ns: further_us.saturating_mul(1000),
+                    bandwidth_bytes_per_s: megabytes.saturating_mul(1_000_000),
+                    ..OpenOptions::default().prices
+                });
             }
             // What `mount` hands on and the kernel or nobody needs here.
             "defaults" | "auto" | "noauto" | "user" | "nouser" | "users" | "_netdev" | "nofail"
@@ -181,7 +199,11 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
 fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
     let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
     let disk = FileDisk::open(path, wanted.file).map_err(CommandError::input)?;
-    let opened = OpenOptions { means: wanted.means, ..OpenOptions::default() };
+    let opened = OpenOptions {
+        means: wanted.means,
+        learns_prices: wanted.prices.is_none(),
+        prices: wanted.prices.unwrap_or(OpenOptions::default().prices),
+    };
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
