@@ -20,7 +20,7 @@ import mounted_soak
 from agewell import cli
 from agewell.errors import RunError
 from agewell.filesystems import mounted
-from conformance import NO_LIMIT_OF_LINKS, program, run_fsx, run_pjdfstest
+from conformance import NO_LIMIT_OF_LINKS, REPOSITORY, program, run_fsx, run_pjdfstest
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -162,7 +162,8 @@ def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]
     assert document["write"]["requests"] >= 1
     assert agewell("fs", "status", point) == 0
     table = capsys.readouterr().out
-    assert "room is made by" in table and "put together" in table
+    assert "room is made by" in table
+    assert "put together" in table
     assert agewell("fs", "status", point.parent) == 2
 
 
@@ -184,13 +185,49 @@ def test_what_is_read_is_observed_unless_it_is_not_wanted(
     while (seen := regrouping())["reads"] < 34:
         assert time.monotonic() < until, seen
         time.sleep(0.1)
-    assert seen["is_on"] and seen["units"] >= 34 and seen["lost_reads"] == 0
+    assert seen["is_on"]
+    assert seen["units"] >= 34
+    assert seen["lost_reads"] == 0
     # A jump costs next to nothing on a file in memory, and files were read once.
     assert seen["groups"] == 0
     assert agewell("umount", point) == 0
     assert agewell("mount", image, point, "-o", "noregroup") == 0
     assert len((point / "file 1").read_bytes()) == 16_384
     assert regrouping() == {"is_on": False}
+
+
+def test_what_is_read_together_is_put_together_as_on_a_disk(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def regrouping() -> dict[str, Any]:
+        assert agewell("fs", "status", point, "--json") == 0
+        return dict(json.loads(capsys.readouterr().out)["regrouping"])
+
+    assert agewell("umount", point) == 0
+    drive = REPOSITORY / "devices/seagate-st2000dm006.toml"
+    assert agewell("mount", image, point, "-o", f"timed_as={drive}") == 0
+    names = [f"file {number * 79 % 400}" for number in range(400)]
+    for byte, name in enumerate(names):
+        (point / name).write_bytes(bytes([byte % 251]) * 20_000)
+    program = [point / f"file {number * 7 % 150}" for number in range(150)]
+    until = time.monotonic() + 120
+    while (seen := regrouping())["groups"] == 0:
+        assert time.monotonic() < until, seen
+        for path in program:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                # What the kernel has in memory is not read from the device again.
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                byte = names.index(path.name) % 251
+                assert file.read() == bytes([byte]) * 20_000
+        # Nobody asks for anything for long enough.
+        time.sleep(1.2)
+    assert seen["blocks"] > 100
+    assert seen["read_seconds"] > seen["moving_seconds"] > 0
+    for path in program:
+        assert len(path.read_bytes()) == 20_000
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--data") == 0
 
 
 def test_fsck_finds_a_damaged_file_and_names_it(

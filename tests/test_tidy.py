@@ -97,6 +97,7 @@ ALLOWED_DEPENDENCIES = {
     "agewell-fs": {"agewell-store"},
     "agewell-mount": {
         "agewell-core",
+        "agewell-disk",
         "agewell-fs",
         "agewell-fuse",
         "agewell-log",

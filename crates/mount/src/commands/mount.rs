@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use agewell_disk::DeviceParameters;
 use agewell_fs::{FileSystem, MountOptions};
 use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
-use agewell_store::device::{FileDisk, FileOptions};
+use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk};
 use agewell_store::{Collector, CollectorOptions, CostModel, Means, OpenOptions, Store};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -41,6 +42,8 @@ struct Wanted {
     means: Means,
     /// What transfers cost; learnt, if that is not said.
     prices: Option<CostModel>,
+    /// The device whose times count instead of those of the real one, if there is one: a file.
+    timed_as: Option<PathBuf>,
     cache: MountOptions,
     session: Options,
     is_plain: bool,
@@ -58,6 +61,7 @@ impl Wanted {
         let mut wanted = Self {
             means: Means::Adaptive,
             prices: None,
+            timed_as: None,
             cache: MountOptions::default(),
             session: Options::default(),
             is_plain: false,
@@ -110,6 +114,11 @@ impl Wanted {
                         return Err(CommandError::input(format!("-o {word}: means is {why}")));
                     }
                 }
+            }
+            "timed_as" if value.starts_with('/') => self.timed_as = Some(PathBuf::from(value)),
+            "timed_as" => {
+                let why = "timed_as is the whole path of a device file, /home/me/my-disk.toml";
+                return Err(CommandError::input(format!("-o {word}: {why}")));
             }
             "prices" if value == "learnt" => self.prices = None,
             "prices" => {
@@ -197,8 +206,22 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
 }
 
 fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
-    let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
     let disk = FileDisk::open(path, wanted.file).map_err(CommandError::input)?;
+    let Some(device) = &wanted.timed_as else {
+        return serve_from(disk, path, point, wanted, says_ready);
+    };
+    let parameters = DeviceParameters::load(device).map_err(CommandError::input)?;
+    serve_from(ModelledDisk::over(&parameters, disk), path, point, wanted, says_ready)
+}
+
+fn serve_from<D: Disk + 'static>(
+    disk: D,
+    path: &Path,
+    point: &Path,
+    wanted: &Wanted,
+    says_ready: bool,
+) -> Result<(), CommandError> {
+    let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
     let opened = OpenOptions {
         means: wanted.means,
         learns_prices: wanted.prices.is_none(),

@@ -63,16 +63,17 @@ struct Modelled {
 }
 
 /// Any device of the catalogue, on a clock of its own that stands still but for requests and
-/// [`ModelledDisk::idle`]. What is written is kept in memory, sparsely.
+/// [`ModelledDisk::idle`]. What is written is kept in memory, sparsely, or on another disk, whose own times
+/// then count for nothing.
 ///
 /// The pieces of a write are issued together; a device with a queue serves them as it likes, one
 /// without in their order. Zones that the host must write in order are written piece by piece, and a
 /// write or discard that breaks their rule is refused.
 #[derive(Debug)]
-pub struct ModelledDisk {
+pub struct ModelledDisk<C = MemoryDisk> {
     size_bytes: u64,
     advice: LayoutAdvice,
-    contents: MemoryDisk,
+    contents: C,
     modelled: Mutex<Modelled>,
 }
 
@@ -80,12 +81,21 @@ impl ModelledDisk {
     /// The device that `parameters` describe, at rest, empty, at time 0.
     #[must_use]
     pub fn new(parameters: &DeviceParameters) -> Self {
+        let size_bytes = DeviceModel::new(parameters).capacity().0 * SECTOR_BYTES;
+        Self::over(parameters, MemoryDisk::new(size_bytes))
+    }
+}
+
+impl<C: Disk> ModelledDisk<C> {
+    /// The same, with what is on `contents`: as large as the smaller of the two.
+    #[must_use]
+    pub fn over(parameters: &DeviceParameters, contents: C) -> Self {
         let device = DeviceModel::new(parameters);
-        let size_bytes = device.capacity().0 * SECTOR_BYTES;
+        let size_bytes = (device.capacity().0 * SECTOR_BYTES).min(contents.size_bytes());
         Self {
             size_bytes,
             advice: device.layout_advice(),
-            contents: MemoryDisk::new(size_bytes),
+            contents,
             modelled: Mutex::new(Modelled {
                 device,
                 now: SimTime::ZERO,
@@ -192,7 +202,7 @@ impl Modelled {
     }
 }
 
-impl Disk for ModelledDisk {
+impl<C: Disk> Disk for ModelledDisk<C> {
     fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -277,7 +287,7 @@ impl Disk for ModelledDisk {
             let time = modelled.serve(Operation::Flush, 0, SECTOR_BYTES)?;
             modelled.spent.flushes.add(1, 0, time);
         }
-        Ok(())
+        self.contents.flush()
     }
 
     fn now_ns(&self) -> Option<u64> {
