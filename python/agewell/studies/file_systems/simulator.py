@@ -8,6 +8,7 @@ all that is read and written for each block that is new.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from agewell import _agewell
 from agewell.filesystems import mounted
 from agewell.studies.cases import key, result
 from agewell.studies.context import Context
@@ -45,13 +47,16 @@ class _Noted(RandomUpdates):
 
 
 def _mounted(kind: Kind, percent: float) -> tuple[dict[str, Any], list[int]]:
-    """What the file system says of itself after the load, and the blocks that were written over."""
+    """What it has moved and holds after the load, and the blocks that were written over."""
     with device(IMAGE_BYTES) as loop:
         loop.make(kind)
         loop.mount(kind)
         load = _Noted(loop.point, loop.room_bytes(), percent)
         load.prepare()
-        return mounted.status(loop.point), load.noted
+        counts = mounted.status(loop.point)["since_mounted"]
+        loop.unmount()
+        store = json.loads(_agewell.store_check(loop.path))
+        return {**counts, **store["store"], **store["metrics"]}, load.noted
 
 
 def figure(context: Context) -> FigureResult:
@@ -66,18 +71,17 @@ def figure(context: Context) -> FigureResult:
             missing[case] = why
             continue
         context.progress(place / len(cases), f"{kind.name}, {percent} % full")
-        status, noted = _mounted(kind, percent)
-        counts = status["since_mounted"]
-        values.update(_costs(case, counts))
-        simulated = _simulated(context, kind.name, percent, status, noted)
+        found, noted = _mounted(kind, percent)
+        values.update(_costs(case, found))
+        simulated = _simulated(context, kind.name, percent, found, noted)
         values.update(_costs(case, simulated, "simulated"))
     return result(context, "simulator", values, [], missing)
 
 
 def _simulated(
-    context: Context, collect: str, percent: float, status: Mapping[str, Any], noted: list[int]
+    context: Context, collect: str, percent: float, found: Mapping[str, Any], noted: list[int]
 ) -> Mapping[str, Any]:
-    live = round(status["full"] * status["blocks"])
+    live = int(found["live_blocks"])
     updates = np.array(noted, np.uint64).reshape(-1, RandomUpdates.SYNC_EVERY)
     none = np.zeros((len(updates), 1), np.uint64)
     operation = np.full((len(updates), RandomUpdates.SYNC_EVERY + 1), _WRITE, np.uint64)
@@ -94,7 +98,7 @@ def _simulated(
     trace = context.out / "traces" / f"{load.name}.parquet"
     trace.parent.mkdir(parents=True, exist_ok=True)
     load.save(trace)
-    segments = status["blocks"] // SEGMENT_BLOCKS
+    segments = int(found["segments"])
     changes = {
         "workload.path": os.path.relpath(trace.resolve(), context.experiments.resolve()),
         "workload.utilization": live / ((segments - 0.5) * SEGMENT_BLOCKS),
