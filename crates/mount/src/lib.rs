@@ -4,6 +4,7 @@ mod durable;
 mod latencies;
 mod lookups;
 mod mounted;
+mod rights;
 mod status;
 
 pub mod commands;
