@@ -48,7 +48,7 @@ Found = Any
 
 
 def data(seed: int, length: int) -> bytes:
-    """Bytes that are told from others and from zeros."""
+    """Bytes that differ from all others and from zeros."""
     piece = struct.pack("<I", seed | 0x01010101)
     return (piece * (length // 4 + 1))[:length]
 

@@ -44,7 +44,7 @@ def together(*works: Callable[[random.Random], None]) -> None:
         begin.wait()
         try:
             works[number](random.Random(number))  # noqa: S311 (no secret)
-        except BaseException as error:  # told by the thread that waits
+        except BaseException as error:  # raised again by the thread that waits
             raised.append(error)
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
@@ -58,7 +58,7 @@ def together(*works: Callable[[random.Random], None]) -> None:
 
 @pytest.fixture(params=[1, 3], ids=["one answers", "three answer"])
 def point(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A mount of which so many threads answer; nothing is wrong with it at the end."""
+    """A mount of which this number of threads answer; nothing is wrong with it at the end."""
     image, point = tmp_path / "disk.img", tmp_path / "point"
     point.mkdir()
     mounted.call(["make", image, "--size", "128 MiB", "--sparse"])

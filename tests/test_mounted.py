@@ -263,9 +263,13 @@ def test_there_may_be_many_attributes(point: Path) -> None:
     with pytest.raises(OSError, match="Argument list too long"):
         os.setxattr(point / "file", "user.long", bytes((1 << 16) + 1))
     # All names are handed over at once, in 64 KiB.
-    with pytest.raises(OSError, match="No space left"):
-        for number in range(300):
+    refused = 0
+    for number in range(300):
+        try:
             os.setxattr(point / "file", "user." + "n" * 240 + f"{number}", b"")
+        except OSError as error:
+            refused += error.errno == errno.ENOSPC
+    assert refused > 100
 
 
 def test_it_grows(image: Path, point: Path) -> None:

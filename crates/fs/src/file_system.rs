@@ -724,7 +724,11 @@ impl<D: Disk> FileSystem<D> {
         if is_seeded(SeededFault::SyncWithoutFlush) {
             return Ok(());
         }
-        Ok(self.store.sync()?)
+        let done = self.store.sync();
+        if let Some(traced) = &mut *self.core().blocks.traced.borrow_mut() {
+            traced.note_sync();
+        }
+        Ok(done?)
     }
 
     /// Gives what is free back to the device; how many bytes.

@@ -25,6 +25,7 @@ mod regressions;
 mod scrubbing;
 mod seeded;
 mod sharing;
+mod traced;
 mod tree;
 
 pub use check::{
@@ -39,3 +40,4 @@ pub use layout::Laid;
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
+pub use traced::{Asked, Request};

@@ -6,6 +6,7 @@ mod lookups;
 mod mounted;
 mod rights;
 mod status;
+mod trace;
 
 pub mod commands;
 

@@ -21,6 +21,7 @@ use crate::latencies::Latencies;
 use crate::lookups::Lookups;
 use crate::rights;
 use crate::status::{self, Requests, STATUS};
+use crate::trace;
 
 /// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
 const FITRIM: u32 = 0xC018_5879;
@@ -32,6 +33,13 @@ const SHUTDOWN: u32 = 0x8004_587D;
 const EXTENTS: &[u8] = b"agewell.extents.";
 /// Extents that it has at most: less than what an attribute has room for.
 const EXTENTS_MAX: usize = 1500;
+
+/// The same for where the device is free, from byte N of it on: first byte and bytes of each piece.
+const FREE: &[u8] = b"agewell.free.";
+const FREE_MAX: usize = 4000;
+/// And for how many live blocks are in each segment, from segment N on.
+const LIVE: &[u8] = b"agewell.live.";
+const LIVE_MAX: u32 = 16_000;
 
 /// Names of the attributes by which a mount is scrubbed a piece at a time, but for where it begins: the
 /// number of a block, or the byte of a file.
@@ -392,7 +400,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn extended_attribute(
         &self,
-        _: &Caller,
+        caller: &Caller,
         inode: u64,
         name: &[u8],
         value: &mut Vec<u8>,
@@ -400,6 +408,10 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         if name == STATUS.as_bytes() {
             let status = status::document(&self.file_system, self.means, &self.requests);
             value.extend(status.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(asked) = name.strip_prefix(trace::TRACE) {
+            value.extend(trace::answer(&self.file_system, caller, asked)?);
             return Ok(());
         }
         let number = |text: &[u8]| {
@@ -418,6 +430,20 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             let (damaged, next) = self.file_system.scrub_file(inode, from, most).map_err(errno)?;
             let found = serde_json::json!({"damaged": damaged, "next": next});
             value.extend(found.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(from) = name.strip_prefix(FREE) {
+            let found = self.file_system.store().free_pieces(number(from)?, FREE_MAX);
+            for piece in found {
+                value.extend(piece.offset_bytes.to_le_bytes());
+                value.extend(piece.length_bytes.to_le_bytes());
+            }
+            return Ok(());
+        }
+        if let Some(first) = name.strip_prefix(LIVE) {
+            let first = u32::try_from(number(first)?).map_err(|_| Errno::INVAL)?;
+            let found = self.file_system.store().live_in_segments(first, LIVE_MAX);
+            value.extend(found.into_iter().flat_map(u32::to_le_bytes));
             return Ok(());
         }
         if let Some(from) = name.strip_prefix(EXTENTS) {

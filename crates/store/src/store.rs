@@ -7,6 +7,9 @@
 
 mod growing;
 mod reading;
+mod segments;
+
+pub use segments::DevicePiece;
 
 use std::ops::Range;
 use std::sync::Arc;
