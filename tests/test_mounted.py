@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,7 +29,8 @@ KIB = 1 << 10
 MIB = 1 << 20
 
 
-def _why_not() -> str | None:
+def why_not() -> str | None:
+    """Why nothing can be mounted here, if so."""
     if os.geteuid() != 0:
         return "only root mounts"
     if not Path("/dev/fuse").exists():
@@ -38,7 +42,7 @@ def _why_not() -> str | None:
     return None
 
 
-pytestmark = pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
 
 def agewell(*words: str | Path) -> int:
@@ -287,6 +291,51 @@ def test_its_files_have_a_score(point: Path, capfd: pytest.CaptureFixture[str]) 
     found = re.search(r'"layout_score": (0\.\d+)', text)
     assert found is not None
     assert 0.8 < float(found[1]) < 1
+
+
+FITRIM, SHUTDOWN = 0xC0185879, 0x8004587D
+"""`linux/fs.h`; `EXT4_IOC_SHUTDOWN`."""
+
+
+def test_only_root_trims_and_shuts_down(point: Path) -> None:
+    def asked(number: int, words: bytes, user: int = 0) -> int:
+        script = (
+            f"import fcntl, os, sys\nos.setuid({user})\n"
+            f"try: fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), {number}, {words!r})\n"
+            "except OSError as error: sys.exit(error.errno)"
+        )
+        command = [sys.executable, "-c", script, "."]
+        return subprocess.run(command, cwd=point, check=False).returncode
+
+    whole = struct.pack("<QQQ", 0, 2**64 - 1, 0)
+    assert asked(FITRIM, whole, user=1001) == errno.EPERM
+    assert asked(SHUTDOWN, bytes(4), user=1001) == errno.EPERM
+    assert asked(FITRIM, whole) == 0
+    for wrong in ((1 << 40, 2**64 - 1, 0), (0, 0, 0), (0, 4095, 0), (0, 2**64 - 1, 1 << 40)):
+        assert asked(FITRIM, struct.pack("<QQQ", *wrong)) == errno.EINVAL
+    assert asked(SHUTDOWN, bytes(4)) == 0
+    with pytest.raises(OSError, match="Input/output"):
+        (point / "file").touch()
+
+
+def test_there_may_be_many_attributes(point: Path) -> None:
+    (point / "file").touch()
+    wanted = {f"user.{number:05}": os.urandom(number % 50) for number in range(3000)}
+    wanted["user.long"] = os.urandom(1 << 16)
+    for name, value in wanted.items():
+        os.setxattr(point / "file", name, value)
+    found = {name: os.getxattr(point / "file", name) for name in os.listxattr(point / "file")}
+    assert found == wanted
+    with pytest.raises(OSError, match="Argument list too long"):
+        os.setxattr(point / "file", "user.long", bytes((1 << 16) + 1))
+    # All names are handed over at once, in 64 KiB.
+    refused = 0
+    for number in range(300):
+        try:
+            os.setxattr(point / "file", "user." + "n" * 240 + f"{number}", b"")
+        except OSError as error:
+            refused += error.errno == errno.ENOSPC
+    assert refused > 100
 
 
 def test_it_grows(image: Path, point: Path) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "device_import",
     "device_list",
     "device_load",
+    "duration_ns",
     "probe_disk",
     "record",
     "record_recover",
@@ -123,6 +124,9 @@ def store_format(
     if `sparse`. What is there keeps its size, and must be blank unless `force`. `uuid` has 16
     bytes.
     """
+
+def duration_ns(name: str, text: str) -> int:
+    """Nanoseconds out of a duration such as `10 min`, which the option `name` has."""
 
 def store_grow(
     path: str | PathLike[str],

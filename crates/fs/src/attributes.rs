@@ -251,7 +251,7 @@ pub(crate) fn set<D: Disk>(
     inodes::set(core, inode, &found)
 }
 
-/// Takes the attribute `name` out; `ENODATA` if there is none.
+/// Takes the attribute `name` out; `ENODATA` if there is none, but for a list, which need not be there.
 pub(crate) fn remove<D: Disk>(
     core: &mut Core<D>,
     inode: u64,
@@ -260,7 +260,8 @@ pub(crate) fn remove<D: Disk>(
 ) -> Result<(), FsError> {
     let mut found = inodes::get(core, inode)?;
     if found.flags & HAS_ATTRIBUTES == 0 || !take_out(core, inode, name)? {
-        return Err(Errno::NODATA.into());
+        let is_list = name == ACCESS_LIST || name == DEFAULT_LIST;
+        return if is_list { Ok(()) } else { Err(Errno::NODATA.into()) };
     }
     if list(core, inode)?.is_empty() {
         found.flags &= !HAS_ATTRIBUTES;

@@ -4,6 +4,7 @@
 //! Everything that operations change waits here and becomes one transaction of the store, so that a crash
 //! leaves whole operations, in their order. An operation is begun, and then kept or undone.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::observed::CallRead;
 use crate::observed::Observer;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::together::Groups;
+use crate::traced::{Asked, Traced};
 
 /// Blocks that hold what describes files may take these, which data may not, so that files can always be
 /// deleted, truncated and written over; chosen by us: more than the longest operation takes.
@@ -123,6 +125,8 @@ pub(crate) struct Blocks<D> {
     pub(crate) observer: Observer,
     /// Transactions handed over that no flush has covered.
     pub(crate) is_unsynced: bool,
+    /// What is asked of the store, if somebody wants to know.
+    pub(crate) traced: RefCell<Option<Traced>>,
 }
 
 impl<D: Disk> Blocks<D> {
@@ -150,6 +154,7 @@ impl<D: Disk> Blocks<D> {
             groups: Groups::default(),
             observer: Observer::default(),
             is_unsynced: false,
+            traced: RefCell::default(),
             store,
         }
     }
@@ -182,6 +187,13 @@ impl<D: Disk> Blocks<D> {
     /// Whether data of `number` waits for a transaction.
     pub(crate) fn has_data(&self, number: u32) -> bool {
         self.data.contains_key(&number)
+    }
+
+    /// Notes what is asked of the store.
+    fn trace(&self, asked: Asked, blocks: impl IntoIterator<Item = u32>) {
+        if let Some(traced) = &mut *self.traced.borrow_mut() {
+            traced.note(asked, blocks);
+        }
     }
 
     // --- room ---------------------------------------------------------------------------------------
@@ -330,6 +342,7 @@ impl<D: Disk> Blocks<D> {
             let mut bytes = vec![0; self.block_bytes];
             let begin_ns = self.observed_ns();
             let call = self.groups.read_ahead(&self.store, number, 1);
+            self.trace(Asked::Read, [number]);
             if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
                 return Err(FsError::Structure { number, what: "it is not there" });
             }
@@ -395,6 +408,7 @@ impl<D: Disk> Blocks<D> {
                 (0..blocks).find(waits).unwrap_or(blocks)
             };
             let (piece, behind) = rest.split_at_mut(stored * bytes);
+            self.trace(Asked::Read, first..first + stored as u32);
             if stored > 0
                 && let Some(number) = self.store.read_run(first, piece)?.first()
             {
@@ -549,6 +563,9 @@ impl<D: Disk> Blocks<D> {
         writes.extend(nodes.map(|number| (*number, &*self.nodes[number].bytes)));
         let mut frees: Vec<u32> = self.freed.iter().copied().collect();
         frees.sort_unstable();
+        let traces = self.traced.borrow().is_some();
+        let asked: Vec<u32> = writes.iter().filter(|_| traces).map(|write| write.0).collect();
+        let freed = if traces { frees.clone() } else { Vec::new() };
         if is_seeded(SeededFault::DataAfterMetadata) {
             let (data, nodes): (Vec<_>, Vec<_>) =
                 writes.into_iter().partition(|write| self.data.contains_key(&write.0));
@@ -560,6 +577,8 @@ impl<D: Disk> Blocks<D> {
         } else {
             self.store.write(&Transaction { writes, frees })?;
         }
+        self.trace(Asked::Free, freed);
+        self.trace(Asked::Write, asked);
         self.is_unsynced = true;
         for number in self.changed_nodes.drain(..) {
             self.nodes.get_mut(&number).expect("it was just written").is_changed = false;

@@ -528,7 +528,8 @@ impl<D: Disk> FileSystem<D> {
         Ok(written)
     }
 
-    /// Allocates, punches or zeroes `bytes` bytes of a file from `offset` on.
+    /// Allocates, punches or zeroes `bytes` bytes of a file from `offset` on; with the rights that whoever
+    /// does so does not keep.
     ///
     /// # Errors
     /// As `fallocate`.
@@ -537,6 +538,7 @@ impl<D: Disk> FileSystem<D> {
         inode: u64,
         (offset, bytes): (u64, u64),
         what: Allocation,
+        drops_privileges: bool,
         now: Time,
     ) -> Result<(), FsError> {
         let end = offset.checked_add(bytes).filter(|end| *end <= crate::FILE_BYTES_MAX);
@@ -546,14 +548,18 @@ impl<D: Disk> FileSystem<D> {
         }
         let range = (offset, end);
         if what == Allocation::Punch {
-            if self.change(|core| files::zero_small(core, inode, range, now))? {
+            let zero =
+                |core: &mut Core<D>| files::zero_small(core, inode, range, drops_privileges, now);
+            if self.change(zero)? {
                 return Ok(());
             }
         } else {
             self.change_file(inode, |core| files::check_promise(core, inode, range, what))?;
         }
         self.change(|core| files::spread(core, inode))?;
-        let begin = |core: &mut Core<D>| files::begin_allocation(core, inode, range, what, now);
+        let begin = |core: &mut Core<D>| {
+            files::begin_allocation(core, inode, (range, what), drops_privileges, now)
+        };
         let blocks = self.change(begin)?;
         if !matches!(what, Allocation::Allocate { .. }) {
             let (mut from, stay) = (blocks.0, what != Allocation::Punch);
@@ -585,7 +591,7 @@ impl<D: Disk> FileSystem<D> {
     }
 
     /// Copies up to `bytes` bytes of a file into another, or elsewhere into itself, whole blocks by sharing
-    /// them; how many.
+    /// them; how many. With the rights that whoever copies does not keep.
     ///
     /// # Errors
     /// As `copy_file_range`.
@@ -594,6 +600,7 @@ impl<D: Disk> FileSystem<D> {
         (from, from_offset): (u64, u64),
         (to, to_offset): (u64, u64),
         bytes: u64,
+        drops_privileges: bool,
         now: Time,
     ) -> Result<u64, FsError> {
         let source = self.look(|core| {
@@ -617,7 +624,8 @@ impl<D: Disk> FileSystem<D> {
             let shared = if can_share {
                 let (source, target) = ((from, from_at / block_bytes), (to, to_at / block_bytes));
                 let shared = self.change_file(to, |core| {
-                    let shared = files::share(core, source, target, blocks, now)?;
+                    let shared =
+                        files::share(core, source, target, (blocks, drops_privileges), now)?;
                     if shared > 0 {
                         files::extend(core, to, to_at + shared * block_bytes)?;
                     }
@@ -636,7 +644,7 @@ impl<D: Disk> FileSystem<D> {
             }
             let mut data = vec![0; (bytes - copied).min(COPY_BYTES) as usize];
             let read = self.read(from, from_at, &mut data)?;
-            match self.write(to, to_at, &data[..read], true, now) {
+            match self.write(to, to_at, &data[..read], drops_privileges, now) {
                 Ok(0) => return Ok(copied),
                 Ok(written) => copied += written as u64,
                 Err(_) if copied > 0 => return Ok(copied),
@@ -716,7 +724,11 @@ impl<D: Disk> FileSystem<D> {
         if is_seeded(SeededFault::SyncWithoutFlush) {
             return Ok(());
         }
-        Ok(self.store.sync()?)
+        let done = self.store.sync();
+        if let Some(traced) = &mut *self.core().blocks.traced.borrow_mut() {
+            traced.note_sync();
+        }
+        Ok(done?)
     }
 
     /// Gives what is free back to the device; how many bytes.

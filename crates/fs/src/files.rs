@@ -526,11 +526,15 @@ pub(crate) fn zero_small<D: Disk>(
     core: &mut Core<D>,
     number: u64,
     (offset, end): (u64, u64),
+    drops_privileges: bool,
     now: Time,
 ) -> Result<bool, FsError> {
     let mut inode = inodes::file(core, number)?;
     if !inode.is_small() {
         return Ok(false);
+    }
+    if drops_privileges {
+        inodes::drop_privileges(core, number, &mut inode)?;
     }
     let mut content = content(core, number)?;
     let end = end.min(content.len() as u64) as usize;
@@ -585,11 +589,14 @@ pub(crate) fn check_promise<D: Disk>(
 pub(crate) fn begin_allocation<D: Disk>(
     core: &mut Core<D>,
     number: u64,
-    (offset, end): (u64, u64),
-    what: Allocation,
+    ((offset, end), what): ((u64, u64), Allocation),
+    drops_privileges: bool,
     now: Time,
 ) -> Result<(u64, u64), FsError> {
     let mut inode = inodes::file(core, number)?;
+    if drops_privileges {
+        inodes::drop_privileges(core, number, &mut inode)?;
+    }
     let block_bytes = core.block_bytes();
     let mut pieces = Vec::new();
     (inode.modified, inode.changed) = (now, now);
@@ -735,7 +742,7 @@ pub(crate) fn share<D: Disk>(
     core: &mut Core<D>,
     (from, from_block): (u64, u64),
     (to, to_block): (u64, u64),
-    count: u64,
+    (count, drops_privileges): (u64, bool),
     now: Time,
 ) -> Result<u64, FsError> {
     if core.blocks.free_for_data() == 0 {
@@ -746,7 +753,9 @@ pub(crate) fn share<D: Disk>(
     if source.is_small() || inode.is_small() {
         return Ok(0);
     }
-    inodes::drop_privileges(core, to, &mut inode)?;
+    if drops_privileges {
+        inodes::drop_privileges(core, to, &mut inode)?;
+    }
     (inode.modified, inode.changed) = (now, now);
     let count = count.min(step_blocks(core));
     // What was there goes first, as much of it as one operation may.

@@ -27,6 +27,7 @@ mod scrubbing;
 mod seeded;
 mod sharing;
 mod together;
+mod traced;
 mod tree;
 
 pub use check::{
@@ -42,3 +43,4 @@ pub use namespace::{Caller, DirectoryEntry, New, Rename};
 pub use observed::{Observed, PIECE_BLOCKS, Unit, UnitRead};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
+pub use traced::{Asked, Request};

@@ -55,8 +55,12 @@ pub enum Rename {
     Keeps,
     /// Both change places.
     Exchanges,
-    /// As `Replaces`, and a whiteout stays (a character device 0, 0).
-    LeavesWhiteout,
+    /// A whiteout stays (a character device 0, 0); what has the new name is replaced or, if it `keeps` that,
+    /// left as above.
+    LeavesWhiteout {
+        /// Whether it is an error if something has the new name.
+        keeps: bool,
+    },
 }
 
 impl Rename {
@@ -69,7 +73,10 @@ impl Rename {
             flags if flags.is_empty() => Ok(Self::Replaces),
             RenameFlags::NOREPLACE => Ok(Self::Keeps),
             RenameFlags::EXCHANGE => Ok(Self::Exchanges),
-            RenameFlags::WHITEOUT => Ok(Self::LeavesWhiteout),
+            RenameFlags::WHITEOUT => Ok(Self::LeavesWhiteout { keeps: false }),
+            flags if flags == RenameFlags::WHITEOUT | RenameFlags::NOREPLACE => {
+                Ok(Self::LeavesWhiteout { keeps: true })
+            }
             _ => Err(Errno::INVAL),
         }
     }
@@ -420,7 +427,7 @@ pub(crate) fn rename<D: Disk>(
         exchange(core, (from, from_name, &source), (to, to_name, &target), now)?;
         return Ok(None);
     }
-    if target.is_some() && how == Rename::Keeps {
+    if target.is_some() && matches!(how, Rename::Keeps | Rename::LeavesWhiteout { keeps: true }) {
         return Err(Errno::EXIST.into());
     }
     let gone = match target {
@@ -461,7 +468,7 @@ pub(crate) fn rename<D: Disk>(
             None
         }
     };
-    if how == Rename::LeavesWhiteout {
+    if matches!(how, Rename::LeavesWhiteout { .. }) {
         check_room(core)?;
         let of = inodes::get(core, from)?;
         let mode = FileType::CharacterDevice.as_raw_mode();

@@ -151,9 +151,9 @@ fn a_part_is_written_of_blocks_of_which_some_are_shared() {
         (make(&fs, ROOT_INODE, "file", 0o100_644), make(&fs, ROOT_INODE, "other", 0o100_644));
     fs.write(file, 0, &[1; 4096], false, NOW).unwrap();
     fs.write(other, 0, &[2; 4096], false, NOW).unwrap();
-    fs.copy((file, 0), (other, 0), 4096, NOW).unwrap();
+    fs.copy((file, 0), (other, 0), 4096, false, NOW).unwrap();
     // One of the blocks is the file's alone again, though its extent says otherwise.
-    fs.allocate(other, (1024, 1024), Allocation::Punch, NOW).unwrap();
+    fs.allocate(other, (1024, 1024), Allocation::Punch, false, NOW).unwrap();
     fs.write(file, 1124, &[3; 1500], false, NOW).unwrap();
     let mut data = vec![0; 4096];
     fs.read(file, 0, &mut data).unwrap();

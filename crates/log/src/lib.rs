@@ -22,6 +22,7 @@ mod counts;
 mod deaths;
 mod error;
 pub mod free_places;
+mod fullness;
 mod log;
 pub mod pending_discards;
 pub mod policy;

@@ -6,7 +6,9 @@ mod lookups;
 mod mounted;
 mod regrouper;
 mod regrouping;
+mod rights;
 mod status;
+mod trace;
 
 pub mod commands;
 

@@ -21,7 +21,9 @@ use crate::durable::Durable;
 use crate::latencies::Latencies;
 use crate::lookups::Lookups;
 use crate::regrouper::Regrouper;
+use crate::rights;
 use crate::status::{self, Requests, STATUS};
+use crate::trace;
 
 /// `FITRIM` (`linux/fs.h`): start, length and least length go in, how much was discarded comes out.
 const FITRIM: u32 = 0xC018_5879;
@@ -33,6 +35,13 @@ const SHUTDOWN: u32 = 0x8004_587D;
 const EXTENTS: &[u8] = b"agewell.extents.";
 /// Extents that it has at most: less than what an attribute has room for.
 const EXTENTS_MAX: usize = 1500;
+
+/// The same for where the device is free, from byte N of it on: first byte and bytes of each piece.
+const FREE: &[u8] = b"agewell.free.";
+const FREE_MAX: usize = 4000;
+/// And for how many live blocks are in each segment, from segment N on.
+const LIVE: &[u8] = b"agewell.live.";
+const LIVE_MAX: u32 = 16_000;
 
 /// Names of the attributes by which a mount is scrubbed a piece at a time, but for where it begins: the
 /// number of a block, or the byte of a file.
@@ -134,6 +143,17 @@ impl<D: Disk + 'static> Mounted<D> {
         }
     }
 
+    /// `inode` loses the right to run for its group, if `caller` is not of that.
+    fn drop_group(&self, caller: &Caller, inode: u64) -> Result<(), FsError> {
+        let found = self.file_system.attributes(inode)?;
+        if rights::is_group_lost(caller, &found) {
+            let mode = Some(rights::without_group(found.mode));
+            let changes = Changes { mode, ..Changes::default() };
+            self.file_system.set_attributes(inode, &changes, now())?;
+        }
+        Ok(())
+    }
+
     fn make(
         &self,
         caller: &Caller,
@@ -175,6 +195,17 @@ fn given_time(time: agewell_fuse::Time) -> Time {
     Time { seconds: time.seconds, nanoseconds: time.nanoseconds }
 }
 
+/// `EOPNOTSUPP` for an attribute of no kind that Linux has (`xattr(7)`), `EINVAL` for one without a name.
+fn check_attribute_name(name: &[u8]) -> Result<(), Errno> {
+    let kinds: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+    match kinds.iter().find_map(|kind| name.strip_prefix(*kind)) {
+        Some(b"") => Err(Errno::INVAL),
+        Some(_) => Ok(()),
+        None if name.starts_with(b"system.posix_acl_") => Ok(()),
+        None => Err(Errno::OPNOTSUPP),
+    }
+}
+
 fn by(caller: &Caller, mask: u32) -> agewell_fs::Caller {
     agewell_fs::Caller { uid: caller.user, gid: caller.group, mask, now: now() }
 }
@@ -207,7 +238,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn set_attributes(
         &self,
-        _: &Caller,
+        caller: &Caller,
         inode: u64,
         set: &SetAttributes,
     ) -> Result<agewell_fuse::Attributes, Errno> {
@@ -228,6 +259,11 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             changed: set.changed.map(given_time),
             drops_privileges: set.kills_privileges,
         };
+        let is_given_away = set.user.or(set.group).is_some();
+        let drops = rights::are_lost(caller) && (set.kills_privileges || is_given_away);
+        if drops && set.mode.is_none() {
+            self.drop_group(caller, inode).map_err(errno)?;
+        }
         let found = self.file_system.set_attributes(inode, &changes, now).map_err(errno)?;
         Ok(self.shown(&found))
     }
@@ -309,9 +345,12 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         })
     }
 
-    fn write(&self, _: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
+    fn write(&self, caller: &Caller, write: &Write<'_>) -> Result<usize, Errno> {
         let Write { inode, offset, data, kills_privileges, .. } = *write;
         timed(&self.requests.writes, || {
+            if kills_privileges {
+                self.drop_group(caller, inode).map_err(errno)?;
+            }
             self.file_system.write(inode, offset, data, kills_privileges, now()).map_err(errno)
         })
     }
@@ -379,7 +418,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
 
     fn extended_attribute(
         &self,
-        _: &Caller,
+        caller: &Caller,
         inode: u64,
         name: &[u8],
         value: &mut Vec<u8>,
@@ -391,6 +430,10 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
                 status::document(file_system, self.means, requests, regrouped.as_ref())
             };
             value.extend(status.to_string().into_bytes());
+            return Ok(());
+        }
+        if let Some(asked) = name.strip_prefix(trace::TRACE) {
+            value.extend(trace::answer(&self.file_system, caller, asked)?);
             return Ok(());
         }
         let number = |text: &[u8]| {
@@ -411,23 +454,41 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             value.extend(found.to_string().into_bytes());
             return Ok(());
         }
+        if let Some(from) = name.strip_prefix(FREE) {
+            let found = self.file_system.store().free_pieces(number(from)?, FREE_MAX);
+            for piece in found {
+                value.extend(piece.offset_bytes.to_le_bytes());
+                value.extend(piece.length_bytes.to_le_bytes());
+            }
+            return Ok(());
+        }
+        if let Some(first) = name.strip_prefix(LIVE) {
+            let first = u32::try_from(number(first)?).map_err(|_| Errno::INVAL)?;
+            let found = self.file_system.store().live_in_segments(first, LIVE_MAX);
+            value.extend(found.into_iter().flat_map(u32::to_le_bytes));
+            return Ok(());
+        }
         if let Some(from) = name.strip_prefix(EXTENTS) {
             let from = number(from)?;
             let found = self.file_system.layout(inode, from, EXTENTS_MAX).map_err(errno)?;
             value.extend(encode_extents(&found));
             return Ok(());
         }
+        check_attribute_name(name)?;
         value.extend(self.file_system.extended_attribute(inode, name).map_err(errno)?);
         Ok(())
     }
 
     fn extended_attributes(
         &self,
-        _: &Caller,
+        caller: &Caller,
         inode: u64,
         names: &mut Vec<u8>,
     ) -> Result<(), Errno> {
-        names.extend(self.file_system.extended_attributes(inode).map_err(errno)?);
+        let all = self.file_system.extended_attributes(inode).map_err(errno)?;
+        // `trusted.` is not there for others than root (`xattr(7)`).
+        let is_shown = |name: &&[u8]| caller.user == 0 || !name.starts_with(b"trusted.");
+        names.extend(all.split_inclusive(|byte| *byte == 0).filter(is_shown).flatten());
         Ok(())
     }
 
@@ -440,6 +501,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         flags: XattrFlags,
         kills_set_group: bool,
     ) -> Result<(), Errno> {
+        check_attribute_name(name)?;
         let must = (flags.contains(XattrFlags::CREATE), flags.contains(XattrFlags::REPLACE));
         let now = now();
         self.file_system.set_extended_attribute(inode, (name, value), must, now).map_err(errno)?;
@@ -452,12 +514,13 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     }
 
     fn remove_extended_attribute(&self, _: &Caller, inode: u64, name: &[u8]) -> Result<(), Errno> {
+        check_attribute_name(name)?;
         self.file_system.remove_extended_attribute(inode, name, now()).map_err(errno)
     }
 
     fn allocate(
         &self,
-        _: &Caller,
+        caller: &Caller,
         inode: u64,
         offset: u64,
         size: u64,
@@ -470,7 +533,11 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             FallocateFlags::ZERO_RANGE => Allocation::Zero { extends },
             _ => return Err(Errno::OPNOTSUPP),
         };
-        self.file_system.allocate(inode, (offset, size), what, now()).map_err(errno)
+        let drops = rights::are_lost(caller);
+        if drops {
+            self.drop_group(caller, inode).map_err(errno)?;
+        }
+        self.file_system.allocate(inode, (offset, size), what, drops, now()).map_err(errno)
     }
 
     fn seek(&self, _: &Caller, inode: u64, offset: u64, seek: Seek) -> Result<u64, Errno> {
@@ -481,20 +548,36 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         self.file_system.seek(inode, offset, to).map_err(errno)
     }
 
-    fn copy(&self, _: &Caller, copy: &Copy) -> Result<u64, Errno> {
+    fn copy(&self, caller: &Caller, copy: &Copy) -> Result<u64, Errno> {
         let (from, to) = ((copy.from, copy.from_offset), (copy.to, copy.to_offset));
-        self.file_system.copy(from, to, copy.size, now()).map_err(errno)
+        let drops = rights::are_lost(caller);
+        if drops {
+            self.drop_group(caller, copy.to).map_err(errno)?;
+        }
+        self.file_system.copy(from, to, copy.size, drops, now()).map_err(errno)
     }
 
     fn command(
         &self,
-        _: &Caller,
+        caller: &Caller,
         command: &Command<'_>,
         output: &mut Vec<u8>,
     ) -> Result<i32, Errno> {
+        // The kernel leaves it to the file system who may do so.
+        if matches!(command.number, FITRIM | SHUTDOWN) && caller.user != 0 {
+            return Err(Errno::PERM);
+        }
         match command.number {
             FITRIM if command.input.len() == 24 => {
-                let discarded = self.file_system.discard().map_err(errno)?;
+                let words = command.input.as_chunks::<8>().0;
+                let [start, length, least] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
+                let geometry = self.file_system.store().geometry();
+                let block_bytes = u64::from(geometry.block_bytes);
+                let end = u64::from(geometry.blocks) * block_bytes;
+                if start >= end || length < block_bytes || least > end {
+                    return Err(Errno::INVAL);
+                }
+                let discarded = self.file_system.discard().map_err(errno)?.min(length);
                 output.extend(&command.input[..8]);
                 output.extend(discarded.to_le_bytes());
                 output.extend(&command.input[16..]);

@@ -18,6 +18,7 @@ mod error;
 mod interpreter;
 mod options;
 mod probe;
+mod quantities;
 mod record;
 mod reorganise;
 mod sim;
@@ -54,6 +55,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::probe::probe_disk;
+
+    #[pymodule_export]
+    use crate::quantities::duration;
 
     #[pymodule_export]
     use crate::record::{record, record_recover};

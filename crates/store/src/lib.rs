@@ -41,4 +41,4 @@ pub use options::{Means, OpenOptions};
 pub use scrub::{Scrub, Scrubbed};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;
-pub use store::{Opened, Store, Transaction};
+pub use store::{DevicePiece, Opened, Store, Transaction};

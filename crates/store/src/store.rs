@@ -8,7 +8,10 @@
 mod growing;
 mod read_ahead;
 mod reading;
+mod segments;
 mod together;
+
+pub use segments::DevicePiece;
 
 use std::ops::Range;
 use std::sync::Arc;

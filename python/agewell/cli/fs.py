@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agewell import _agewell
 from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_table, print_text, progress
+from agewell.errors import InputError, RunError
 from agewell.filesystems import mounted
+
+if TYPE_CHECKING:
+    from agewell.filesystems.mounted_layout import Layout
 
 app = typer.Typer()
 
@@ -109,6 +113,110 @@ def _damaged_files(directory: Path) -> dict[str, list[int]]:
             if path.is_file() and not path.is_symlink() and (found := mounted.damaged_bytes(path)):
                 files[str(path)] = found
     return files
+
+
+@fs.command("export-trace")
+def export_trace(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="Where a file system is mounted.")
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The trace, a new Parquet file."),
+    ],
+    duration: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="For how long, as 10min or 1h.")
+    ] = "1min",
+    quiet: QuietOption = False,
+) -> None:
+    """Record what a mounted file system asks of its store, for the simulator to run.
+
+    Beside the trace comes an experiment of the same name (.toml) with a log that is divided like
+    the store. What is recorded are blocks by number, not what is in them.
+
+    Example: agewell fs export-trace /mnt/a -o load.parquet --for 10min && agewell run load.toml
+    """
+    from agewell.filesystems import store_load
+
+    seconds = _agewell.duration_ns("--for", duration) / 1e9
+    if output.exists() or output.with_suffix(".toml").exists():
+        raise InputError(f"{output}: it or the experiment beside it is there already")
+    with progress("export-trace", quiet=quiet) as report:
+        load = store_load.record(directory, seconds, report)
+    if load.lost:
+        raise RunError(
+            f"{directory}: {load.lost:,} requests came faster than they were fetched; "
+            "record for a shorter time"
+        )
+    experiment = store_load.save(load, directory, output)
+    if not quiet:
+        amplification = load.write_amplification
+        cost = "" if amplification is None else f"; write amplification {amplification:.3f}"
+        print_text(f"{output}: {load.blocks():,} blocks{cost}; run it: agewell run {experiment}\n")
+
+
+_EXTENTS_SHOWN = 20
+"""Extents of a file that a table shows; chosen by us: a screen."""
+
+_LIVE_STEPS = 10
+
+
+@fs.command("layout")
+def layout(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A mounted file system, or a file in one.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a file lies, or how whole files lie and how full the segments are.
+
+    The layout score is the share of blocks that lie right behind the block before them.
+
+    Example: agewell fs layout /mnt/a/mail.db
+    """
+    from agewell.filesystems import mounted_layout
+
+    found = mounted_layout.layout(path)
+    if as_json:
+        print_json(found.document())
+        return
+    score = found.score()
+    rows = [("files", f"{len(found.files):,}")]
+    rows.append(("blocks", f"{sum(file.blocks for file in found.files):,}"))
+    rows.append(("extents", f"{sum(len(file.extents) for file in found.files):,}"))
+    rows.append(("layout score", "-" if score is None else f"{score:.4f}"))
+    if path.is_dir():
+        steps = [0] * (_LIVE_STEPS + 1)
+        for share in found.live:
+            # Of one that is not empty, the upper end.
+            steps[-int(-share * _LIVE_STEPS // 1)] += 1
+        rows.append(("segments", f"{len(found.live):,}"))
+        rows.append(("of these empty", f"{steps[0]:,}"))
+        for step, count in enumerate(steps[1:]):
+            low, high = (100 * end // _LIVE_STEPS for end in (step, step + 1))
+            rows.append((f"above {low} to {high} % live", f"{count:,}"))
+    print_table(("", ">"), rows)
+    if not path.is_dir():
+        print_table(("byte", ">device", ">bytes", ">segment", "kind"), _extents_shown(found))
+
+
+def _extents_shown(found: Layout) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    extents = [extent for file in found.files for extent in file.extents]
+    for extent in extents[:_EXTENTS_SHOWN]:
+        place, segment = extent.physical_bytes, found.segment_of(extent)
+        rows.append(
+            (
+                f"{extent.logical_bytes:,}",
+                "-" if place is None else f"{place:,}",
+                f"{extent.length_bytes:,}",
+                "-" if segment is None else f"{segment:,}",
+                extent.kind + (", shared" if extent.is_shared else ""),
+            )
+        )
+    if len(extents) > _EXTENTS_SHOWN:
+        rows.append((f"{len(extents) - _EXTENTS_SHOWN:,} more", "", "", "", ""))
+    return rows
 
 
 _KINDS = {

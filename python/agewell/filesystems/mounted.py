@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell.errors import InputError, RunError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 STATUS_ATTRIBUTE = "agewell.status"
 _BAD_INPUT = 2
@@ -75,6 +80,69 @@ def damaged_bytes(path: Path) -> list[int]:
     return damaged
 
 
+def begin_trace(point: Path) -> dict[str, Any]:
+    """From now on what the file system asks of its store is noted; how the store is divided.
+
+    Raises InputError if `point` is not on a mounted file system of agewell, or not for root.
+    """
+    return _asked(point, "agewell.trace.begin")
+
+
+def traced_from(point: Path) -> npt.NDArray[np.uint8]:
+    """The blocks that there were when the trace began, a bit each, the lowest first."""
+    import numpy as np
+
+    found = b""
+    while piece := _attribute(point, f"agewell.trace.held.{len(found)}"):
+        found += piece
+    return np.frombuffer(found, np.uint8)
+
+
+def traced(point: Path, first: int) -> tuple[npt.NDArray[np.void], int]:
+    """Requests that were noted, from number `first` on, and how many were lost so far.
+
+    Those before are forgotten.
+    """
+    import numpy as np
+
+    found = _attribute(point, f"agewell.trace.next.{first}")
+    lost = int.from_bytes(found[:8], "little")
+    raw = np.frombuffer(found, [("time_ns", "<u8"), ("first", "<u4"), ("word", "<u4")], offset=16)
+    requests = no_requests(len(raw))
+    requests["time_ns"], requests["first"] = raw["time_ns"], raw["first"]
+    requests["asked"], requests["count"] = raw["word"] >> 29, raw["word"] & 0x1FFFFFFF
+    return requests, lost
+
+
+def no_requests(count: int = 0) -> npt.NDArray[np.void]:
+    """Room for requests: when, what is asked, the first block, and how many."""
+    import numpy as np
+
+    fields = [("time_ns", "<u8"), ("asked", "u1"), ("first", "<u4"), ("count", "<u4")]
+    return np.zeros(count, fields)
+
+
+def end_trace(point: Path) -> None:
+    """Nothing is noted any more."""
+    _attribute(point, "agewell.trace.end")
+
+
+def live_blocks(point: Path) -> list[int]:
+    """How many live blocks lie in each segment."""
+    found: list[int] = []
+    while piece := _attribute(point, f"agewell.live.{len(found)}"):
+        found += struct.unpack(f"<{len(piece) // 4}I", piece)
+    return found
+
+
+def extent_words(path: Path, start: int) -> list[tuple[int, int, int, int]]:
+    """Some extents of a file from byte `start` on: where in it, where on the device, bytes, flags.
+
+    The flags are those of FIEMAP.
+    """
+    return list(struct.iter_unpack("<4Q", _attribute(path, f"agewell.extents.{start}")))
+
+
 def status(point: Path) -> dict[str, Any]:
     """What a mounted file system says of itself.
 
@@ -84,10 +152,15 @@ def status(point: Path) -> dict[str, Any]:
 
 
 def _asked(path: Path, attribute: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(_attribute(path, attribute))
+    return document
+
+
+def _attribute(path: Path, attribute: str) -> bytes:
     try:
-        text = os.getxattr(path, attribute)
+        return os.getxattr(path, attribute)
+    except PermissionError:
+        raise InputError(f"{path}: only root may ask for this") from None
     except OSError as error:
         why = f"{path}: no mounted file system of agewell ({error.strerror})"
         raise InputError(why) from None
-    document: dict[str, Any] = json.loads(text)
-    return document

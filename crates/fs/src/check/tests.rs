@@ -45,7 +45,7 @@ fn made() -> (Arc<Store<MemoryDisk>>, Numbers) {
     fs.write(small, 0, b"small", false, now).unwrap();
     fs.set_extended_attribute(small, (b"user.x", b"1"), (false, false), now).unwrap();
     fs.set_attributes(copy, &Changes { size: Some(9000), ..Changes::default() }, now).unwrap();
-    assert_eq!(fs.copy((file, 0), (copy, 0), 4096, now).unwrap(), 4096);
+    assert_eq!(fs.copy((file, 0), (copy, 0), 4096, false, now).unwrap(), 4096);
     (fs.close().unwrap(), Numbers { folder, file, copy, small })
 }
 

@@ -47,7 +47,7 @@ fn fill<D: Disk>(fs: &FileSystem<D>, seed: u64) -> Result<Vec<(Vec<u8>, u64)>, S
             (7, Some(any)) if seed % 2 == 1 => {
                 let from = names[(draw >> 32) as usize % names.len()].1;
                 // Blocks that two have; of directories there is no data.
-                match fs.copy((from, 0), (any, 0), 1 << 20, NOW) {
+                match fs.copy((from, 0), (any, 0), 1 << 20, false, NOW) {
                     Err(error) if [Errno::ISDIR, Errno::INVAL].contains(&error.errno()) => Ok(()),
                     copied => copied.map(|_| ()),
                 }

@@ -29,8 +29,8 @@ pub(crate) enum Operation {
     Rename { from: (u64, Vec<u8>), to: (u64, Vec<u8>), how: Rename },
     Write { number: u64, offset: u64, data: Vec<u8>, drops: bool },
     SetSize { number: u64, size: u64, drops: bool },
-    Allocate { number: u64, range: (u64, u64), what: Allocation },
-    Copy { from: (u64, u64), to: (u64, u64), bytes: u64 },
+    Allocate { number: u64, range: (u64, u64), what: Allocation, drops: bool },
+    Copy { from: (u64, u64), to: (u64, u64), bytes: u64, drops: bool },
     SetAttribute { number: u64, name: Vec<u8>, value: Vec<u8>, must: (bool, bool) },
     RemoveAttribute { number: u64, name: Vec<u8> },
     Change { number: u64, mode: Option<u32>, owner: Option<(u32, u32)>, times: [Option<Time>; 2] },
@@ -179,7 +179,7 @@ impl Operation {
                     Rename::Replaces,
                     Rename::Keeps,
                     Rename::Exchanges,
-                    Rename::LeavesWhiteout,
+                    Rename::LeavesWhiteout { keeps: x % 4 == 1 },
                 ];
                 let to_name = if x % 2 == 0 { name(c) } else { existing(to, c) };
                 let how = hows[(y % 5) as usize];
@@ -205,7 +205,8 @@ impl Operation {
                     _ => Allocation::Punch,
                 };
                 let from = offset(b / 8 * 8 + 1 + b % 7);
-                Self::Allocate { number: file(a), range: (from, length(c / 2)), what }
+                let (range, drops) = ((from, length(c / 2)), d % 2 == 0);
+                Self::Allocate { number: file(a), range, what, drops }
             }
             46..=49 => {
                 let round = |at: u64| at / model.block_bytes * model.block_bytes;
@@ -217,7 +218,8 @@ impl Operation {
                 if c % 8 > 4 {
                     at = 0;
                 }
-                Self::Copy { from: (from, at), to: (to, into), bytes: length(d) * 2 }
+                let (bytes, drops) = (length(d) * 2, d % 16 < 8);
+                Self::Copy { from: (from, at), to: (to, into), bytes, drops }
             }
             50..=53 => {
                 let name = attribute_name(b);
@@ -315,10 +317,12 @@ pub(crate) fn carry_out<D: Disk>(
                 Changes { size: Some(*size), drops_privileges: *drops, ..Changes::default() };
             fs.set_attributes(*number, &changes, now).map(|_| Done::Nothing)
         }
-        Operation::Allocate { number, range, what } => {
-            fs.allocate(*number, *range, *what, now).map(none)
+        Operation::Allocate { number, range, what, drops } => {
+            fs.allocate(*number, *range, *what, *drops, now).map(none)
         }
-        Operation::Copy { from, to, bytes } => fs.copy(*from, *to, *bytes, now).map(Done::Count),
+        Operation::Copy { from, to, bytes, drops } => {
+            fs.copy(*from, *to, *bytes, *drops, now).map(Done::Count)
+        }
         Operation::SetAttribute { number, name, value, must } => {
             fs.set_extended_attribute(*number, (name, value), *must, now).map(none)
         }
@@ -385,12 +389,12 @@ fn expected(
         Operation::SetSize { number, size, drops } => {
             model.set_size(*number, *size, *drops, now).map(none)
         }
-        Operation::Allocate { number, range, what } => {
-            model.allocate(*number, *range, *what, now).map(none)
+        Operation::Allocate { number, range, what, drops } => {
+            model.allocate(*number, *range, *what, *drops, now).map(none)
         }
-        Operation::Copy { from, to, bytes } => {
+        Operation::Copy { from, to, bytes, drops } => {
             let bytes = count.unwrap_or(*bytes);
-            model.copy(*from, *to, bytes, now).map(Done::Count)
+            model.copy(*from, *to, bytes, *drops, now).map(Done::Count)
         }
         Operation::SetAttribute { number, name, value, must } => {
             model.set_attribute(*number, (name, value), *must, now).map(none)
@@ -415,7 +419,7 @@ fn expected(
 /// The number of a whiteout that a rename has left.
 fn whiteout<D: Disk>(fs: &FileSystem<D>, operation: &Operation) -> u64 {
     match operation {
-        Operation::Rename { from, how: Rename::LeavesWhiteout, .. } => {
+        Operation::Rename { from, how: Rename::LeavesWhiteout { .. }, .. } => {
             fs.lookup(from.0, &from.1).map_or(0, |found| found.inode)
         }
         _ => 0,

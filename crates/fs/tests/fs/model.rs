@@ -389,7 +389,8 @@ impl Model {
             self.moved(source, from, to, now);
             self.moved(target, to, from, now);
         } else {
-            if target.is_some() && how == Rename::Keeps {
+            let keeps = matches!(how, Rename::Keeps | Rename::LeavesWhiteout { keeps: true });
+            if target.is_some() && keeps {
                 return Err(Errno::EXIST);
             }
             if target == Some(source) {
@@ -410,7 +411,7 @@ impl Model {
             }
             self.enter(to, to_name, Some(source));
             self.enter(from, from_name, None);
-            if how == Rename::LeavesWhiteout {
+            if matches!(how, Rename::LeavesWhiteout { .. }) {
                 let mode = FileType::CharacterDevice.as_raw_mode();
                 let new = New { mode, device: 0, target: Vec::new() };
                 self.make_inode(from, &new, by, now, whiteout);
@@ -572,6 +573,7 @@ impl Model {
         number: u64,
         (offset, bytes): (u64, u64),
         what: Allocation,
+        drops: bool,
         now: Time,
     ) -> Result<(), Errno> {
         let end = offset.checked_add(bytes).filter(|end| *end <= FILE_BYTES_MAX);
@@ -581,6 +583,9 @@ impl Model {
         }
         let file = self.get_mut(number)?;
         file.data()?;
+        if drops {
+            file.drop_privileges();
+        }
         file.written(now);
         if let (Some(small), Allocation::Punch) = (&mut file.data()?.small, what) {
             let to = end.min(small.len() as u64) as usize;
@@ -647,6 +652,7 @@ impl Model {
         (from, from_offset): (u64, u64),
         (to, to_offset): (u64, u64),
         bytes: u64,
+        drops: bool,
         now: Time,
     ) -> Result<u64, Errno> {
         let block_bytes = self.block_bytes;
@@ -667,7 +673,7 @@ impl Model {
             let is_small = |number: u64| matches!(&self.files[&number].what, What::File(data) if data.small.is_some());
             if !is_aligned || is_small(from) || is_small(to) {
                 let read = self.read(from, from_at, (bytes - copied).min(COPY_BYTES))?;
-                self.write(to, to_at, &read, true, now)?;
+                self.write(to, to_at, &read, drops, now)?;
                 copied += read.len() as u64;
                 continue;
             }
@@ -681,7 +687,9 @@ impl Model {
                 .collect();
             copied += whole * block_bytes;
             let file = self.get_mut(to)?;
-            file.drop_privileges();
+            if drops {
+                file.drop_privileges();
+            }
             file.written(now);
             file.size = file.size.max(to_offset + copied);
             let blocks = &mut file.data()?.blocks;
@@ -738,7 +746,10 @@ impl Model {
         now: Time,
     ) -> Result<(), Errno> {
         let file = self.get_mut(number)?;
-        file.attributes.remove(name).ok_or(Errno::NODATA)?;
+        if file.attributes.remove(name).is_none() {
+            let is_list = name == ACCESS_LIST || name == DEFAULT_LIST;
+            return if is_list { Ok(()) } else { Err(Errno::NODATA) };
+        }
         file.times[2] = now;
         Ok(())
     }

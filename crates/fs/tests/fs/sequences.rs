@@ -81,7 +81,7 @@ fn operation(model: &Model, line: &str, number: usize) -> Option<Operation> {
             } else {
                 Allocation::Allocate { extends }
             };
-            Operation::Allocate { number: file(1), range: (long(3), long(4)), what }
+            Operation::Allocate { number: file(1), range: (long(3), long(4)), what, drops: false }
         }
         "rename" => Operation::Rename { from: place_of(1), to: place_of(2), how: Rename::Replaces },
         "link" => {

@@ -1,17 +1,20 @@
-//! Where the bytes of one file lie, by an extended attribute: what mounts of agewell have in the place of
-//! FIEMAP, which the kernel does not hand on to file systems in user space.
+//! Where the bytes of one file lie, and what is free, by extended attributes: what mounts of agewell have in
+//! the place of FIEMAP and GETFSMAP, which the kernel does not hand on to file systems in user space.
 //!
 //! `agewell.extents.N` is the extents from byte N of the file on, as many as there is room for, 32 bytes
-//! each: logical, physical and length in bytes, and the flags of FIEMAP.
+//! each: logical, physical and length in bytes, and the flags of FIEMAP. `agewell.free.N` is what is free of
+//! the device from byte N of it on, 16 bytes each: first byte and length; nothing if there is no more.
 
 use rustix::fd::AsFd;
 use rustix::io::Result;
 
 use super::kernel::MappedExtent;
+use crate::FreeExtent;
 
 /// Bytes of an attribute at most (`XATTR_SIZE_MAX` of Linux).
 const ATTRIBUTE_BYTES_MAX: usize = 65_536;
 const EXTENT_BYTES: usize = 32;
+const FREE_BYTES: usize = 16;
 
 /// What an attribute is read into.
 pub(super) struct AttributeBuffer(Vec<u8>);
@@ -27,6 +30,29 @@ impl AttributeBuffer {
         let name = format!("agewell.extents.{start}");
         let length = rustix::fs::fgetxattr(file, name, &mut self.0[..])?;
         Ok(decode(&self.0[..length]))
+    }
+}
+
+/// What is free of the device below the file system of `file`.
+pub(super) fn free(file: impl AsFd) -> Result<Vec<FreeExtent>> {
+    let mut buffer = vec![0; ATTRIBUTE_BYTES_MAX];
+    let (mut found, mut from) = (Vec::<FreeExtent>::new(), 0);
+    loop {
+        let name = format!("agewell.free.{from}");
+        let length = rustix::fs::fgetxattr(&file, name, &mut buffer[..])?;
+        let before = found.len();
+        for piece in buffer[..length].as_chunks::<FREE_BYTES>().0 {
+            let [physical_bytes, length_bytes] = [0, 8]
+                .map(|at| u64::from_le_bytes(piece[at..at + 8].try_into().expect("eight bytes")));
+            // What goes backwards would be asked for without end.
+            if physical_bytes >= from && length_bytes > 0 {
+                from = physical_bytes.saturating_add(1);
+                found.push(FreeExtent { physical_bytes, length_bytes });
+            }
+        }
+        if found.len() == before {
+            return Ok(found);
+        }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Free space by `GETFSMAP` (ext4, xfs).
+//! Free space by `GETFSMAP` (ext4, xfs), or by an attribute of mounts of agewell.
 //!
 //! Source: Linux `include/uapi/linux/fsmap.h` and its manual page, ioctl_getfsmap(2).
 
 use rustix::fd::AsFd;
 use rustix::io::{Errno, Result};
 
+use super::extent_attribute;
 use super::kernel::SpaceWalk;
 use crate::FreeExtent;
 
@@ -30,7 +31,11 @@ pub(super) fn read(file: impl AsFd, device: (u32, u32)) -> Result<Option<Vec<Fre
         match walk.next(&file) {
             Ok(true) => {}
             Ok(false) => break,
-            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::PERM | Errno::ACCESS) => return Ok(None),
+            Err(Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS) => {
+                let found = extent_attribute::free(&file).ok();
+                return Ok(found.map(joined));
+            }
+            Err(Errno::PERM | Errno::ACCESS) => return Ok(None),
             Err(error) => return Err(error),
         }
         let any_device = !walk.real_devices();
