@@ -117,7 +117,7 @@ impl Wanted {
             }
             "timed_as" if value.starts_with('/') => self.timed_as = Some(PathBuf::from(value)),
             "timed_as" => {
-                let why = "timed_as is the whole path of a device file, /home/me/my-disk.toml";
+                let why = "timed_as is the whole path of a device file: timed_as=/srv/my-disk.toml";
                 return Err(CommandError::input(format!("-o {word}: {why}")));
             }
             "prices" if value == "learnt" => self.prices = None,
