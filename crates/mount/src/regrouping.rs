@@ -154,7 +154,9 @@ impl<D: Disk> Regrouping<D> {
     /// # Errors
     /// If the device fails.
     pub fn put_together(&mut self, is_idle: &mut dyn FnMut() -> bool) -> Result<u64, FsError> {
-        if !std::mem::take(&mut self.has_news) || !self.history.times.is_known() {
+        let has_news = std::mem::take(&mut self.has_news) && self.history.times.is_known();
+        // One that was shut is left as it is.
+        if !has_news || self.file_system.is_shut() {
             return Ok(0);
         }
         let mut view = UnitView::new(&self.file_system, &self.history, self.slot_bytes);
