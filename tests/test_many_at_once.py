@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import random
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -64,7 +63,7 @@ def point(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     mounted.call(["make", image, "--size", "128 MiB", "--sparse"])
     mounted.call(["mount", "-o", f"threads={request.param}", image, point])
     yield point
-    subprocess.run(["umount", point], check=True)
+    mounted.unmount(point)
     checked = json.loads(mounted.call(["check", image, "--data"]))
     assert checked["clean"], checked["findings"]
 

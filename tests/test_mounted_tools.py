@@ -31,7 +31,7 @@ def point(tmp_path: Path) -> Iterator[Path]:
     mounted.unmount(point, lazily=True)
 
 
-def _until_told(
+def _begun(
     work: Callable[[threading.Event], None],
 ) -> tuple[threading.Thread, threading.Event]:
     ends = threading.Event()
@@ -60,7 +60,7 @@ def test_the_simulator_runs_the_load_of_a_mount(
 
     def is_running(done: float, _: str) -> None:
         if not started:
-            started.extend(_until_told(work))
+            started.extend(_begun(work))
 
     started: list[threading.Thread | threading.Event] = []
     load = store_load.record(point, 5, is_running)
@@ -151,11 +151,11 @@ def test_a_snapshot_says_what_is_free(
     taken = tmp_path / "taken"
     assert agewell("snapshot", point, "-o", taken) == 0
     said = capfd.readouterr().out
-    told = re.search(r"free +([\d.,]+) MiB in (\d+) extents", said)
-    assert told is not None, said
+    found = re.search(r"free +([\d.,]+) MiB in (\d+) extents", said)
+    assert found is not None, said
     status, live = mounted.status(point), mounted.live_blocks(point)
     empty = status["segments"] * status["segment_blocks"] - sum(live)
-    assert float(told[1]) == pytest.approx(empty * BLOCK / MIB, abs=0.1)
+    assert float(found[1]) == pytest.approx(empty * BLOCK / MIB, abs=0.1)
     # Files lie where nothing is free.
     free = [(piece, piece + length) for piece, length in _free(point)]
     for number in range(1, 40, 8):

@@ -6,6 +6,7 @@
 use agewell_store::device::Disk;
 use rustix::io::Errno;
 
+use crate::access_list::{ACCESS_LIST, AccessList, DEFAULT_LIST};
 use crate::core::Core;
 use crate::format::{HAS_ATTRIBUTES, Kind, Time, key, name_hash, offset_of};
 use crate::node::{u32_at, value_bytes_max};
@@ -23,9 +24,6 @@ pub(crate) const PART_BITS: u32 = 16;
 
 /// Before the name in the first part: its length, and that of the value.
 const HEADER_BYTES: usize = 5;
-
-pub(crate) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
-pub(crate) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 /// Whether an attribute must be there, or must not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -228,12 +226,12 @@ pub(crate) fn set<D: Disk>(
     }
     let mut is_kept = true;
     if name == ACCESS_LIST {
-        let list = AccessList::decode(value)?;
-        found.mode = found.mode & !0o777 | list.mode();
+        let list = AccessList::parse(value)?;
+        found.mode = found.mode & !0o777 | list.permissions();
         // What the mode says needs no list.
-        is_kept = !list.is_mode_only();
+        is_kept = !list.is_minimal();
     } else if name == DEFAULT_LIST {
-        AccessList::decode(value)?;
+        AccessList::parse(value)?;
         if !found.is_directory() {
             return Err(Errno::ACCESS.into());
         }
@@ -272,89 +270,6 @@ pub(crate) fn remove<D: Disk>(
 
 // --- access control lists ---------------------------------------------------------------------------
 
-/// The version that the kernel hands over (`POSIX_ACL_XATTR_VERSION`).
-const LIST_VERSION: u32 = 2;
-const ENTRY_BYTES: usize = 8;
-
-const OWNER: u16 = 0x01;
-const USER: u16 = 0x02;
-const OWNING_GROUP: u16 = 0x04;
-const GROUP: u16 = 0x08;
-const MASK: u16 = 0x10;
-const OTHERS: u16 = 0x20;
-
-/// Who may do what (`linux/posix_acl_xattr.h`): tag, permissions and id of each entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AccessList(Vec<(u16, u16, u32)>);
-
-impl AccessList {
-    pub(crate) fn decode(value: &[u8]) -> Result<Self, FsError> {
-        let invalid = || FsError::Errno(Errno::INVAL);
-        let (version, entries) = value.split_at_checked(4).ok_or_else(invalid)?;
-        if u32_at(version, 0) != LIST_VERSION || entries.len() % ENTRY_BYTES != 0 {
-            return Err(invalid());
-        }
-        let word = |entry: &[u8], at: usize| u16::from_le_bytes([entry[at], entry[at + 1]]);
-        let entries: Vec<_> = entries
-            .chunks_exact(ENTRY_BYTES)
-            .map(|entry| (word(entry, 0), word(entry, 2), u32_at(entry, 4)))
-            .collect();
-        let count = |tag| entries.iter().filter(|entry| entry.0 == tag).count();
-        let names_some = count(USER) + count(GROUP) > 0;
-        let is_whole = [OWNER, OWNING_GROUP, OTHERS].iter().all(|tag| count(*tag) == 1)
-            && count(MASK) <= 1
-            && (count(MASK) == 1 || !names_some)
-            && entries.iter().all(|entry| entry.1 <= 7);
-        if is_whole { Ok(Self(entries)) } else { Err(invalid()) }
-    }
-
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = LIST_VERSION.to_le_bytes().to_vec();
-        for (tag, permissions, id) in &self.0 {
-            bytes.extend(tag.to_le_bytes());
-            bytes.extend(permissions.to_le_bytes());
-            bytes.extend(id.to_le_bytes());
-        }
-        bytes
-    }
-
-    fn permissions(&self, tag: u16) -> Option<u32> {
-        self.0.iter().find(|entry| entry.0 == tag).map(|entry| u32::from(entry.1))
-    }
-
-    /// The permissions of a mode that say the same, as far as a mode can.
-    pub(crate) fn mode(&self) -> u32 {
-        let of = |tag| self.permissions(tag).unwrap_or(0);
-        let group = self.permissions(MASK).unwrap_or_else(|| of(OWNING_GROUP));
-        of(OWNER) << 6 | group << 3 | of(OTHERS)
-    }
-
-    /// Whether a mode says all of it.
-    pub(crate) fn is_mode_only(&self) -> bool {
-        self.0.iter().all(|entry| matches!(entry.0, OWNER | OWNING_GROUP | OTHERS))
-    }
-
-    fn set(&mut self, tag: u16, permissions: u32) {
-        let entries = self.0.iter_mut().filter(|entry| entry.0 == tag);
-        entries.for_each(|entry| entry.1 = permissions as u16 & 7);
-    }
-
-    /// Lets it say what `mode` says.
-    fn set_mode(&mut self, mode: u32) {
-        self.set(OWNER, mode >> 6);
-        let has_mask = self.permissions(MASK).is_some();
-        self.set(if has_mask { MASK } else { OWNING_GROUP }, mode >> 3);
-        self.set(OTHERS, mode);
-    }
-
-    /// What a file made with `mode` gets of this default list: no more than the mode says.
-    pub(crate) fn inherited(&self, mode: u32) -> Self {
-        let mut list = self.clone();
-        list.set_mode(self.mode() & mode);
-        list
-    }
-}
-
 /// A file's mode was changed: so is its list.
 pub(crate) fn mode_changed<D: Disk>(
     core: &mut Core<D>,
@@ -363,9 +278,9 @@ pub(crate) fn mode_changed<D: Disk>(
 ) -> Result<(), FsError> {
     match get(core, inode, ACCESS_LIST) {
         Ok(value) => {
-            let mut list = AccessList::decode(&value)?;
-            list.set_mode(mode);
-            put(core, inode, ACCESS_LIST, &list.encode())
+            let mut list = AccessList::parse(&value)?;
+            list.set_permissions(mode);
+            put(core, inode, ACCESS_LIST, &list.to_bytes())
         }
         Err(FsError::Errno(Errno::NODATA)) => Ok(()),
         Err(error) => Err(error),
@@ -378,7 +293,7 @@ pub(crate) fn default_list<D: Disk>(
     directory: u64,
 ) -> Result<Option<AccessList>, FsError> {
     match get(core, directory, DEFAULT_LIST) {
-        Ok(value) => AccessList::decode(&value).map(Some),
+        Ok(value) => Ok(Some(AccessList::parse(&value)?)),
         Err(FsError::Errno(Errno::NODATA)) => Ok(None),
         Err(error) => Err(error),
     }

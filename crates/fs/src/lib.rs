@@ -4,6 +4,7 @@
 //! known here. Each is all or nothing, and a crash leaves whole operations in their order, up to the last
 //! [`sync`](FileSystem::sync) at least.
 
+pub mod access_list;
 mod attributes;
 mod blocks;
 mod check;

@@ -4,7 +4,7 @@ use agewell_store::device::Disk;
 use rustix::fs::{FileType, RenameFlags};
 use rustix::io::Errno;
 
-use crate::attributes::{ACCESS_LIST, DEFAULT_LIST};
+use crate::access_list::{ACCESS_LIST, DEFAULT_LIST};
 use crate::core::Core;
 use crate::directory::{FIRST_ENTRY, Found, check_name};
 use crate::files::small_bytes_max;
@@ -135,13 +135,13 @@ fn make_inode<D: Disk>(
     let mut flags = 0;
     if let Some(list) = &list {
         let inherited = list.inherited(mode);
-        mode = mode & !0o777 | inherited.mode();
-        if !inherited.is_mode_only() {
-            attributes::put(core, number, ACCESS_LIST, &inherited.encode())?;
+        mode = mode & !0o777 | inherited.permissions();
+        if !inherited.is_minimal() {
+            attributes::put(core, number, ACCESS_LIST, &inherited.to_bytes())?;
             flags |= HAS_ATTRIBUTES;
         }
         if is_directory {
-            attributes::put(core, number, DEFAULT_LIST, &list.encode())?;
+            attributes::put(core, number, DEFAULT_LIST, &list.to_bytes())?;
             flags |= HAS_ATTRIBUTES;
         }
     } else {

@@ -5,7 +5,6 @@
 //! released crate answers `SYNCFS` and `TMPFILE`, hands on when privileges are to be cleared, or keeps
 //! `umount` waiting until all is durable. What is mounted is none of this crate's business.
 
-pub mod acl;
 mod device;
 mod directory;
 mod file_system;

@@ -107,7 +107,7 @@ def record(point: Path, seconds: float, report: Callable[[float, str], None]) ->
         point: Where it is mounted; only root may ask.
         seconds: For how long. It ends early when [`BLOCKS_MAX`] blocks were asked for, or when the
             user interrupts it.
-        report: Is told the share that is done and what was seen.
+        report: Called with the share that is done and what was seen.
 
     Raises:
         InputError: There is no mounted file system of agewell, or one may not ask.

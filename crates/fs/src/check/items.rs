@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Found, Known, Owned, Problem};
-use crate::attributes::{
-    ACCESS_LIST, AccessList, DEFAULT_LIST, PART_BITS, VALUE_BYTES_MAX, part_name,
-};
+use crate::access_list::{ACCESS_LIST, AccessList, DEFAULT_LIST};
+use crate::attributes::{PART_BITS, VALUE_BYTES_MAX, part_name};
 use crate::directory::{FIRST_ENTRY, SAME_BITS};
 use crate::format::{
     ENTRIES_END, Entry, Extent, ExtentState, Inode, Kind, NO_OBJECT, SystemKind, name_hash,
@@ -107,7 +106,7 @@ impl Items {
         let is_list = name == ACCESS_LIST || name == DEFAULT_LIST;
         let what = if value.len() != length {
             "parts of the attribute are missing, or too many"
-        } else if is_list && AccessList::decode(&value).is_err() {
+        } else if is_list && AccessList::parse(&value).is_err() {
             "the access control list is none"
         } else {
             return;

@@ -22,7 +22,9 @@ pub(crate) fn decode_list(value: &[u8]) -> Result<List, Errno> {
     let count = |tag| list.iter().filter(|entry| entry.0 == tag).count();
     let named = count(2) + count(8);
     let is_good = count(1) == 1 && count(4) == 1 && count(0x20) == 1 && count(0x10) <= 1;
-    let is_good = is_good && (named == 0 || count(0x10) == 1);
+    let is_good =
+        is_good && (named == 0 || count(0x10) == 1) && list.is_sorted_by_key(|entry| entry.0);
+    let is_good = is_good && list.iter().all(|entry| [1, 2, 4, 8, 0x10, 0x20].contains(&entry.0));
     if is_good && list.iter().all(|entry| entry.1 < 8) { Ok(list) } else { Err(Errno::INVAL) }
 }
 

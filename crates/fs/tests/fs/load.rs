@@ -81,6 +81,9 @@ fn list(numbers: [u32; 2]) -> Vec<u8> {
         list.push((8, bits(15), second ^ 1));
         list.push((0x10, bits(18), u32::MAX));
     }
+    if !(first >> 24).is_multiple_of(8) {
+        list.sort_by_key(|entry| entry.0);
+    }
     if (first >> 21).is_multiple_of(8) {
         list.pop();
     }

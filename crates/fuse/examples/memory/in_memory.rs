@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agewell_fs::access_list;
 use agewell_fuse::{
     Attributes, Caller, Command, Copy, DataReply, DirectorySink, Entry, Errno, FileSystem, Make,
-    ROOT, Read, Reply, Seek, Sent, SetAttributes, SetTime, Space, Write, acl,
+    ROOT, Read, Reply, Seek, Sent, SetAttributes, SetTime, Space, Write,
 };
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 
@@ -491,8 +492,8 @@ impl FileSystem for InMemory {
             _ => {}
         }
         inode.attributes.changed = now();
-        if name == acl::ACCESS {
-            let list = acl::Acl::parse(value)?;
+        if name == access_list::ACCESS_LIST {
+            let list = access_list::AccessList::parse(value)?;
             let kept = if kills_set_group { !0o2777 } else { !0o777 };
             inode.attributes.mode = inode.attributes.mode & kept | list.permissions();
             if list.is_minimal() {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use agewell_fuse::{Attributes, Caller, Entry, Errno, ROOT, Time, acl};
+use agewell_fs::access_list;
+use agewell_fuse::{Attributes, Caller, Entry, Errno, ROOT, Time};
 use rustix::fs::FileType;
 use rustix::time::ClockId;
 
@@ -116,8 +117,8 @@ impl Inode {
     /// Changes permissions, and the access control list with them.
     pub(crate) fn set_permissions(&mut self, mode: u32) -> Result<(), Errno> {
         self.attributes.mode = self.attributes.mode & !0o7777 | mode & 0o7777;
-        if let Some(value) = self.extended.get_mut(acl::ACCESS) {
-            let mut list = acl::Acl::parse(value)?;
+        if let Some(value) = self.extended.get_mut(access_list::ACCESS_LIST) {
+            let mut list = access_list::AccessList::parse(value)?;
             list.set_permissions(mode);
             *value = list.to_bytes().into();
         }
@@ -221,20 +222,20 @@ impl Tree {
                 mode |= SET_GROUP;
             }
         }
-        let default = directory.extended.get(acl::DEFAULT).cloned();
+        let default = directory.extended.get(access_list::DEFAULT_LIST).cloned();
         let default = default.filter(|_| !matches!(body, Body::Link(_)));
         let Some(value) = default else {
             return Ok(self.add(&caller, mode & !mask, device, body));
         };
-        let list = acl::Acl::parse(&value)?.inherited(mode);
+        let list = access_list::AccessList::parse(&value)?.inherited(mode);
         let mode = mode & !0o777 | list.permissions();
         let number = self.add(&caller, mode, device, body);
         let inode = self.inode(number)?;
         if !list.is_minimal() {
-            inode.extended.insert(acl::ACCESS.into(), list.to_bytes().into());
+            inode.extended.insert(access_list::ACCESS_LIST.into(), list.to_bytes().into());
         }
         if is_directory {
-            inode.extended.insert(acl::DEFAULT.into(), value);
+            inode.extended.insert(access_list::DEFAULT_LIST.into(), value);
         }
         Ok(number)
     }

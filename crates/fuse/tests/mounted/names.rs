@@ -7,7 +7,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use agewell_fuse::{Errno, acl};
+use agewell_fs::access_list;
+use agewell_fuse::Errno;
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, RenameFlags, StatxFlags, XattrFlags, lgetxattr, lgetxattr_query,
     linkat, llistxattr, lremovexattr, lsetxattr, openat, renameat_with, statx,
@@ -221,7 +222,10 @@ fn access_control_lists_count_and_are_inherited() {
     let directory = place.path("directory");
     fs::create_dir(&directory).unwrap();
     let (access, default) = ("system.posix_acl_access", "system.posix_acl_default");
-    assert_eq!((access.as_bytes(), default.as_bytes()), (acl::ACCESS, acl::DEFAULT));
+    assert_eq!(
+        (access.as_bytes(), default.as_bytes()),
+        (access_list::ACCESS_LIST, access_list::DEFAULT_LIST)
+    );
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
 
     lsetxattr(&directory, access, &list(7, 5), XattrFlags::empty()).unwrap();
@@ -237,7 +241,7 @@ fn access_control_lists_count_and_are_inherited() {
     // The list decides, not the umask; a file is asked to be made for reading and writing.
     assert_eq!(mode(&file), 0o660);
     let size = lgetxattr(&file, access, &mut value).unwrap();
-    let inherited = acl::Acl::parse(&list(6, 6)).unwrap().inherited(0o666);
+    let inherited = access_list::AccessList::parse(&list(6, 6)).unwrap().inherited(0o666);
     assert_eq!(&value[..size], inherited.to_bytes());
     let may = |user: u32| {
         use std::os::unix::process::CommandExt as _;

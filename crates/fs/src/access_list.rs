@@ -7,10 +7,10 @@
 use rustix::io::Errno;
 
 /// The extended attribute with the list of a file.
-pub const ACCESS: &[u8] = b"system.posix_acl_access";
+pub const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 
 /// The extended attribute with the list that is passed on to what is made in a directory.
-pub const DEFAULT: &[u8] = b"system.posix_acl_default";
+pub const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 
 /// The version in front of the entries, the only one there is.
 const VERSION: u32 = 2;
@@ -32,13 +32,12 @@ struct Entry {
 /// A list: one entry each for the owner, the owning group and others; any for users and groups; and a mask
 /// where there are such.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acl(Vec<Entry>);
+pub struct AccessList(Vec<Entry>);
 
-impl Acl {
+impl AccessList {
     /// Out of the value of an extended attribute.
     ///
     /// # Errors
-    ///
     /// `INVAL` if it is not a whole list in the order of tags, as the kernel sends them.
     pub fn parse(value: &[u8]) -> Result<Self, Errno> {
         let (version, rest) = value.split_first_chunk().ok_or(Errno::INVAL)?;
@@ -67,6 +66,7 @@ impl Acl {
     }
 
     /// As the value of an extended attribute.
+    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut value = VERSION.to_le_bytes().to_vec();
         for entry in &self.0 {
@@ -78,12 +78,14 @@ impl Acl {
     }
 
     /// The nine bits of permissions that the mode of a file with this list shows.
+    #[must_use]
     pub fn permissions(&self) -> u32 {
         let of = |tag| u32::from(self.entry(tag).map_or(0, |entry| entry.permissions));
         of(OWNER) << 6 | of(self.class_of_group()) << 3 | of(OTHER)
     }
 
     /// Whether the mode says as much, so that the list need not be kept.
+    #[must_use]
     pub fn is_minimal(&self) -> bool {
         self.0.len() == 3
     }
@@ -94,7 +96,7 @@ impl Acl {
     }
 
     /// The list of a file that is made with `mode` in a directory with this default list: its
-    /// [`Acl::permissions`] are those of the file. The umask has no part in it.
+    /// [`AccessList::permissions`] are those of the file. The umask has no part in it.
     #[must_use]
     pub fn inherited(&self, mode: u32) -> Self {
         let mut list = self.clone();
@@ -122,7 +124,7 @@ impl Acl {
 
 #[cfg(test)]
 mod tests {
-    use super::Acl;
+    use super::AccessList;
 
     fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
         let mut value = 2_u32.to_le_bytes().to_vec();
@@ -142,18 +144,18 @@ mod tests {
 
     #[test]
     fn the_mask_stands_for_the_group_in_the_mode() {
-        let acl = Acl::parse(&with_user(6)).unwrap();
+        let acl = AccessList::parse(&with_user(6)).unwrap();
         assert_eq!(acl.permissions(), 0o764);
         assert!(!acl.is_minimal());
         assert_eq!(acl.to_bytes(), with_user(6));
-        let minimal = Acl::parse(&list(&[(1, 6, 0), (4, 4, 0), (32, 0, 0)])).unwrap();
+        let minimal = AccessList::parse(&list(&[(1, 6, 0), (4, 4, 0), (32, 0, 0)])).unwrap();
         assert_eq!(minimal.permissions(), 0o640);
         assert!(minimal.is_minimal());
     }
 
     #[test]
     fn a_change_of_mode_changes_the_mask_and_not_the_group() {
-        let mut acl = Acl::parse(&with_user(7)).unwrap();
+        let mut acl = AccessList::parse(&with_user(7)).unwrap();
         acl.set_permissions(0o4610);
         assert_eq!(acl.permissions(), 0o610);
         let none = u32::MAX;
@@ -163,16 +165,16 @@ mod tests {
 
     #[test]
     fn what_is_made_has_no_more_than_list_and_mode_allow() {
-        let acl = Acl::parse(&with_user(7)).unwrap().inherited(0o660);
+        let acl = AccessList::parse(&with_user(7)).unwrap().inherited(0o660);
         assert_eq!(acl.permissions(), 0o660);
-        assert_eq!(Acl::parse(&with_user(4)).unwrap().inherited(0o777).permissions(), 0o744);
+        assert_eq!(AccessList::parse(&with_user(4)).unwrap().inherited(0o777).permissions(), 0o744);
     }
 
     #[test]
     fn what_is_no_list_is_refused() {
         let good = with_user(7);
         for cut in 0..good.len() {
-            assert!(Acl::parse(&good[..cut]).is_err(), "{cut}");
+            assert!(AccessList::parse(&good[..cut]).is_err(), "{cut}");
         }
         let entry = |tag| (tag, 7, 0);
         for bad in [
@@ -183,7 +185,7 @@ mod tests {
             list(&[entry(1), entry(4), (32, 8, 0)]),
             list(&[entry(1), entry(4), entry(32), entry(64)]),
         ] {
-            assert!(Acl::parse(&bad).is_err(), "{bad:?}");
+            assert!(AccessList::parse(&bad).is_err(), "{bad:?}");
         }
     }
 }
