@@ -190,7 +190,9 @@ def _figure_page(study: Study, figure: Figure, kept: Mapping[str, Stored]) -> st
     folder = EXPERIMENTS / study.name / figure.name
     found = kept[figure.name]
     title, shown, left_open, run_it = _readme(folder)
-    configuration = (folder / "experiment.toml").read_text().rstrip()
+    # What runs on mounted file systems has none.
+    experiment = folder / "experiment.toml"
+    configuration = experiment.read_text().rstrip() if experiment.is_file() else ""
     parts = [
         f"# {_numbered_title(figure.name, title)}",
         f"`{study.name}/{figure.name}` of [{study.title}](index.md)",
@@ -206,9 +208,12 @@ def _figure_page(study: Study, figure: Figure, kept: Mapping[str, Stored]) -> st
         "## Make it again",
         *run_it,
         _made_by(found, run_it),
-        "The experiment, `experiment.toml`, of which the study varies what the figure varies:",
-        f"```toml\n{configuration}\n```",
     ]
+    if configuration:
+        parts += [
+            "The experiment, `experiment.toml`, of which the study varies what the figure varies:",
+            f"```toml\n{configuration}\n```",
+        ]
     text = "\n\n".join(part for part in parts if part) + "\n"
     return _relinked(text, folder, PAGES / study.name)
 

@@ -268,6 +268,9 @@ impl Cost {
 /// If the recording cannot be read, says of a request not when it was done, or is of a device that does not
 /// fit on this one; if this one takes writes in order alone; if `go_on`, which is given the requests that are
 /// done, says no.
+///
+/// # Panics
+/// Never: what has been made can be done.
 pub fn replay(
     path: &Path,
     parameters: &DeviceParameters,
@@ -316,7 +319,9 @@ pub fn replay(
         let wave: Vec<Recorded> =
             order[made..made + ready].iter().map(|number| requests[*number]).collect();
         replay.wave(&wave);
-        wave.iter().for_each(|request| done.add(request.done_as));
+        for request in &wave {
+            done.add(request.done_as);
+        }
         made += ready;
     }
     replay.flush();
@@ -333,19 +338,25 @@ impl Replay<'_> {
                 .map(|request| (request.sector, request.sectors))
         };
         let reads: Vec<(u64, u64)> = of(Operation::Read).collect();
-        reads.iter().for_each(|read| self.replayed.reads.recorded(read.1));
+        for read in &reads {
+            self.replayed.reads.recorded(read.1);
+        }
         if !reads.is_empty() {
             let cost = self.serve(Operation::Read, &reads);
             self.replayed.reads.add(&cost);
         }
         let discards: Vec<(u64, u64)> = of(Operation::Discard).collect();
-        discards.iter().for_each(|discard| self.replayed.discards.recorded(discard.1));
+        for discard in &discards {
+            self.replayed.discards.recorded(discard.1);
+        }
         if self.wants_discards && !discards.is_empty() {
             let cost = self.serve(Operation::Discard, &discards);
             self.replayed.discards.add(&cost);
         }
         let writes: Vec<(u64, u64)> = of(Operation::Write).collect();
-        writes.iter().for_each(|write| self.replayed.writes.recorded(write.1));
+        for write in &writes {
+            self.replayed.writes.recorded(write.1);
+        }
         self.is_dirty |= !writes.is_empty();
         if self.options.write_cache_bytes == 0 && !writes.is_empty() {
             let cost = self.serve(Operation::Write, &writes);

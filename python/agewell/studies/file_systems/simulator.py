@@ -30,6 +30,11 @@ from agewell.studies.study import FigureResult
 PERCENT = (80, 90, 95, 98)
 SEGMENT_BLOCKS = 256
 """As `agewell mkfs` makes them."""
+LOG_RESERVE = 2
+"""Segments that the store's log keeps free."""
+AHEAD_OF_RESERVE = 4
+"""Of the segments that a file system keeps from its users, the collector of a mount keeps this part
+empty (`Store::room_ahead`)."""
 
 _WRITE, _SYNC = 4, 7
 _MOVED = ("cleaned", "plugged", "threaded")
@@ -73,14 +78,17 @@ def figure(context: Context) -> FigureResult:
         context.progress(place / len(cases), f"{kind.name}, {percent} % full")
         found, noted = _mounted(kind, percent)
         values.update(_costs(case, found))
-        simulated = _simulated(context, kind.name, percent, found, noted)
-        values.update(_costs(case, simulated, "simulated"))
+        ahead = LOG_RESERVE + int(found["reserve_segments"]) // AHEAD_OF_RESERVE
+        for name, reserve in (("simulated", LOG_RESERVE), ("ahead", ahead)):
+            simulated = _simulated(context, (kind.name, percent, reserve), found, noted)
+            values.update(_costs(case, simulated, name))
     return result(context, "simulator", values, [], missing)
 
 
 def _simulated(
-    context: Context, collect: str, percent: float, found: Mapping[str, Any], noted: list[int]
+    context: Context, case: tuple[str, float, int], found: Mapping[str, Any], noted: list[int]
 ) -> Mapping[str, Any]:
+    collect, percent, reserve = case
     live = int(found["live_blocks"])
     updates = np.array(noted, np.uint64).reshape(-1, RandomUpdates.SYNC_EVERY)
     none = np.zeros((len(updates), 1), np.uint64)
@@ -103,6 +111,7 @@ def _simulated(
         "workload.path": os.path.relpath(trace.resolve(), context.experiments.resolve()),
         "workload.utilization": live / ((segments - 0.5) * SEGMENT_BLOCKS),
         "layout.collect": collect,
+        "layout.reserve_segments": reserve,
     }
     metrics: Mapping[str, Any] = context.run_experiment(context.tables("simulator"), changes)[
         "metrics"
