@@ -4,7 +4,7 @@
 //! Everything that operations change waits here and becomes one transaction of the store, so that a crash
 //! leaves whole operations, in their order. An operation is begun, and then kept or undone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use crate::FsError;
 use crate::numbers::Numbers;
 use crate::observed::CallRead;
 use crate::observed::Observer;
+use crate::recent::RecentBlocks;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::together::Groups;
 use crate::traced::{Asked, Traced};
@@ -106,6 +107,12 @@ pub(crate) struct Blocks<D> {
     changed_nodes: Vec<u32>,
     /// Data that no transaction has had yet.
     data: NumberMap<u32, Box<[u8]>>,
+    /// Of `data`, blocks that were written in part.
+    partial: NumberSet<u32>,
+    /// Such blocks that the store has.
+    recent: RecentBlocks,
+    /// Whether the store was asked for data.
+    has_asked: Cell<bool>,
     /// Freed, and still in the store.
     freed: NumberSet<u32>,
     /// Taken, and not in the store yet.
@@ -144,6 +151,9 @@ impl<D: Disk> Blocks<D> {
             nodes_max: (cache_bytes / block_bytes as u64).max(256) as usize,
             changed_nodes: Vec::new(),
             data: NumberMap::default(),
+            partial: NumberSet::default(),
+            recent: RecentBlocks::new(block_bytes),
+            has_asked: Cell::new(false),
             freed: NumberSet::default(),
             fresh: NumberSet::default(),
             steps: Vec::new(),
@@ -256,6 +266,7 @@ impl<D: Disk> Blocks<D> {
             self.note(number);
             self.forget_node(number);
         }
+        self.recent.forget(number);
         self.numbers.give(number);
         let was_fresh = self.fresh.remove(&number);
         if !was_fresh {
@@ -401,14 +412,15 @@ impl<D: Disk> Blocks<D> {
         // What waits is taken from here; what lies between is read at once.
         while !rest.is_empty() {
             let blocks = rest.len() / bytes;
-            let waits = |at: &usize| self.data.contains_key(&(first + *at as u32));
-            let stored = if self.data.is_empty() {
+            let waits = |at: &usize| self.data_here(first + *at as u32).is_some();
+            let stored = if self.data.is_empty() && self.recent.is_empty() {
                 blocks
             } else {
                 (0..blocks).find(waits).unwrap_or(blocks)
             };
             let (piece, behind) = rest.split_at_mut(stored * bytes);
             self.trace(Asked::Read, first..first + stored as u32);
+            self.has_asked.set(self.has_asked.get() || stored > 0);
             if stored > 0
                 && let Some(number) = self.store.read_run(first, piece)?.first()
             {
@@ -418,12 +430,23 @@ impl<D: Disk> Blocks<D> {
             rest = behind;
             if !rest.is_empty() {
                 let (piece, behind) = rest.split_at_mut(bytes);
-                piece.copy_from_slice(&self.data[&first]);
+                piece.copy_from_slice(self.data_here(first).expect("it was just seen"));
                 first += 1;
                 rest = behind;
             }
         }
         Ok(())
+    }
+
+    /// The data of `number`, if it is in memory.
+    fn data_here(&self, number: u32) -> Option<&[u8]> {
+        let waiting = self.data.get(&number).map(|data| &**data);
+        waiting.or_else(|| self.recent.get(number))
+    }
+
+    /// Whether the store was asked for data since the last time.
+    pub(crate) fn has_asked(&self) -> bool {
+        self.has_asked.take()
     }
 
     /// Where the `count` blocks from `first` on lie on the device, bytes; none for what lies nowhere yet.
@@ -437,9 +460,13 @@ impl<D: Disk> Blocks<D> {
         places
     }
 
-    /// Data for the block `number`, to be filled by `fill`. An operation's last steps: they are not taken
+    /// Data for the block `number`, to be filled by `fill`; `is_partial` if only part of it is new. An operation's last steps: they are not taken
     /// back.
-    pub(crate) fn put_data(&mut self, number: u32, fill: impl FnOnce(&mut [u8])) {
+    pub(crate) fn put_data(&mut self, number: u32, is_partial: bool, fill: impl FnOnce(&mut [u8])) {
+        self.recent.forget(number);
+        if is_partial {
+            self.partial.insert(number);
+        }
         let bytes = self.block_bytes;
         let spare = &mut self.spare;
         let data = self
@@ -584,11 +611,14 @@ impl<D: Disk> Blocks<D> {
             self.nodes.get_mut(&number).expect("it was just written").is_changed = false;
         }
         let spare_max = self.store.transaction_blocks_max() as usize;
-        for (_, data) in self.data.drain() {
+        for (number, data) in self.data.drain() {
+            let is_partial = self.partial.remove(&number);
+            let data = if is_partial { self.recent.keep(number, data) } else { Some(data) };
             if self.spare.len() < spare_max {
-                self.spare.push(data);
+                self.spare.extend(data);
             }
         }
+        self.partial.clear();
         self.freed.clear();
         self.fresh.clear();
         self.steps.clear();

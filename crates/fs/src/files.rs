@@ -79,7 +79,7 @@ pub(crate) fn read<D: Disk>(
         let blocks = (extent.number + (at - extent.at) as u32, count as u32);
         let call = core.blocks.groups.read_ahead(core.blocks.store(), blocks.0, blocks.1);
         read_extent(core, &extent, skipped, piece)?;
-        if begin_ns.is_some() {
+        if begin_ns.is_some() && core.blocks.has_asked() {
             let took_ns = core.blocks.took_since(begin_ns);
             core.blocks.observer.read_piece(number, at, blocks, CallRead { took_ns, ..call });
         }
@@ -285,7 +285,7 @@ fn put<D: Disk>(core: &mut Core<D>, pieces: &[Piece<'_>]) -> Result<(), FsError>
         for place in places {
             let (now, rest) = data.split_at(data.len().min(block_bytes - within));
             let before = read.next_if(|(number, _)| *number == place.number);
-            core.blocks.put_data(place.number, |block| {
+            core.blocks.put_data(place.number, now.len() < block_bytes, |block| {
                 if let Some((_, before)) = before {
                     block.copy_from_slice(&before);
                 } else if place.before == Before::Zeros && now.len() < block.len() {

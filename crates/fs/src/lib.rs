@@ -22,6 +22,7 @@ mod node;
 mod numbers;
 mod observed;
 mod orphans;
+mod recent;
 #[cfg(test)]
 mod regressions;
 mod scrubbing;

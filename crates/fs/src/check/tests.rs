@@ -221,7 +221,8 @@ fn blocks_are_held_against_who_has_them() {
     let is = |problem: &Problem| matches!(problem, Problem::Leaked { count: 5, .. });
     harmed(None, is, |core, _| {
         let (first, count) = core.blocks.take_for_data(5, crate::blocks::Whose::Free)?;
-        (first..first + count).for_each(|number| core.blocks.put_data(number, |data| data.fill(1)));
+        (first..first + count)
+            .for_each(|number| core.blocks.put_data(number, false, |data| data.fill(1)));
         Ok(())
     });
     // What was there cannot be known.
