@@ -11,16 +11,18 @@ const BYTES_MAX: usize = 8 << 20;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct RecentBlocks {
-    blocks: NumberMap<u32, Box<[u8]>>,
-    /// The first that came goes first. What is gone may still stand here.
-    order: VecDeque<u32>,
+    /// Each with when it came.
+    blocks: NumberMap<u32, (u64, Box<[u8]>)>,
+    /// What came first goes first. What is gone, or came again, may still stand here.
+    order: VecDeque<(u32, u64)>,
+    came: u64,
     blocks_max: usize,
 }
 
 impl RecentBlocks {
     pub(crate) fn new(block_bytes: usize) -> Self {
         let blocks_max = (BYTES_MAX / block_bytes).max(1);
-        Self { blocks: NumberMap::default(), order: VecDeque::new(), blocks_max }
+        Self { blocks: NumberMap::default(), order: VecDeque::new(), came: 0, blocks_max }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -29,7 +31,7 @@ impl RecentBlocks {
 
     /// What is in `number`, if it is known.
     pub(crate) fn get(&self, number: u32) -> Option<&[u8]> {
-        self.blocks.get(&number).map(|data| &**data)
+        self.blocks.get(&number).map(|(_, data)| &**data)
     }
 
     /// `number` is changed, or no more.
@@ -41,16 +43,20 @@ impl RecentBlocks {
 
     /// `data` is what the store has of `number`; gives a buffer that is not needed any more.
     pub(crate) fn keep(&mut self, number: u32, data: Box<[u8]>) -> Option<Box<[u8]>> {
-        let before = self.blocks.insert(number, data);
-        self.order.push_back(number);
+        self.came += 1;
+        let mut gone = self.blocks.insert(number, (self.came, data)).map(|before| before.1);
+        self.order.push_back((number, self.came));
+        let blocks = &self.blocks;
+        let is_there =
+            |(number, came): &(u32, u64)| blocks.get(number).is_some_and(|there| there.0 == *came);
         if self.order.len() > 2 * self.blocks_max {
-            let blocks = &self.blocks;
-            self.order.retain(|number| blocks.contains_key(number));
+            self.order.retain(is_there);
         }
-        let mut gone = before;
         while self.blocks.len() > self.blocks_max {
-            let Some(first) = self.order.pop_front() else { break };
-            gone = self.blocks.remove(&first).or(gone);
+            let Some((first, came)) = self.order.pop_front() else { break };
+            if self.blocks.get(&first).is_some_and(|there| there.0 == came) {
+                gone = self.blocks.remove(&first).map(|there| there.1);
+            }
         }
         gone
     }

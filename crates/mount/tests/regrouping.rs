@@ -102,7 +102,7 @@ fn a_program_starts_in_less_time_once_its_files_lie_as_it_reads_them() {
 }
 
 #[test]
-fn nothing_is_moved_where_nothing_is_read_again_or_a_jump_costs_nothing() {
+fn no_more_is_moved_than_pays() {
     for (device, again) in [("seagate-st2000dm006", false), ("flash-sata-tlc", true)] {
         let (disk, file_system, inodes) = aged(device);
         let prices = OpenOptions::default().prices;
@@ -117,7 +117,10 @@ fn nothing_is_moved_where_nothing_is_read_again_or_a_jump_costs_nothing() {
             regrouping.put_together(&mut || true).unwrap();
         }
         let done = regrouping.done();
-        // What may be tried is a small share of the time.
-        assert!(done.moving_seconds * 1e9 <= total_ns as f64 * 0.01, "{device}: {done:?}");
+        // What may be tried is a small share of the time; beyond it, moves have saved more than they cost.
+        let tried_seconds = total_ns as f64 * 1e-9 * 0.01;
+        let most_seconds =
+            if again { done.saved_seconds.max(tried_seconds) } else { tried_seconds };
+        assert!(done.moving_seconds <= most_seconds, "{device}: {done:?}");
     }
 }

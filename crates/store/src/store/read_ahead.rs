@@ -13,9 +13,11 @@ pub(super) const AHEAD_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Kept {
-    slots: HashMap<u32, Box<[u8]>>,
-    /// The first that came goes first. What was taken out may still stand here.
-    order: VecDeque<u32>,
+    /// Each with when it came.
+    slots: HashMap<u32, (u64, Box<[u8]>)>,
+    /// What came first goes first. What was taken out, or came again, may still stand here.
+    order: VecDeque<(u32, u64)>,
+    came: u64,
     bytes: usize,
 }
 
@@ -48,7 +50,7 @@ impl ReadAhead {
             return false;
         }
         let mut kept = self.kept();
-        let Some(data) = kept.slots.remove(&slot) else { return false };
+        let Some((_, data)) = kept.slots.remove(&slot) else { return false };
         kept.bytes -= data.len();
         self.count.store(kept.slots.len(), Ordering::Relaxed);
         drop(kept);
@@ -59,21 +61,26 @@ impl ReadAhead {
     /// Keeps data of slots.
     pub(super) fn keep<'a>(&self, all: impl Iterator<Item = (u32, &'a [u8])>) {
         let mut kept = self.kept();
+        let Kept { slots, order, came, bytes } = &mut *kept;
         for (slot, data) in all {
-            kept.bytes += data.len();
-            let before = kept.slots.insert(slot, data.into());
-            kept.bytes -= before.map_or(0, |before| before.len());
-            kept.order.push_back(slot);
+            *came += 1;
+            *bytes += data.len();
+            let before = slots.insert(slot, (*came, data.into()));
+            *bytes -= before.map_or(0, |before| before.1.len());
+            order.push_back((slot, *came));
         }
-        while kept.bytes > AHEAD_BYTES_MAX {
-            let first = kept.order.pop_front();
-            let gone = first.and_then(|slot| kept.slots.remove(&slot));
-            kept.bytes -= gone.map_or(0, |gone| gone.len());
+        let is_there = |slots: &HashMap<u32, (u64, Box<[u8]>)>, (slot, came): &(u32, u64)| {
+            slots.get(slot).is_some_and(|there| there.0 == *came)
+        };
+        while *bytes > AHEAD_BYTES_MAX {
+            let Some(first) = order.pop_front() else { break };
+            if is_there(slots, &first) {
+                *bytes -= slots.remove(&first.0).map_or(0, |gone| gone.1.len());
+            }
         }
         // Those that were taken out stand there in vain.
-        let Kept { slots, order, .. } = &mut *kept;
         if order.len() > 2 * slots.len() + 1024 {
-            order.retain(|slot| slots.contains_key(slot));
+            order.retain(|one| is_there(slots, one));
         }
         self.count.store(slots.len(), Ordering::Relaxed);
     }
@@ -95,6 +102,8 @@ mod tests {
         assert!(!ahead.take(3, &mut into));
         // Again and again, and it does not grow.
         for round in 0..50 {
+            ahead.keep((0..700).map(|_| (5, &block[..])));
+            assert!(ahead.take(5, &mut into));
             ahead.keep((0..64).map(|slot| (9999 + round * 64 + slot, &block[..])));
             (0..64).for_each(|slot| assert!(ahead.take(9999 + round * 64 + slot, &mut into)));
         }

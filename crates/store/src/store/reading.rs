@@ -54,9 +54,8 @@ impl<D: Disk> Store<D> {
         let front = lock(&self.front);
         let mut slots: Vec<u32> = Vec::with_capacity(blocks.len());
         for block in blocks {
-            if let Newest::InSlot(slot) = front.newest(*block, &mut scratch)
-                && !self.ahead.holds(slot)
-            {
+            // What is there already as well: without it the rest would be many pieces.
+            if let Newest::InSlot(slot) = front.newest(*block, &mut scratch) {
                 slots.push(slot);
             }
         }
