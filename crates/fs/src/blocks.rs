@@ -460,8 +460,8 @@ impl<D: Disk> Blocks<D> {
         places
     }
 
-    /// Data for the block `number`, to be filled by `fill`; `is_partial` if only part of it is new. An operation's last steps: they are not taken
-    /// back.
+    /// Data for the block `number`, to be filled by `fill`; `is_partial` if only part of it is new. An
+    /// operation's last steps: they are not taken back.
     pub(crate) fn put_data(&mut self, number: u32, is_partial: bool, fill: impl FnOnce(&mut [u8])) {
         self.recent.forget(number);
         if is_partial {
