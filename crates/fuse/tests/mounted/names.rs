@@ -312,7 +312,7 @@ fn a_handle_opens_a_file_that_the_kernel_has_forgotten() {
     assert_eq!(std::io::read_to_string(file).unwrap(), "by handle");
     assert!(place.asked().lookups > lookups, "it was forgotten and looked up by its number");
     fs::remove_file(&path).unwrap();
-    // The kernel lets go of a file that was closed when it comes to it.
+    // When the kernel forgets a file that was closed is its own affair.
     let mut gone = (0..1000).filter_map(|_| {
         fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(10));
