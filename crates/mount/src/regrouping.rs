@@ -9,11 +9,12 @@ use std::sync::Arc;
 use agewell_fs::{FileSystem, FsError, Observed, Unit, UnitRead};
 use agewell_log::policy::cost::CostModel;
 use agewell_regrouping::{
-    Choice, Considered, Group, MemberKey, Part, ReadHistory, Request, Run, choose,
+    Choice, Considered, Group, MemberKey, MemberView, Part, ReadHistory, Request, Run, choose,
+    place_sum,
 };
 use agewell_store::device::Disk;
 
-use unit_view::{UnitView, place_sum};
+use unit_view::UnitView;
 
 /// Bytes that a unit takes in the history, about: by its own account.
 const UNIT_BYTES: u64 = 256;
@@ -160,7 +161,7 @@ impl<D: Disk> Regrouping<D> {
             return Ok(0);
         }
         let mut view = UnitView::new(&self.file_system, &self.history, self.slot_bytes);
-        self.settle_places(&view);
+        self.history.settle_places(view.places());
         let Choice { groups, considered } = choose(&mut self.history, &view, u64::MAX);
         self.done.considered = considered;
         self.done.decisions += 1;
@@ -184,11 +185,14 @@ impl<D: Disk> Regrouping<D> {
         // Where they lie now is known when they lie there.
         self.file_system.store().sync()?;
         for group in &moved {
-            let before: Vec<(u32, Vec<Run>)> =
-                group.files.iter().map(|unit| (*unit, view.take_runs(*unit))).collect();
+            let before: Vec<(u32, Vec<Run>)> = group
+                .files
+                .iter()
+                .map(|unit| (*unit, view.places().runs(*unit).to_vec()))
+                .collect();
             view.look(&self.file_system, &self.history, &group.files);
             for (unit, before) in before {
-                let after = view.runs_of(unit);
+                let after = view.places().runs(unit);
                 if !after.is_empty() && after != &before[..] {
                     self.history.moved(unit, &before, place_sum(after));
                 }
@@ -199,28 +203,6 @@ impl<D: Disk> Regrouping<D> {
         // The arm has been elsewhere.
         self.history.interrupted();
         done.map(|()| moved.len() as u64)
-    }
-
-    /// Notes which units are gone, how long the others are, and which lie elsewhere than they were moved.
-    fn settle_places(&mut self, view: &UnitView) {
-        let (mut gone, mut sizes, mut left) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, unit) in self.history.known() {
-            let runs = view.runs_of(number);
-            match runs.iter().map(|run| run.slots).sum::<u64>() {
-                0 => gone.push(number),
-                slots => sizes.push((number, slots as u32)),
-            }
-            if unit.moved_to != 0 && place_sum(runs) != unit.moved_to {
-                left.push(number);
-            }
-        }
-        for (number, slots) in sizes {
-            self.history.set_slots(number, slots);
-        }
-        for number in left {
-            self.history.left_place(number);
-        }
-        self.history.forget(&gone);
     }
 
     /// Moves a group; how many blocks were.

@@ -3,7 +3,8 @@
 use agewell_log::policy::cost::CostModel;
 use serde::Serialize;
 
-use crate::read_history::{ReadHistory, Run};
+use crate::member_places::MemberView;
+use crate::read_history::ReadHistory;
 use crate::{Proposal, RelatedBlocks, StepView, Steps, VALUE_MIN, is_moved, savings_ns};
 
 /// Most times that a file is moved before it is written again; that of the simulated reorganisation by
@@ -16,12 +17,6 @@ const VISITS_MIN: u32 = 2;
 
 /// Pieces of files that make room are taken to be of so many slots; chosen by us: 64 KiB.
 const ROOM_PIECE_SLOTS: f64 = 16.0;
-
-/// Where the members of a history lie.
-pub trait MemberView: StepView<Slot = u64> {
-    /// Where the data of a known member lie.
-    fn runs(&self, number: u32) -> &[Run];
-}
 
 /// Steps between files, of which some may be unknown to the graph.
 struct FileSteps<'a>(&'a RelatedBlocks);
@@ -152,11 +147,11 @@ fn propose(
     // A file that was read once has come in after another by chance, as far as anyone knows.
     let is_read = |file: &u32| known(file).is_some_and(|known| known.visits >= VISITS_MIN);
     files.retain(|file| view.slot_of(*file).is_some() && (alone.is_some() || is_read(file)));
-    if files.is_empty() || (alone.is_some() && view.runs(files[0]).len() < 2) {
+    if files.is_empty() || (alone.is_some() && view.places().runs(files[0]).len() < 2) {
         return None;
     }
     let slots: u32 = files.iter().map(|file| view.slots(*file)).sum();
-    let runs = files.iter().flat_map(|file| view.runs(*file));
+    let runs = files.iter().flat_map(|file| view.places().runs(*file));
     let mut pieces = 0;
     let mut end = None;
     for run in runs {

@@ -17,6 +17,7 @@
 mod access_graph;
 mod choice;
 mod decision;
+mod member_places;
 mod partitions;
 mod place_view;
 mod read_history;
@@ -26,8 +27,9 @@ mod savings;
 mod trust;
 
 pub use access_graph::{AccessGraph, EDGES, Edge, Recorded};
-pub use choice::{Choice, Considered, Group, MemberView, choose};
+pub use choice::{Choice, Considered, Group, choose};
 pub use decision::{Proposal, RoomMade, VALUE_MIN, is_moved, patch_pays, room_ns};
+pub use member_places::{MemberPlaces, MemberView, place_sum, run_slots};
 pub use partitions::Partitions;
 pub use place_view::{PlaceView, StepView};
 pub use read_history::{Known, MemberKey, Part, ReadHistory, Request, Run, Totals};

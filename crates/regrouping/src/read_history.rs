@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use agewell_log::policy::cost::CostModel;
 
+use crate::member_places::{MemberPlaces, place_sum, run_slots};
 use crate::{ReadTimes, RelatedBlocks, Trust};
 
 /// Pieces of a file that are remembered of where it lay before it was moved; the rest is taken to have
@@ -456,6 +457,29 @@ impl ReadHistory {
     /// The file has `slots` slots.
     pub fn set_slots(&mut self, number: u32, slots: u32) {
         self.related.set_size(number, slots.max(1));
+    }
+
+    /// Takes from where the files lie now which are gone, how long the others are, and which were written
+    /// since they were moved.
+    pub fn settle_places(&mut self, places: &MemberPlaces) {
+        let (mut gone, mut sizes, mut left) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, file) in self.known() {
+            let runs = places.runs(number);
+            match run_slots(runs) {
+                0 => gone.push(number),
+                slots => sizes.push((number, slots)),
+            }
+            if file.moved_to != 0 && place_sum(runs) != file.moved_to {
+                left.push(number);
+            }
+        }
+        for (number, slots) in sizes {
+            self.set_slots(number, slots);
+        }
+        for number in left {
+            self.left_place(number);
+        }
+        self.forget(&gone);
     }
 
     /// The file lies elsewhere than we had it lie: it was written since.

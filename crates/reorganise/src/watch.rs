@@ -29,7 +29,7 @@ use std::time::Duration;
 use agewell_disk::DeviceParameters;
 use agewell_log::policy::cost::CostModel;
 use agewell_record::{Disk, RecordError, RecordOptions, Recording};
-use agewell_regrouping::{Choice, Group, MemberView, ReadHistory, Run, Totals, choose};
+use agewell_regrouping::{Choice, Group, MemberView, ReadHistory, Run, Totals, choose, place_sum};
 use agewell_snapshot::{Snapshot, SnapshotError};
 use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
@@ -46,7 +46,7 @@ use busy::Quiet;
 use device_times::{DiskTimes, ModelledDisk, cost_model};
 use slice::Around;
 use state::Words;
-use tree_view::{TreeView, place_sum, slots_of};
+use tree_view::TreeView;
 
 /// Files that are remembered; chosen by us: 2^18 take about 50 MB.
 const FILES_MAX: u32 = 1 << 18;
@@ -410,7 +410,8 @@ impl<'a> Watch<'a> {
             asked(tell, &Told::Look { files: behind.files.len() as u64 })
         })?;
         self.before = behind;
-        self.settle_places();
+        let view = TreeView::new(&self.before, &self.history);
+        self.history.settle_places(view.places());
         let round = self.decide(volume, tell)?;
         Ok(self.told(&recording, &before, &round))
     }
@@ -466,31 +467,6 @@ impl<'a> Watch<'a> {
         )))
     }
 
-    /// Takes from the new look which files are gone, how long the others are, and which were written
-    /// since they were moved.
-    fn settle_places(&mut self) {
-        let view = TreeView::new(&self.before, &self.history);
-        let mut gone = Vec::new();
-        let mut sizes = Vec::new();
-        let mut left = Vec::new();
-        for (number, file) in self.history.known() {
-            match slots_of(view.runs(number)) {
-                0 => gone.push(number),
-                slots => sizes.push((number, slots)),
-            }
-            if file.moved_to != 0 && place_sum(view.runs(number)) != file.moved_to {
-                left.push(number);
-            }
-        }
-        for (number, slots) in sizes {
-            self.history.set_slots(number, slots);
-        }
-        for number in left {
-            self.history.left_place(number);
-        }
-        self.history.forget(&gone);
-    }
-
     /// Decides, and moves what pays.
     fn decide(&mut self, volume: Volume, tell: &mut Tell<'_>) -> Result<Round, SnapshotError> {
         if self.options.device.is_none() && !self.history.times.is_known() {
@@ -537,7 +513,7 @@ impl<'a> Watch<'a> {
         let places: Vec<(u32, Vec<Run>)> = groups
             .iter()
             .flat_map(|group| &group.files)
-            .map(|file| (*file, view.runs(*file).to_vec()))
+            .map(|file| (*file, view.places().runs(*file).to_vec()))
             .collect();
         drop(view);
         self.carry(&volume, &plan, allowance, &mut round, tell)?;
@@ -639,7 +615,7 @@ impl<'a> Watch<'a> {
         (self.before, self.look_time) = look(&self.options.path, tell)?;
         let view = TreeView::new(&self.before, &self.history);
         for (number, before) in places {
-            let after = view.runs(*number);
+            let after = view.places().runs(*number);
             if !after.is_empty() && after != &before[..] {
                 self.history.moved(*number, before, place_sum(after));
             }

@@ -2,13 +2,14 @@
 
 use agewell_log::policy::cost::CostModel;
 use agewell_regrouping::{
-    Choice, MemberKey, MemberView, Part, ReadHistory, Request, Run, Steps, choose,
+    Choice, MemberKey, MemberView, Part, ReadHistory, Request, Run, Steps, choose, place_sum,
+    run_slots,
 };
 use agewell_snapshot::{Extent, ExtentFlags, FileKind, NO_TIME, Snapshot, SnapshotFile};
 use proptest::prelude::*;
 
 use super::state::{Words, read};
-use super::tree_view::{TreeView, place_sum, slots_of};
+use super::tree_view::TreeView;
 use super::{ROW_SLOTS, SLOT_BYTES};
 
 /// 12 ms to go elsewhere, 150 MB/s: a disk of today.
@@ -120,7 +121,7 @@ impl Disk {
     fn choose(&self, history: &mut ReadHistory, allowance_bytes: u64) -> Choice {
         let snapshot = self.snapshot();
         let view = TreeView::new(&snapshot, history);
-        let slots = |(number, _)| (number, slots_of(view.runs(number)));
+        let slots = |(number, _)| (number, run_slots(view.places().runs(number)));
         let sizes: Vec<(u32, u32)> = history.known().map(slots).collect();
         for (number, slots) in sizes {
             history.set_slots(number, slots);

@@ -1,12 +1,9 @@
 //! Where the files of a snapshot lie, as the rule of reorganisation sees them.
 
-use std::collections::BTreeMap;
-
-use agewell_regrouping::{MemberKey, MemberView, ReadHistory, Run, StepView};
+use agewell_regrouping::{MemberKey, MemberPlaces, MemberView, ReadHistory, Run};
 use agewell_snapshot::{ExtentFlags, FileKind, Snapshot, SnapshotFile};
 
 use super::SLOT_BYTES;
-use super::state::checksum;
 
 /// Who a file of a snapshot is.
 pub(crate) fn key_of(file: &SnapshotFile) -> MemberKey {
@@ -36,59 +33,35 @@ pub(crate) fn runs_of(snapshot: &Snapshot, file: &SnapshotFile) -> Vec<Run> {
     runs
 }
 
-/// How many slots runs have.
-pub(crate) fn slots_of(runs: &[Run]) -> u32 {
-    let slots: u64 = runs.iter().map(|run| run.slots).sum();
-    u32::try_from(slots).unwrap_or(u32::MAX)
-}
-
-/// What tells one place of a file from another.
-pub(crate) fn place_sum(runs: &[Run]) -> u64 {
-    let bytes: Vec<u8> = runs
-        .iter()
-        .flat_map(|run| [run.offset, run.slot, run.slots])
-        .flat_map(u64::to_le_bytes)
-        .collect();
-    checksum(&bytes)
-}
-
 /// The files of a snapshot by the numbers of a history. Files that it does not know have numbers above
 /// all that it does.
 pub(crate) struct TreeView<'a> {
     snapshot: &'a Snapshot,
     /// Where in the snapshot each known file is.
     places: Vec<Option<u32>>,
-    runs: Vec<Vec<Run>>,
-    /// Files by the slot in which they begin, and by the one in which they end.
-    begins: BTreeMap<u64, u32>,
-    ends: BTreeMap<u64, u32>,
+    lying: MemberPlaces,
 }
 
 impl<'a> TreeView<'a> {
     /// Of `snapshot`.
     pub(crate) fn new(snapshot: &'a Snapshot, history: &ReadHistory) -> Self {
         let nodes = history.related().partitions().nodes();
-        let mut view = Self {
-            snapshot,
-            places: vec![None; nodes as usize],
-            runs: vec![Vec::new(); nodes as usize],
-            begins: BTreeMap::new(),
-            ends: BTreeMap::new(),
-        };
+        let mut view =
+            Self { snapshot, places: vec![None; nodes as usize], lying: MemberPlaces::new(nodes) };
         for (place, file) in snapshot.files.iter().enumerate() {
             if file.kind != FileKind::Regular || file.size_bytes == 0 {
                 continue;
             }
             let runs = runs_of(snapshot, file);
-            let (Some(first), Some(last)) = (runs.first(), runs.last()) else { continue };
+            if runs.is_empty() {
+                continue;
+            }
             let known = history.number(key_of(file)).filter(|number| *number < nodes);
             let number = known.unwrap_or(nodes + place as u32);
-            view.begins.insert(first.slot, number);
-            view.ends.insert(last.slot + last.slots - 1, number);
             if let Some(known) = known {
                 view.places[known as usize] = Some(place as u32);
-                view.runs[known as usize] = runs;
             }
+            view.lying.set(number, runs);
         }
         view
     }
@@ -108,40 +81,12 @@ impl<'a> TreeView<'a> {
 }
 
 impl MemberView for TreeView<'_> {
-    fn runs(&self, number: u32) -> &[Run] {
-        self.runs.get(number as usize).map_or(&[], |runs| runs)
-    }
-}
-
-impl StepView for TreeView<'_> {
-    type Slot = u64;
-
-    fn slot_of(&self, file: u32) -> Option<u64> {
-        self.runs(file).first().map(|run| run.slot)
-    }
-
-    fn last_slot_of(&self, file: u32) -> Option<u64> {
-        self.runs(file).last().map(|run| run.slot + run.slots - 1)
-    }
-
-    fn slots(&self, file: u32) -> u32 {
-        slots_of(self.runs(file))
-    }
-
-    fn step_blocks(&self, slot: u64, next: u64) -> i64 {
-        next.wrapping_sub(slot).cast_signed() - 1
-    }
-
-    fn block_before(&self, slot: u64) -> Option<u32> {
-        self.ends.get(&slot.checked_sub(1)?).copied()
-    }
-
-    fn block_after(&self, slot: u64) -> Option<u32> {
-        self.begins.get(&slot.checked_add(1)?).copied()
+    fn places(&self) -> &MemberPlaces {
+        &self.lying
     }
 
     /// Files of a directory that lie side by side are likely to be read so; chosen by us.
-    fn came_in_sequence(&self, from: u32, to: u32) -> bool {
+    fn are_in_sequence(&self, from: u32, to: u32) -> bool {
         let directory = |number: u32| self.file(number).map(|file| file.directory);
         directory(from).is_some() && directory(from) == directory(to)
     }
