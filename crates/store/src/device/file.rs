@@ -16,7 +16,8 @@ mod ring;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -90,11 +91,37 @@ fn refused(path: &Path, kind: io::ErrorKind, why: &str) -> io::Error {
     io::Error::new(kind, format!("{}: {why}", path.display()))
 }
 
+/// A file that is locked until it is dropped. To close it is not enough: a process that another thread is
+/// about to start has a copy of what is open, and the lock with it, until it runs its program.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl AsFd for LockedFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Deref for LockedFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing it does so too; of a block device there is no lock.
+        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
+    }
+}
+
 /// A file or block device, locked for as long as it is open.
 #[derive(Debug)]
 pub struct FileDisk {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     size_bytes: u64,
     is_block_device: bool,
     is_read_only: bool,
@@ -132,14 +159,14 @@ impl FileDisk {
         if options.is_direct {
             opened = open_direct(path, options, is_block_device)?;
         }
-        let mut file = match opened {
+        let file = match opened {
             Some((file, offsets)) => {
                 alignment = offsets;
                 file
             }
             None => open_file(path, options, is_block_device, OFlags::empty())?,
         };
-        let bytes = file.seek(SeekFrom::End(0)).map_err(cannot)?;
+        let bytes = (&*file).seek(SeekFrom::End(0)).map_err(cannot)?;
         let size_bytes = bytes / SIZE_UNIT_BYTES * SIZE_UNIT_BYTES;
         if size_bytes == 0 {
             let why = format!("has {bytes} bytes, less than one block of 4 KiB");
@@ -520,7 +547,7 @@ fn open_file(
     options: FileOptions,
     is_block_device: bool,
     flags: OFlags,
-) -> io::Result<File> {
+) -> io::Result<LockedFile> {
     // Of a block device that is a promise of the kernel: no file system, and nobody else who asks so.
     let exclusive = if is_block_device { OFlags::EXCL } else { OFlags::empty() };
     let file = OpenOptions::new()
@@ -534,6 +561,7 @@ fn open_file(
         }
         _ => failed(path, "cannot open", source),
     })?;
+    let file = LockedFile(file);
     if !is_block_device {
         let operation = if options.is_read_only {
             FlockOperation::NonBlockingLockShared
@@ -557,7 +585,7 @@ fn open_direct(
     path: &Path,
     options: FileOptions,
     is_block_device: bool,
-) -> io::Result<Option<(File, u64)>> {
+) -> io::Result<Option<(LockedFile, u64)>> {
     let file = match open_file(path, options, is_block_device, OFlags::DIRECT) {
         Ok(file) => file,
         // The file system has no O_DIRECT.
