@@ -10,13 +10,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use agewell_store::device::Disk;
-use agewell_store::{Store, StoreError, Transaction};
+use agewell_store::{KeptBlocks, Store, StoreError, Transaction};
 
 use crate::FsError;
 use crate::numbers::Numbers;
 use crate::observed::CallRead;
 use crate::observed::Observer;
-use crate::recent::RecentBlocks;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::together::Groups;
 use crate::traced::{Asked, Traced};
@@ -32,6 +31,10 @@ const KEPT_FOR_REMOVING_BLOCKS: u64 = 40;
 /// And one more for each so many free ones, for what describes the data that may still come: with an item
 /// for each of its blocks a node describes 126 of them.
 const DESCRIBED_BLOCKS: u64 = 126;
+
+/// Bytes of blocks that were written in part and are kept when the store has them; chosen by us: the ends of
+/// two thousand files.
+const RECENT_BYTES_MAX: usize = 8 << 20;
 
 /// Numbers of blocks are no secret and come from ourselves: a multiplication spreads them well enough.
 #[derive(Debug, Default, Clone, Copy)]
@@ -109,8 +112,9 @@ pub(crate) struct Blocks<D> {
     data: NumberMap<u32, Box<[u8]>>,
     /// Of `data`, blocks that were written in part.
     partial: NumberSet<u32>,
-    /// Such blocks that the store has.
-    recent: RecentBlocks,
+    /// Such blocks that the store has: the ends of files, mostly. The kernel keeps pages that were written
+    /// whole, and asks for the others when a file that was just written is read.
+    recent: KeptBlocks<BuildHasherDefault<NumberHasher>>,
     /// Whether the store was asked for data.
     has_asked: Cell<bool>,
     /// Freed, and still in the store.
@@ -152,7 +156,7 @@ impl<D: Disk> Blocks<D> {
             changed_nodes: Vec::new(),
             data: NumberMap::default(),
             partial: NumberSet::default(),
-            recent: RecentBlocks::new(block_bytes),
+            recent: KeptBlocks::new(RECENT_BYTES_MAX),
             has_asked: Cell::new(false),
             freed: NumberSet::default(),
             fresh: NumberSet::default(),
@@ -266,7 +270,7 @@ impl<D: Disk> Blocks<D> {
             self.note(number);
             self.forget_node(number);
         }
-        self.recent.forget(number);
+        self.recent.remove(number);
         self.numbers.give(number);
         let was_fresh = self.fresh.remove(&number);
         if !was_fresh {
@@ -463,7 +467,7 @@ impl<D: Disk> Blocks<D> {
     /// Data for the block `number`, to be filled by `fill`; `is_partial` if only part of it is new. An
     /// operation's last steps: they are not taken back.
     pub(crate) fn put_data(&mut self, number: u32, is_partial: bool, fill: impl FnOnce(&mut [u8])) {
-        self.recent.forget(number);
+        self.recent.remove(number);
         if is_partial {
             self.partial.insert(number);
         }

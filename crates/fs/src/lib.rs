@@ -22,7 +22,6 @@ mod node;
 mod numbers;
 mod observed;
 mod orphans;
-mod recent;
 #[cfg(test)]
 mod regressions;
 mod scrubbing;

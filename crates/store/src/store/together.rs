@@ -39,16 +39,6 @@ impl<D: Disk> Store<D> {
         Ok(moved)
     }
 
-    /// Pieces in which `blocks` blocks lie at least if they are put together now, and whether there is room
-    /// for them.
-    #[must_use]
-    pub fn pieces_together(&self, blocks: u32) -> u32 {
-        let rest = lock(&self.front).engine.log().open_rest();
-        let segment_blocks = self.geometry.segment_blocks - 1;
-        let beyond = blocks.saturating_sub(rest).div_ceil(segment_blocks);
-        (beyond + u32::from(rest > 0)).max(1)
-    }
-
     /// Whether there is room to put `blocks` blocks together without room being made.
     #[must_use]
     pub fn has_room_together(&self, blocks: u32) -> bool {
@@ -85,7 +75,6 @@ impl<D: Disk> Store<D> {
     fn read_placed(&self, blocks: &[u32]) -> (Vec<Placed>, AlignedBytes) {
         let bytes = self.geometry.block_bytes as usize;
         let mut placed = self.placed(blocks);
-        placed.retain(|one| one.block < self.geometry.blocks);
         let mut data = AlignedBytes::zeroed(placed.len() * bytes);
         let mut pieces: Vec<ReadPiece<'_>> = placed
             .iter()

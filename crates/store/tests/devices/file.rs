@@ -338,22 +338,6 @@ proptest! {
 }
 
 #[test]
-fn a_closed_file_is_free_while_other_threads_start_processes() {
-    for folder in folders() {
-        let path = folder.path().join("disk");
-        drop(FileDisk::create(&path, 4096, FileOptions::default()).unwrap());
-        std::thread::scope(|scope| {
-            let starting = scope.spawn(|| {
-                (0..300).for_each(|_| assert!(Command::new("true").status().unwrap().success()));
-            });
-            while !starting.is_finished() {
-                drop(FileDisk::open(&path, FileOptions::default()).unwrap());
-            }
-        });
-    }
-}
-
-#[test]
 fn a_file_is_made_longer_and_keeps_what_it_has() {
     for folder in folders() {
         for is_filled in [false, true] {
