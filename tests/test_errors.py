@@ -70,13 +70,13 @@ def test_a_result_that_cannot_be_written_is_exit_1(
 
 def test_version_and_help_are_exit_0(agewell: Agewell) -> None:
     assert agewell("--version").stdout.startswith("agewell ")
-    assert "Commands:" in agewell("--help").stdout
+    assert "Measure:" in agewell("--help").stdout
 
 
 def test_no_arguments_show_the_help(agewell: Agewell) -> None:
     done = agewell(check=False)
     assert done.returncode == 2
-    assert "Commands:" in done.stderr
+    assert "Measure:" in done.stderr
 
 
 def test_a_reader_that_goes_away_is_no_error(experiment: Path, tmp_path: Path) -> None:

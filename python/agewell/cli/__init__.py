@@ -37,34 +37,52 @@ EXIT_INTERRUPTED = _SIGNAL_STATUS + signal.SIGINT
 _NAME_CHARACTERS_MAX = 200
 """What is shown of a text that cannot be used; chosen by us: a line or two."""
 
-COMMANDS = {
-    "run": "Run one simulation and print its metrics.",
-    "sweep": "Run an experiment for every combination of values.",
-    "compare": "Every layout on the same workloads and disks.",
-    "advise": "What to choose for a workload and a disk.",
-    "reproduce": "Compute published figures again, beside the paper's.",
-    "schema": "What an experiment may say, as a JSON Schema.",
-    "devices": "List, show and import devices.",
-    "probe": "Measure a disk by reading it, and write its device file.",
-    "validate": "Hold a device model against measured traces.",
-    "record": "Record the block requests of a live system.",
-    "trace": "Look into block traces and make traces from traces.",
-    "workload": "Make aging workloads from what is known of a system.",
-    "age": "Age a file system, real or simulated.",
-    "bench": "Measure a file system, real or simulated.",
-    "score": "How well files lie, and whether reorganising pays.",
-    "snapshot": "Record where every file of a file system lies.",
-    "reorganise": "Lay the files of a mounted file system where they are read.",
-    "store": "Look into, check and salvage a store of blocks.",
-    "mkfs": "Make an adaptive file system.",
-    "mount": "Mount an adaptive file system.",
-    "umount": "Unmount it, and wait until everything is on the medium.",
-    "fsck": "Check an adaptive file system, and repair it.",
-    "fs": "Look into a mounted file system of agewell.",
-    "report": "Write an HTML report on runs, with every plot.",
+GROUPS = {
+    "Measure": {
+        "score": "How well files lie, and whether reorganising pays.",
+        "snapshot": "Record where every file of a file system lies.",
+        "bench": "Measure a file system, real or simulated.",
+        "record": "Record the block requests of a live system.",
+        "probe": "Measure a disk by reading it: its device file.",
+    },
+    "Decide": {
+        "advise": "What to choose for a workload and a disk.",
+        "compare": "Every layout on the same workloads and disks.",
+        "report": "Write an HTML report on runs, with every plot.",
+    },
+    "Act": {
+        "reorganise": "Lay files of a mounted file system as they are read.",
+        "mkfs": "Make an adaptive file system.",
+        "mount": "Mount an adaptive file system.",
+        "umount": "Unmount it, and wait until all is on the medium.",
+        "fsck": "Check an adaptive file system, and repair it.",
+        "fs": "Look into a mounted file system of agewell.",
+        "store": "Look into, check and salvage a store of blocks.",
+    },
+    "Simulate": {
+        "run": "Run one simulation and print its metrics.",
+        "sweep": "Run an experiment for every combination of values.",
+        "schema": "What an experiment may say, as a JSON Schema.",
+        "devices": "List, show and import devices.",
+    },
+    "Age": {
+        "age": "Age a file system, real or simulated.",
+        "workload": "Make aging workloads from what a system shows.",
+    },
+    "Traces": {
+        "trace": "Look into traces, and make traces from traces.",
+    },
+    "Reproduce": {
+        "reproduce": "Compute published figures again, beside the paper's.",
+        "validate": "Hold a device model against measured traces.",
+    },
 }
-"""The commands in the order of `agewell --help`, and what it says of them; each is the application
-of the module of `cli` that is named after it, which need not be loaded to be listed."""
+"""The commands by what they are for, in the order of `agewell --help`, and what it says of them; a
+command is the application of the module of `cli` that is named after it, which need not be loaded
+to be listed."""
+
+COMMANDS = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+"""Every command, and what `agewell --help` says of it."""
 
 
 class _Commands(TyperGroup):
@@ -88,9 +106,11 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Every command with a line on it."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Every command with a line on it, by what they are for."""
+        widest = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), of) for name, of in commands.items()])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """As the base class does; for a name that is unknown it looks among all of them."""
@@ -110,7 +130,6 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
