@@ -13,6 +13,7 @@ use agewell_store::device::Disk;
 use agewell_store::{KeptBlocks, Store, StoreError, Transaction};
 
 use crate::FsError;
+use crate::leaves_ahead::LeavesAhead;
 use crate::numbers::Numbers;
 use crate::observed::CallRead;
 use crate::observed::Observer;
@@ -130,6 +131,8 @@ pub(crate) struct Blocks<D> {
     pub(crate) next_data: u32,
     /// Blocks that are promised to files and not written yet.
     reserved: u64,
+    /// Leaves that are read in a row.
+    leaves: LeavesAhead,
     /// What was put together.
     pub(crate) groups: Groups,
     /// What notes what is read.
@@ -165,6 +168,7 @@ impl<D: Disk> Blocks<D> {
             spare: Vec::new(),
             next_data: 0,
             reserved: 0,
+            leaves: LeavesAhead::default(),
             groups: Groups::default(),
             observer: Observer::default(),
             is_unsynced: false,
@@ -373,6 +377,28 @@ impl<D: Disk> Blocks<D> {
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
         cached.is_used = true;
         Ok(&cached.bytes)
+    }
+
+    /// The leaf that is the child `at` of the node `above` is about to be read: if leaves are read in a row, it
+    /// and those behind it are read together.
+    pub(crate) fn foresee_leaf(&mut self, above: u32, at: usize) {
+        let Some(node) = self.nodes.get(&above) else { return };
+        let node = crate::node::Node(&node.bytes);
+        let child = node.child(at);
+        if self.nodes.contains_key(&child) {
+            return;
+        }
+        let worth = self.leaves.worth_reading(above, at as u32, node.count() as u32);
+        if worth.is_empty() || self.store.is_read_ahead(child, 1) {
+            return;
+        }
+        let leaves: Vec<u32> = worth
+            .map(|at| node.child(at as usize))
+            .filter(|leaf| !self.nodes.contains_key(leaf) && self.is_used(*leaf))
+            .collect();
+        if leaves.len() > 1 {
+            self.store.read_ahead(&leaves);
+        }
     }
 
     /// Keeps how `number` is before the operation changes it.

@@ -17,6 +17,7 @@ mod files;
 mod format;
 mod inodes;
 mod layout;
+mod leaves_ahead;
 mod namespace;
 mod node;
 mod numbers;

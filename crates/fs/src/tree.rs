@@ -44,10 +44,14 @@ fn find_leaf<D: Disk>(
         if node.is_leaf() {
             return Ok(number);
         }
-        above = Some(node.level());
+        let level = node.level();
+        above = Some(level);
         let at = node.search_child(key);
         let child = node.child(at);
         passed(number, at);
+        if level == 1 {
+            blocks.foresee_leaf(number, at);
+        }
         number = child;
     }
 }

@@ -1,46 +1,23 @@
 //! What is read together is put together where that pays, on modelled disks and their clock.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use agewell_core::{RandomStreams, Stream, uniform_below};
-use agewell_disk::DeviceParameters;
-use agewell_fs::{
-    Caller, CheckOptions, FileSystem, MakeOptions, MountOptions, New, ROOT_INODE, Time, check,
-};
+use agewell_fs::{CheckOptions, check};
 use agewell_mount::Regrouping;
+use agewell_store::OpenOptions;
 use agewell_store::device::ModelledDisk;
-use agewell_store::{FormatOptions, OpenOptions, Store};
 
-const NOW: Time = Time { seconds: 1, nanoseconds: 0 };
+use crate::{Fs, NOW, empty, make_files};
+
 const FILE_BYTES: usize = 20_000;
 const FILES: u64 = 1500;
 
-fn caller() -> Caller {
-    Caller { uid: 0, gid: 0, mask: 0o22, now: NOW }
-}
-
-type Fs = FileSystem<Arc<ModelledDisk>>;
-
 /// A file system on 128 MiB of a modelled device, in which files were made and written over in no order.
 fn aged(device: &str) -> (Arc<ModelledDisk>, Arc<Fs>, Vec<u64>) {
-    let catalogue = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
-    let parameters = DeviceParameters::find(device, &catalogue).unwrap();
-    let disk = Arc::new(ModelledDisk::new(&parameters).with_size(128 << 20));
-    let format = FormatOptions { segment_blocks: 256, ..FormatOptions::new([3; 16]) };
-    Store::format(&Arc::clone(&disk), &format).unwrap();
-    let store = Arc::new(Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap());
-    FileSystem::make(&store, &MakeOptions { caller: caller(), ..MakeOptions::default() }).unwrap();
-    // Hardly any nodes stay in memory.
-    let file_system = FileSystem::open(store, &MountOptions { cache_bytes: 1 }).unwrap();
+    let (disk, file_system) = empty(device);
     let mut random = RandomStreams::new(5).stream("files");
-    let mut inodes = Vec::new();
-    for number in 0..FILES {
-        let new = New { mode: 0o100_644, device: 0, target: b"" };
-        let name = format!("file {number}");
-        let made = file_system.make_file(ROOT_INODE, name.as_bytes(), &new, &caller()).unwrap();
-        inodes.push(made.inode);
-    }
+    let inodes = make_files(&file_system, FILES);
     for round in 0..3 {
         for at in 0..FILES {
             let inode = inodes[((at * 7919 + round * 13) % FILES) as usize];
