@@ -238,13 +238,15 @@ def test_columns_that_make_no_trace_are_refused(case: str) -> None:
 LONG = {
     "run": "agewell.run({'workload': {'kind': 'poisson', 'requests': 10**9, 'rate_per_s': 40.0},"
     " 'device': {'model': 'hp-97560'}, 'queue': {'discipline': 'fcfs'}}, progress=say)",
-    "age": "agewell.age('ffs', 'smith-1996', copies=4, progress=say)",
-    "probe": "agewell.probe('hp-97560', modelled=True, time='10 h', progress=say)",
+    "age": "agewell.age('ffs', 'smith-1996', copies=200, progress=say)",
+    "trace": "[agewell.read_trace('trace.parquet').document for _ in iter(say, 0)]",
 }
+"""Work that does not end by itself before the signal comes."""
 
 
 @pytest.mark.parametrize("name", LONG)
 def test_an_interrupt_ends_native_work(name: str, tmp_path: Path) -> None:
+    api.Trace.of(_requests(200_000)).write(tmp_path / "trace.parquet")
     script = (
         "import agewell\n"
         "def say(*_): print('at work', flush=True)\n"
@@ -264,7 +266,7 @@ def test_an_interrupt_ends_native_work(name: str, tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         _, complaints = child.communicate(timeout=120)
     assert child.returncode == 130, complaints
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "trace.parquet"]
 
 
 def test_the_reference_names_every_name() -> None:
