@@ -130,6 +130,20 @@ def test_columns_go_in_and_out_without_copies(tmp_path: Path) -> None:
     assert pa.table(again) == table
 
 
+def test_frames_go_in_and_out() -> None:
+    polars = pytest.importorskip("polars")
+    pandas = pytest.importorskip("pandas")
+    columns = _requests(50)
+    for frame in (polars.DataFrame(columns), pandas.DataFrame(columns)):
+        trace = api.Trace.of(frame)
+        assert {name: trace[name].tolist() for name in columns} == {
+            name: values.tolist() for name, values in columns.items()
+        }
+        assert trace.table().to_pandas().shape == (50, 4)
+        assert polars.from_arrow(trace.table()).shape == (50, 4)
+        assert polars.DataFrame(trace).shape == (50, 4)
+
+
 def test_times_that_are_missing_in_places_are_masked(tmp_path: Path) -> None:
     columns = _requests(4)
     start = np.ma.MaskedArray(columns["enqueue_ns"] + np.uint64(1), [False, True, False, True])
