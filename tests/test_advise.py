@@ -30,6 +30,7 @@ from agewell.experiments.time_slices import Spread, spread
 from agewell.runs.keyed_runs import KeyedRun
 from agewell.values.sizes import bytes_of
 from conftest import Agewell
+from findings import check_findings
 
 SMALL_LOAD = """\
 [workload]
@@ -212,7 +213,8 @@ def test_who_asks_in_python_gets_what_the_command_writes(
     advice = api.advise(str(small_load), "simple:15ms:5MB/s", tmp_path / "python")
     found = (tmp_path / "python" / "advice.json").read_text()
     assert json.loads(found) == json.loads((tmp_path / "out" / "advice.json").read_text())
-    assert json.loads(found) == json.loads(json.dumps(advice.document()))
+    assert json.loads(found) == json.loads(json.dumps(advice.document))
+    check_findings(advice)
     assert "shuffling" in json.loads(found)
 
 

@@ -421,10 +421,10 @@ def test_a_recipe_makes_the_same_again(place: Path, tmp_path: Path) -> None:
     )
     again = aging.age(None, workload, recipe=recipe, snapshot=tmp_path / "again.parquet")
     assert snapshot.read_bytes() == (tmp_path / "again.parquet").read_bytes()
-    assert again.record["report"]["planned"] == first.record["report"]["planned"]
+    assert again.document["report"]["planned"] == first.document["report"]["planned"]
     target = target_in(place)
     real = aging.age(target, workload, recipe=recipe, log=tmp_path / "real-log.parquet")
-    assert real.record["report"]["planned"] == first.record["report"]["planned"]
+    assert real.document["report"]["planned"] == first.document["report"]["planned"]
     rows = [pq.read_table(tmp_path / f"{name}-log.parquet") for name in ("first", "real")]
     assert rows[0].equals(rows[1])
     with pytest.raises(InputError, match="not the workload of the recipe"):

@@ -89,9 +89,9 @@ def test_hot_files_of_a_log(place: Path, tmp_path: Path) -> None:
     aging.age(target, workload, log=log)
     before = {path: path.read_bytes() for path in target.rglob("f*")}
     measured = benchmarking.directory(target, sizes=[], hot_log=log, hot_days=10, repetitions=2)
-    assert measured.record["hot_files"] == 11, "day 49 and the ten before it"
-    assert {row["phase"] for row in measured.record["summary"]} == {"hot-read"}
-    assert measured.record["summary"][0]["bytes"] == 11 * 5000
+    assert measured.document["hot_files"] == 11, "day 49 and the ten before it"
+    assert {row["phase"] for row in measured.document["summary"]} == {"hot-read"}
+    assert measured.document["summary"][0]["bytes"] == 11 * 5000
     assert before == {path: path.read_bytes() for path in target.rglob("f*")}
     measured = benchmarking.directory(
         target, sizes=[], hot_log=log, hot_days=10, overwrite_hot=True, repetitions=1
@@ -108,7 +108,7 @@ def test_hot_files_by_their_times(place: Path) -> None:
         path.write_bytes(b"x" * 100)
         os.utime(path, (0, number * 86_400))
     measured = benchmarking.directory(place, sizes=[], hot=True, hot_days=2, repetitions=1)
-    assert measured.record["hot_files"] == 3
+    assert measured.document["hot_files"] == 3
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root empties the caches of the system")
@@ -146,8 +146,8 @@ def test_a_device_is_read(tmp_path: Path, place: Path) -> None:
     os.close(descriptor)
     before = image.read_bytes()
     measured = benchmarking.directory(place, sizes=[], device=image, total="8 MiB", repetitions=1)
-    assert measured.record["summary"][0]["phase"] == "raw-read"
-    assert measured.record["summary"][0]["bytes"] == 8 << 20
+    assert measured.document["summary"][0]["phase"] == "raw-read"
+    assert measured.document["summary"][0]["bytes"] == 8 << 20
     assert image.read_bytes() == before
 
 

@@ -89,7 +89,7 @@ def test_json_holds_all_of_it_and_every_run_can_be_made_again(
         layouts_by_name, [str(small_load)], ["simple:15ms:5MB/s"], tmp_path / "python"
     )
     stored = json.loads((tmp_path / "out" / "compare.json").read_text())
-    assert in_python.document() == stored
+    assert in_python.document == stored
     assert stored == {name: document[name] for name in document if name != "plots"}
     table = pq.read_table(tmp_path / "out" / "compare.parquet").to_pylist()
     assert [row["layout"] for row in table] == ["lfs", "sequential"]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import agewell as api
 from agewell import studies
 from agewell.cli import main
 from agewell.studies.context import Context
@@ -19,6 +20,7 @@ from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
 from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
 from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
+from findings import check_findings
 
 
 class MadeUp:
@@ -237,3 +239,13 @@ def test_every_study_that_is_shipped_satisfies_the_protocol() -> None:
         assert study.name == name
         names = [figure.name for figure in study.figures]
         assert len(set(names)) == len(names)
+
+
+@pytest.mark.usefixtures("paper")
+def test_the_function_gives_what_the_command_writes(tmp_path: Path) -> None:
+    reproduced = api.reproduce("made-up-2000", "out", jobs=1)
+    check_findings(reproduced)
+    assert reproduced.document == json.loads((tmp_path / "out/made-up-2000/rows.json").read_text())
+    found = {name: rows for name, rows in reproduced.metrics.items() if rows}
+    assert found == {"holds": 1, "fails": 1, "differs": 1, "not run": 1}
+    assert reproduced.table()["verdict"].to_pylist() == ["holds", "fails", "differs", "not run"]

@@ -45,12 +45,13 @@ def test_the_bytes_do_not_depend_on_the_number_of_processes(
 
 
 def test_a_row_a_run_in_the_order_of_the_axes(experiment: Path, tmp_path: Path) -> None:
-    table = api.sweep(
+    made = api.sweep(
         experiment,
         {"run.seed": [1, 2], "queue.discipline": ["fcfs", "sstf"]},
         tmp_path / "sweep",
         jobs=2,
     )
+    table = made.table()
     asked = list(zip(*(table[name].to_pylist() for name in table.column_names[:2]), strict=True))
     assert asked == [(1, "fcfs"), (1, "sstf"), (2, "fcfs"), (2, "sstf")]
     assert table == pq.read_table(tmp_path / "sweep" / "sweep.parquet")

@@ -4,12 +4,18 @@
 
     result = agewell.run("experiment.toml", settings={"remap.kind": "shuffle"})
     result.metrics["mean_service_ms"], result.baseline["mean_service_ms"]
-    result.series.to_pandas()
+    result.table().to_pandas()
+    result.plot().savefig("service.png")
 
-    table = agewell.sweep("experiment.toml", {"remap.alpha": [0, 0.5, 0.8]}, out="alpha")
+    trace = agewell.read_trace("mail.parquet")
+    agewell.run("experiment.toml", trace=trace)
+
+    swept = agewell.sweep("experiment.toml", {"remap.alpha": [0, 0.5, 0.8]}, out="alpha")
 
     comparison = agewell.compare(["lfs", "ffs"], ["mail.parquet"], ["hp-97560"], out="compare")
     advice = agewell.advise("mail.parquet", "hp-97560", out="advice")
+
+Every result is of `Findings`: one line, `metrics`, `table()`, `plot()` and `document`.
 
 Metric names are the same in JSON, Parquet, Python and plots; see the reference.
 """
@@ -20,42 +26,80 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agewell.advice.advising import advise
-    from agewell.advice.comparing import compare
+    from agewell.advice.advising import Advice, advise
+    from agewell.advice.comparing import Comparison, compare
     from agewell.errors import AgewellError, InputError, RunError
+    from agewell.experiments.probing import Probed, probe
     from agewell.experiments.simulation import Result, run
-    from agewell.filesystems.aging import age
-    from agewell.filesystems.scoring import score
-    from agewell.runs.sweeping import sweep
+    from agewell.experiments.traces import Trace, read_trace
+    from agewell.experiments.validations import Validation, validate
+    from agewell.filesystems.aging import Aged, age
+    from agewell.filesystems.benchmarking import Measured, bench
+    from agewell.filesystems.scoring import Score, score
+    from agewell.runs.sweeping import Sweep, sweep
+    from agewell.studies.reproduction import Reproduction, reproduce
+    from agewell.values.findings import Findings
     from agewell.version import __version__
 
 __all__ = [
+    "Advice",
+    "Aged",
     "AgewellError",
+    "Comparison",
+    "Findings",
     "InputError",
+    "Measured",
+    "Probed",
+    "Reproduction",
     "Result",
     "RunError",
+    "Score",
+    "Sweep",
+    "Trace",
+    "Validation",
     "__version__",
     "advise",
     "age",
+    "bench",
     "compare",
+    "probe",
+    "read_trace",
+    "reproduce",
     "run",
     "score",
     "sweep",
+    "validate",
 ]
 
 
 _FROM = {
+    "Advice": "advice.advising",
+    "Aged": "filesystems.aging",
     "AgewellError": "errors",
+    "Comparison": "advice.comparing",
     "InputError": "errors",
+    "Measured": "filesystems.benchmarking",
+    "Findings": "values.findings",
+    "Probed": "experiments.probing",
+    "Reproduction": "studies.reproduction",
     "Result": "experiments.simulation",
     "RunError": "errors",
+    "Score": "filesystems.scoring",
+    "Sweep": "runs.sweeping",
+    "Trace": "experiments.traces",
+    "Validation": "experiments.validations",
     "__version__": "version",
     "advise": "advice.advising",
     "age": "filesystems.aging",
+    "bench": "filesystems.benchmarking",
     "compare": "advice.comparing",
+    "probe": "experiments.probing",
+    "read_trace": "experiments.traces",
+    "reproduce": "studies.reproduction",
     "run": "experiments.simulation",
     "score": "filesystems.scoring",
     "sweep": "runs.sweeping",
+    "validate": "experiments.validations",
 }
 """The module that each name is loaded from when it is asked for: every command passes through here,
 and most need few of them."""

@@ -14,7 +14,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import files
 from agewell.advice import segment_search
@@ -33,8 +33,14 @@ from agewell.experiments.choices import (
 from agewell.experiments.configuration import Configuration
 from agewell.experiments.layouts import LAYOUTS, named
 from agewell.experiments.time_slices import Spread, spread
+from agewell.experiments.traces import Trace
+from agewell.values.findings import Findings
+from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import percent, size_text
 from agewell.version import __version__, build
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SCHEMA_VERSION = 1
 DOCUMENT_FILE = "advice.json"
@@ -120,8 +126,8 @@ class Against:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+@dataclass(frozen=True, slots=True, repr=False)
+class Advice(Findings):
     """What the search says.
 
     Attributes:
@@ -192,6 +198,48 @@ class Advice:
         ]
         return min(able, key=lambda each: each.disk_seconds, default=None)
 
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Those of the recommended run, and `saved_pct.` of each baseline."""
+        saved = {f"saved_pct.{each.baseline.label}": each.saved_pct for each in self.against}
+        return {**(self.choice.metrics or {}), **saved}
+
+    def table(self) -> pa.Table:
+        """A row a run of the search; `disk_seconds` is None where it cannot run."""
+        import pyarrow as pa
+
+        rows = [
+            {"question": step.question, "chosen": each is step.chosen, **each.json_values()}
+            for step in self.steps
+            for each in step.tried
+        ]
+        texts = ("question", "what", "file", "run", "room_made_by", "cannot")
+        columns = {name: pa.array([row[name] for row in rows], pa.string()) for name in texts}
+        columns["chosen"] = pa.array([row["chosen"] for row in rows], pa.bool_())
+        columns["disk_seconds"] = pa.array([row["disk_seconds"] for row in rows], pa.float64())
+        return pa.table(columns)
+
+    def plots(self) -> list[Plot]:
+        """Disk time of the choice beside that of the baselines."""
+        shown = [self.choice, *(each.baseline for each in self.against)]
+        able = [each for each in shown if each.metrics is not None]
+        seconds = [each.disk_seconds for each in able]
+        names = ["recommended" if each is self.choice else each.label for each in able]
+        return [
+            Plot(
+                name="advice",
+                title=f"{self.workload} on {self.device}, {percent(self.utilization)} full",
+                x_label="layout",
+                y_label="disk time (s)",
+                curves=[Curve("", list(range(len(able))), seconds, style="bars")],
+                categories=names,
+            )
+        ]
+
+    def _shown(self) -> dict[str, object]:
+        kind = self.configuration["layout"]["kind"]
+        return {"layout": kind, "disk_seconds": self.choice.disk_seconds}
+
     def _step_of(self, tried: Tried) -> str:
         return next(step.question for step in self.steps if tried in step.tried)
 
@@ -218,6 +266,7 @@ class Advice:
             )
         return f"It does not pay where: {'; '.join(parts)}."
 
+    @property
     def document(self) -> dict[str, Any]:
         """The advice as JSON values."""
         return {
@@ -245,7 +294,7 @@ class Advice:
 
 
 def advise(
-    workload: WorkloadChoice | str,
+    workload: WorkloadChoice | Trace | str,
     device: DeviceChoice | str,
     out: Path | str,
     *,
@@ -312,7 +361,7 @@ def advise(
         shuffling=advise_on_shuffling(search, configuration),
         uncertainty=search.device_description().get("uncertainty"),
     )
-    files.write_json(search.out / DOCUMENT_FILE, advice.document())
+    files.write_json(search.out / DOCUMENT_FILE, advice.document)
     return advice
 
 

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import files
 from agewell.advice.measure import CLOSE_RATIO, refusal
@@ -35,10 +35,15 @@ from agewell.experiments.choices import (
     experiment_of,
 )
 from agewell.experiments.layouts import NamedLayout, named
+from agewell.experiments.traces import Trace
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import Answer, KeyedRun, Progress, RunFolder
+from agewell.values.findings import Findings
 from agewell.values.sizes import percent
 from agewell.version import __version__, build
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DOCUMENT_FILE = "compare.json"
 TABLE_FILE = "compare.parquet"
@@ -115,8 +120,8 @@ class Robustness:
         return self.cells - self.done, worst
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Findings):
     """What a comparison gave: a row of entries a cell, in the order of the layouts."""
 
     layouts: Sequence[NamedLayout]
@@ -155,6 +160,7 @@ class Comparison:
                 sentences.append(self._sentence(common, where))
         return [sentence for sentence in sentences if sentence]
 
+    @property
     def document(self) -> dict[str, Any]:
         """The comparison as JSON values."""
         return {
@@ -177,6 +183,18 @@ class Comparison:
             "robustness": [_robustness_document(each) for each in self.robustness()],
             "verdict": self.verdict(),
         }
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """Of each layout its worst ratio of disk time to the best; None if it can do no cell."""
+        return {f"{each.layout}.worst_ratio": each.worst_ratio for each in self.robustness()}
+
+    def table(self) -> pa.Table:
+        """A row a layout and cell, every metric."""
+        return _table(self)
+
+    def _shown(self) -> dict[str, object]:
+        return {"cells": len(self.cells), "most_robust": self.robustness()[0].layout}
 
     def _counts(self, row: Sequence[Entry], common_only: bool) -> bool:
         if not common_only:
@@ -249,7 +267,7 @@ class Comparison:
 
 def compare(
     layouts: Sequence[NamedLayout | str],
-    workloads: Sequence[WorkloadChoice | str],
+    workloads: Sequence[WorkloadChoice | Trace | str],
     devices: Sequence[DeviceChoice | str],
     out: Path | str,
     *,
@@ -263,7 +281,8 @@ def compare(
 
     Args:
         layouts: Which, or their names.
-        workloads: Which, or generators, experiments and traces by name, as on the command line.
+        workloads: Which, or generators, experiments and traces by name, as on the command line, or
+            traces as values.
         devices: Which, or devices by name, files, and two numbers.
         out: Folder of the comparison; what it holds already is not made again.
         utilizations: Of the disk; by default that of the workload's file, or `UTILIZATIONS`.
@@ -299,8 +318,8 @@ def compare(
     }
     _refuse_what_nobody_can_do(cells)
     comparison = Comparison(chosen, cells)
-    files.write_json(folder.root / DOCUMENT_FILE, comparison.document())
-    _write_table(comparison, folder.root / TABLE_FILE)
+    files.write_json(folder.root / DOCUMENT_FILE, comparison.document)
+    parquet_tables.write(folder.root / TABLE_FILE, comparison.table())
     return comparison
 
 
@@ -348,7 +367,7 @@ def _refuse_what_nobody_can_do(cells: Mapping[Cell, Sequence[Entry]]) -> None:
                 raise InputError(refusal(entries, f"{name}: no layout can do it"))
 
 
-def _write_table(comparison: Comparison, path: Path) -> None:
+def _table(comparison: Comparison) -> pa.Table:
     import pyarrow as pa
 
     rows = [
@@ -371,7 +390,7 @@ def _write_table(comparison: Comparison, path: Path) -> None:
         columns[f"metrics.{name}"] = pa.array(
             [None if value is None else float(value) for value in values], pa.float64()
         )
-    parquet_tables.write(path, pa.table(columns))
+    return pa.table(columns)
 
 
 def _robustness_document(each: Robustness) -> dict[str, Any]:

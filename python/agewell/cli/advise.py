@@ -209,7 +209,7 @@ def _advise_on_layouts(
             progress=report,
         )
     if as_json:
-        print_json(found.document())
+        print_json(found.document)
     else:
         print_layouts(found)
     if not quiet:

@@ -276,13 +276,13 @@ def age(
 
         drawing.save(aging.score_plot(aged.series), files.make_folder(plots))
     if as_json:
-        print_json(aged.record)
+        print_json(aged.document)
     else:
-        _print_record(aged.record)
+        _print_record(aged.document)
         _print_series(aged.series.to_pylist())
-    _warn_of_refused(aged.record["report"])
+    _warn_of_refused(aged.document["report"])
     if not quiet:
-        operations = aged.record["report"]["planned"]["operations"]
+        operations = aged.document["report"]["planned"]["operations"]
         note(
             f"done in {elapsed_seconds:.2f} s, "
             f"{operations / max(elapsed_seconds, 1e-3):,.0f} operations a second"

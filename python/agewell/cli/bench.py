@@ -151,7 +151,7 @@ def bench(
     """
     from agewell import files
     from agewell.files import parquet_tables
-    from agewell.filesystems import aging, benchmarking, simulated_benchmark
+    from agewell.filesystems import aging, benchmarking
 
     files.require_writable([out])
     if plots is not None:
@@ -171,8 +171,8 @@ def bench(
         }
         _refuse(only, "is of a mounted file system; a simulated one has none")
         with progress("aging and measuring", quiet=quiet) as report:
-            record = simulated_benchmark.simulated(
-                str(target),
+            measured = benchmarking.bench(
+                target,
                 workload=workload,
                 model=model,
                 machine=machine,
@@ -182,11 +182,12 @@ def bench(
                 files_per_directory=files_per_directory,
                 sync_each=synced,
                 repetitions=repetitions,
-                hot_days=hot_days if hot else None,
+                hot=hot,
+                hot_days=hot_days,
                 raw=raw,
-                progress=lambda done: report(None, f"{done:,} operations"),
+                on_operations=lambda done: report(None, f"{done:,} operations"),
             )
-        _show(record, plots, as_json=as_json)
+        _show(measured.document, plots, as_json=as_json)
         return
     only_simulated = {"--workload": workload, "--model": model, "--machine": machine}
     _refuse(
@@ -194,14 +195,14 @@ def bench(
         "is of a simulated file system; write ffs, ffs+realloc or lfs as TARGET",
     )
     with progress("measuring", quiet=quiet) as report:
-        measured = benchmarking.directory(
+        measured = benchmarking.bench(
             target,
             sizes=chosen,
             total=total,
             files_per_directory=files_per_directory,
             sync_each=synced,
             repetitions=repetitions,
-            hot=hot or hot_log is not None,
+            hot=hot,
             hot_log=hot_log,
             hot_days=hot_days,
             overwrite_hot=overwrite_hot,
@@ -209,10 +210,10 @@ def bench(
             drop_system_caches=drop_system_caches,
             progress=lambda done, in_all: report(done / in_all, f"{done:,} of {in_all:,}"),
         )
-    if out is not None:
+    if out is not None and measured.measurements is not None:
         parquet_tables.write(out, measured.measurements)
-    _show(measured.record, plots, as_json=as_json)
-    _warn_of_caches(measured.record["target"], quiet=quiet)
+    _show(measured.document, plots, as_json=as_json)
+    _warn_of_caches(measured.document["target"], quiet=quiet)
 
 
 def _warn_of_caches(target: dict[str, Any], *, quiet: bool) -> None:

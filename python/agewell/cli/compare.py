@@ -139,7 +139,7 @@ def compare(
         with tempfile.TemporaryDirectory(prefix="agewell-") as folder:
             comparison, pictures = run(Path(folder))
     if as_json:
-        document = comparison.document()
+        document = comparison.document
         document["plots"] = [str(path) for path in pictures]
         print_json(document)
     else:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from agewell import _agewell, files
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.errors import InputError
-from agewell.files import catalogue
+from agewell.experiments import probing
 
 app = typer.Typer()
 
@@ -74,34 +70,23 @@ def probe(
 
     Examples: agewell probe /dev/sda -o my-disk.toml; agewell probe hp-97560 --modelled -o a.toml
     """
-    if output.is_dir():
-        raise InputError(f"{output}: is a directory; name an output file")
-    files.require_writable([output])
-    directory = catalogue.directory(catalogue_directory) if modelled else None
     with progress("probe", quiet=quiet) as report:
-        found: dict[str, Any] = json.loads(
-            _agewell.probe_disk(
-                path,
-                time,
-                seed,
-                _name(output),
-                write_area,
-                directory,
-                despite_others,
-                report,
-            )
-        )
-    files.write_text(output, found["device_file"])
+        found = probing.probe(
+            path,
+            time=time,
+            out=output,
+            write_area=write_area,
+            modelled=modelled,
+            despite_others=despite_others,
+            seed=seed,
+            catalogue_directory=catalogue_directory,
+            progress=report,
+        ).document
     if as_json:
         print_json({**found, "modelled": modelled, "output": str(output)})
         return
     if not quiet:
         _print({**found, "modelled": modelled}, output)
-
-
-def _name(output: Path) -> str:
-    """The device's name: that of its file in lower case, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", output.stem.lower()).strip("-") or "probed"
 
 
 def _print(found: dict[str, Any], output: Path) -> None:

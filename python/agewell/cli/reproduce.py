@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     from agewell.studies.study import Study
 
 app = typer.Typer()
-
-DATA_VARIABLE = "AGEWELL_DATA"
-"""Folders to search for inputs, separated as in PATH, when --data is not given."""
 
 _STYLES = {
     "holds": "green",
@@ -48,7 +44,10 @@ def reproduce(
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help=f"Folder with traces that agewell cannot ship; repeatable. Also {DATA_VARIABLE}.",
+            help=(
+                "Folder with traces that agewell cannot ship; repeatable. Also "
+                f"{catalogue.DATA_VARIABLE}."
+            ),
         ),
     ] = None,
     jobs: Annotated[
@@ -69,7 +68,6 @@ def reproduce(
     Example: agewell reproduce ruemmler-wilkes-1991/figure-06 --data traces
     """
     from agewell.studies import studies
-    from agewell.studies.reproduction import choose, count, document
     from agewell.studies.reproduction import reproduce as run_figures
     from agewell.studies.study import Verdict
 
@@ -77,53 +75,28 @@ def reproduce(
         _list(list(studies().values()), as_json=as_json)
         return
     with progress("reproducing", quiet=quiet) as report:
-        reproduced = run_figures(
-            choose(names or []),
+        reproduction = run_figures(
+            names or (),
             out,
-            data=_data_folders(data or []),
-            examples=_examples(),
-            jobs=jobs or os.cpu_count() or 1,
+            data=data,
+            jobs=jobs,
             progress=report,
         )
+    reproduced = reproduction.figures
     if as_json:
-        print_json(document(reproduced))
+        print_json(reproduction.document)
     else:
         _print_rows(reproduced)
     if not quiet:
         for study in dict.fromkeys(each.study.name for each in reproduced):
             note(f"report in {out / study / 'report.html'}")
-    failed = count(reproduced, Verdict.FAILS)
+    failed = reproduction.metrics[Verdict.FAILS.value]
     if failed:
         verdicts = "1 verdict fails" if failed == 1 else f"{failed} verdicts fail"
         raise RunError(f"{verdicts}; the table and the report say which and why")
     rows = [row for each in reproduced for row in each.result.rows]
     if rows and all(row.verdict is Verdict.NOT_RUN for row in rows):
         raise InputError(f"nothing could be run: {rows[0].why}")
-
-
-def _data_folders(given: Sequence[Path]) -> list[Path]:
-    """Where to look for traces: what was given, or the variable, or the usual places.
-
-    The usual places are `data` in the current folder and, for a checkout, `shared/data` beside it.
-    """
-    for folder in given:
-        if not folder.is_dir():
-            raise InputError(f"--data {folder}: is not a folder")
-    if given:
-        return list(given)
-    variable = os.environ.get(DATA_VARIABLE, "")
-    if variable:
-        return [Path(part) for part in variable.split(os.pathsep) if part]
-    places = [Path("data")]
-    root = catalogue.repository()
-    if root is not None:
-        places.append(root.parent / "shared" / "data")
-    return [place for place in places if place.is_dir()]
-
-
-def _examples() -> Path:
-    root = catalogue.repository()
-    return (root if root is not None else Path.cwd()) / "examples"
 
 
 def _list(known: Sequence[Study], *, as_json: bool) -> None:

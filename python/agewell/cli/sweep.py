@@ -86,7 +86,7 @@ def sweep(
             )
         axes[name] = values
     with progress("sweeping", quiet=quiet) as report:
-        table = run_sweep(
+        made = run_sweep(
             experiment,
             axes,
             out,
@@ -95,9 +95,9 @@ def sweep(
             jobs=jobs,
             progress=lambda done, total: report(done / total, f"{done} of {total} runs"),
         )
-    rows = table.to_pylist()
+    rows = made.table().to_pylist()
     if as_json:
-        print_json({"axes": list(axes), "table": str(out / TABLE_FILE), "runs": rows})
+        print_json(made.document)
     else:
         _print_runs(rows, list(axes))
     if not quiet:

@@ -11,7 +11,6 @@ from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table
 from agewell.errors import InputError
 from agewell.experiments import validations
-from agewell.files import catalogue
 
 app = typer.Typer()
 
@@ -76,13 +75,14 @@ def validate(
 
     Examples: agewell validate hp-c2247a hp_c2247a.trace.zst; agewell validate drives traces
     """
-    directory = catalogue.directory(catalogue_directory)
     if Path(device).is_dir():
-        _validate_all(Path(device), trace, directory, fit=fit, as_json=as_json)
+        _validate_all(Path(device), trace, catalogue_directory, fit=fit, as_json=as_json)
         return
     if trace is None:
         raise InputError("agewell validate needs a TRACE, for example hp_c2247a.trace.zst")
-    report = validations.validate(device, trace, directory, fit=fit, trace_device=trace_device)
+    report = validations.validate(
+        device, trace, fit=fit, trace_device=trace_device, catalogue_directory=catalogue_directory
+    ).document
     if as_json:
         print_json(report)
         return
@@ -92,7 +92,7 @@ def validate(
 
 
 def _validate_all(
-    parameters: Path, traces: Path | None, directory: Path, *, fit: bool, as_json: bool
+    parameters: Path, traces: Path | None, directory: Path | None, *, fit: bool, as_json: bool
 ) -> None:
     found, alone = validations.pairs(parameters, traces or parameters)
     for trace in alone:
@@ -103,8 +103,8 @@ def _validate_all(
         drive = {"drive": pair.name, "parameters": pair.parameters.name}
         try:
             report = validations.validate(
-                str(pair.parameters), pair.trace, directory, fit=fit, trace_device=None
-            )
+                pair.parameters, pair.trace, fit=fit, catalogue_directory=directory
+            ).document
         except InputError as why:
             refused += 1
             note(f"{pair.parameters.name}: {why}")

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from agewell.errors import InputError
 from agewell.experiments.configuration import Configuration, Experiment, load, with_settings
 from agewell.experiments.layouts import SHARED_HOST
+from agewell.experiments.traces import Trace, kind_of
 from agewell.files import catalogue
 
 _EXPERIMENT_SUFFIXES = (".toml", ".json")
 _SIMPLE_PARTS = 3
-_STRACE_SUFFIXES = (".strace",)
 
 UTILIZATIONS = (0.5, 0.7, 0.9)
 """Tried where nothing else is said; chosen by us: half full, as usual, and nearly full."""
@@ -100,19 +100,21 @@ def devices(text: str, catalogue_directory: Path | None) -> list[DeviceChoice]:
     return _distinct(found, "--device")
 
 
-def workload(text: str | WorkloadChoice) -> WorkloadChoice:
-    """The workload that a text names, or the one that is given.
+def workload(text: str | Trace | WorkloadChoice) -> WorkloadChoice:
+    """The workload that a text names, the one that is given, or that of a trace.
 
     Raises:
         InputError: It looks like a file and is none, or the file cannot be read.
     """
     if isinstance(text, WorkloadChoice):
         return text
+    if isinstance(text, Trace):
+        text = str(text.path)
     path = Path(text)
     if path.is_dir() or path.suffix in _EXPERIMENT_SUFFIXES:
         return _of_experiment(path)
     if path.is_file():
-        kind = "file-trace" if _holds_file_operations(path) else "trace"
+        kind = "file-trace" if kind_of(path) == "file" else "trace"
         return WorkloadChoice(path.name, {"workload": {"kind": kind, "path": text}}, Path())
     if path.suffix or os.sep in text:
         raise InputError(
@@ -210,22 +212,6 @@ def _of_experiment(path: Path) -> WorkloadChoice:
 
 def _block_size(layout: Any) -> Any:
     return layout.get("block_size") if isinstance(layout, dict) else None
-
-
-def _holds_file_operations(path: Path) -> bool:
-    """Whether a trace is of file operations: as its Parquet metadata say, or strace text."""
-    with path.open("rb") as file:
-        if file.read(4) != b"PAR1":
-            return path.suffix in _STRACE_SUFFIXES
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with path.open("rb") as file:
-            metadata = pq.read_metadata(file).metadata or {}
-    except (OSError, pa.ArrowInvalid) as error:
-        raise InputError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from error
-    return bool(metadata.get(b"agewell.kind") == b"file")
 
 
 def _parts(text: str, option: str) -> list[str]:

@@ -24,7 +24,9 @@ from agewell.experiments.configuration import (
     read_json,
     with_settings,
 )
+from agewell.experiments.traces import Trace, kind_of, path_of
 from agewell.files import catalogue
+from agewell.values.findings import Findings
 from agewell.version import build
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ ORIGIN_FILE = "origin.json"
 folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+@dataclass(frozen=True, slots=True, repr=False)
+class Result(Findings):
     """What a simulation gave.
 
     Attributes:
@@ -77,6 +79,10 @@ class Result:
         metrics: dict[str, Any] = self.document["metrics"]
         return metrics
 
+    def table(self) -> pa.Table:
+        """The series."""
+        return self.series
+
     @property
     def baseline(self) -> dict[str, Any] | None:
         """The metrics of the same requests without remapping, if a baseline ran."""
@@ -104,6 +110,9 @@ class Result:
         """Whether a file system was aged and measured."""
         return self.kind == "file-system"
 
+    def _shown(self) -> dict[str, object]:
+        return {"kind": self.kind, **_first_numbers(self.metrics)}
+
     @classmethod
     def read(cls, directory: Path | str) -> Result:
         """The result that lies in a folder.
@@ -129,9 +138,16 @@ class Result:
         )
 
 
+def _first_numbers(metrics: Mapping[str, Any]) -> dict[str, object]:
+    """What stands first for a reader: the time of requests, of the disk, or the layout score."""
+    names = ("mean_response_ms", "overall_write_cost", "disk_seconds", "layout_score")
+    return {name: metrics[name] for name in names if metrics.get(name) is not None}
+
+
 def run(
     experiment: Configuration | Path | str,
     *,
+    trace: Trace | Path | str | None = None,
     settings: Mapping[str, Any] | None = None,
     base: Path | str | None = None,
     out: Path | str | None = None,
@@ -142,6 +158,8 @@ def run(
 
     Args:
         experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
+        trace: What to replay in place of the workload of the experiment; keys of a workload that is
+            a trace already stay.
         settings: Single values by `table.key` that replace those of the experiment:
             `{"remap.kind": "none"}`.
         base: Folder that relative paths in a dict start from; the current folder by default.
@@ -158,7 +176,10 @@ def run(
         InputError: The experiment, a device file or a trace is bad.
         RunError: The run failed.
     """
-    resolved = resolve(experiment, settings=settings, base=base)
+    resolved = resolve(experiment, base=base)
+    if trace is not None:
+        resolved = _replaying(resolved, trace)
+    resolved = resolve(resolved.configuration, settings=settings, base=resolved.base)
     if out is None:
         with tempfile.TemporaryDirectory(prefix="agewell-") as temporary:
             run_experiment(resolved, Path(temporary), catalogue_directory, progress)
@@ -166,6 +187,16 @@ def run(
         return Result(kept.document, kept.series, kept.histograms)
     run_experiment(resolved, Path(out), catalogue_directory, progress)
     return Result.read(out)
+
+
+def _replaying(experiment: Experiment, trace: Trace | Path | str) -> Experiment:
+    """The experiment with the trace for its workload."""
+    path = path_of(trace)
+    kind = "file-trace" if kind_of(path) == "file" else "trace"
+    table = experiment.configuration.get("workload", {})
+    kept = table if isinstance(table, Mapping) and table.get("kind") == kind else {}
+    workload = {**kept, "kind": kind, "path": str(path.absolute())}
+    return Experiment({**experiment.configuration, "workload": workload}, experiment.base)
 
 
 def resolve(

@@ -12,10 +12,17 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
 from agewell.errors import InputError
+from agewell.experiments.traces import Trace, path_of
+from agewell.files import catalogue
+from agewell.values.findings import Findings
+from agewell.values.plot import Curve, Plot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _COMPRESSED = (".zst", ".gz", ".xz", ".bz2")
 _PARAMETERS = ("{}.toml", "{}.diskspecs", "{}_validate.diskspecs")
@@ -97,14 +104,104 @@ def _traces(folder: Path) -> Iterator[Path]:
             yield entry
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Validation(Findings):
+    """A device model held against measured times.
+
+    Attributes:
+        document: Every error, as in the JSON output: `device`, `trace`, `metrics`, and for each
+            clock the errors of the whole trace and its second half.
+    """
+
+    document: dict[str, Any]
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The demerit (ms) and what stands beside it."""
+        metrics: dict[str, Any] = self.document["metrics"]
+        return metrics
+
+    def table(self) -> pa.Table:
+        """A row for each clock, part of the trace and kind of requests, with its errors."""
+        import pyarrow as pa
+
+        rows = [
+            {"base": base, "part": part, "requests_of": kind, **errors}
+            for base, key in (("closed", "closed"), ("trace", "trace_clock"))
+            for part in ("whole", "held_out")
+            for kind, errors in self.document[key][part].items()
+            if errors is not None
+        ]
+        texts = ("base", "part", "requests_of")
+        names = dict.fromkeys(
+            name for row in rows for name, value in row.items() if isinstance(value, int | float)
+        )
+        columns = {name: pa.array([row[name] for row in rows], pa.string()) for name in texts}
+        for name in names:
+            columns[name] = pa.array([float(row[name]) for row in rows], pa.float64())
+        return pa.table(columns)
+
+    def plots(self) -> list[Plot]:
+        """Demerits by kind of requests, a bar a clock."""
+        rows = [row for row in self.table().to_pylist() if row["part"] == "whole"]
+        kinds = list(dict.fromkeys(row["requests_of"] for row in rows))
+        curves = [
+            Curve(
+                base,
+                [kinds.index(row["requests_of"]) for row in rows if row["base"] == base],
+                [row["demerit_ms"] for row in rows if row["base"] == base],
+                style="bars",
+            )
+            for base in dict.fromkeys(row["base"] for row in rows)
+        ]
+        return [
+            Plot(
+                name="demerit",
+                title=f"{self.document['device']['title']} against its measured times",
+                x_label="requests",
+                y_label="demerit (ms)",
+                curves=curves,
+                categories=kinds,
+            )
+        ]
+
+    def _shown(self) -> dict[str, object]:
+        shown = {"requests": self.document["trace"]["requests"]}
+        return {**shown, "demerit_ms": self.metrics["demerit_ms"]}
+
+
 def validate(
-    device: str, trace: Path, directory: Path, *, fit: bool, trace_device: int | None
-) -> dict[str, Any]:
-    """The report of one validation; `device` may also be a DiskSim parameter file.
+    device: str | Path,
+    trace: Trace | Path | str,
+    *,
+    fit: bool = False,
+    trace_device: int | None = None,
+    catalogue_directory: Path | str | None = None,
+) -> Validation:
+    """Replay a measured trace through a device model and report the errors.
+
+    Args:
+        device: One of the catalogue, a device file, or a DiskSim `.diskspecs` file.
+        trace: Requests with their measured start and finish times.
+        fit: Fit three overheads on the first half of the trace, and judge by the second.
+        trace_device: Only this device of the trace; by default all, each on a drive of its own.
+        catalogue_directory: Folder of device files to use instead of the catalogue.
+
+    Returns:
+        The errors, with the demerit of Ruemmler & Wilkes 1994, ms.
 
     Raises:
-        InputError: If the device or the trace cannot be used.
+        InputError: The device or the trace cannot be used.
+
+    Example:
+        >>> import agewell
+        >>> agewell.validate("hp-97560", "missing.trace")
+        Traceback (most recent call last):
+        ...
+        _agewell.InputError: missing.trace: cannot be read: No such file or directory
     """
+    directory = catalogue.directory(catalogue_directory)
+    device, trace = str(device), path_of(trace)
     options = json.dumps({"fit": fit, "trace_device": trace_device})
     if not device.endswith(".diskspecs"):
         text = _agewell.validate_device(device, str(directory), str(trace), options)
@@ -113,5 +210,4 @@ def validate(
             file = Path(folder) / "device.toml"
             file.write_text(_agewell.device_import(device, None), encoding="utf-8")
             text = _agewell.validate_device(str(file), str(directory), str(trace), options)
-    report: dict[str, Any] = json.loads(text)
-    return report
+    return Validation(json.loads(text))

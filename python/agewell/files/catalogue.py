@@ -10,6 +10,9 @@ from pathlib import Path
 
 from agewell.errors import RunError
 
+DATA_VARIABLE = "AGEWELL_DATA"
+"""Folders to search for traces that agewell cannot ship, separated as in PATH."""
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 

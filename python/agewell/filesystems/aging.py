@@ -3,7 +3,7 @@
     from agewell.filesystems import aging
 
     aged = aging.age("ffs", "smith-1996.parquet", daily=True)
-    aged.record["report"]["layout_score"]
+    aged.document["report"]["layout_score"]
     aged.series.to_pandas().plot("day", "layout_score")
 
 What the record holds is described in `docs/reference/aging.md`.
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.files import parquet_tables, path_text
+from agewell.values.findings import Findings, numbers
 from agewell.values.plot import Curve, Plot
 
 if TYPE_CHECKING:
@@ -35,18 +36,35 @@ GENERATED = ("smith-1996",)
 """Workloads that need no input, so that their names and a seed make them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Aged:
+@dataclass(frozen=True, slots=True, repr=False)
+class Aged(Findings):
     """What a replay did.
 
     Attributes:
-        record: `target`, `workload`, `options` and `report`, by the names of
+        document: `target`, `workload`, `options` and `report`, by the names of
             `docs/reference/aging.md`.
         series: Fullness and score over time, a row a sample.
     """
 
-    record: dict[str, Any]
+    document: dict[str, Any]
     series: pa.Table
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The single numbers of the report."""
+        return numbers(self.document["report"])
+
+    def table(self) -> pa.Table:
+        """The series."""
+        return self.series
+
+    def plots(self) -> list[Plot]:
+        """Layout score and fullness over the days of the workload."""
+        return [score_plot(self.series)]
+
+    def _shown(self) -> dict[str, object]:
+        names = ("operations", "layout_score", "utilization")
+        return {name: self.metrics[name] for name in names if name in self.metrics}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +199,7 @@ def age(
         table = parquet_tables.read(series_path)
     if series is not None and not kept:
         files.write_whole(Path(series), lambda path: _write_csv(table, path))
-    return Aged(record=json.loads(record), series=table)
+    return Aged(json.loads(record), table)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

@@ -1,9 +1,9 @@
-"""Benchmarks of a mounted file system, below a directory of it.
+"""Benchmarks of a mounted file system, below a directory of it, or of a simulated one.
 
     from agewell.filesystems import benchmarking
 
     measured = benchmarking.directory("/mnt/x", sizes=["16 KiB", "1 MiB"], repetitions=3)
-    measured.record["summary"]
+    measured.document["summary"]
 
 What the record holds is described in `docs/reference/aging.md`.
 """
@@ -11,33 +11,199 @@ What the record holds is described in `docs/reference/aging.md`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
 from agewell import _agewell
+from agewell.errors import InputError
 from agewell.files import path_text
+from agewell.filesystems import simulated_benchmark
+from agewell.filesystems.aging import SIMULATED
+from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 
 PHASES = ("create", "read", "overwrite")
 """What is measured of files of one size, in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+@dataclass(frozen=True, slots=True, repr=False)
+class Measured(Findings):
     """What benchmarks took.
 
     Attributes:
-        record: Options, `summary` with medians and spread, by the names of
+        document: Options, `summary` with medians and spread, by the names of
             `docs/reference/aging.md`.
-        measurements: A row a measurement.
+        measurements: A row a measurement; None of a simulated file system.
     """
 
-    record: dict[str, Any]
-    measurements: pa.Table
+    document: dict[str, Any]
+    measurements: pa.Table | None = None
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """The median rate of each row of the summary: `read_16384_mb_per_s`.
+
+        Behind the phase stand the bytes of each file, and `synced` where each was.
+        """
+        return {f"{_row_name(row)}_mb_per_s": row["mb_per_s"] for row in self.document["summary"]}
+
+    def table(self) -> pa.Table:
+        """The summary: a row a phase and size of file, with medians and spread."""
+        names = ("phase", "file_bytes", "sync_each", "mb_per_s", "mb_per_s_deviation")
+        rows = [{name: row[name] for name in names} for row in self.document["summary"]]
+        return pa.Table.from_pylist(rows, schema=_SUMMARY)
+
+    def plots(self) -> list[Plot]:
+        """Throughput by size of file, if files were written one behind another."""
+        plot = throughput_plot(self.document)
+        return [plot] if plot.curves else []
+
+    def _shown(self) -> dict[str, object]:
+        phases = dict.fromkeys(row["phase"] for row in self.document["summary"])
+        return {"phases": list(phases), "rows": len(self.document["summary"])}
+
+
+_SUMMARY = pa.schema(
+    [
+        ("phase", pa.string()),
+        ("file_bytes", pa.uint64()),
+        ("sync_each", pa.bool_()),
+        ("mb_per_s", pa.float64()),
+        ("mb_per_s_deviation", pa.float64()),
+    ]
+)
+
+
+def _row_name(row: dict[str, Any]) -> str:
+    words = re.sub("[^a-z0-9]+", "_", row["phase"])
+    size = "" if row["file_bytes"] is None else f"_{row['file_bytes']}"
+    return words + size + ("_synced" if row["sync_each"] else "")
+
+
+def bench(
+    target: str | PathLike[str],
+    *,
+    workload: str | PathLike[str] | None = None,
+    model: str | None = None,
+    machine: str | None = None,
+    layout: Mapping[str, Any] | None = None,
+    raw: bool = False,
+    hot: bool = False,
+    hot_days: int | None = None,
+    sync_each: Sequence[bool] | None = None,
+    on_operations: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
+    **options: Unpack[Options],
+) -> Measured:
+    """Measure a simulated file system, or the mounted one that a directory is on.
+
+    Args:
+        target: `ffs`, `ffs+realloc`, `lfs` or `early-unix`, or a directory.
+        workload: What a simulated one is aged by: `smith-1996` or a workload file; None leaves it
+            new.
+        model: Its device: one of the catalogue or a device file.
+        machine: Its host, `pentium-120` or `sparcstation-2`.
+        layout: Its parameters, as in `[layout]` of an experiment.
+        raw: Also read and write its device itself.
+        hot: Also measure the files modified last.
+        hot_days: Days before the last modification that count; 30 if None.
+        sync_each: Whether each file is synced, for instance `[False, True]` for both.
+        on_operations: Called with the operations that a simulated one has done.
+        progress: Called with the benchmarks of a directory done and how many there are.
+        **options: Those of `Options`.
+
+    Returns:
+        What it took.
+
+    Raises:
+        InputError: The target or an option does not do.
+        RunError: A benchmark failed.
+
+    Example:
+        >>> import agewell
+        >>> new = agewell.bench("ffs", sizes=["64 KiB"], total="1 MiB", repetitions=2)
+        >>> new
+        Measured(phases=['create', 'read', 'overwrite'], rows=3)
+    """
+    simulated = {
+        "workload": workload,
+        "model": model,
+        "machine": machine,
+        "layout": layout or None,
+        "raw": raw or None,
+    }
+    if str(target) not in SIMULATED or Path(target).is_dir():
+        _refuse(simulated, "is of a simulated file system; write ffs, ffs+realloc or lfs as target")
+        return directory(
+            target,
+            hot=hot or options.get("hot_log") is not None,
+            hot_days=hot_days,
+            sync_each=sync_each,
+            progress=progress,
+            **options,
+        )
+    shared = ("sizes", "total", "files_per_directory", "repetitions", "seed")
+    _refuse(
+        {name: value or None for name, value in options.items() if name not in shared},
+        "is of a mounted file system; a simulated one has none",
+    )
+    return Measured(
+        simulated_benchmark.simulated(
+            str(target),
+            workload=workload,
+            model=model,
+            machine=machine,
+            layout=layout,
+            sizes=options.get("sizes"),
+            total=options.get("total"),
+            files_per_directory=options.get("files_per_directory"),
+            sync_each=(False,) if sync_each is None else sync_each,
+            repetitions=options.get("repetitions"),
+            hot_days=(30 if hot_days is None else hot_days) if hot else None,
+            raw=raw,
+            seed=options.get("seed"),
+            progress=on_operations,
+        )
+    )
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Refuse the first option that was given."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{name} {why}")
+
+
+class Options(TypedDict, total=False):
+    """What `bench` is given by name besides; those after `seed` are of a directory.
+
+    Attributes:
+        sizes: Sizes of the files; 30 sizes from 1 KiB to 32 MiB if None, none for an empty list.
+        total: Bytes of all files of one size; 32 MiB if None.
+        files_per_directory: 25 (Smith & Seltzer 1996) if None.
+        repetitions: 10 if None.
+        seed: Seed of what is drawn.
+        hot_log: Take for hot files those that this log of a replay modified last.
+        overwrite_hot: Write the hot files again in place. Their contents are lost.
+        device: Read this device, past the cache. It is never written.
+        drop_system_caches: Between phases empty all caches of the system, which needs root.
+    """
+
+    sizes: Sequence[str] | None
+    total: str | None
+    files_per_directory: int | None
+    repetitions: int | None
+    seed: int | None
+    hot_log: str | PathLike[str] | None
+    overwrite_hot: bool
+    device: str | PathLike[str] | None
+    drop_system_caches: bool
 
 
 def directory(
@@ -99,7 +265,7 @@ def directory(
     }
     record: dict[str, Any] = json.loads(_agewell.bench_directory(json.dumps(request), progress))
     rows = record.pop("measurements")
-    return Measured(record=record, measurements=_table(rows))
+    return Measured(record, _table(rows))
 
 
 def throughput_plot(record: dict[str, Any]) -> Plot:

@@ -19,11 +19,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
 from agewell.files import catalogue
+from agewell.values.findings import Findings
 from agewell.values.metrics import Better
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Progress = Callable[[int, int | None], object]
 """Called with the files seen so far and, where the file system says so, how many there are."""
@@ -101,8 +105,8 @@ METRICS = (
 """The headline metrics, in the order of the tables."""
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+@dataclass(frozen=True, slots=True, repr=False)
+class Score(Findings):
     """The metrics of one snapshot, image or mounted tree.
 
     Attributes:
@@ -139,6 +143,18 @@ class Score:
         taken: int | None = self.report["contents"]["taken_ns"]
         return taken
 
+    def table(self) -> pa.Table:
+        """A row a headline metric: its name and value, None where nothing counts."""
+        import pyarrow as pa
+
+        values = [None if value is None else float(value) for value in self.metrics.values()]
+        names = pa.array(list(self.metrics), pa.string())
+        return pa.table({"metric": names, "value": pa.array(values, pa.float64())})
+
+    def _shown(self) -> dict[str, object]:
+        return {"path": self.path, "layout_score": self.metrics["layout_score"]}
+
+    @property
     def document(self) -> dict[str, Any]:
         """Everything, as it stands in the JSON output."""
         return {
@@ -222,7 +238,7 @@ def document(scores: Sequence[Score]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "series": is_series(scores),
-        "targets": [scored.document() for scored in in_time(scores)],
+        "targets": [scored.document for scored in in_time(scores)],
     }
 
 

@@ -135,16 +135,16 @@ def save(plot: Plot, directory: Path, places: Mapping[str, int] | None = None) -
     """
     paths = [directory / f"{plot.name}.png", directory / f"{plot.name}.svg"]
     with style(plot.name):
-        figure = _figure(plot, places, with_title=True)
+        figure_ = figure(plot, places)
         for path in paths:
-            save_figure(figure, path)
+            save_figure(figure_, path)
     return paths
 
 
 def inline_svg(plot: Plot, places: Mapping[str, int] | None = None) -> str:
     """The plot as SVG text for an HTML page, in the page's theme colours, without its title."""
     with style(plot.name):
-        return inline_figure(_figure(plot, places, with_title=False), plot.name, plot.title)
+        return inline_figure(figure(plot, places, with_title=False), plot.name, plot.title)
 
 
 def inline_figure(figure: Figure, name: str, title: str) -> str:
@@ -180,11 +180,12 @@ def style(name: str) -> Any:
     return mpl.rc_context(settings)
 
 
-def _figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool) -> Figure:
+def figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool = True) -> Figure:
+    """The plot as a figure, drawn within `style`."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
-    axes: Axes = figure.add_subplot()
+    drawn = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
+    axes: Axes = drawn.add_subplot()
     bars = [curve for curve in plot.curves if curve.style == "bars"]
     heights: dict[float, float] = {}
     for place, (curve, colour, dash) in enumerate(_coloured(plot, places)):
@@ -200,13 +201,13 @@ def _figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool) -
         axes.set_title(plot.title)
     _scale(axes, plot)
     if len(plot.curves) > 1 or plot.curves[0].label:
-        figure.legend(
+        drawn.legend(
             *axes.get_legend_handles_labels(),
             loc="outside lower left",
             ncols=_legend_columns([curve.label for curve in plot.curves]),
             borderaxespad=0.3,
         )
-    return figure
+    return drawn
 
 
 def _coloured(plot: Plot, places: Mapping[str, int] | None) -> list[tuple[Curve, str, Any]]:

@@ -37,6 +37,8 @@ from agewell.experiments.simulation import resolve
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
 from agewell.runs.workers import Outcome
+from agewell.values.findings import Findings
+from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
 
 TABLE_FILE = "sweep.parquet"
@@ -62,6 +64,62 @@ class Point:
         return ", ".join(str(value) for value in self.values)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Sweep(Findings):
+    """A finished sweep.
+
+    Attributes:
+        axes: Values by `table.key`, the first slowest.
+        rows: A column an axis, then `run` (the key), then a column a metric (`metrics.` and, where
+            a baseline ran, `baseline_metrics.` before the name).
+        directory: The folder that holds the runs and the table.
+    """
+
+    axes: Mapping[str, Sequence[Any]]
+    rows: pa.Table
+    directory: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As `agewell sweep --json` prints it."""
+        table = str(self.directory / TABLE_FILE)
+        return {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+
+    @property
+    def metrics(self) -> dict[str, list[Any]]:
+        """The values of each metric, in the order of the rows."""
+        prefix = "metrics."
+        names = [name for name in self.rows.column_names if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self.rows[name].to_pylist() for name in names}
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        return self.rows
+
+    def plots(self) -> list[Plot]:
+        """Each metric that is a number, over the runs."""
+        labels = [
+            ", ".join(str(row[axis]) for axis in self.axes)
+            for row in self.rows.select(list(self.axes)).to_pylist()
+        ]
+        places = list(range(len(labels)))
+        return [
+            Plot(
+                name=name.replace("_", "-"),
+                title=name,
+                x_label=", ".join(self.axes),
+                y_label=name,
+                curves=[Curve("", places, values, style="points")],
+                categories=labels,
+            )
+            for name, values in self.metrics.items()
+            if all(isinstance(value, int | float) for value in values)
+        ]
+
+    def _shown(self) -> dict[str, object]:
+        return {"axes": list(self.axes), "runs": len(self.rows)}
+
+
 def sweep(
     experiment: Configuration | Path | str,
     over: Mapping[str, Sequence[Any]],
@@ -72,7 +130,7 @@ def sweep(
     catalogue_directory: Path | str | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> pa.Table:
+) -> Sweep:
     """Run an experiment once for every combination of values.
 
     Args:
@@ -88,8 +146,7 @@ def sweep(
         progress: Called after each run.
 
     Returns:
-        The table: a column an axis, then `run` (the key), then a column a metric (`metrics.` and,
-        where a baseline ran, `baseline.` before the name).
+        The sweep; its table has a row a run.
 
     Raises:
         InputError: The experiment is bad, or `out` holds another sweep or one by another build.
@@ -115,7 +172,7 @@ def sweep(
         )
     table = tabulate(folder, points, list(over))
     parquet_tables.write(folder / TABLE_FILE, table)
-    return table
+    return Sweep({name: list(values) for name, values in over.items()}, table, folder)
 
 
 def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Point]:

@@ -6,10 +6,11 @@ records of the runs under `runs`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import files
 from agewell.errors import InputError
@@ -19,7 +20,12 @@ from agewell.report.page import write as write_page
 from agewell.studies import studies
 from agewell.studies.context import Context, find_input, missing_input
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
+from agewell.values.findings import Findings
+from agewell.values.plot import Plot
 from agewell.version import __version__, build
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_SCHEMA_VERSION = 1
 _REPORT_FILE = "report.html"
@@ -87,7 +93,7 @@ def choose(names: Sequence[str]) -> list[Choice]:
     ]
 
 
-def reproduce(
+def reproduce_choices(
     choices: Sequence[Choice],
     out: Path,
     *,
@@ -184,6 +190,120 @@ def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
             for row in each.result.rows
         ],
     }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Reproduction(Findings):
+    """Published figures computed again.
+
+    Attributes:
+        figures: What came of each that was asked for, in order.
+        directory: The folder that holds a report for each paper, its plots and runs.
+    """
+
+    figures: Sequence[Reproduced]
+    directory: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Every comparison, as in `rows.json`."""
+        return document(self.figures)
+
+    @property
+    def metrics(self) -> dict[str, int]:
+        """How many rows came to each verdict."""
+        return {verdict.value: count(self.figures, verdict) for verdict in Verdict}
+
+    def table(self) -> pa.Table:
+        """A row a number, ours beside the paper's; both as text, as some are words."""
+        import pyarrow as pa
+
+        rows = self.document["rows"]
+        names = ("paper_name", "figure", "what", "paper", "ours", "unit", "tolerance")
+        return pa.table(
+            {
+                name: pa.array(
+                    [None if row[name] is None else str(row[name]) for row in rows], pa.string()
+                )
+                for name in (*names, "verdict", "why")
+            }
+        )
+
+    def plots(self) -> list[Plot]:
+        """The pictures of all figures."""
+        return [plot for each in self.figures for plot in each.result.plots]
+
+    def _shown(self) -> dict[str, object]:
+        shown = {name.replace(" ", "_"): rows for name, rows in self.metrics.items() if rows}
+        return {"figures": len(self.figures), **shown}
+
+
+def reproduce(
+    names: Sequence[str] | str = (),
+    out: Path | str = "runs/reproduce",
+    *,
+    data: Sequence[Path | str] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[float, str], None] = lambda _fraction, _words: None,
+) -> Reproduction:
+    """Compute published figures again and hold them against the paper's numbers.
+
+    Args:
+        names: `PAPER` or `PAPER/FIGURE`, one or several; every figure of every paper by default.
+        out: Folder for runs, plots and reports. Runs that it holds already, by this build and on
+            the same inputs, are not made again.
+        data: Folders with traces that agewell cannot ship; by default those of `AGEWELL_DATA`.
+        jobs: Processes at once; one a processor by default.
+        progress: Called with the fraction done and a few words.
+
+    Returns:
+        The figures; a verdict that fails is no error.
+
+    Raises:
+        InputError: A figure that was named lacks an input, or an input is bad.
+        RunError: A run failed, or a file cannot be written.
+
+    Example:
+        >>> import agewell
+        >>> agewell.reproduce("matthews-1998")
+        Traceback (most recent call last):
+        ...
+        _agewell.InputError: 'matthews-1998' is not a known paper; known: ...
+    """
+    figures = reproduce_choices(
+        choose([names] if isinstance(names, str) else names),
+        Path(out),
+        data=_data_folders([Path(folder) for folder in data or ()]),
+        examples=_examples(),
+        jobs=jobs or os.cpu_count() or 1,
+        progress=progress,
+    )
+    return Reproduction(figures, Path(out))
+
+
+def _data_folders(given: Sequence[Path]) -> list[Path]:
+    """Where to look for traces: what was given, or the variable, or the usual places.
+
+    The usual places are `data` in the current folder and, for a checkout, `shared/data` beside it.
+    """
+    for folder in given:
+        if not folder.is_dir():
+            raise InputError(f"--data {folder}: is not a folder")
+    if given:
+        return list(given)
+    variable = os.environ.get(catalogue.DATA_VARIABLE, "")
+    if variable:
+        return [Path(part) for part in variable.split(os.pathsep) if part]
+    places = [Path("data")]
+    root = catalogue.repository()
+    if root is not None:
+        places.append(root.parent / "shared" / "data")
+    return [place for place in places if place.is_dir()]
+
+
+def _examples() -> Path:
+    root = catalogue.repository()
+    return (root if root is not None else Path.cwd()) / "examples"
 
 
 def count(reproduced: Sequence[Reproduced], verdict: Verdict) -> int:

@@ -126,7 +126,7 @@ def _aged_ext4(context: Context, seed: int) -> tuple[dict[int, float], int]:
         aged.series["day"].to_pylist(), aged.series["layout_score"].to_pylist(), strict=True
     )
     scores = {int(day): float(score) for day, score in by_day if score is not None}
-    return scores, int(aged.record["report"]["outcomes"]["no_space"])
+    return scores, int(aged.document["report"]["outcomes"]["no_space"])
 
 
 def figure_02(context: Context) -> FigureResult:

@@ -45,31 +45,32 @@ def save(comparison: Comparison, directory: Path) -> list[Path]:
     """
     paths = [directory / f"{NAME}.png", directory / f"{NAME}.svg"]
     with drawing.style(NAME):
-        figure = _figure(comparison)
+        drawn = figure(comparison)
         for path in paths:
-            drawing.save_figure(figure, path)
+            drawing.save_figure(drawn, path)
     return paths
 
 
-def _figure(comparison: Comparison) -> Figure:
+def figure(comparison: Comparison) -> Figure:
+    """The comparison as a figure, drawn within `drawing.style`."""
     from matplotlib.figure import Figure
 
     cells = list(comparison.cells)
     ranked = [each.layout for each in comparison.robustness()]
     width = max(len(cells), 3) * _COLUMN_INCHES
-    figure = Figure(
+    drawn = Figure(
         figsize=(
             width + _SUMMARY_INCHES + _MARGIN_INCHES,
             len(ranked) * _ROW_INCHES + _MARGIN_INCHES,
         ),
         layout="constrained",
     )
-    grid = figure.add_gridspec(1, 2, width_ratios=[width, _SUMMARY_INCHES])
-    table: Axes = figure.add_subplot(grid[0, 0])
+    grid = drawn.add_gridspec(1, 2, width_ratios=[width, _SUMMARY_INCHES])
+    table: Axes = drawn.add_subplot(grid[0, 0])
     _draw_cells(table, comparison, cells, ranked)
-    summary: Axes = figure.add_subplot(grid[0, 1], sharey=table)
+    summary: Axes = drawn.add_subplot(grid[0, 1], sharey=table)
     _draw_summary(summary, comparison)
-    figure.suptitle(
+    drawn.suptitle(
         "Total disk time over that of the best layout",
         x=0.01,
         ha="left",
@@ -77,7 +78,7 @@ def _figure(comparison: Comparison) -> Figure:
         fontsize=11,
         color=drawing.INK,
     )
-    return figure
+    return drawn
 
 
 def _draw_cells(

@@ -59,32 +59,33 @@ def save(scores: Sequence[Score], path: Path) -> None:
         files.write_text(path, page.render(_page(scores)))
         return
     with drawing.style("score"):
-        figure = _figure(scores)
-        drawing.save_figure(figure, path)
+        drawn = figure(scores)
+        drawing.save_figure(drawn, path)
 
 
-def _figure(scores: Sequence[Score]) -> Figure:
+def figure(scores: Sequence[Score]) -> Figure:
+    """The scores as a figure, drawn within `drawing.style`."""
     from matplotlib.figure import Figure
 
     mapped = _mapped(scores)
     series = scoring.is_series(scores)
     heights = [_ROW_INCHES, *([_ROW_INCHES] if series else []), *([_MAP_INCHES] * len(mapped))]
-    figure = Figure(figsize=(_WIDTH_INCHES, sum(heights) + 0.4), layout="constrained")
-    grid = figure.add_gridspec(len(heights), 2, height_ratios=heights)
+    drawn = Figure(figsize=(_WIDTH_INCHES, sum(heights) + 0.4), layout="constrained")
+    grid = drawn.add_gridspec(len(heights), 2, height_ratios=heights)
     shown = _shown(scores)
-    _draw_sizes(figure.add_subplot(grid[0, 0]), shown)
+    _draw_sizes(drawn.add_subplot(grid[0, 0]), shown)
     # Bars of more than a few would be too thin to read: of a series the first and the last.
     places = [0, len(shown) - 1] if series else list(range(len(shown)))
-    _draw_free(figure.add_subplot(grid[0, 1]), shown, places)
+    _draw_free(drawn.add_subplot(grid[0, 1]), shown, places)
     row = 1
     if series:
-        _draw_series(figure.add_subplot(grid[row, :]), scores)
+        _draw_series(drawn.add_subplot(grid[row, :]), scores)
         row += 1
     for scored in mapped:
-        _draw_map(figure.add_subplot(grid[row, :]), scored, several=len(scores) > 1)
+        _draw_map(drawn.add_subplot(grid[row, :]), scored, several=len(scores) > 1)
         row += 1
-    _map_legend(figure)
-    return figure
+    _map_legend(drawn)
+    return drawn
 
 
 def _shown(scores: Sequence[Score]) -> list[Score]:
@@ -270,7 +271,7 @@ def _page(scores: Sequence[Score]) -> Any:
     from agewell.report.page import Cell, Page, PageTable, Picture, Section
 
     with drawing.style("score"):
-        svg = drawing.inline_figure(_figure(scores), "score", "Layout metrics")
+        svg = drawing.inline_figure(figure(scores), "score", "Layout metrics")
     shown = scoring.known_metrics(scores)
     table = PageTable(
         columns=["what", *(metric.label for metric in shown)],
