@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +14,13 @@ import pytest
 
 from conftest import REPOSITORY, Agewell
 
-GUIDE = REPOSITORY / "docs" / "guides" / "first-run.md"
+GUIDES = REPOSITORY / "docs" / "guides"
+GUIDE = GUIDES / "first-run.md"
 
 
-def blocks(language: str) -> list[str]:
-    """The code blocks of a language in the guide, in order."""
-    every = re.findall(r"^```(\w*)\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+def blocks(language: str, guide: Path = GUIDE) -> list[str]:
+    """The code blocks of a language in a guide, in order."""
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL)
     return [text for name, text in every if name == language]
 
 
@@ -56,3 +59,25 @@ def test_the_python_of_the_first_run_works(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 3
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.skipif(shutil.which("mkfs.ext4") is None, reason="there is no mkfs.ext4")
+def test_the_layout_regression_is_caught(tmp_path: Path) -> None:
+    script, again = blocks("sh", GUIDES / "layout-regression.md")
+    assert script.count("days=60") == again.count("days=60") == 1
+    [limit] = re.findall(r"--fail-under layout_score=0\.99", script)
+    beside = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"}
+    for held, status in ((limit, 0), (limit.replace("0.99", "1.01"), 1)):
+        aged = script.replace("days=60", "days=3").replace(limit, held)
+        done = subprocess.run(
+            ["sh", "-ec", f"trap 'mountpoint -q aged && umount aged || true' EXIT\n{aged}"],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        assert ("is under 1.01" in done.stderr) == bool(status)

@@ -64,6 +64,56 @@ def fill(root: Path, files: int = 600) -> None:
     os.sync()
 
 
+@pytest.fixture
+def broken_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A snapshot of a small tree."""
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for number in range(4):
+        (tree / str(number)).write_bytes(bytes(50_000))
+    os.sync()
+    snapshot = tmp_path / "tree.parquet"
+    assert run(capsys, "snapshot", str(tree), "-o", str(snapshot))[0] == 0
+    return snapshot
+
+
+def test_limits_are_held_against_metrics(
+    broken_snapshot: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(broken_snapshot)
+    status, out, _ = run(capsys, "score", path, "--json")
+    metrics = json.loads(out)["targets"][0]["metrics"]
+    score, fragments = metrics["layout_score"], metrics["fragments_per_file"]
+    # At the limit it is kept.
+    kept = (f"--fail-under=layout_score={score!r}", f"--fail-over=fragments_per_file={fragments!r}")
+    assert run(capsys, "score", path, *kept)[0] == status == 0
+    limits = ("--fail-under", "layout_score=1.01", "--fail-over", "fragments_per_file=0.5")
+    status, out, error = run(capsys, "score", path, "--json", *limits)
+    assert status == 1
+    assert json.loads(out)["targets"][0]["metrics"] == metrics
+    last = error.splitlines()[-1]
+    assert f"layout_score {score:.6g} is under 1.01; " in last
+    assert last.endswith(f"fragments_per_file {fragments:.6g} is over 0.5")
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("layout_score", "is not METRIC=VALUE"),
+        ("layout=0.9", "no metric 'layout'; one of utilization, layout_score, "),
+        ("layout_score=good", "'good' is not a number"),
+        ("layout_score=nan", "'nan' is not a number"),
+        ("walk_seconds=1", "walk_seconds is not known here"),
+    ],
+)
+def test_limits_that_say_nothing_are_refused(
+    broken_snapshot: Path, capsys: pytest.CaptureFixture[str], limit: str, why: str
+) -> None:
+    status, _, error = run(capsys, "score", str(broken_snapshot), "--fail-under", limit)
+    assert status == 2
+    assert why in error.splitlines()[-1]
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def mounted(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -11,13 +11,14 @@ import typer
 from agewell import files
 from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
-from agewell.errors import InputError
+from agewell.errors import InputError, RunError
 from agewell.filesystems import scoring
 from agewell.filesystems.scoring import Score, metric_text, time_text
 from agewell.filesystems.scoring import number_text as number
 from agewell.filesystems.scoring import percent_text as percent
 from agewell.filesystems.scoring import share_text as share
 from agewell.filesystems.scoring import size_text as size
+from agewell.values.limits import Limit
 
 app = typer.Typer()
 
@@ -104,6 +105,20 @@ def score(
             ),
         ),
     ] = False,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=VALUE",
+            help="Exit with 1 if a metric of --json is less: layout_score=0.9. Repeatable.",
+        ),
+    ] = None,
+    fail_over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=VALUE",
+            help="The same if it is more: fragments_per_file=1.5. Repeatable.",
+        ),
+    ] = None,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -121,6 +136,7 @@ def score(
     if plot is not None and plot.suffix not in _PLOT_SUFFIXES:
         raise InputError(f"{plot}: a picture ends in {', '.join(_PLOT_SUFFIXES)}")
     files.require_writable([plot])
+    limits = [*_limits(fail_under, is_least=True), *_limits(fail_over, is_least=False)]
     with progress("score", quiet=quiet) as report:
 
         def show(files: int, in_all: int | None) -> None:
@@ -155,6 +171,26 @@ def score(
         _warn(scored, len(scores) > 1)
     if plot is not None and not quiet:
         note(f"picture in {plot}")
+    _hold(limits, scores)
+
+
+def _limits(texts: Sequence[str] | None, *, is_least: bool) -> list[Limit]:
+    option = "--fail-under" if is_least else "--fail-over"
+    known = scoring.METRIC_NAMES
+    return [Limit.read(text, known, is_least=is_least, option=option) for text in texts or ()]
+
+
+def _hold(limits: Sequence[Limit], scores: Sequence[Score]) -> None:
+    """Hold the scores against limits.
+
+    Raises:
+        RunError: One is broken.
+        InputError: What it is of is not known.
+    """
+    held = [(scored.path, limit.broken_by(scored.metrics)) for scored in scores for limit in limits]
+    broken = [f"{path}: {words}" for path, words in held if words is not None]
+    if broken:
+        raise RunError("; ".join(broken))
 
 
 def _print_one(scored: Score, device: str | None, *, everything: bool) -> None:

@@ -104,6 +104,12 @@ METRICS = (
 )
 """The headline metrics, in the order of the tables."""
 
+DEVICE_METRICS = ("walk_seconds", "defragmenting_gain_pct", "rewriting_gain_pct")
+"""What a score has besides where a device was given."""
+
+METRIC_NAMES = (*(metric.name for metric in METRICS), *DEVICE_METRICS)
+"""Every name in `Score.metrics`."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Score(Findings):
