@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from agewell import _agewell
 from agewell.errors import InputError
 from agewell.files import parquet_tables, path_text
+from agewell.files.made_traces import canonical_metadata
 from agewell.values.findings import Findings, numbers
 from agewell.values.plot import Curve, Plot
 
@@ -454,29 +455,12 @@ def _write(table: pa.Table, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    metadata = {
-        "schema_version": 1,
-        "format": "python",
-        "compression": None,
-        "start_wall_ns": None,
-        "start_wall_zone": None,
-        "clock_start_ns": 0,
-        "devices": [],
-        "header": {},
-        "warnings": {},
-        "skipped_records": 0,
-        "first_skipped": None,
-    }
     schema = pa.schema(
         [
             pa.field(name, kind, nullable=name in MISSING_ALLOWED)
             for name, kind in BLOCK_COLUMNS.items()
         ],
-        metadata={
-            "agewell.metadata": json.dumps(metadata),
-            "agewell.kind": "block",
-            "agewell.schema_version": "1",
-        },
+        metadata=canonical_metadata("block", "python"),
     )
     with pq.ParquetWriter(path, schema, compression="none", use_dictionary=False) as writer:
         for start in range(0, table.num_rows, _PART_ROWS):

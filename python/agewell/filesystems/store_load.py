@@ -178,7 +178,7 @@ def save(load: Load, point: Path, path: Path) -> Path:
     import numpy as np
     import pyarrow as pa
 
-    from agewell.files import file_operation_trace, parquet_tables, write_whole
+    from agewell.files import made_traces, parquet_tables, write_whole
 
     times, operations, blocks = _rows(load)
     files, names = _files(operations, blocks)
@@ -200,7 +200,7 @@ def save(load: Load, point: Path, path: Path) -> Path:
             "new_path": pa.nulls(rows, pa.string()),
         }
     )
-    trace = file_operation_trace.described(table, "agewell-fs")
+    trace = made_traces.described(table, "agewell-fs")
     parquet_tables.write(path, trace, compression="zstd")
     experiment = path.with_suffix(".toml")
     text = _experiment(load, point, path.name, _peak(operations, files))

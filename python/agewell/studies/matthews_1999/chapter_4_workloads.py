@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agewell.files import file_operation_trace, parquet_tables
+from agewell.files import made_traces, parquet_tables
 
 BLOCK_BYTES = 8192
 FILES = 4096
@@ -124,7 +124,7 @@ class Script:
                 "new_path": pa.nulls(rows, pa.string()),
             }
         )
-        return file_operation_trace.described(table, "chapter-4")
+        return made_traces.described(table, "chapter-4")
 
     def save(self, path: Path) -> None:
         """Write the trace."""

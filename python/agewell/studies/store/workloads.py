@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from agewell.files import file_operation_trace, parquet_tables
+from agewell.files import made_traces, parquet_tables
 
 BLOCK_BYTES = 4096
 SEGMENT_BLOCKS = 64
@@ -92,7 +92,7 @@ class Load:
                 "new_path": pa.nulls(rows, pa.string()),
             }
         )
-        trace = file_operation_trace.described(table, "store-against-simulation")
+        trace = made_traces.described(table, "store-against-simulation")
         parquet_tables.write(path, trace, compression="zstd")
 
     def singly(self) -> Load:
