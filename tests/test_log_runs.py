@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.report.charts import log as log_charts
 from agewell.report.run_report import comparison, page_of
 from agewell.values.metrics import METRICS

@@ -14,7 +14,7 @@ import pytest
 import agewell as api
 import chromium
 from agewell.errors import InputError
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.report import drawing
 from agewell.report.charts import score as score_charts
 from agewell.report.page import Cell, Highlight, Page, PageTable, Section, render

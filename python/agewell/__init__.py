@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from agewell.advice.comparing import Comparison, compare
     from agewell.errors import AgewellError, InputError, RunError
     from agewell.experiments.probing import Probed, probe
-    from agewell.experiments.simulation import Result, run
+    from agewell.experiments.run_result import Result, run
     from agewell.experiments.traces import Trace, read_trace
     from agewell.experiments.validations import Validation, validate
     from agewell.filesystems.aging import Aged, age
@@ -82,7 +82,7 @@ _FROM = {
     "Findings": "values.findings",
     "Probed": "experiments.probing",
     "Reproduction": "studies.reproduction",
-    "Result": "experiments.simulation",
+    "Result": "experiments.run_result",
     "RunError": "errors",
     "Score": "filesystems.scoring",
     "Sweep": "runs.sweeping",
@@ -96,7 +96,7 @@ _FROM = {
     "probe": "experiments.probing",
     "read_trace": "experiments.traces",
     "reproduce": "studies.reproduction",
-    "run": "experiments.simulation",
+    "run": "experiments.run_result",
     "score": "filesystems.scoring",
     "sweep": "runs.sweeping",
     "validate": "experiments.validations",

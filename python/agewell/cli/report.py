@@ -37,7 +37,7 @@ def report(
     Example: agewell report runs/alpha-08 -o runs/alpha-08/report.html
     """
     from agewell import files
-    from agewell.experiments.simulation import Result
+    from agewell.experiments.run_result import Result
     from agewell.report.page import write as write_page
     from agewell.report.run_report import comparison, names_of, page_of
 

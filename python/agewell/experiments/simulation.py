@@ -1,36 +1,23 @@
-"""One simulation from Python: `agewell.run`.
+"""One simulation made, and its record left in a folder.
 
 The work is done by the extension module, without the interpreter's lock; this module finds the
-files, keeps the record of where a run came from, and gives the result a shape.
+files and keeps the record of where a run came from. A worker process loads no more than this.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agewell import _agewell, files
 from agewell.errors import InputError
-from agewell.experiments.configuration import (
-    Configuration,
-    Experiment,
-    load,
-    read_json,
-    with_settings,
-)
-from agewell.experiments.traces import Trace, kind_of, path_of
+from agewell.experiments.configuration import Configuration, Experiment, load, with_settings
 from agewell.files import catalogue
-from agewell.values.findings import Findings
 from agewell.version import build
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ProgressCallback = Callable[[int], None]
 """Called now and then with the number of requests read so far."""
@@ -46,157 +33,6 @@ time."""
 ORIGIN_FILE = "origin.json"
 """The folder that relative paths of the configuration start from, relative to the run's own
 folder."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Result(Findings):
-    """What a simulation gave.
-
-    Attributes:
-        document: The whole record, as in `result.json`.
-        series: A row an interval of the trace (an hour unless set otherwise): `interval`,
-            `start_ns`, `requests`, `read_requests`, `sectors`, `mean_service_ms`,
-            `mean_response_ms`, `mean_seek_cylinders`, `zero_seek_fraction`, and the last four again
-            with the prefix `baseline_` when a baseline ran and shares the intervals; under closed
-            replay it does not. Of a log: a row for a number of new blocks, with `interval`,
-            `new_blocks`, `overall_write_cost`, `new_data_cost`, `cleaned_blocks`, `plugged_blocks`,
-            `threaded_blocks`, `live_blocks` and `mechanism`. Of another layout of blocks: the
-            running totals of `throughput.parquet`.
-        histograms: A row a filled bucket: `lane` (`run` or `baseline`), `quantity` (`response_ns`,
-            `service_ns`, `seek_cylinders`), `day` (of the trace, for seek distances), `upper`
-            (inclusive upper edge), `count`. Empty for a log.
-        directory: The folder that holds the record, or None if none was kept.
-    """
-
-    document: dict[str, Any]
-    series: pa.Table
-    histograms: pa.Table
-    directory: Path | None = None
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        """The metrics under their fixed names; None stands for a mean over nothing."""
-        metrics: dict[str, Any] = self.document["metrics"]
-        return metrics
-
-    def table(self) -> pa.Table:
-        """The series."""
-        return self.series
-
-    @property
-    def baseline(self) -> dict[str, Any] | None:
-        """The metrics of the same requests without remapping, if a baseline ran."""
-        baseline: dict[str, Any] | None = self.document.get("baseline_metrics")
-        return baseline
-
-    @property
-    def config(self) -> Configuration:
-        """The configuration with every default filled in."""
-        config: Configuration = self.document["config"]
-        return config
-
-    @property
-    def kind(self) -> str:
-        """Which kind of experiment it is of: `requests`, `layout` or `file-system`."""
-        return _kind(self.document)
-
-    @property
-    def is_of_a_layout(self) -> bool:
-        """Whether file requests went through a host into a layout of blocks."""
-        return self.kind == "layout"
-
-    @property
-    def is_of_a_file_system(self) -> bool:
-        """Whether a file system was aged and measured."""
-        return self.kind == "file-system"
-
-    def _shown(self) -> dict[str, object]:
-        return {"kind": self.kind, **_first_numbers(self.metrics)}
-
-    @classmethod
-    def read(cls, directory: Path | str) -> Result:
-        """The result that lies in a folder.
-
-        Raises:
-            InputError: The folder holds no result, or a file of it is damaged.
-        """
-        folder = Path(directory)
-        if folder.name == RESULT_FILE:
-            folder = folder.parent
-        document = read_json(folder / RESULT_FILE, "a result of agewell run")
-        if not isinstance(document, dict) or not isinstance(document.get("metrics"), dict):
-            raise InputError(
-                f"{folder / RESULT_FILE}: not a result of agewell run: no table 'metrics'"
-            )
-        return cls(
-            document,
-            _read_table(folder / _series_file(document)),
-            _read_table(folder / HISTOGRAMS_FILE)
-            if _kind(document) == "requests"
-            else _no_histograms(),
-            folder,
-        )
-
-
-def _first_numbers(metrics: Mapping[str, Any]) -> dict[str, object]:
-    """What stands first for a reader: the time of requests, of the disk, or the layout score."""
-    names = ("mean_response_ms", "overall_write_cost", "disk_seconds", "layout_score")
-    return {name: metrics[name] for name in names if metrics.get(name) is not None}
-
-
-def run(
-    experiment: Configuration | Path | str,
-    *,
-    trace: Trace | Path | str | None = None,
-    settings: Mapping[str, Any] | None = None,
-    base: Path | str | None = None,
-    out: Path | str | None = None,
-    catalogue_directory: Path | str | None = None,
-    progress: ProgressCallback | None = None,
-) -> Result:
-    """Run one simulation.
-
-    Args:
-        experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
-        trace: What to replay in place of the workload of the experiment; keys of a workload that is
-            a trace already stay.
-        settings: Single values by `table.key` that replace those of the experiment:
-            `{"remap.kind": "none"}`.
-        base: Folder that relative paths in a dict start from; the current folder by default.
-        out: Folder to leave the record in (`result.json`, `series.parquet`, and unless of a log
-            `histograms.parquet`); made if needed.
-        catalogue_directory: Folder of device files to use instead of the catalogue that comes with
-            agewell.
-        progress: Called now and then with the number of requests read so far.
-
-    Returns:
-        The result, the same for the same configuration, inputs and seed.
-
-    Raises:
-        InputError: The experiment, a device file or a trace is bad.
-        RunError: The run failed.
-    """
-    resolved = resolve(experiment, base=base)
-    if trace is not None:
-        resolved = _replaying(resolved, trace)
-    resolved = resolve(resolved.configuration, settings=settings, base=resolved.base)
-    if out is None:
-        with tempfile.TemporaryDirectory(prefix="agewell-") as temporary:
-            run_experiment(resolved, Path(temporary), catalogue_directory, progress)
-            kept = Result.read(temporary)
-        return Result(kept.document, kept.series, kept.histograms)
-    run_experiment(resolved, Path(out), catalogue_directory, progress)
-    return Result.read(out)
-
-
-def _replaying(experiment: Experiment, trace: Trace | Path | str) -> Experiment:
-    """The experiment with the trace for its workload."""
-    path = path_of(trace)
-    kind = "file-trace" if kind_of(path) == "file" else "trace"
-    table = experiment.configuration.get("workload", {})
-    kept = table if isinstance(table, Mapping) and table.get("kind") == kind else {}
-    workload = {**kept, "kind": kind, "path": str(path.absolute())}
-    return Experiment({**experiment.configuration, "workload": workload}, experiment.base)
 
 
 def resolve(
@@ -263,41 +99,3 @@ def _request(experiment: Experiment) -> str:
             "folder, so that the name is left out"
         ) from error
     return text
-
-
-def _kind(document: Mapping[str, Any]) -> str:
-    """The kind that a result says; older ones do not, and are recognised by their tables."""
-    if isinstance(kind := document.get("kind"), str):
-        return kind
-    config = document.get("config")
-    if not (isinstance(config, dict) and "layout" in config):
-        return "requests"
-    return "file-system" if "score" in document else "layout"
-
-
-def _series_file(document: Mapping[str, Any]) -> str:
-    """Of layouts only a log has costs by interval."""
-    if _kind(document) != "layout":
-        return SERIES_FILE
-    return SERIES_FILE if document["config"]["layout"]["kind"] == "lfs" else THROUGHPUT_FILE
-
-
-def _no_histograms() -> pa.Table:
-    """Logs and file systems measure no requests one by one: no distributions."""
-    import pyarrow as pa
-
-    return pa.schema(
-        [
-            ("lane", pa.string()),
-            ("quantity", pa.string()),
-            ("day", pa.uint64()),
-            ("upper", pa.uint64()),
-            ("count", pa.uint64()),
-        ]
-    ).empty_table()
-
-
-def _read_table(path: Path) -> pa.Table:
-    from agewell.files import parquet_tables
-
-    return parquet_tables.read(path, what="a table of agewell run")

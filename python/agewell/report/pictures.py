@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agewell.advice.comparing import Comparison
 from agewell.errors import InputError
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.filesystems.scoring import Score
 from agewell.report import drawing
 from agewell.report.charts import comparison as comparison_charts

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agewell.experiments.experiment_file import to_toml
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.report.charts import aging as aging_charts
 from agewell.report.charts import log as log_charts
 from agewell.report.charts.requests import (

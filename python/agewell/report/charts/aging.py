@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.values.plot import Curve, Plot
 
 _PHASES = ("create", "read", "overwrite")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.values.plot import Curve, Plot
 
 PURPOSES = {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agewell.experiments.simulation import Result
+from agewell.experiments.run_result import Result
 from agewell.report.charts import aging as aging_charts
 from agewell.report.charts import log as log_charts
 from agewell.values.metrics import change_pct
