@@ -360,6 +360,8 @@ impl<D: Disk> Blocks<D> {
         if !self.nodes.contains_key(&number) {
             let mut bytes = vec![0; self.block_bytes];
             let begin_ns = self.observed_ns();
+            // With its group, or as one of leaves in a row.
+            let is_foreseen = self.store.is_read_ahead(number, 1);
             let call = self.groups.read_ahead(&self.store, number, 1);
             self.trace(Asked::Read, [number]);
             if !self.is_used(number) || !self.store.read(number, &mut bytes)? {
@@ -371,7 +373,7 @@ impl<D: Disk> Blocks<D> {
                 return Err(FsError::Structure { number, what });
             }
             let took_ns = self.took_since(begin_ns);
-            self.observer.read_node(number, CallRead { took_ns, ..call });
+            self.observer.read_node(number, CallRead { took_ns, is_foreseen, ..call });
             self.keep_node(number, bytes.into(), false);
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
@@ -379,22 +381,24 @@ impl<D: Disk> Blocks<D> {
         Ok(&cached.bytes)
     }
 
-    /// The leaf that is the child `at` of the node `above` is about to be read: if leaves are read in a row, it
-    /// and those behind it are read together.
+    /// Whether the node `number` is in memory.
+    pub(crate) fn has_node(&self, number: u32) -> bool {
+        self.nodes.contains_key(&number)
+    }
+
+    /// The leaf that is the child `at` of the node `above` is not in memory and about to be read: if leaves are
+    /// read in a row, it and those behind it are read together.
     pub(crate) fn foresee_leaf(&mut self, above: u32, at: usize) {
         let Some(node) = self.nodes.get(&above) else { return };
         let node = crate::node::Node(&node.bytes);
         let child = node.child(at);
-        if self.nodes.contains_key(&child) {
-            return;
-        }
         let worth = self.leaves.worth_reading(above, at as u32, node.count() as u32);
         if worth.is_empty() || self.store.is_read_ahead(child, 1) {
             return;
         }
         let leaves: Vec<u32> = worth
             .map(|at| node.child(at as usize))
-            .filter(|leaf| !self.nodes.contains_key(leaf) && self.is_used(*leaf))
+            .filter(|leaf| !self.has_node(*leaf) && self.is_used(*leaf))
             .collect();
         if leaves.len() > 1 {
             self.store.read_ahead(&leaves);

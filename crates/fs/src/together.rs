@@ -34,8 +34,11 @@ impl Groups {
     /// Before `count` blocks are read from `first` on: reads the rest of their group ahead, if that has not
     /// been done.
     pub(crate) fn read_ahead<D: Disk>(&self, store: &Store<D>, first: u32, count: u32) -> CallRead {
-        let is_foreseen = store.is_read_ahead(first, count);
-        let mut call = CallRead { is_foreseen, ..CallRead::default() };
+        let mut call = CallRead::default();
+        if self.of.is_empty() {
+            return call;
+        }
+        call.is_foreseen = store.is_read_ahead(first, count);
         if let Some((group, at)) = self.of.get(&first).filter(|_| !call.is_foreseen) {
             let read = store.read_ahead(&group[*at as usize..]);
             call.ahead_blocks = read.saturating_sub(count);

@@ -49,7 +49,7 @@ fn find_leaf<D: Disk>(
         let at = node.search_child(key);
         let child = node.child(at);
         passed(number, at);
-        if level == 1 {
+        if level == 1 && !blocks.has_node(child) {
             blocks.foresee_leaf(number, at);
         }
         number = child;
