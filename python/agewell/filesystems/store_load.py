@@ -176,7 +176,6 @@ def save(load: Load, point: Path, path: Path) -> Path:
         RunError: It cannot be written.
     """
     import numpy as np
-    import pyarrow as pa
 
     from agewell.files import made_traces, parquet_tables, write_whole
 
@@ -184,23 +183,9 @@ def save(load: Load, point: Path, path: Path) -> Path:
     files, names = _files(operations, blocks)
     rows = len(operations)
     has_range = np.isin(operations, (_TRACE_READ, _TRACE_WRITE))
-    block_bytes = load.begun["block_bytes"]
-    paths = pa.DictionaryArray.from_arrays(pa.array(files.astype(np.int32)), pa.array(names))
-    table = pa.table(
-        {
-            "time_ns": pa.array(times),
-            "finish_ns": pa.nulls(rows, pa.uint64()),
-            "client": pa.array(np.zeros(rows, np.uint32)),
-            "operation": pa.array(operations.astype(np.uint8)),
-            "file": pa.array(files.astype(np.uint32)),
-            "directory": pa.array(np.zeros(rows, np.uint32)),
-            "offset": pa.array(np.zeros(rows, np.uint64), mask=~has_range),
-            "length": pa.array(np.full(rows, block_bytes, np.uint64), mask=~has_range),
-            "path": paths.cast(pa.string()),
-            "new_path": pa.nulls(rows, pa.string()),
-        }
-    )
-    trace = made_traces.described(table, "agewell-fs")
+    lengths = np.full(rows, load.begun["block_bytes"], np.uint64)
+    ranges = (has_range, np.zeros(rows, np.uint64), lengths)
+    trace = made_traces.on_files(times, operations, files, names, ranges, "agewell-fs")
     parquet_tables.write(path, trace, compression="zstd")
     experiment = path.with_suffix(".toml")
     text = _experiment(load, point, path.name, _peak(operations, files))

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from agewell.files import made_traces, parquet_tables
 
@@ -73,26 +72,12 @@ class Load:
         count = np.concatenate([np.repeat(lengths, 2), one, self.count])
         time_ns = np.zeros(len(operation), np.uint64)
         time_ns[len(fill) :] = _MARK_NS
-        is_mark, no_range = operation == _MAKE_DIRECTORY, operation != _WRITE
-        rows = len(operation)
-        paths = pa.DictionaryArray.from_arrays(
-            pa.array(is_mark.astype(np.int32)), pa.array(["data", "updates"])
+        files = operation == _MAKE_DIRECTORY
+        block_bytes = np.uint64(BLOCK_BYTES)
+        ranges = (operation == _WRITE, first * block_bytes, count * block_bytes)
+        trace = made_traces.on_files(
+            time_ns, operation, files, ["data", "updates"], ranges, "store-against-simulation"
         )
-        table = pa.table(
-            {
-                "time_ns": pa.array(time_ns),
-                "finish_ns": pa.nulls(rows, pa.uint64()),
-                "client": pa.array(np.zeros(rows, np.uint32)),
-                "operation": pa.array(operation.astype(np.uint8)),
-                "file": pa.array(is_mark.astype(np.uint32)),
-                "directory": pa.array(np.zeros(rows, np.uint32)),
-                "offset": pa.array(first * np.uint64(BLOCK_BYTES), mask=no_range),
-                "length": pa.array(count * np.uint64(BLOCK_BYTES), mask=no_range),
-                "path": paths.cast(pa.string()),
-                "new_path": pa.nulls(rows, pa.string()),
-            }
-        )
-        trace = made_traces.described(table, "store-against-simulation")
         parquet_tables.write(path, trace, compression="zstd")
 
     def singly(self) -> Load:
