@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from typer.main import get_command
@@ -29,11 +30,18 @@ document and nothing else.
 
 def reference() -> str:
     """The text of the page."""
-    command: Any = get_command(app)
-    return _HEAD + "".join(_sections(command, "agewell", None))
+    return _HEAD + "".join(
+        f"\n## `{path}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+        for path, command, context in commands()
+    )
 
 
-def _sections(command: Any, path: str, parent: Any) -> list[str]:
+def commands() -> Iterator[tuple[str, Any, Any]]:
+    """Every command, in order: its words, itself, and the context in which it is asked for help."""
+    yield from _below(get_command(app), "agewell", None)
+
+
+def _below(command: Any, path: str, parent: Any) -> Iterator[tuple[str, Any, Any]]:
     context = command.make_context(
         path.rsplit(" ", maxsplit=1)[-1],
         [],
@@ -42,11 +50,10 @@ def _sections(command: Any, path: str, parent: Any) -> list[str]:
         terminal_width=_COLUMNS,
         max_content_width=_COLUMNS,
     )
-    sections = [f"\n## `{path}`\n\n```text\n{command.get_help(context).rstrip()}\n```\n"]
+    yield path, command, context
     if hasattr(command, "list_commands"):
         for name in command.list_commands(context):
-            sections += _sections(command.get_command(context, name), f"{path} {name}", context)
-    return sections
+            yield from _below(command.get_command(context, name), f"{path} {name}", context)
 
 
 if __name__ == "__main__":

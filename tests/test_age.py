@@ -391,7 +391,7 @@ def test_a_simulated_target_gives_the_same_bytes_twice(tmp_path: Path) -> None:
         folder = target_in(tmp_path, name)
         done = run(
             "ffs+realloc", "-w", workload, "--copies", "8", "--json", "--quiet",
-            "--layout", "size=24 MiB", "--utilization", "0.8",
+            "--set", "layout.size=24 MiB", "--utilization", "0.8",
             "--series", folder / "series.csv", "--snapshot", folder / "snapshot.parquet",
         )  # fmt: skip
         series, snapshot = folder / "series.csv", folder / "snapshot.parquet"
@@ -437,18 +437,20 @@ def test_the_command_follows_a_recipe_without_a_target(tmp_path: Path) -> None:
     workload = history(tmp_path, 200)
     first, again = tmp_path / "first.parquet", tmp_path / "again.parquet"
     recipe = tmp_path / "recipe.json"
-    size = ("--layout", "size=24 MiB")
+    size = ("--set", "layout.size=24 MiB")
     run("ffs", "-w", workload, *size, "--snapshot", first, "--save-recipe", recipe)
     run("--recipe", recipe, "-w", workload, "--snapshot", again)
     assert first.read_bytes() == again.read_bytes()
-    done = run("--recipe", recipe, "-w", workload, "--layout", "maxcontig=3", "--json", "--quiet")
+    done = run(
+        "--recipe", recipe, "-w", workload, "--set", "layout.maxcontig=3", "--json", "--quiet"
+    )
     layout = json.loads(done.stdout)["target"]["layout"]
     asked = json.loads(recipe.read_text())["target"]["layout"]
     assert layout == {**asked, "maxcontig": 3}
 
 
 def test_no_target_and_no_recipe_of_one_is_said(tmp_path: Path) -> None:
-    for more in ([], ["--layout", "maxcontig=3"]):
+    for more in ([], ["--set", "layout.maxcontig=3"]):
         done = run("-w", history(tmp_path, 5), *more, check=False)
         assert done.returncode == 2
         assert "no target: name a directory, ffs" in done.stderr
@@ -456,7 +458,7 @@ def test_no_target_and_no_recipe_of_one_is_said(tmp_path: Path) -> None:
 
 IGNORED_BY_SIMULATIONS = (
     ["--allocate", "fallocate"],
-    ["--data", "zeros"],
+    ["--contents", "zeros"],
     ["--chunk", "4 KiB"],
     ["--threads", "2"],
     ["--state", "state.json"],

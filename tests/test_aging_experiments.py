@@ -119,7 +119,7 @@ def test_the_python_api_ages_first() -> None:
         "ffs",
         workload="smith-1996",
         sizes=[],
-        hot_days=30,
+        hot="30d",
         repetitions=1,
         layout={"size": "600 MiB"},
     )
@@ -133,9 +133,9 @@ def test_the_python_api_ages_first() -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("ffs", "--device", "/dev/null"), "--device is of a mounted file system"),
-        (("ffs", "--layout", "maxcontig"), "write KEY=VALUE"),
-        (("ffs", "--model", "nothing-like-it"), "nothing-like-it"),
+        (("ffs", "--read-device", "/dev/null"), "--read-device is of a mounted file system"),
+        (("ffs", "--set", "maxcontig=3"), "only [layout] can be set here"),
+        (("ffs", "--device", "nothing-like-it"), "nothing-like-it"),
         (("ffs", "--workload", "absent.parquet"), "absent.parquet"),
         (("ext5",), "ext5"),
     ],

@@ -88,13 +88,13 @@ def test_hot_files_of_a_log(place: Path, tmp_path: Path) -> None:
     target.mkdir()
     aging.age(target, workload, log=log)
     before = {path: path.read_bytes() for path in target.rglob("f*")}
-    measured = benchmarking.directory(target, sizes=[], hot_log=log, hot_days=10, repetitions=2)
+    measured = benchmarking.directory(target, sizes=[], hot_log=log, hot="10d", repetitions=2)
     assert measured.document["hot_files"] == 11, "day 49 and the ten before it"
     assert {row["phase"] for row in measured.document["summary"]} == {"hot-read"}
     assert measured.document["summary"][0]["bytes"] == 11 * 5000
     assert before == {path: path.read_bytes() for path in target.rglob("f*")}
     measured = benchmarking.directory(
-        target, sizes=[], hot_log=log, hot_days=10, overwrite_hot=True, repetitions=1
+        target, sizes=[], hot_log=log, hot="10d", overwrite_hot=True, repetitions=1
     )
     changed = [path for path in before if path.read_bytes() != before[path]]
     assert len(changed) == 11
@@ -107,7 +107,7 @@ def test_hot_files_by_their_times(place: Path) -> None:
         path = place / f"file-{number}"
         path.write_bytes(b"x" * 100)
         os.utime(path, (0, number * 86_400))
-    measured = benchmarking.directory(place, sizes=[], hot=True, hot_days=2, repetitions=1)
+    measured = benchmarking.directory(place, sizes=[], hot="2d", repetitions=1)
     assert measured.document["hot_files"] == 3
 
 
@@ -145,7 +145,9 @@ def test_a_device_is_read(tmp_path: Path, place: Path) -> None:
         pytest.skip(f"reading past the cache is not possible here: {error}")
     os.close(descriptor)
     before = image.read_bytes()
-    measured = benchmarking.directory(place, sizes=[], device=image, total="8 MiB", repetitions=1)
+    measured = benchmarking.directory(
+        place, sizes=[], read_device=image, total="8 MiB", repetitions=1
+    )
     assert measured.document["summary"][0]["phase"] == "raw-read"
     assert measured.document["summary"][0]["bytes"] == 8 << 20
     assert image.read_bytes() == before

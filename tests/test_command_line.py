@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pkgutil
+import shutil
+import subprocess
+from collections import defaultdict
 
+import pytest
+
+import man_pages
 from agewell import cli
+from command_reference import commands
 from conftest import Agewell
 
 _SUMMARY_CHARACTERS_MAX = 55
@@ -48,3 +55,46 @@ def test_the_shell_completes_commands_and_options(agewell: Agewell) -> None:
     assert _completed(agewell, "agewell ", 1) == list(cli.COMMANDS)
     assert "--strict-holes" in _completed(agewell, "agewell score --st", 2)
     assert "info" in _completed(agewell, "agewell trace i", 2)
+
+
+def test_an_option_has_one_spelling_everywhere() -> None:
+    """The same short letter, and a value in every command or in none."""
+    spelling: dict[str, dict[tuple[tuple[str, ...], bool], list[str]]] = defaultdict(dict)
+    for path, command, _ in commands():
+        for option in command.params:
+            if option.param_type_name == "option":
+                name = max(option.opts, key=len)
+                letters = tuple(sorted(one for one in option.opts if one != name))
+                spelling[name].setdefault((letters, option.is_flag), []).append(path)
+    several = {name: found for name, found in spelling.items() if len(found) > 1}
+    assert not several, f"write it once in options.py, or call one of them otherwise: {several}"
+    assert not {"--output", "--model", "--time"} & set(spelling), "--out, --device, --for"
+
+
+def test_a_value_has_one_form_everywhere() -> None:
+    """What a help text calls a value says what it is, whichever command takes it."""
+    forms: dict[str, set[str]] = defaultdict(set)
+    for _, command, _ in commands():
+        for option in command.params:
+            if option.param_type_name == "option" and not option.is_flag and option.metavar:
+                forms[max(option.opts, key=len)].add(option.metavar)
+    for name in ("--for", "--rate", "--seed", "--jobs", "--size"):
+        assert len(forms[name]) == 1, (name, forms[name])
+    assert forms["--device"] == {"DEVICE", "DEVICE,..."}
+    assert forms["--set"] == {"TABLE.KEY=VALUE", "[TABLE.]KEY=VALUE"}
+
+
+def test_the_manual_pages_are_those_of_the_commands() -> None:
+    kept = {path.name: path.read_text() for path in man_pages.FOLDER.iterdir()}
+    assert kept == man_pages.pages(), "make command-reference writes them"
+
+
+def test_groff_has_nothing_to_say_of_the_manual_pages() -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("needs groff")
+    paths = sorted(man_pages.FOLDER.iterdir())
+    done = subprocess.run(
+        ["groff", "-ww", "-man", "-Tutf8", *paths], capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert "\nAGEWELL-SCORE(1)" in done.stdout

@@ -155,7 +155,7 @@ def test_mount_and_umount_find_it_by_the_names_of_their_helpers(
     subprocess.run([tmp_path / "umount.agewell", point, "-n"], check=True)
     # Whoever is back may use the image at once.
     assert not server.exists() or " Z " in (server / "stat").read_text(encoding="utf-8")
-    assert agewell("fsck", image, "--data", "--quiet") == 0
+    assert agewell("fsck", image, "--read-data", "--quiet") == 0
 
 
 def test_status_says_how_it_does(point: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +231,7 @@ def test_what_is_read_together_is_put_together_as_on_a_disk(
     for path in program:
         assert len(path.read_bytes()) == 20_000
     assert agewell("umount", point) == 0
-    assert agewell("fsck", image, "--data") == 0
+    assert agewell("fsck", image, "--read-data") == 0
 
 
 def test_fsck_finds_a_damaged_file_and_names_it(
@@ -242,13 +242,13 @@ def test_fsck_finds_a_damaged_file_and_names_it(
     (point / "folder" / "struck").write_bytes(mark)
     (point / "whole").write_bytes(mark[::-1])
     assert agewell("umount", point) == 0
-    assert agewell("fsck", image, "--data") == 0
+    assert agewell("fsck", image, "--read-data") == 0
     place = image.read_bytes().index(mark[:4096])
     with image.open("r+b") as file:
         file.seek(place + 100)
         file.write(b"!")
     capfd.readouterr()
-    assert agewell("fsck", image, "--data", "--json") == 1
+    assert agewell("fsck", image, "--read-data", "--json") == 1
     document = json.loads(capfd.readouterr().out)
     assert [one["path"] for one in document["findings"]] == ["/folder/struck"]
     assert agewell("mount", image, point) == 0
@@ -271,7 +271,7 @@ def test_scrubbing_names_a_damaged_file_while_it_is_mounted(
         file.seek(place + 7)
         file.write(bytes([mark[7] ^ 1]))
     capfd.readouterr()
-    assert agewell("fs", "scrub", point, "--json", "--rate", "1000") == 1
+    assert agewell("fs", "scrub", point, "--json", "--rate", "1 GB/s") == 1
     document = json.loads(capfd.readouterr().out)
     assert document["files"] == {str(point / "folder" / "struck"): [40 * KIB]}
     assert len(document["damaged_blocks"]) == 1
@@ -343,7 +343,7 @@ def test_it_grows(image: Path, point: Path) -> None:
     before = os.statvfs(point).f_blocks
     assert agewell("umount", point) == 0
     assert agewell("fs", "grow", image, "--size", "256 MiB") == 0
-    assert agewell("fsck", image, "--data", "--quiet") == 0
+    assert agewell("fsck", image, "--read-data", "--quiet") == 0
     assert agewell("mount", image, point) == 0
     assert os.statvfs(point).f_blocks > before * 1.9
     assert (point / "file").read_bytes() == b"f" * MIB

@@ -57,7 +57,7 @@ BAD = {
     "small": (["small"], "small: 4096 bytes are too few to measure a disk by"),
     "hollow": (["hollow"], "hollow: has holes"),
     "model": (["hp-97650", "--modelled"], "did you mean 'hp-97560'?"),
-    "time": (["hp-97560", "--modelled", "--time", "5"], "no unit that fits"),
+    "time": (["hp-97560", "--modelled", "--for", "5"], "no unit that fits"),
     "area": (["written", "--write-area", "small"], "small: is not a file of 64 MiB"),
     "output": (["hp-97560", "--modelled", "-o", "."], ".: is a directory"),
 }
@@ -117,7 +117,7 @@ def _reads(device: Path) -> int:
 
 def test_a_device_is_only_read(agewell: Agewell, tmp_path: Path, loop_device: Path) -> None:
     before = (_written(loop_device), (tmp_path / "image").read_bytes())
-    done = agewell("probe", loop_device, "-o", "disk.toml", "--time", "10s", "--json")
+    done = agewell("probe", loop_device, "-o", "disk.toml", "--for", "10s", "--json")
     assert (_written(loop_device), (tmp_path / "image").read_bytes()) == before
     found = json.loads(done.stdout)
     assert found["requests_of_others"] == 0

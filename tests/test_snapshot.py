@@ -187,7 +187,7 @@ def test_refusals(agewell: Agewell, tmp_path: Path, path: str, words: str) -> No
 
 
 def test_output_refusals(agewell: Agewell, mounted: Path, tmp_path: Path) -> None:
-    """A directory is no output, and a missing --output is a mistake of usage."""
+    """A directory is no output, and a missing --out is a mistake of usage."""
     (tmp_path / "folder").mkdir()
     done = agewell("snapshot", mounted, "-o", "folder", check=False)
     assert done.returncode == BAD_INPUT

@@ -53,7 +53,7 @@ def test_info_has_the_names_of_metrics(agewell: Agewell, image: Path) -> None:
 
 
 def test_a_whole_store_is_clean(agewell: Agewell, image: Path) -> None:
-    done = agewell("store", "check", image, "--data")
+    done = agewell("store", "check", image, "--read-data")
     assert done.stdout == (
         f"{image}: clean (structures and data): 71 blocks, group 18, closed in order\n"
     )
@@ -81,7 +81,7 @@ def test_damage_is_a_line_each_and_status_1(agewell: Agewell, image: Path) -> No
     assert "map page 1 at address 49: " in lines[2]
     assert lines[3].startswith(f"{image}: damaged: ")
     assert len(lines) == 4
-    done = agewell("store", "check", image, "--data", "--quiet", check=False)
+    done = agewell("store", "check", image, "--read-data", "--quiet", check=False)
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert len(lines) == 4
@@ -165,7 +165,7 @@ def test_a_store_is_made_and_is_whole(agewell: Agewell, tmp_path: Path) -> None:
     assert path.stat().st_blocks * 512 >= 16 << 20, "its room is not all there"
     assert made["metrics"]["live_blocks"] == 0
     assert made["store"]["block_bytes"] == 4096
-    assert agewell("store", "check", path, "--data", "--quiet").stdout == ""
+    assert agewell("store", "check", path, "--read-data", "--quiet").stdout == ""
     sparse = tmp_path / "sparse.store"
     shown = agewell("store", "format", sparse, "--size", "1GiB", "--sparse", "--block-bytes", "512")
     assert "block_bytes" in shown.stdout
@@ -227,7 +227,7 @@ def test_a_store_grows_with_its_file_and_keeps_what_it_has(
         file.truncate(1 << 20)
     again = json.loads(agewell("store", "grow", image, "--json").stdout)
     assert again["metrics"]["capacity_blocks"] > 3 * grown["metrics"]["capacity_blocks"]
-    assert "clean (structures and data)" in agewell("store", "check", image, "--data").stdout
+    assert "clean (structures and data)" in agewell("store", "check", image, "--read-data").stdout
     assert agewell("store", "salvage", image, "-o", tmp_path / "after").returncode == 0
     blocks = [(tmp_path / when / "blocks.bin").read_bytes() for when in ("before", "after")]
     assert blocks[1].startswith(blocks[0])

@@ -166,7 +166,7 @@ def test_a_profile_is_held(agewell: Agewell, tmp_path: Path) -> None:
         (("oplist", "list.csv", "-o", "."), "is a directory; name an output file"),
         (("oplist", "list.csv", "-o", "w.parquet", "--rewrite", "x"), "neither replace nor"),
         (("oplist", "list.csv", "-o", "w.parquet", "--scale", "0"), "scale = 0"),
-        (("smith-1996", "-o", "w.parquet", "--set", "x"), "must be NAME=VALUE"),
+        (("smith-1996", "-o", "w.parquet", "--set", "x"), "must be KEY=VALUE"),
         (("smith-1996", "-o", "w.parquet", "--set", "x=1"), "unknown key 'x'"),
         (("smith-1996", "-o", "w.parquet", "--set", "groups=0"), "groups: must be from 1 to 65536"),
         (("snapshots", "list.csv", "-o", "w.parquet"), "give at least two"),

@@ -128,6 +128,9 @@ def store_format(
 def duration_ns(name: str, text: str) -> int:
     """Nanoseconds out of a duration such as `10 min`, which the option `name` has."""
 
+def bytes_per_second(name: str, text: str) -> int:
+    """Bytes a second out of a rate such as `20 MB/s`, which the option `name` has."""
+
 def store_grow(
     path: str | PathLike[str],
     size: str | None = None,

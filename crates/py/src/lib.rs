@@ -57,7 +57,7 @@ mod _agewell {
     use crate::probe::probe_disk;
 
     #[pymodule_export]
-    use crate::quantities::duration;
+    use crate::quantities::{duration, rate};
 
     #[pymodule_export]
     use crate::record::{record, record_recover};

@@ -41,7 +41,7 @@ pub(crate) fn probe_disk(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let time_ns = agewell_core::parse_duration_ns(time)
-        .map_err(|why| error::input(format!("--time {time}: {why}")))?;
+        .map_err(|why| error::input(format!("--for {time}: {why}")))?;
     let options = ProbeOptions { time: SimDuration(time_ns), seed, despite_others };
     let work = |raised: &mut Option<PyErr>| {
         let mut disk: Box<dyn ProbedDisk> = match &catalogue_dir {

@@ -8,19 +8,11 @@ use agewell_record::{RecordError, RecordOptions};
 use pyo3::prelude::*;
 use serde_json::json;
 
+use crate::quantities::quantity;
 use crate::{error, interpreter};
 
 fn to_python(problem: &RecordError) -> PyErr {
     if problem.is_input_error() { error::input(problem) } else { error::run(problem) }
-}
-
-pub(crate) fn quantity<T, E: std::fmt::Display>(
-    name: &str,
-    text: Option<&str>,
-    parse: impl FnOnce(&str) -> Result<T, E>,
-) -> PyResult<Option<T>> {
-    let parsed = text.map(|text| parse(text).map_err(|why| error::input(format!("{name}: {why}"))));
-    parsed.transpose()
 }
 
 /// Records the block requests of the disk that `target` is or is on into the trace `output`; returns

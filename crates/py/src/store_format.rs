@@ -7,7 +7,7 @@ use agewell_store::{FormatOptions, MakeAt, MakeError};
 use pyo3::prelude::*;
 
 use crate::error;
-use crate::record::quantity;
+use crate::quantities::quantity;
 
 /// Makes an empty store in the file or on the device `path`.
 ///

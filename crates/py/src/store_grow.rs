@@ -8,7 +8,7 @@ use agewell_store::{OpenOptions, Store, StoreError};
 use pyo3::prelude::*;
 
 use crate::error;
-use crate::record::quantity;
+use crate::quantities::quantity;
 
 /// Has the store in the file or on the device `path` take in all of it.
 ///

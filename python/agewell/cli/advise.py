@@ -62,7 +62,7 @@ def layouts(
         typer.Option(
             "--workload",
             "-w",
-            metavar="W",
+            metavar="WORKLOAD",
             help="A generator by name, an experiment file (all but its layout and device), a block "
             "trace, taken as one large file, a trace of file operations, or a directory of a "
             "mounted file system. What stands by itself is taken as this.",
@@ -73,7 +73,7 @@ def layouts(
         typer.Option(
             "--device",
             "-d",
-            metavar="D",
+            metavar="DEVICE",
             help="A device of the catalogue, a device file, or two numbers: simple:15ms:5MB/s.",
         ),
     ] = None,
@@ -82,7 +82,7 @@ def layouts(
         typer.Option(
             "--utilization",
             "-u",
-            metavar="U",
+            metavar="SHARE",
             help="How full the disk is; by default as the workload's file says, or 0.85.",
         ),
     ] = None,
@@ -307,7 +307,9 @@ def segment_size(
     device: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE",
+            "--device",
+            "-d",
+            metavar="DEVICE",
             help="Access time and bandwidth of a device of the catalogue, or of a device file.",
         ),
     ] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from agewell.cli.options import JsonOption, QuietOption, layout_settings
+from agewell.cli.options import JsonOption, LayoutSetOption, QuietOption, layout_settings
 from agewell.cli.terminal import ProgressCallback, note, print_json, print_table, progress
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ def age(
     utilization: Annotated[
         float | None,
         typer.Option(
+            "--utilization",
+            "-u",
             metavar="SHARE",
             help=(
                 "Used over total that is not exceeded: before a write that would, files of the "
@@ -135,7 +137,7 @@ def age(
             metavar="SIZE", help="Size of a write call below a directory. Default: 128 KiB."
         ),
     ] = None,
-    data: Annotated[
+    contents: Annotated[
         Data | None,
         typer.Option(
             help=(
@@ -152,16 +154,7 @@ def age(
             help="Writers at once below a directory; the streams are divided among them.",
         ),
     ] = None,
-    layout: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help=(
-                "A parameter of a simulated target, as in [layout] of an experiment; repeatable: "
-                "size='502 MB', maxcontig=7."
-            ),
-        ),
-    ] = None,
+    settings: LayoutSetOption = None,
     series: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write fullness and score over time, .parquet or .csv."),
@@ -253,7 +246,7 @@ def age(
             aged = aging.age(
                 target,
                 workload,
-                layout=layout_settings(layout or []),
+                layout=layout_settings(settings or []),
                 recipe=recipe,
                 state=state,
                 log=log,

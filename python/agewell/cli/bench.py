@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from agewell.cli.options import JsonOption, QuietOption, layout_settings
+from agewell.cli.options import JsonOption, LayoutSetOption, QuietOption, layout_settings
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
 from agewell.values.sizes import size_text
@@ -57,34 +57,35 @@ def bench(
         int, typer.Option("--repetitions", "-r", min=1, metavar="N", help="Of each benchmark.")
     ] = 10,
     hot: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--hot", help="Also read the files that were modified last, sorted by directory."
+            metavar="PERIOD",
+            help=(
+                "Also read, sorted by directory, the files modified within so long before the last "
+                "modification: 30d."
+            ),
         ),
-    ] = False,
+    ] = None,
     hot_log: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help=(
                 "Take for these the files that a replay modified last, as its --log says: times "
-                "of the workload count, not those of the clock."
+                "of the workload count, not those of the clock. Without --hot those of 30 days."
             ),
         ),
     ] = None,
-    hot_days: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Days before the last modification.")
-    ] = 30,
     overwrite_hot: Annotated[
         bool,
         typer.Option(
             "--overwrite-hot", help="Then write them again in place. Their contents are lost."
         ),
     ] = False,
-    device: Annotated[
+    read_device: Annotated[
         Path | None,
         typer.Option(
-            metavar="DEVICE", help="Also read this device, past the cache; it is never written."
+            metavar="PATH", help="Also read this device, past the cache; it is never written."
         ),
     ] = None,
     drop_system_caches: Annotated[
@@ -106,9 +107,11 @@ def bench(
             help="Simulated: age it by this workload first; smith-1996 generates one.",
         ),
     ] = None,
-    model: Annotated[
+    device: Annotated[
         str | None,
         typer.Option(
+            "--device",
+            "-d",
             metavar="DEVICE",
             help="Simulated: the disk, of the catalogue or a file. Default: seagate-st32430n.",
         ),
@@ -119,13 +122,7 @@ def bench(
             metavar="NAME", help="Simulated: the host, pentium-120 (default) or sparcstation-2."
         ),
     ] = None,
-    layout: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Simulated: a parameter as in [layout] of an experiment; repeatable.",
-        ),
-    ] = None,
+    settings: LayoutSetOption = None,
     raw: Annotated[
         bool, typer.Option("--raw", help="Simulated: also read and write the disk itself.")
     ] = False,
@@ -147,7 +144,7 @@ def bench(
     disk.
 
     Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
-    Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot
+    Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot 30d
     """
     from agewell import files
     from agewell.files import parquet_tables
@@ -164,7 +161,7 @@ def bench(
         chosen = []
     if str(target) in aging.SIMULATED and not target.is_dir():
         only = {
-            "--device": device,
+            "--read-device": read_device,
             "--out": out,
             "--hot-log": hot_log,
             "--drop-system-caches": drop_system_caches or None,
@@ -174,24 +171,23 @@ def bench(
             measured = benchmarking.bench(
                 target,
                 workload=workload,
-                model=model,
+                device=device,
                 machine=machine,
-                layout=layout_settings(layout or []),
+                layout=layout_settings(settings or []),
                 sizes=chosen,
                 total=total,
                 files_per_directory=files_per_directory,
                 sync_each=synced,
                 repetitions=repetitions,
                 hot=hot,
-                hot_days=hot_days,
                 raw=raw,
                 on_operations=lambda done: report(None, f"{done:,} operations"),
             )
         _show(measured.document, plots, as_json=as_json)
         return
-    only_simulated = {"--workload": workload, "--model": model, "--machine": machine}
+    only_simulated = {"--workload": workload, "--device": device, "--machine": machine}
     _refuse(
-        {**only_simulated, "--layout": layout, "--raw": raw or None},
+        {**only_simulated, "--set": settings, "--raw": raw or None},
         "is of a simulated file system; write ffs, ffs+realloc or lfs as TARGET",
     )
     with progress("measuring", quiet=quiet) as report:
@@ -204,9 +200,8 @@ def bench(
             repetitions=repetitions,
             hot=hot,
             hot_log=hot_log,
-            hot_days=hot_days,
             overwrite_hot=overwrite_hot,
-            device=device,
+            read_device=read_device,
             drop_system_caches=drop_system_caches,
             progress=lambda done, in_all: report(done / in_all, f"{done:,} of {in_all:,}"),
         )

@@ -25,7 +25,7 @@ WorkloadsOption = Annotated[
     typer.Option(
         "--workload",
         "-w",
-        metavar="W[,W2...]",
+        metavar="WORKLOAD,...",
         help="A generator by name, an experiment file (all but its layout and device), a block "
         "trace, taken as one large file, or a trace of file operations.",
     ),
@@ -36,7 +36,7 @@ DevicesOption = Annotated[
     typer.Option(
         "--device",
         "-d",
-        metavar="D[,D2...]",
+        metavar="DEVICE,...",
         help="A device of the catalogue, a device file, or two numbers: simple:15ms:5MB/s.",
     ),
 ]
@@ -68,7 +68,7 @@ def compare(
         typer.Option(
             "--utilization",
             "-u",
-            metavar="U[,U2...]",
+            metavar="SHARE,...",
             help="How full the disk is, between 0 and 1; by default as the workload's file says, "
             "or 0.5,0.7,0.9.",
         ),
@@ -149,7 +149,7 @@ def compare(
 
 
 def utilizations(text: str | None) -> list[float]:
-    """The utilizations of `U[,U2...]`.
+    """The utilizations of `SHARE,...`.
 
     Raises:
         InputError: One is not a number between 0 and 1, or stands twice.

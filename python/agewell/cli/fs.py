@@ -57,9 +57,10 @@ def scrub(
     directory: Annotated[
         Path, typer.Argument(metavar="DIRECTORY", help="Where a file system is mounted.")
     ],
-    rate_mb: Annotated[
-        float, typer.Option("--rate", metavar="MB/S", help="Read no faster; 0: as fast as it goes.")
-    ] = 0.0,
+    rate: Annotated[
+        str | None,
+        typer.Option(metavar="RATE", help="Read no faster than this, such as '20 MB/s'."),
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -67,8 +68,9 @@ def scrub(
 
     It may be used meanwhile. Exit status: 0 clean, 1 something is damaged.
 
-    Example: agewell fs scrub /mnt/a --rate 200
+    Example: agewell fs scrub /mnt/a --rate '200 MB/s'
     """
+    limit = None if rate is None else _agewell.bytes_per_second("--rate", rate)
     state = mounted.status(directory)
     blocks = state["blocks"]
     damaged: list[int] = []
@@ -80,8 +82,8 @@ def scrub(
             damaged += found
             done = blocks if first is None else first
             report(done / blocks, "of the blocks read")
-            if rate_mb > 0:
-                ahead = done * state["block_bytes"] / (rate_mb * 1e6)
+            if limit:
+                ahead = done * state["block_bytes"] / limit
                 time.sleep(max(0.0, begin + ahead - time.monotonic()))
     files = _damaged_files(directory) if damaged else {}
     in_files = sum(len(places) for places in files.values())
@@ -122,7 +124,7 @@ def export_trace(
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The trace, a new Parquet file."),
+        typer.Option("--out", "-o", metavar="FILE", help="The trace, a new Parquet file."),
     ],
     duration: Annotated[
         str, typer.Option("--for", metavar="TIME", help="For how long, as 10min or 1h.")

@@ -22,7 +22,7 @@ def fsck(
         typer.Argument(metavar="IMAGE", help="A file or block device, not mounted meanwhile."),
     ],
     data: Annotated[
-        bool, typer.Option("--data", help="Read all data as well, against its checksums.")
+        bool, typer.Option("--read-data", help="Read all data as well, against its checksums.")
     ] = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="Set right what has one right answer.")
@@ -33,12 +33,12 @@ def fsck(
     """Check a file system: one line on standard output for each thing that is wrong.
 
     Looked at is everything that describes files: every node of the tree, every inode, directory,
-    extent and count, and which blocks are in use; with --data also the data of every file. What
-    a crash has left undone is brought to its end first, as mounting does. Files are named.
+    extent and count, and which blocks are in use; with --read-data also the data of every file.
+    What a crash has left undone is brought to its end first, as mounting does. Files are named.
     'agewell store check' looks below: at the blocks, by the published format alone. Exit status:
     0 clean, 1 something is wrong, and still so after --repair.
 
-    Example: agewell fsck disk.img --data
+    Example: agewell fsck disk.img --read-data
     """
     words: list[str | Path] = ["check", image]
     words += ["--data"] * data + ["--repair"] * repair

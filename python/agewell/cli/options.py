@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from agewell.errors import InputError
-from agewell.experiments.configuration import parse_value
+from agewell.experiments.configuration import parse_settings
 
 STATUS_DAMAGED = 1
 """The exit status of commands that look for damage and have found some."""
@@ -42,16 +42,29 @@ JobsOption = Annotated[
 ]
 
 
+LayoutSetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="TABLE.KEY=VALUE",
+        help=(
+            "A parameter of a simulated file system, as in [layout] of an experiment; repeatable: "
+            "layout.size='502 MB', layout.maxcontig=7."
+        ),
+    ),
+]
+
+
 def layout_settings(assignments: Sequence[str]) -> dict[str, Any]:
-    """The parameters of a simulated file system, from `--layout key=value`.
+    """The parameters of a simulated file system, from `--set layout.key=value`.
 
     Raises:
-        InputError: One of them is not of that form.
+        InputError: One of them is not of that form, or of another table.
     """
     layout: dict[str, Any] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals or not key.strip() or not value.strip():
-            raise InputError(f"--layout {assignment}: write KEY=VALUE, for example maxcontig=7")
-        layout[key.strip()] = parse_value(value.strip())
+    for name, value in parse_settings(assignments).items():
+        table, _, key = name.partition(".")
+        if table != "layout" or not key:
+            raise InputError(f"--set {name}: only [layout] can be set here, such as layout.size")
+        layout[key] = value
     return layout

@@ -24,10 +24,10 @@ def probe(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The device file, TOML.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The device file, TOML.")
     ],
-    time: Annotated[
-        str, typer.Option("--time", metavar="TIME", help="Time that it may take, about.")
+    duration: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="Time that it may take, about.")
     ] = "5min",
     write_area: Annotated[
         Path | None,
@@ -52,7 +52,9 @@ def probe(
             help="Measure although others use the disk; the file says how much they did.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the places that are read.")] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, metavar="N", help="Seed of the places that are read.")
+    ] = 1,
     catalogue_directory: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -73,7 +75,7 @@ def probe(
     with progress("probe", quiet=quiet) as report:
         found = probing.probe(
             path,
-            time=time,
+            time=duration,
             out=output,
             write_area=write_area,
             modelled=modelled,

@@ -43,7 +43,7 @@ def record(
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The trace, Parquet.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The trace, Parquet.")
     ] = None,
     duration: Annotated[
         str | None,

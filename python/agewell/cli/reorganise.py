@@ -39,7 +39,9 @@ def reorganise(
     device: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE",
+            "--device",
+            "-d",
+            metavar="DEVICE",
             help=(
                 "The disk that the saving is estimated for: a name of the catalogue, or a file. "
                 f"Default: {reorganising.DEFAULT_DEVICE}; with --watch, the disk itself, by the "

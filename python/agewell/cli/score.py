@@ -49,7 +49,9 @@ def score(
     device: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE",
+            "--device",
+            "-d",
+            metavar="DEVICE",
             help="Say whether reorganising is likely to pay on this device of the catalogue.",
         ),
     ] = None,

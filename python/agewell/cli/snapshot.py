@@ -21,7 +21,7 @@ def snapshot(
         typer.Argument(metavar="PATH", help="A directory of a mounted file system, or an image."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The snapshot, Parquet.")
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The snapshot, Parquet.")
     ],
     names: Annotated[
         bool, typer.Option("--names", help="Keep the names of files; default: leave them out.")

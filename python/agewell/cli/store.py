@@ -25,7 +25,7 @@ store = typer.Typer(
         "Make, enlarge, look into, check and salvage a store of blocks, in a file or on a device."
         "\n\nA store is read by its published format alone (docs/internals/format.md), and never "
         "written to but by 'format' and 'grow'. It should not be in use meanwhile.\n\n"
-        "Example: agewell store check --data disk.store"
+        "Example: agewell store check --read-data disk.store"
     ),
     no_args_is_help=True,
 )
@@ -131,7 +131,7 @@ def grow(
 def check(
     image: ImageArgument,
     data: Annotated[
-        bool, typer.Option("--data", help="Read the data of every block as well.")
+        bool, typer.Option("--read-data", help="Read the data of every block as well.")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -139,10 +139,11 @@ def check(
     """Check a store: one line on standard output for each thing that is wrong.
 
     Looked at are all copies of superblock and root, the map, every record since it was written,
-    and whether blocks have places of their own; with --data also whether the data of each block
-    is what was written. A note is what a loss of power explains. Exit status: 0 clean, 1 damaged.
+    and whether blocks have places of their own; with --read-data also whether the data of each
+    block is what was written. A note is what a loss of power explains. Exit status:
+    0 clean, 1 damaged.
 
-    Example: agewell store check --data disk.store
+    Example: agewell store check --read-data disk.store
     """
     with progress("check", quiet=quiet) as report:
         document = json.loads(
@@ -164,7 +165,7 @@ def salvage(
     output: Annotated[
         Path,
         typer.Option(
-            "--output",
+            "--out",
             "-o",
             metavar="FOLDER|FILE",
             help="A folder for blocks.bin and blocks.csv; or a name with an ending for the blocks, "

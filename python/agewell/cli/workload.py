@@ -11,7 +11,7 @@ import typer
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
-from agewell.experiments.configuration import parse_json_value
+from agewell.experiments.configuration import parse_value
 from agewell.files import path_text
 from agewell.filesystems import workloads
 
@@ -31,15 +31,16 @@ workload = typer.Typer(
 app.add_typer(workload)
 
 OutputOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The workload, Parquet.")
+    Path, typer.Option("--out", "-o", metavar="FILE", help="The workload, Parquet.")
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed of every draw.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        metavar="NAME=VALUE",
-        help="Change a parameter of the reference page; repeatable. VALUE is JSON.",
+        metavar="[TABLE.]KEY=VALUE",
+        help="Change a parameter of the reference page; repeatable. VALUE is as in TOML, quotes "
+        "may be left out.",
     ),
 ]
 CopiesOption = Annotated[
@@ -207,7 +208,8 @@ def profile(
         str, typer.Option(metavar="SIZE", help="What files can take on the target.")
     ] = "2 GiB",
     utilization: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of it that is held.")
+        float,
+        typer.Option("--utilization", "-u", metavar="SHARE", help="Share of it that is held."),
     ] = 0.8,
     overwrites: Annotated[
         float,
@@ -311,13 +313,13 @@ def _history(copies: int, rewrite: str, sync_every: int, scale: float) -> dict[s
 
 
 def _settings(settings: list[str]) -> dict[str, Any]:
-    """`a.b=1` as {"a": {"b": 1}}; a value that is no JSON is a text."""
+    """`a.b=1` as {"a": {"b": 1}}; a value as TOML would read it."""
     document: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name:
-            raise InputError(f"agewell workload: --set '{setting}' must be NAME=VALUE")
-        value = parse_json_value(text)
+            raise InputError(f"agewell workload: --set '{setting}' must be KEY=VALUE")
+        value = parse_value(text)
         *outer, last = name.split(".")
         table = document
         for part in outer:

@@ -82,7 +82,7 @@ _Choice = TypeVar("_Choice", WorkloadChoice, DeviceChoice)
 
 
 def workloads(text: str) -> list[WorkloadChoice]:
-    """The workloads of `W[,W2...]`.
+    """The workloads of `WORKLOAD,...`.
 
     Raises:
         InputError: One is missing, stands twice, or is a file that cannot be read.

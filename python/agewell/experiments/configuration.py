@@ -172,22 +172,6 @@ def parse_value(text: str) -> Any:
     return value if _is_json(value) else text
 
 
-def parse_json_value(text: str) -> Any:
-    """A value as JSON would read it; what is not JSON is taken as a string.
-
-    Raises:
-        InputError: It is nested too deep.
-    """
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        return text
-    except RecursionError as error:
-        raise _too_deep("a value on the command line") from error
-    require_shallow(value, "a value on the command line")
-    return value
-
-
 def canonical_json(value: Any) -> str:
     """The one JSON text of a value: keys sorted, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

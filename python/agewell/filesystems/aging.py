@@ -106,7 +106,7 @@ class Options(TypedDict, total=False):
         seed: Seed of what is drawn.
         allocate: How space is asked for below a directory: `write`, `fallocate` or
             `append-interleaved`.
-        data: What is written there: `random` or `zeros`.
+        contents: What is written there: `random` or `zeros`.
         chunk: Size of a write call there, for instance `128 KiB`.
         threads: Writers at once there.
         allow_occupied: Take a directory that is not empty; what is in it is left alone.
@@ -123,7 +123,7 @@ class Options(TypedDict, total=False):
     daily: bool
     seed: int | None
     allocate: str | None
-    data: str | None
+    contents: str | None
     chunk: str | None
     threads: int | None
     allow_occupied: bool

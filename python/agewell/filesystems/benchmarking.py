@@ -90,12 +90,11 @@ def bench(
     target: str | PathLike[str],
     *,
     workload: str | PathLike[str] | None = None,
-    model: str | None = None,
+    device: str | None = None,
     machine: str | None = None,
     layout: Mapping[str, Any] | None = None,
     raw: bool = False,
-    hot: bool = False,
-    hot_days: int | None = None,
+    hot: str | None = None,
     sync_each: Sequence[bool] | None = None,
     on_operations: Callable[[int], None] | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -107,12 +106,11 @@ def bench(
         target: `ffs`, `ffs+realloc`, `lfs` or `early-unix`, or a directory.
         workload: What a simulated one is aged by: `smith-1996` or a workload file; None leaves it
             new.
-        model: Its device: one of the catalogue or a device file.
+        device: The disk that it is modelled on: one of the catalogue or a device file.
         machine: Its host, `pentium-120` or `sparcstation-2`.
         layout: Its parameters, as in `[layout]` of an experiment.
         raw: Also read and write its device itself.
-        hot: Also measure the files modified last.
-        hot_days: Days before the last modification that count; 30 if None.
+        hot: Also measure the files modified within so long before the last modification: `30d`.
         sync_each: Whether each file is synced, for instance `[False, True]` for both.
         on_operations: Called with the operations that a simulated one has done.
         progress: Called with the benchmarks of a directory done and how many there are.
@@ -133,7 +131,7 @@ def bench(
     """
     simulated = {
         "workload": workload,
-        "model": model,
+        "device": device,
         "machine": machine,
         "layout": layout or None,
         "raw": raw or None,
@@ -142,8 +140,7 @@ def bench(
         _refuse(simulated, "is of a simulated file system; write ffs, ffs+realloc or lfs as target")
         return directory(
             target,
-            hot=hot or options.get("hot_log") is not None,
-            hot_days=hot_days,
+            hot=hot,
             sync_each=sync_each,
             progress=progress,
             **options,
@@ -157,7 +154,7 @@ def bench(
         simulated_benchmark.simulated(
             str(target),
             workload=workload,
-            model=model,
+            device=device,
             machine=machine,
             layout=layout,
             sizes=options.get("sizes"),
@@ -165,7 +162,7 @@ def bench(
             files_per_directory=options.get("files_per_directory"),
             sync_each=(False,) if sync_each is None else sync_each,
             repetitions=options.get("repetitions"),
-            hot_days=(30 if hot_days is None else hot_days) if hot else None,
+            hot=hot,
             raw=raw,
             seed=options.get("seed"),
             progress=on_operations,
@@ -191,7 +188,7 @@ class Options(TypedDict, total=False):
         seed: Seed of what is drawn.
         hot_log: Take for hot files those that this log of a replay modified last.
         overwrite_hot: Write the hot files again in place. Their contents are lost.
-        device: Read this device, past the cache. It is never written.
+        read_device: Read this device, past the cache. It is never written.
         drop_system_caches: Between phases empty all caches of the system, which needs root.
     """
 
@@ -202,7 +199,7 @@ class Options(TypedDict, total=False):
     seed: int | None
     hot_log: str | PathLike[str] | None
     overwrite_hot: bool
-    device: str | PathLike[str] | None
+    read_device: str | PathLike[str] | None
     drop_system_caches: bool
 
 
@@ -214,11 +211,10 @@ def directory(
     files_per_directory: int | None = None,
     sync_each: Sequence[bool] | None = None,
     repetitions: int | None = None,
-    hot: bool = False,
+    hot: str | None = None,
     hot_log: str | PathLike[str] | None = None,
-    hot_days: int | None = None,
     overwrite_hot: bool = False,
-    device: str | PathLike[str] | None = None,
+    read_device: str | PathLike[str] | None = None,
     drop_system_caches: bool = False,
     seed: int | None = None,
     progress: Callable[[int, int], object] | None = None,
@@ -233,11 +229,12 @@ def directory(
         files_per_directory: 25 (Smith & Seltzer 1996) if None; 100 in Seltzer et al. 1995.
         sync_each: Whether each file is synced, for instance `[False, True]` for both.
         repetitions: 10 if None.
-        hot: Read the files below the directory that were modified last.
-        hot_log: Take for these the files that this log of a replay modified last.
-        hot_days: Days before the last modification that count; 30 if None.
+        hot: Read the files below the directory that were modified within so long before the last
+            modification, in whole days: `30d`.
+        hot_log: Take for these the files that this log of a replay modified last; 30 days before
+            the last modification if `hot` is None.
         overwrite_hot: Write the hot files again in place. Their contents are lost.
-        device: Read this device, past the cache. It is never written.
+        read_device: Read this device, past the cache. It is never written.
         drop_system_caches: Between phases empty all caches of the system, inodes and directories
             too, which slows down whatever else runs on it, and needs root. Else the pages of the
             files that are measured leave memory, and nothing else.
@@ -255,17 +252,25 @@ def directory(
         "files_per_directory": files_per_directory,
         "sync_each": None if sync_each is None else list(sync_each),
         "repetitions": repetitions,
-        "hot": hot,
+        "hot": hot is not None or hot_log is not None,
         "hot_log": None if hot_log is None else path_text(hot_log),
-        "hot_days": hot_days,
+        "hot_days": None if hot is None else _days(hot),
         "overwrite_hot": overwrite_hot,
-        "device": None if device is None else path_text(device),
+        "device": None if read_device is None else path_text(read_device),
         "drop_caches": drop_system_caches,
         "seed": seed,
     }
     record: dict[str, Any] = json.loads(_agewell.bench_directory(json.dumps(request), progress))
     rows = record.pop("measurements")
     return Measured(record, _table(rows))
+
+
+def _days(period: str) -> int:
+    """Whole days of a period that is given as text."""
+    days, rest = divmod(_agewell.duration_ns("--hot", period), 86_400 * 10**9)
+    if rest or not days:
+        raise InputError(f"--hot {period}: files are chosen by whole days, such as 30d")
+    return days
 
 
 def throughput_plot(record: dict[str, Any]) -> Plot:

@@ -32,7 +32,7 @@ def simulated(
     kind: str,
     *,
     workload: str | PathLike[str] | None = None,
-    model: str | None = None,
+    device: str | None = None,
     machine: str | None = None,
     layout: Mapping[str, Any] | None = None,
     sizes: Sequence[str] | None = None,
@@ -40,7 +40,7 @@ def simulated(
     files_per_directory: int | None = None,
     sync_each: Sequence[bool] = (False,),
     repetitions: int | None = None,
-    hot_days: int | None = None,
+    hot: str | None = None,
     raw: bool = False,
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -50,7 +50,7 @@ def simulated(
     Args:
         kind: `ffs`, `ffs+realloc` or `lfs`.
         workload: What it is aged by: `smith-1996` or a workload file; None leaves it new.
-        model: A device of the catalogue or a device file; that of Smith & Seltzer 1996 if None.
+        device: A device of the catalogue or a device file; that of Smith & Seltzer 1996 if None.
         machine: The host, `pentium-120` or `sparcstation-2`.
         layout: Parameters of the file system, as in `[layout]` of an experiment.
         sizes: Sizes of the files; 30 sizes from 1 KiB to 32 MiB if None, none for an empty list.
@@ -58,7 +58,7 @@ def simulated(
         files_per_directory: 25 (Smith & Seltzer 1996) if None.
         sync_each: Whether each file is synced, for instance `[False, True]` for both.
         repetitions: 10 if None.
-        hot_days: Also read and overwrite the files modified in this number of days before the end.
+        hot: Also read and overwrite the files modified within so long before the end: `30d`.
         raw: Also read and write the device itself.
         seed: Seed of the workload and of where the platter stands.
         progress: Called with the operations done.
@@ -84,12 +84,12 @@ def simulated(
             measure["sequential_size"] = total
         if files_per_directory is not None:
             measure["files_per_directory"] = files_per_directory
-        if hot_days is not None and once:
-            measure["hot"] = f"{hot_days} d"
+        if hot is not None and once:
+            measure["hot"] = hot
         experiment = {
             "workload": _workload(workload),
             "layout": {"kind": kind, **(layout or {})},
-            "device": {"model": DEVICE if model is None else model},
+            "device": {"model": DEVICE if device is None else device},
             "host": {"machine": MACHINE if machine is None else machine},
             "measure": measure,
             "run": {"seed": 1 if seed is None else seed},

@@ -45,7 +45,7 @@ pub struct Request {
     #[serde(default)]
     allocate: Option<Allocation>,
     #[serde(default)]
-    data: Option<Data>,
+    contents: Option<Data>,
     #[serde(default)]
     chunk: Option<String>,
     #[serde(default)]
@@ -172,7 +172,7 @@ impl Request {
         }
         let given = [
             ("--allocate", self.allocate.is_some()),
-            ("--data", self.data.is_some()),
+            ("--contents", self.contents.is_some()),
             ("--chunk", self.chunk.is_some()),
             ("--threads", self.threads.is_some()),
             ("--state", self.state.is_some()),
@@ -199,10 +199,11 @@ impl Request {
         let of_recipe = |key: &str| used.get(key).cloned().unwrap_or(Value::Null);
         let allocation: Option<Allocation> =
             serde_json::from_value(of_recipe("allocate")).unwrap_or_default();
-        let data: Option<Data> = serde_json::from_value(of_recipe("data")).unwrap_or_default();
+        let used_contents: Option<Data> =
+            serde_json::from_value(of_recipe("data")).unwrap_or_default();
         Ok(DirectoryOptions {
             allocation: self.allocate.or(allocation).unwrap_or_default(),
-            data: self.data.or(data).unwrap_or_default(),
+            data: self.contents.or(used_contents).unwrap_or_default(),
             chunk_bytes,
             threads: self.threads.unwrap_or(default.threads),
             seed: self.seed.unwrap_or(default.seed),
