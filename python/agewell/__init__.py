@@ -12,6 +12,9 @@
 
     swept = agewell.sweep("experiment.toml", {"remap.alpha": [0, 0.5, 0.8]}, out="alpha")
 
+    agewell.results("alpha").sql("SELECT key, value FROM runs JOIN metrics USING (run)")
+    agewell.diff("alpha", "alpha-before").beyond
+
     comparison = agewell.compare(["lfs", "ffs"], ["mail.parquet"], ["hp-97560"], out="compare")
     advice = agewell.advise("mail.parquet", "hp-97560", out="advice")
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from agewell.filesystems.aging import Aged, age
     from agewell.filesystems.benchmarking import Measured, bench
     from agewell.filesystems.scoring import Score, score
+    from agewell.runs.differences import Difference, diff
+    from agewell.runs.results import Results, results
     from agewell.runs.sweeping import Sweep, sweep
     from agewell.studies.reproduction import Reproduction, reproduce
     from agewell.values.findings import Findings
@@ -46,12 +51,14 @@ __all__ = [
     "Aged",
     "AgewellError",
     "Comparison",
+    "Difference",
     "Findings",
     "InputError",
     "Measured",
     "Probed",
     "Reproduction",
     "Result",
+    "Results",
     "RunError",
     "Score",
     "Sweep",
@@ -62,9 +69,11 @@ __all__ = [
     "age",
     "bench",
     "compare",
+    "diff",
     "probe",
     "read_trace",
     "reproduce",
+    "results",
     "run",
     "score",
     "sweep",
@@ -77,12 +86,14 @@ _FROM = {
     "Aged": "filesystems.aging",
     "AgewellError": "errors",
     "Comparison": "advice.comparing",
+    "Difference": "runs.differences",
     "InputError": "errors",
     "Measured": "filesystems.benchmarking",
     "Findings": "values.findings",
     "Probed": "experiments.probing",
     "Reproduction": "studies.reproduction",
     "Result": "experiments.run_result",
+    "Results": "runs.results",
     "RunError": "errors",
     "Score": "filesystems.scoring",
     "Sweep": "runs.sweeping",
@@ -93,9 +104,11 @@ _FROM = {
     "age": "filesystems.aging",
     "bench": "filesystems.benchmarking",
     "compare": "advice.comparing",
+    "diff": "runs.differences",
     "probe": "experiments.probing",
     "read_trace": "experiments.traces",
     "reproduce": "studies.reproduction",
+    "results": "runs.results",
     "run": "experiments.run_result",
     "score": "filesystems.scoring",
     "sweep": "runs.sweeping",

@@ -48,6 +48,8 @@ GROUPS = {
     "Decide": {
         "advise": "What to choose for a workload and a disk.",
         "compare": "Every layout on the same workloads and disks.",
+        "results": "Ask runs in SQL: what they measured.",
+        "diff": "Hold runs against others, pair by pair.",
         "report": "Write an HTML report on runs, with every plot.",
     },
     "Act": {
