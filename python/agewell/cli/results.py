@@ -79,7 +79,7 @@ def results(
     if query is None:
         _list_views(as_json=as_json)
         return
-    if Path(query).is_dir():
+    if query and Path(query).is_dir():
         raise InputError(
             f"{query}: a folder, where the query should be; agewell results 'FROM runs' {query}"
         )

@@ -143,7 +143,7 @@ def results(*folders: Path | str) -> Results:
     """Find the runs below folders, whatever command has left them.
 
     What many runs say is kept below each folder in `results.parquet`, which is never more than a
-    copy: it may be deleted at any time, and runs that have changed are read again.
+    copy: it may be deleted at any time, and is made again when a run has changed.
 
     Args:
         folders: Of runs, sweeps, comparisons, advice, reproductions, or of many of them; the

@@ -1,10 +1,9 @@
 """The runs below folders as tables: one of runs, one of metrics, one of series.
 
 The files of the runs are the truth. What many of them say is kept in one file beside them,
-`results.parquet`, a row a run with the stamp of its files. A run whose stamp is another, or that is
-new, is read again, and the file is written again as a whole; without it, and where it cannot be
-written, everything is read from the runs. It has the same bytes whenever it is made from the same
-files.
+`results.parquet`, a row a run with the stamp of its files. Where a run is new, gone or has another
+stamp, all are read again and the file is written again as a whole: to take the rest over takes as
+long. It has the same bytes whenever it is made from the same files, and may be deleted.
 
 Columns are made of buffers, not of lists of Python: for a list Arrow loads pandas where there is
 one, which takes longer than all the rest.
@@ -220,32 +219,19 @@ def _known(folder: Path) -> tuple[pa.Table, list[str]]:
         A row a run, and the path of each.
     """
     there = places(folder)
-    kept = _kept(folder) if len(there) >= KEPT_RUNS_MIN else _ROW.empty_table()
-    old = dict(zip(kept["path"].to_pylist(), kept["stamp"].to_pylist(), strict=True))
-    if old and old == {place.path: place.stamp for place in there}:
-        return kept, list(old)
-    table = _with_new(folder, there, kept, old)
-    if len(there) >= KEPT_RUNS_MIN:
-        marked = table.replace_schema_metadata({_VERSION_KEY: _stamp_of_form()})
-        # Whose folder this is need not be ours to write to; then every time is the first.
-        with contextlib.suppress(RunError):
-            parquet_tables.write(folder / KEPT_FILE, marked, compression="zstd")
-    return table, [place.path for place in there]
-
-
-def _with_new(
-    folder: Path, there: Sequence[Place], kept: pa.Table, old: Mapping[str, str]
-) -> pa.Table:
-    """The rows of all runs in their order, read from their files where they are not as before."""
-    numbers = {path: index for index, path in enumerate(old)}
-    new = [place for place in there if old.get(place.path) != place.stamp]
-    for index, place in enumerate(new, start=len(old)):
-        numbers[place.path] = index
-    read_now = _of_runs(new, [read(folder, place) for place in new])
-    if len(new) == len(there):
-        return read_now
-    both = pa.concat_tables([kept, read_now])
-    return both.take(_integers([numbers[place.path] for place in there])).combine_chunks()
+    paths = [place.path for place in there]
+    if len(there) < KEPT_RUNS_MIN:
+        return _of_runs(there, [read(folder, place) for place in there]), paths
+    kept = _kept(folder)
+    stamps = [place.stamp for place in there]
+    if kept["path"].to_pylist() == paths and kept["stamp"].to_pylist() == stamps:
+        return kept, paths
+    table = _of_runs(there, [read(folder, place) for place in there])
+    marked = table.replace_schema_metadata({_VERSION_KEY: _stamp_of_form()})
+    # Whose folder this is need not be ours to write to; then every time is the first.
+    with contextlib.suppress(RunError):
+        parquet_tables.write(folder / KEPT_FILE, marked, compression="zstd")
+    return table, paths
 
 
 def _of_runs(where: Sequence[Place], found: Sequence[FoundRun]) -> pa.Table:
