@@ -13,6 +13,7 @@
 #                     a tenth as many of the file system
 #                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
+#     make wheel      wheels for Linux (WHEEL_TARGETS) and the source distribution in target/wheels, tried in an empty environment
 #     make docs       the documentation as a site in target/site
 #
 # Needed: Rust (rust-version in Cargo.toml), Python >= 3.11 with venv, a C compiler.
@@ -28,6 +29,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 FUZZ_SECONDS ?= 60
 BENCH_STORES ?=
+# For which systems `make wheel` makes wheels; both Linux ones by default.
+WHEEL_TARGETS ?=
 EXPLORE_ROUNDS ?= 20
 # Crashes of stores, and the first of the seeds of their loads: where it was stopped it says from which to go on.
 EXPLORE_STATES ?= 10000000
@@ -42,7 +45,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -63,6 +66,11 @@ $(STAMPS)/run: $(STAMPS)/venv requirements/build.txt requirements/run.txt
 $(STAMPS)/develop: $(STAMPS)/run requirements/develop.txt
 	@echo "installing the pinned packages of requirements/develop.txt" >&2
 	@$(PIP_INSTALL) -r requirements/develop.txt
+	@touch $@
+
+$(STAMPS)/wheel: $(STAMPS)/run requirements/wheel.txt
+	@echo "installing the pinned packages of requirements/wheel.txt" >&2
+	@$(PIP_INSTALL) -r requirements/wheel.txt
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/run requirements/docs.txt
@@ -114,6 +122,9 @@ bench-stores:
 
 fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+wheel: $(STAMPS)/wheel
+	@scripts/wheel $(VENV) $(WHEEL_TARGETS)
 
 docs: $(STAMPS)/extension $(STAMPS)/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir target/site

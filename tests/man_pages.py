@@ -76,8 +76,9 @@ def _described(text: str | None) -> list[str]:
     for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
         if re.match(r"Examples?: ", paragraph):
             lines += [".PP", "Example:"]
-            for example in re.split(r"(?:\A|\n)Examples?: ", paragraph)[1:]:
-                lines += [".PP", ".RS", f".B {_text(' '.join(example.split()))}", ".RE"]
+            typed = " ".join(re.sub(r"\AExamples?: ", "", paragraph).split())
+            for example in re.split("; (?=agewell )", typed):
+                lines += [".PP", ".RS", f".B {_text(example)}", ".RE"]
         else:
             lines += [".PP", _text(" ".join(paragraph.split()))]
     return lines[1:] if lines[:1] == [".PP"] else lines

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +21,8 @@ ExperimentArgument = Annotated[
     Path,
     typer.Argument(
         metavar="EXPERIMENT",
-        help="A TOML file, or the folder or result.json of an earlier run, to run it again.",
+        help="A TOML file, the folder or result.json of an earlier run, to run it again, or the "
+        "name of an example.",
     ),
 ]
 
@@ -33,6 +36,23 @@ SetOption = Annotated[
 ]
 
 
+def _list_examples(requested: bool) -> None:
+    if requested:
+        from agewell.files import catalogue
+
+        rows = [(name, _first_line(path)) for name, path in catalogue.examples().items()]
+        print_table(["example", "what it is"], rows)
+        raise typer.Exit
+
+
+def _first_line(path: Path) -> str:
+    """What an experiment says of itself: the first sentence of its comment."""
+    with path.open(encoding="utf-8") as lines:
+        head = itertools.takewhile(lambda line: line.startswith("# "), lines)
+        said = " ".join(line.removeprefix("# ").strip() for line in head)
+    return re.sub(r" \([^)]*\)", "", said).split(". ")[0].split(": ")[0].rstrip(".") + "."
+
+
 @app.command("run")
 def run(
     experiment: ExperimentArgument,
@@ -43,13 +63,20 @@ def run(
             "--out", "-o", metavar="DIR", help="Leave the record of the run in this folder."
         ),
     ] = None,
+    examples: Annotated[  # noqa: ARG001 (its callback does all)
+        bool,
+        typer.Option(
+            "--list", callback=_list_examples, is_eager=True, help="List the examples, and end."
+        ),
+    ] = False,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run one simulation and print its metrics.
 
-    Example: agewell run experiment.toml --set remap.alpha=0.8 --out runs/alpha-08
+    Examples: agewell run log-random-update;
+    agewell run experiment.toml --set remap.alpha=0.8 --out runs/alpha-08
     """
     from agewell.experiments.simulation import resolve, run_experiment
 
