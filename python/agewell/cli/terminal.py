@@ -70,7 +70,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Styled]]) 
             _padded(cell, width, to_the_right=column[:1] == ">")
             for cell, width, column in zip(row, widths, columns, strict=True)
         ]
-        lines.append("  ".join(cells))
+        lines.append("  ".join(cells).rstrip())
     print_text("\n".join(lines) + "\n")
 
 
