@@ -191,7 +191,9 @@ def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
                 if fraction is None:
                     bar.update(task, description=shown, left=words_left)
                 else:
-                    bar.update(task, total=1.0, completed=fraction, description=shown, left=words_left)
+                    bar.update(
+                        task, total=1.0, completed=fraction, description=shown, left=words_left
+                    )
 
             yield update
         return
