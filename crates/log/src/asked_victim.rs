@@ -40,6 +40,7 @@ impl<P: Placement> Log<P> {
                 let time = index.time_kept(number, zone).unwrap_or_else(|| self.time_of(number));
                 segments.push(CollectableSegment {
                     number,
+                    zone,
                     live,
                     blocks,
                     age: clock - time,

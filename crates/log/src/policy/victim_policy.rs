@@ -21,6 +21,8 @@ pub struct CollectableSegments {
     pub clock: u64,
     /// Their numbers, which are the order of their places on the disk.
     pub number: Vec<i64>,
+    /// The zones that they lie in, which come one after another.
+    pub zone: Vec<i64>,
     /// Live blocks.
     pub live: Vec<i64>,
     /// Blocks that they can hold.
@@ -45,6 +47,7 @@ pub struct CollectableSegments {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CollectableSegment {
     pub(crate) number: u32,
+    pub(crate) zone: usize,
     pub(crate) live: u32,
     pub(crate) blocks: u32,
     pub(crate) age: u64,
@@ -62,6 +65,7 @@ impl CollectableSegments {
         Self {
             clock: 0,
             number: Vec::new(),
+            zone: Vec::new(),
             live: Vec::new(),
             blocks: Vec::new(),
             age: Vec::new(),
@@ -91,13 +95,17 @@ impl CollectableSegments {
         uniform_below(&mut self.stream, bound as u64) as usize
     }
 
-    /// The position of the highest of `scores`, one a segment; of equal ones that of the segment with
-    /// the fewest live blocks, of those the oldest, of those the one with the lowest number.
+    /// The position of the highest of `scores`, one a segment; of equal ones that of the segment in the
+    /// first zone, of those one that is not cached, of those the one with the fewest live blocks, of
+    /// those the oldest, of those the one with the lowest number: as policies by age do.
     #[must_use]
     pub fn highest(&self, scores: &[f64]) -> Option<usize> {
         let mut best = None;
         for (place, score) in scores.iter().enumerate() {
-            let ranks = |place: usize| (self.live[place], -self.age[place], self.number[place]);
+            let ranks = |place: usize| {
+                let (zone, cached) = (self.zone[place], self.cached[place]);
+                (zone, cached, self.live[place], -self.age[place], self.number[place])
+            };
             let is_better = best.is_none_or(|best: usize| {
                 *score > scores[best] || (*score == scores[best] && ranks(place) < ranks(best))
             });
@@ -112,6 +120,7 @@ impl CollectableSegments {
     pub(crate) fn begin(&mut self, clock: u64, stream: Stream) {
         (self.clock, self.stream) = (clock, stream);
         self.number.clear();
+        self.zone.clear();
         self.live.clear();
         self.blocks.clear();
         self.age.clear();
@@ -124,6 +133,7 @@ impl CollectableSegments {
 
     pub(crate) fn push(&mut self, segment: CollectableSegment) {
         self.number.push(i64::from(segment.number));
+        self.zone.push(segment.zone as i64);
         self.live.push(i64::from(segment.live));
         self.blocks.push(i64::from(segment.blocks));
         self.age.push(segment.age as i64);

@@ -48,6 +48,11 @@ impl SegmentsView {
     }
 
     #[getter]
+    fn zone<'py>(slf: &Bound<'py, Self>) -> Whole<'py> {
+        slf.get().with(|segments| view(&segments.zone, slf.as_any()))
+    }
+
+    #[getter]
     fn live<'py>(slf: &Bound<'py, Self>) -> Whole<'py> {
         slf.get().with(|segments| view(&segments.live, slf.as_any()))
     }
