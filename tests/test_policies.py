@@ -128,7 +128,9 @@ def test_parameters_that_are_filled_in_are_part_of_a_name() -> None:
 
 def test_a_run_with_a_function_is_not_made_again_without_it(tmp_path: Path) -> None:
     made = api.run(experiment(), victim=cost_age, out=tmp_path / "run")
-    with pytest.raises(api.InputError, match=r"\[policies\] victim: 'policy_twins:cost_age .* give"):
+    with pytest.raises(
+        api.InputError, match=r"\[policies\] victim: 'policy_twins:cost_age .* give"
+    ):
         api.run(tmp_path / "run")
     same(api.run(tmp_path / "run", victim=cost_age), made)
 
@@ -180,13 +182,16 @@ def test_what_a_function_raises_is_one_line_that_says_where() -> None:
 
 
 BAD_VICTIMS: dict[str, tuple[Any, str]] = {
-    "nothing": (lambda segments: None, "returned NoneType; return the position"),
-    "a position too far": (lambda segments: len(segments), "returned position .*, and the .* seg"),
-    "a position before the first": (lambda segments: -1, "returned position -1"),
-    "a truth value": (lambda segments: True, "returned bool"),
-    "a fraction": (lambda segments: 0.5, "returned float"),
+    "nothing": (lambda _: None, "returned NoneType; return the position"),
+    "a position too far": (
+        lambda segments: segments.live.size,
+        "returned position .*, and the .* seg",
+    ),
+    "a position before the first": (lambda _: -1, "returned position -1"),
+    "a truth value": (lambda _: True, "returned bool"),
+    "a fraction": (lambda _: 0.5, "returned float"),
     "a list": (lambda segments: segments.live.tolist(), "returned list"),
-    "no scores": (lambda segments: np.zeros(0), r"shape \[0\] where there are"),
+    "no scores": (lambda _: np.zeros(0), r"shape \[0\] where there are"),
     "too many scores": (lambda segments: np.zeros((len(segments), 2)), r"shape \[.*, 2\] where"),
     "truth values": (lambda segments: segments.live > 0, "returned an array of bool"),
     "texts": (lambda segments: segments.live.astype(str), "returned an array of <U"),
@@ -207,10 +212,10 @@ def test_what_is_no_victim_is_refused_in_one_line(what: str) -> None:
 
 
 BAD_PLACEMENTS: dict[str, tuple[Any, str]] = {
-    "a log too many": (lambda blocks: 6, "returned log 6, and the logs are those from 0 to 5"),
+    "a log too many": (lambda _: 6, "returned log 6, and the logs are those from 0 to 5"),
     "a log before the first": (lambda blocks: np.full(len(blocks), -1), "returned log -1"),
     "fractions": (lambda blocks: np.zeros(len(blocks)), "returned an array of float64"),
-    "nothing": (lambda blocks: None, "returned NoneType"),
+    "nothing": (lambda _: None, "returned NoneType"),
 }
 
 
@@ -223,9 +228,9 @@ def test_what_is_no_placement_is_refused_in_one_line(what: str) -> None:
 
 BAD_ALLOCATORS: dict[str, tuple[Any, str]] = {
     "a place in use": (lambda places: int((~places.free).argmax()), "place .*, which is not free"),
-    "no place of the disk": (lambda places: len(places), "and the disk has those from 0 to"),
+    "no place of the disk": (lambda places: places.free.size, "and the disk has those from 0 to"),
     "no direction": (lambda places: (places.at_or_after(0), 2), "1 or -1"),
-    "nothing": (lambda places: None, "returned None; return the number of a free place"),
+    "nothing": (lambda _: None, "returned None; return the number of a free place"),
 }
 
 

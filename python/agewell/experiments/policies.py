@@ -140,8 +140,7 @@ def _report(error: Exception, function: PolicyFunction, label: str) -> str:
     ]
     code = getattr(_defined(function), "__code__", None)
     own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
-    last = (own or frames or [None])[-1]
-    where = "" if last is None else f" at {last.filename}:{last.lineno}"
+    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in (own or frames)[-1:])
     said = " ".join(str(error).split())
     return f"{label}: {type(error).__name__}{f': {said}' if said else ''}{where}"
 
@@ -175,7 +174,8 @@ def load(place: str, kind: str) -> PolicyFunction:
             if inspect.isfunction(value) and value.__module__ == module.__name__
         )
         raise InputError(
-            f"--{kind} {place}: {path} has no function '{name}'; it has {', '.join(known) or 'none'}"
+            f"--{kind} {place}: {path} has no function '{name}'; "
+            f"it has {', '.join(known) or 'none'}"
         )
     loaded: PolicyFunction = function
     return loaded
