@@ -135,7 +135,8 @@ impl<P: Placement> Log<P> {
         if !self.is_indifferent {
             let sending = self.sending.start as usize..self.sending.end as usize;
             let there = self.buffers.entries[sending].iter().filter(|sent| sent.block != NONE);
-            self.placement.will_write(there.map(|sent| (sent.block, sent.old != NONE)), clock + 1);
+            let mut there = there.map(|sent| (sent.block, sent.old != NONE));
+            self.placement.will_write(&mut there, clock + 1);
         }
         for entry in self.sending.clone() {
             let Waiting { block, old } = self.buffers.entries[entry as usize];

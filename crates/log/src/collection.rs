@@ -288,12 +288,12 @@ impl<P: Placement> Log<P> {
         if !self.is_indifferent {
             let table = &self.table;
             let mut after = first;
-            let live = std::iter::from_fn(|| {
+            let mut live = std::iter::from_fn(|| {
                 let live = table.next_live(after, end)?;
                 after = live + 1;
                 Some(table.owner[live as usize])
             });
-            self.placement.will_collect(live, &view, self.clock);
+            self.placement.will_collect(&mut live, &view, self.clock);
         }
         // Word by word, because blocks that are written on the way leave holes behind.
         let mut slot = first;

@@ -90,7 +90,7 @@ pub trait Placement {
     /// `blocks` are placed next, one after another, as user block writes from number `clock` on; with
     /// each comes whether it was live before. For what decides about many at once.
     #[inline]
-    fn will_write(&mut self, blocks: impl Iterator<Item = (u32, bool)>, clock: u64) {
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
         let _ = (blocks, clock);
     }
 
@@ -98,7 +98,7 @@ pub trait Placement {
     #[inline]
     fn will_collect(
         &mut self,
-        blocks: impl Iterator<Item = u32>,
+        blocks: &mut dyn Iterator<Item = u32>,
         segment: &CollectedSegment,
         clock: u64,
     ) {

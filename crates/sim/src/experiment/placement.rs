@@ -93,7 +93,7 @@ impl Placement for AnyPlacement {
     }
 
     #[inline]
-    fn will_write(&mut self, blocks: impl Iterator<Item = (u32, bool)>, clock: u64) {
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
         if let AnyPlacement::Batched(placement) = self {
             placement.will_write(blocks, clock);
         }
@@ -102,7 +102,7 @@ impl Placement for AnyPlacement {
     #[inline]
     fn will_collect(
         &mut self,
-        blocks: impl Iterator<Item = u32>,
+        blocks: &mut dyn Iterator<Item = u32>,
         segment: &CollectedSegment,
         clock: u64,
     ) {

@@ -139,7 +139,7 @@ impl Placement for Batched {
         }
     }
 
-    fn will_write(&mut self, blocks: impl Iterator<Item = (u32, bool)>, clock: u64) {
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
         self.blocks.begin(clock, None);
         for ((block, overwrites), clock) in blocks.zip(clock..) {
             let age = if overwrites { self.age(block, clock) } else { NEW_BLOCK_AGE };
@@ -151,7 +151,7 @@ impl Placement for Batched {
 
     fn will_collect(
         &mut self,
-        blocks: impl Iterator<Item = u32>,
+        blocks: &mut dyn Iterator<Item = u32>,
         segment: &CollectedSegment,
         clock: u64,
     ) {
@@ -168,7 +168,7 @@ impl Placement for Batched {
             && self.blocks.clock + self.taken as u64 == clock
             && self.blocks.block.get(self.taken) == Some(&i64::from(block));
         if !is_decided {
-            self.will_write(std::iter::once((block, overwrites)), clock);
+            self.will_write(&mut std::iter::once((block, overwrites)), clock);
         }
         self.last_write[block as usize] = clock as u32;
         self.next_chosen(block).expect("it has been decided about")
@@ -179,7 +179,7 @@ impl Placement for Batched {
         if let Some(chosen) = is_decided.then(|| self.next_chosen(block)).flatten() {
             return chosen;
         }
-        self.will_collect(std::iter::once(block), segment, clock);
+        self.will_collect(&mut std::iter::once(block), segment, clock);
         self.next_chosen(block).expect("it has been decided about")
     }
 }
@@ -213,7 +213,7 @@ mod tests {
     fn blocks_that_were_said_are_asked_about_once_and_others_by_themselves() {
         let odd = Odd::default();
         let mut placement = Batched::new(odd.copied(), 10, 2);
-        placement.will_write([(3, false), (4, false), (5, false)].into_iter(), 1);
+        placement.will_write(&mut [(3, false), (4, false), (5, false)].into_iter(), 1);
         let placed: Vec<u8> = (3..6)
             .zip(1..)
             .map(|(block, clock)| placement.place_new(block, false, clock))
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(placement.place_new(7, false, 4), 1);
         assert_eq!(placement.place_new(3, true, 5), 1);
         let segment = CollectedSegment { log: 0, blocks: 4, live: 2, opened: 1, sealed: 2 };
-        placement.will_collect([3, 4].into_iter(), &segment, 9);
+        placement.will_collect(&mut [3, 4].into_iter(), &segment, 9);
         assert_eq!(placement.place_collected(3, &segment, 9), 1);
         // Another one than was said: what is left of the batch is not for it.
         assert_eq!(placement.place_collected(7, &segment, 9), 1);

@@ -82,21 +82,21 @@ impl<P: Placement> Placement for Regrouping<P> {
     }
 
     #[inline]
-    fn will_write(&mut self, blocks: impl Iterator<Item = (u32, bool)>, clock: u64) {
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
         self.within.will_write(blocks, clock);
     }
 
     #[inline]
     fn will_collect(
         &mut self,
-        blocks: impl Iterator<Item = u32>,
+        blocks: &mut dyn Iterator<Item = u32>,
         segment: &CollectedSegment,
         clock: u64,
     ) {
         let (seen, kept) = (self.seen_within(segment), &self.kept);
         let stays = segment.log == self.log();
-        let blocks = blocks.filter(|block| !(stays && is_kept(kept, *block)));
-        self.within.will_collect(blocks, &seen, clock);
+        let mut blocks = blocks.filter(|block| !(stays && is_kept(kept, *block)));
+        self.within.will_collect(&mut blocks, &seen, clock);
     }
 
     #[inline]
