@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -81,3 +82,66 @@ def test_the_layout_regression_is_caught(tmp_path: Path) -> None:
         )
         assert done.returncode == status, done.stderr
         assert ("is under 1.01" in done.stderr) == bool(status)
+
+
+def run_as_written(language: str, code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a block of a guide in a folder, with `agewell` where a shell finds it."""
+    beside = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"}
+    command = ["sh", "-ec", code] if language == "sh" else [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_garbage_is_collected_on_a_trace_of_the_readers(tmp_path: Path) -> None:
+    guide = GUIDES / "collect-garbage.md"
+    shutil.copy(REPOSITORY / "examples" / "traces" / "mail.parquet", tmp_path / "mine.parquet")
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "garbage.toml").write_text(experiment)
+    for code in blocks("sh", guide):
+        run_as_written("sh", code, tmp_path)
+    [code] = blocks("python", guide)
+    printed = run_as_written("python", code, tmp_path).stdout.splitlines()
+    rows = {tuple(line.split()[:2]): line.split()[2] for line in printed}
+    assert len(rows) == 12
+    assert (tmp_path / "write-amplification.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "runs" / "greedy" / "report.html").is_file()
+    metrics = {
+        run: json.loads((tmp_path / "runs" / run / "result.json").read_text())["metrics"]
+        for run in ("greedy", "sepbit")
+    }
+    greedy = metrics["greedy"]
+    # What the guide says of this trace.
+    text = guide.read_text()
+    for said in (
+        f"| write amplification | {greedy['write_amplification']:.3f} |",
+        f"| use of a collected segment | {greedy['victim_utilization'] * 100:.1f} % |",
+        f"| overall write cost | {greedy['overall_write_cost']:.1f} |",
+        f"at an amplification of {rows['greedy', '0.95']}",
+        f"at {rows['cost-age', '0.95']}.",
+        f"amplification of {metrics['sepbit']['write_amplification']:.3f} at 90 %",
+    ):
+        assert said in text
+    assert rows["greedy", "0.90"] < rows["cost-age", "0.90"]
+    assert greedy["user_blocks"] > greedy["capacity_blocks"]
+
+
+def test_policies_of_the_guide_decide(tmp_path: Path) -> None:
+    guide = GUIDES / "policy.md"
+    *session, mine = blocks("python", guide)
+    printed = run_as_written("python", "\n".join(session), tmp_path).stdout.splitlines()
+    values = {name: float(value) for name, value in (line.rsplit(maxsplit=1) for line in printed)}
+    assert values["by age"] < values["cost_benefit"] < values["greedy"]
+    assert "lowest" in values
+    (tmp_path / "mine.py").write_text(mine)
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "log.toml").write_text(experiment)
+    command, copied = blocks("sh", guide)
+    run_as_written("sh", command, tmp_path)
+    result = json.loads((tmp_path / "runs" / "settled" / "result.json").read_text())
+    assert result["config"]["policies"]["victim"].startswith("mine:settled sha256:")
+    # The crate is built by a test of its own.
+    assert "examples/policy-crate" in copied
