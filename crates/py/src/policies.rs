@@ -59,7 +59,7 @@ impl Failure {
 /// A function of Python that decides something.
 #[derive(Debug, Clone)]
 struct Function {
-    function: Arc<Py<PyAny>>,
+    called: Arc<Py<PyAny>>,
     /// What results call it.
     name: String,
     /// What messages call it.
@@ -141,7 +141,7 @@ impl Functions {
     pub(crate) fn into_policies(self) -> (Policies, Failure) {
         let failure = Failure::default();
         let function = |(function, name, label)| Function {
-            function: Arc::new(function),
+            called: Arc::new(function),
             name,
             label,
             failure: failure.clone(),

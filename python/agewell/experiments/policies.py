@@ -1,7 +1,7 @@
 """Policies of a simulation that are functions: what they are called, and what they raise.
 
 A function stands for the policy of a log or a layout. A result names it by where it is defined and
-by a hash of its source, so that runs with different functions are told apart.
+by a hash of its source, so that no result passes for that of another function.
 """
 
 from __future__ import annotations

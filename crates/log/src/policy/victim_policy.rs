@@ -7,6 +7,7 @@
 //!
 //! Cost: a pass over the segments a choice, some 10 ns a segment, and what the policy takes.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use agewell_core::{Stream, uniform_below};
@@ -106,8 +107,10 @@ impl CollectableSegments {
                 let (zone, cached) = (self.zone[place], self.cached[place]);
                 (zone, cached, self.live[place], -self.age[place], self.number[place])
             };
-            let is_better = best.is_none_or(|best: usize| {
-                *score > scores[best] || (*score == scores[best] && ranks(place) < ranks(best))
+            let is_better = best.is_none_or(|best: usize| match score.partial_cmp(&scores[best]) {
+                Some(Ordering::Greater) => true,
+                Some(Ordering::Equal) => ranks(place) < ranks(best),
+                _ => false,
             });
             if is_better {
                 best = Some(place);
@@ -116,7 +119,7 @@ impl CollectableSegments {
         best
     }
 
-    /// Begins anew at `clock`, with draws from `stream`.
+    /// Begins again at `clock`, with draws from `stream`.
     pub(crate) fn begin(&mut self, clock: u64, stream: Stream) {
         (self.clock, self.stream) = (clock, stream);
         self.number.clear();

@@ -7,7 +7,7 @@ use agewell_log::policy::placement::{
 };
 use agewell_log::policy::victim_policy::{CollectableSegments, OutsideVictim, VictimPolicy};
 use agewell_log::{
-    AdaptiveLog, BlockDevice, Call, LogSetting, LogShape, Transfer, Unpriced, Victim, Zone, ZoneUse,
+    AdaptiveLog, BlockDevice, Call, LogSetting, LogShape, Transfer, Unpriced, Victim, Zone,
 };
 use proptest::prelude::*;
 
@@ -30,9 +30,9 @@ impl BlockDevice for Digest {
 
 /// What `victim` does, out of what is shown.
 #[derive(Debug, Clone)]
-struct Twin(Victim);
+struct Counterpart(Victim);
 
-impl VictimPolicy for Twin {
+impl VictimPolicy for Counterpart {
     fn name(&self) -> String {
         format!("twin of {}", self.0.name())
     }
@@ -104,13 +104,14 @@ impl Load {
     fn digest<P: Placement + Clone>(
         &self,
         placement: impl Fn(u32) -> P,
-        outside: Option<Twin>,
+        outside: Option<Counterpart>,
     ) -> Digest {
         let segments = BLOCKS / 16 * 10 / 8 + 16;
         let zone = |segments, segment_blocks| Zone { segments, segment_blocks };
-        let (zones, zone_use) = match self.zones {
-            true => (vec![zone(segments / 2, 16), zone(segments / 4, 32)], ZoneUse::Any),
-            false => (vec![zone(segments, 16)], ZoneUse::Any),
+        let zones = if self.zones {
+            vec![zone(segments / 2, 16), zone(segments / 4, 32)]
+        } else {
+            vec![zone(segments, 16)]
         };
         let setting = LogSetting {
             buffer_blocks: self.buffer_blocks,
@@ -118,7 +119,6 @@ impl Load {
             collect: self.collect.unwrap_or(Collect::Always(Mechanism::Clean)),
             reserve_segments: 6,
             eligible_garbage: self.garbage,
-            zone_use,
             tracks_cache: true,
             stream: RandomStreams::new(self.seed).stream("victims"),
             victim_policy: outside.map(|twin| Box::new(OutsideVictim::new(Box::new(twin)))),
@@ -186,7 +186,7 @@ proptest! {
     #[test]
     fn a_victim_policy_from_outside_decides_as_its_twin(load in loads()) {
         let own = load.digest(|_| UserCollected, None);
-        prop_assert_eq!(load.digest(|_| UserCollected, Some(Twin(load.victim))), own);
+        prop_assert_eq!(load.digest(|_| UserCollected, Some(Counterpart(load.victim))), own);
     }
 
     #[test]

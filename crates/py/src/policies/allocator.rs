@@ -101,7 +101,7 @@ impl Search {
             is_upwards: view.heading == Heading::Up,
             array: OnceLock::new(),
         };
-        let answer = self.0.function.bind(py).call1((shown,))?;
+        let answer = self.0.called.bind(py).call1((shown,))?;
         let both = answer.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>();
         let (place, direction) = match &both {
             Ok((place, direction)) => (Function::whole(place), Function::whole(direction)),

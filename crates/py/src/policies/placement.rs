@@ -112,7 +112,7 @@ impl Placement {
     fn logs_of(&self, py: Python<'_>, blocks: &mut BlocksToPlace, last: u8) -> PyResult<Vec<u8>> {
         let shown = BlocksView { blocks: std::sync::Mutex::new(std::mem::take(blocks)) };
         let shown = Bound::new(py, shown)?;
-        let answer = self.0.function.bind(py).call1((&shown,));
+        let answer = self.0.called.bind(py).call1((&shown,));
         shown.get().with(|columns| {
             if is_unshared(shown.as_any()) {
                 std::mem::swap(columns, blocks);

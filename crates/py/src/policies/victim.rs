@@ -152,7 +152,7 @@ impl Victim {
             label: self.0.label.clone(),
         };
         let shown = Bound::new(py, shown)?;
-        let answer = self.0.function.bind(py).call1((&shown,));
+        let answer = self.0.called.bind(py).call1((&shown,));
         // Whoever keeps an array keeps the columns; else they serve again.
         shown.get().with(|columns| {
             if is_unshared(shown.as_any()) {
