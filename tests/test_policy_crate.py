@@ -134,3 +134,12 @@ def packages(lock: Path) -> set[tuple[str, str]]:
 
 def test_it_is_locked_to_what_agewell_is_built_with() -> None:
     assert packages(TEMPLATE / "Cargo.lock") <= packages(REPOSITORY / "Cargo.lock")
+
+
+def test_it_is_formatted_as_agewell_is() -> None:
+    if shutil.which("rustfmt") is None:
+        pytest.skip("no rustfmt here")
+    settings = ["--check", "--edition", "2024", "--config-path", str(REPOSITORY / "rustfmt.toml")]
+    sources = sorted((TEMPLATE / "src").glob("*.rs"))
+    done = subprocess.run(["rustfmt", *settings, *sources], capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout.decode()

@@ -45,10 +45,8 @@ fn main() -> std::process::ExitCode {
         victim: Some(Box::new(AgeThreshold { least_age: 5_000 })),
         ..Policies::default()
     };
-    let placement = Policies {
-        placement: Some(Box::new(Recent { soon: 10_000 })),
-        ..Policies::default()
-    };
+    let placement =
+        Policies { placement: Some(Box::new(Recent { soon: 10_000 })), ..Policies::default() };
     let built_in = Policies::default();
     println!("{:<24}{:>20}{:>20}", "policy", "write amplification", "overall write cost");
     for (name, setting, policies) in [
