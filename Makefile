@@ -5,6 +5,7 @@
 #     make test       every test, Rust and Python
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table
+#     make bench-policies  how fast a log is simulated with policies in Python
 #     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of scripts/bench-stores)
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
@@ -45,7 +46,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-policies bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -115,6 +116,9 @@ mount-torture: $(STAMPS)/extension $(STAMPS)/develop
 bench:
 	@cargo bench --locked --workspace
 	@scripts/benchmark-table
+
+bench-policies: $(STAMPS)/extension
+	@$(BIN)/python scripts/bench-policies
 
 # Their crates are fetched when it is first built; nothing else needs them.
 bench-stores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -135,6 +136,65 @@ def test_the_segment_size_of_the_guide_is_what_is_printed(tmp_path: Path) -> Non
     missing = [line for line in rest if not any(one.startswith(line) for one in printed)]
     assert missing == []
     assert re.findall(r"--set (\S+)", others) == ["workload.utilization=0.5"]
+
+
+def run_as_written(language: str, code: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a block of a guide in a folder."""
+    script = code if language == "sh" else f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    done = typed(script, folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_garbage_is_collected_on_a_trace_of_the_readers(tmp_path: Path) -> None:
+    guide = GUIDES / "collect-garbage.md"
+    shutil.copy(REPOSITORY / "examples" / "traces" / "mail.parquet", tmp_path / "mine.parquet")
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "garbage.toml").write_text(experiment)
+    for code in blocks("sh", guide):
+        run_as_written("sh", code, tmp_path)
+    [code] = blocks("python", guide)
+    printed = run_as_written("python", code, tmp_path).stdout.splitlines()
+    rows = {tuple(line.split()[:2]): line.split()[2] for line in printed}
+    assert len(rows) == 12
+    assert (tmp_path / "write-amplification.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "runs" / "greedy" / "report.html").is_file()
+    metrics = {
+        run: json.loads((tmp_path / "runs" / run / "result.json").read_text())["metrics"]
+        for run in ("greedy", "sepbit")
+    }
+    greedy = metrics["greedy"]
+    # What the guide says of this trace.
+    text = guide.read_text()
+    for said in (
+        f"| write amplification | {greedy['write_amplification']:.3f} |",
+        f"| use of a collected segment | {greedy['victim_utilization'] * 100:.1f} % |",
+        f"| overall write cost | {greedy['overall_write_cost']:.1f} |",
+        f"at an amplification of {rows['greedy', '0.95']}",
+        f"at {rows['cost-age', '0.95']}.",
+        f"amplification of {metrics['sepbit']['write_amplification']:.3f} at 90 %",
+    ):
+        assert said in text
+    assert rows["greedy", "0.90"] < rows["cost-age", "0.90"]
+    assert greedy["user_blocks"] > greedy["capacity_blocks"]
+
+
+def test_policies_of_the_guide_decide(tmp_path: Path) -> None:
+    guide = GUIDES / "policy.md"
+    *session, mine = blocks("python", guide)
+    printed = run_as_written("python", "\n".join(session), tmp_path).stdout.splitlines()
+    values = {name: float(value) for name, value in (line.rsplit(maxsplit=1) for line in printed)}
+    assert values["by age"] < values["cost_benefit"] < values["greedy"]
+    assert "lowest" in values
+    (tmp_path / "mine.py").write_text(mine)
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "log.toml").write_text(experiment)
+    command, copied = blocks("sh", guide)
+    run_as_written("sh", command, tmp_path)
+    result = json.loads((tmp_path / "runs" / "settled" / "result.json").read_text())
+    assert result["config"]["policies"]["victim"].startswith("mine:settled sha256:")
+    # The crate is built by a test of its own.
+    assert "examples/policy-crate" in copied
 
 
 def test_every_guide_is_run_here() -> None:

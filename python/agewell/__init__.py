@@ -26,6 +26,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agewell._agewell import Blocks, Places, Segments
     from agewell.advice.advising import Advice, advise
     from agewell.advice.comparing import Comparison, compare
     from agewell.errors import AgewellError, InputError, RunError
@@ -45,15 +46,18 @@ __all__ = [
     "Advice",
     "Aged",
     "AgewellError",
+    "Blocks",
     "Comparison",
     "Findings",
     "InputError",
     "Measured",
+    "Places",
     "Probed",
     "Reproduction",
     "Result",
     "RunError",
     "Score",
+    "Segments",
     "Sweep",
     "Trace",
     "Validation",
@@ -76,15 +80,18 @@ _FROM = {
     "Advice": "advice.advising",
     "Aged": "filesystems.aging",
     "AgewellError": "errors",
+    "Blocks": "_agewell",
     "Comparison": "advice.comparing",
     "InputError": "errors",
     "Measured": "filesystems.benchmarking",
+    "Places": "_agewell",
     "Findings": "values.findings",
     "Probed": "experiments.probing",
     "Reproduction": "studies.reproduction",
     "Result": "experiments.run_result",
     "RunError": "errors",
     "Score": "filesystems.scoring",
+    "Segments": "_agewell",
     "Sweep": "runs.sweeping",
     "Trace": "experiments.traces",
     "Validation": "experiments.validations",

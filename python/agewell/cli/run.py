@@ -6,7 +6,7 @@ import itertools
 import re
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,9 @@ from agewell.cli.options import CatalogueOption, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.experiments.configuration import parse_settings
 from agewell.values.metrics import describe, in_order, show, show_change, with_mechanisms
+
+if TYPE_CHECKING:
+    from agewell.experiments.policies import Policies
 
 app = typer.Typer()
 
@@ -63,6 +66,18 @@ def run(
             "--out", "-o", metavar="DIR", help="Leave the record of the run in this folder."
         ),
     ] = None,
+    victim: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Collect the segments that a function chooses."),
+    ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Put blocks into the logs that it chooses."),
+    ] = None,
+    allocator: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Write blocks where it chooses."),
+    ] = None,
     examples: Annotated[  # noqa: ARG001 (its callback does all)
         bool,
         typer.Option(
@@ -81,10 +96,16 @@ def run(
     from agewell.experiments.simulation import resolve, run_experiment
 
     resolved = resolve(experiment, settings=parse_settings(settings or []))
+    given = {"victim": victim, "placement": placement, "allocator": allocator}
+    policies = _loaded({kind: place for kind, place in given.items() if place is not None})
     started_seconds = time.perf_counter()
     with progress("simulating", quiet=quiet) as report:
         document = run_experiment(
-            resolved, out, catalogue, lambda requests: report(None, f"{requests:,} requests")
+            resolved,
+            out,
+            catalogue,
+            lambda requests: report(None, f"{requests:,} requests"),
+            policies,
         )
     elapsed_seconds = time.perf_counter() - started_seconds
     if as_json:
@@ -96,6 +117,15 @@ def run(
     if not quiet:
         where = f", record in {out}" if out is not None else ""
         note(f"done in {elapsed_seconds:.2f} s{where}")
+
+
+def _loaded(places: dict[str, str]) -> Policies | None:
+    """The functions that are named, if any is."""
+    if not places:
+        return None
+    from agewell.experiments.policies import Policies, load
+
+    return Policies(**{kind: load(place, kind) for kind, place in places.items()})
 
 
 def _print_metrics(document: dict[str, Any]) -> None:
