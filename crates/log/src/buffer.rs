@@ -133,10 +133,7 @@ impl<P: Placement> Log<P> {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         let mut clock = self.clock;
         if !self.is_indifferent {
-            let sending = self.sending.start as usize..self.sending.end as usize;
-            let there = self.buffers.entries[sending].iter().filter(|sent| sent.block != NONE);
-            let mut there = there.map(|sent| (sent.block, sent.old != NONE));
-            self.placement.will_write(&mut there, clock + 1);
+            self.announce_sending();
         }
         for entry in self.sending.clone() {
             let Waiting { block, old } = self.buffers.entries[entry as usize];
@@ -164,6 +161,15 @@ impl<P: Placement> Log<P> {
         }
         self.outgoing = outgoing;
         written
+    }
+
+    /// The placement hears what is to be sent. Apart, so that the loop over it stays as short as it is.
+    #[inline(never)]
+    fn announce_sending(&mut self) {
+        let sending = self.sending.start as usize..self.sending.end as usize;
+        let there = self.buffers.entries[sending].iter().filter(|sent| sent.block != NONE);
+        let mut there = there.map(|sent| (sent.block, sent.old != NONE));
+        self.placement.will_write(&mut there, self.clock + 1);
     }
 
     /// Whether none of the blocks that waited as `entries` was deleted meanwhile.
