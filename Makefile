@@ -5,6 +5,7 @@
 #     make test       every test, Rust and Python
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table
+#     make bench-policies  how fast a log is simulated with policies in Python
 #     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of scripts/bench-stores)
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
@@ -13,6 +14,7 @@
 #                     a tenth as many of the file system
 #                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
+#     make wheel      wheels for Linux (WHEEL_TARGETS) and the source distribution in target/wheels, tried in an empty environment
 #     make docs       the documentation as a site in target/site
 #
 # Needed: Rust (rust-version in Cargo.toml), Python >= 3.11 with venv, a C compiler.
@@ -28,6 +30,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 FUZZ_SECONDS ?= 60
 BENCH_STORES ?=
+# For which systems `make wheel` makes wheels; both Linux ones by default.
+WHEEL_TARGETS ?=
 EXPLORE_ROUNDS ?= 20
 # Crashes of stores, and the first of the seeds of their loads: where it was stopped it says from which to go on.
 EXPLORE_STATES ?= 10000000
@@ -42,7 +46,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-stores reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-policies bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -63,6 +67,11 @@ $(STAMPS)/run: $(STAMPS)/venv requirements/build.txt requirements/run.txt
 $(STAMPS)/develop: $(STAMPS)/run requirements/develop.txt
 	@echo "installing the pinned packages of requirements/develop.txt" >&2
 	@$(PIP_INSTALL) -r requirements/develop.txt
+	@touch $@
+
+$(STAMPS)/wheel: $(STAMPS)/run requirements/wheel.txt
+	@echo "installing the pinned packages of requirements/wheel.txt" >&2
+	@$(PIP_INSTALL) -r requirements/wheel.txt
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/run requirements/docs.txt
@@ -108,12 +117,18 @@ bench:
 	@cargo bench --locked --workspace
 	@scripts/benchmark-table
 
+bench-policies: $(STAMPS)/extension
+	@$(BIN)/python scripts/bench-policies
+
 # Their crates are fetched when it is first built; nothing else needs them.
 bench-stores:
 	@scripts/bench-stores $(BENCH_STORES)
 
 fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
+
+wheel: $(STAMPS)/wheel
+	@scripts/wheel $(VENV) $(WHEEL_TARGETS)
 
 docs: $(STAMPS)/extension $(STAMPS)/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir target/site

@@ -74,13 +74,26 @@ def _described(text: str | None) -> list[str]:
     """Paragraphs; those that are examples as they are typed."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", (text or "").strip()):
-        if re.match(r"Examples?: ", paragraph):
+        if typed := _examples(paragraph):
             lines += [".PP", "Example:"]
-            for example in re.split(r"(?:\A|\n)Examples?: ", paragraph)[1:]:
-                lines += [".PP", ".RS", f".B {_text(' '.join(example.split()))}", ".RE"]
+            for example in typed:
+                lines += [".PP", ".RS", f".B {_text(example)}", ".RE"]
         else:
             lines += [".PP", _text(" ".join(paragraph.split()))]
     return lines[1:] if lines[:1] == [".PP"] else lines
+
+
+def examples(command: Any) -> list[str]:
+    """The command lines that a help text shows."""
+    paragraphs = re.split(r"\n\s*\n", command.help or "")
+    return [example for paragraph in paragraphs for example in _examples(paragraph)]
+
+
+def _examples(paragraph: str) -> list[str]:
+    if not re.match(r"\s*Examples?: ", paragraph):
+        return []
+    typed = " ".join(paragraph.split()).split(": ", maxsplit=1)[1]
+    return re.split("; (?=agewell )", typed)
 
 
 def _parameters(command: Any, context: Any, heading: str = ".SH") -> list[str]:

@@ -23,7 +23,7 @@ from findings import check_findings
 
 FUNCTIONS = (
     *("advise", "age", "bench", "compare", "probe", "read_trace", "reproduce", "run", "score"),
-    *("sweep", "validate"),
+    *("diff", "results", "sweep", "validate"),
 )
 
 MEASURED = ("start_ns", "finish_ns")
@@ -256,6 +256,8 @@ LONG = {
     "run": "agewell.run({'workload': {'kind': 'poisson', 'requests': 10**9, 'rate_per_s': 40.0},"
     " 'device': {'model': 'hp-97560'}, 'queue': {'discipline': 'fcfs'}}, progress=say)",
     "age": "agewell.age('ffs', 'smith-1996', copies=200, progress=say)",
+    "bench": "agewell.bench('ffs', sizes=['8 MiB'], repetitions=1000, on_operations=say)",
+    "validate": "[agewell.validate('hp-97560', 'trace.parquet', fit=True) for _ in iter(say, 0)]",
     "trace": "[agewell.read_trace('trace.parquet').document for _ in iter(say, 0)]",
 }
 """Work that does not end by itself before the signal comes."""

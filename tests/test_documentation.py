@@ -7,11 +7,16 @@ import shlex
 import statistics
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
 
 import command_reference
 import configuration_reference
+import man_pages
+from agewell.cli import app
 from conftest import REPOSITORY, Agewell
 from prose import sentences, words
 
@@ -52,6 +57,14 @@ def test_links_lead_somewhere() -> None:
         if not re.match(r"[a-z]+:", target) and not (page.parent / target).exists()
     ]
     assert broken == []
+
+
+def test_every_page_has_its_place_in_the_navigation() -> None:
+    named = set(re.findall(r"[\w/-]+\.md", (REPOSITORY / "mkdocs.yml").read_text()))
+    pages = {str(page.relative_to(DOCUMENTS)) for page in DOCUMENTS.rglob("*.md")}
+    figures = {page for page in pages if re.match(r"experiments/[^/]+/(?!index\.md)", page)}
+    assert pages - figures - named == set()
+    assert {page for page in named if "*" not in page} - pages == set()
 
 
 def test_every_dependency_has_its_reason() -> None:
@@ -162,3 +175,51 @@ def test_sentences_are_short(name: str) -> None:
     long = [sentence for sentence in found if words(sentence) > SENTENCE_WORDS_MAX]
     assert long == []
     assert statistics.median(map(words, found)) <= SENTENCE_WORDS_MEDIAN_MAX
+
+
+def _typed_commands(page: Path) -> list[list[str]]:
+    """Every command line of agewell in the code blocks of a page, as words."""
+    found = []
+    for block in re.findall(r"^```[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        for line in block.replace("\\\n", " ").splitlines():
+            for part in re.split(r"&&|\||;|>", line.strip().removeprefix("$ ").removeprefix("# ")):
+                if not part.strip().startswith("agewell ") or re.search(r"\.\.\.| -- |\$", part):
+                    continue
+                words = shlex.split(part, comments=True)
+                # What `agewell --version` and a help text print begins like a command.
+                if not re.fullmatch(r"[a-z][a-z0-9-]*|--[a-z-]+", words[1]):
+                    continue
+                found.append(words[1:])
+    return found
+
+
+def _parse(command: Any, name: str, words: list[str], parent: Any = None) -> None:
+    """As the program takes a command line apart, but nothing is done."""
+    context = command.make_context(name, list(words), parent=parent)
+    rest = [*context._protected_args, *context.args] if hasattr(command, "list_commands") else []
+    if rest and (below := command.get_command(context, rest[0])) is not None:
+        _parse(below, rest[0], rest[1:], context)
+
+
+def test_every_command_line_in_the_documents_is_one() -> None:
+    pages = [*DOCUMENTS.rglob("*.md"), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"]
+    typed = [
+        (str(page.relative_to(REPOSITORY)), command)
+        for page in pages
+        if page != command_reference.PAGE
+        for command in _typed_commands(page)
+    ]
+    for path, command, _ in command_reference.commands():
+        for example in man_pages.examples(command):
+            first = re.split(r"&&|>", example)[0]
+            typed.append((f"{path} --help", shlex.split(first)[1:]))
+    assert len(typed) > 150
+    wrong = []
+    for place, command in typed:
+        try:
+            _parse(get_command(app), "agewell", command)
+        except typer.Exit:
+            pass
+        except typer.TyperException as error:
+            wrong.append(f"{place}: agewell {shlex.join(command)}: {error.format_message()}")
+    assert wrong == []

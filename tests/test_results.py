@@ -60,7 +60,7 @@ def rows(agewell: Agewell, query: str, *arguments: str | Path) -> list[list[Any]
 
 
 def many(source: Path, folder: Path, count: int = run_tables.KEPT_RUNS_MIN) -> Path:
-    """So many runs that what they say is kept."""
+    """As many runs as it takes for what they say to be kept."""
     for number in range(count):
         shutil.copytree(source, folder / "runs" / f"{number:03}")
         change(folder / "runs" / f"{number:03}", disk_seconds=float(number))

@@ -142,25 +142,62 @@ def test_the_folder_of_another_sweep_is_refused_and_left_as_it_is(
 
 
 def test_a_sweep_that_gains_values_keeps_its_table_until_the_new_one_is_there(
-    agewell: Agewell, experiment: Path, tmp_path: Path
+    experiment: Path, tmp_path: Path
 ) -> None:
-    agewell("sweep", experiment, "--over", "run.seed=1,2", "--out", "sweep", "--quiet")
-    table = (tmp_path / "sweep" / "sweep.parquet").read_bytes()
-    words = ("--over", "run.seed=1,2,-1", "--out", "sweep", "--quiet")
-    assert agewell("sweep", experiment, *words, check=False).returncode == 2
-    assert (tmp_path / "sweep" / "sweep.parquet").read_bytes() == table
+    folder = tmp_path / "sweep"
+    api.sweep(experiment, {"run.seed": [1, 2]}, folder)
+    table = (folder / "sweep.parquet").read_bytes()
+
+    def interrupted(done: int, total: int) -> None:
+        assert total == 3
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.sweep(experiment, {"run.seed": [1, 2, 3]}, folder, progress=interrupted)
+    assert (folder / "sweep.parquet").read_bytes() == table
 
 
-def test_bad_input_in_one_run_stops_the_sweep(
+def test_a_run_that_fails_is_a_row_with_its_error(
     agewell: Agewell, experiment: Path, tmp_path: Path
 ) -> None:
-    done = agewell(
-        *("sweep", experiment, "--over", "queue.discipline=fcfs,cscan"),
-        *("--out", "sweep", "--quiet"),
-        check=False,
-    )
+    words = ("sweep", experiment, "--over", "queue.discipline=fcfs,cscan,sstf")
+    done = agewell(*words, "--out", "sweep", "--quiet", check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("agewell: error: 1 of 3 runs failed, first cscan: ")
+    assert done.stderr.count("\n") == 1
+    header, _, failed, _ = done.stdout.splitlines()
+    assert header.split()[-1] == "error"
+    assert "cscan" in failed
+    assert failed.endswith("'cscan' is not known; did you mean 'c-scan'?")
+    table = pq.read_table(tmp_path / "sweep" / "sweep.parquet")
+    rows = table.to_pylist()
+    assert [row["status"] for row in rows] == ["ok", "failed", "ok"]
+    assert [row["error"] is None for row in rows] == [True, False, True]
+    numbers = [name for name in table.column_names if name.startswith("metrics.")]
+    assert numbers
+    assert all(rows[1][name] is None for name in numbers)
+    # The same bytes when it is asked again, and by another number of processes.
+    bytes_before = (tmp_path / "sweep" / "sweep.parquet").read_bytes()
+    again = agewell(*words, "--out", "sweep", "--jobs", "1", "--json", "--quiet", check=False)
+    assert again.returncode == 1
+    assert [row["status"] for row in json.loads(again.stdout)["runs"]] == ["ok", "failed", "ok"]
+    assert (tmp_path / "sweep" / "sweep.parquet").read_bytes() == bytes_before
+    left = tmp_path / "sweep" / "runs" / rows[1]["run"]
+    assert [path.name for path in left.iterdir()] == ["error.json"]
+    failure = json.loads((left / "error.json").read_text())
+    assert failure["error"] == rows[1]["error"]
+    assert failure["kind"] == "input"
+    assert failure["config"]["queue"]["discipline"] == "cscan"
+
+
+def test_bad_input_in_every_run_is_bad_input(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    words = ("sweep", experiment, "--over", "queue.dicipline=fcfs,sstf", "--out", "sweep")
+    done = agewell(*words, "--quiet", check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("agewell: error: run cscan: ")
+    assert done.stderr.startswith("agewell: error: run fcfs: ")
+    assert "did you mean" in done.stderr
     assert not (tmp_path / "sweep" / "sweep.parquet").exists()
 
 
@@ -323,16 +360,37 @@ def test_a_plan_needs_axes_with_values() -> None:
         plan(empty, {"run.seed": []})
 
 
-def test_failed_runs_are_reported_and_the_others_kept(
+def test_a_run_that_failed_is_tried_again(
     experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(jobs: list[Job], _workers: int, finished: object) -> None:
-        assert callable(finished)
+    def half(jobs: list[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
         finished(0, Outcome("the disk is full"))
-        finished(1, Outcome())
+        run_jobs(jobs[1:], workers, lambda index, outcome: finished(index + 1, outcome))
 
-    monkeypatch.setattr("agewell.runs.keyed_runs.run_jobs", half)
-    with pytest.raises(RunError, match="1 of 2 runs failed, first 1: the disk is full"):
+    with monkeypatch.context() as broken:
+        broken.setattr("agewell.runs.keyed_runs.run_jobs", half)
+        swept = api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
+    assert swept.failed == [
+        {"run.seed": 1, "run": swept.rows["run"][0].as_py(), "error": "the disk is full"}
+    ]
+    assert repr(swept) == "Sweep(axes=['run.seed'], runs=2, failed=1)"
+    assert swept.metrics["requests"][0] is None
+    assert swept.plot("requests") is not None
+    again = api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
+    assert again.failed == []
+    assert None not in again.metrics["requests"]
+    assert not list((tmp_path / "sweep").rglob("error.json"))
+
+
+def test_a_sweep_of_which_nothing_can_be_made_is_an_error(
+    experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(jobs: list[Job], _workers: int, finished: Callable[[int, Outcome], None]) -> None:
+        for index in range(len(jobs)):
+            finished(index, Outcome("the disk is full"))
+
+    monkeypatch.setattr("agewell.runs.keyed_runs.run_jobs", none)
+    with pytest.raises(RunError, match="run 1: the disk is full; no other run could be made"):
         api.sweep(experiment, {"run.seed": [1, 2]}, tmp_path / "sweep")
     assert not (tmp_path / "sweep" / "sweep.parquet").exists()
 

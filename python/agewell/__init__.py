@@ -29,6 +29,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agewell._agewell import Blocks, Places, Segments
     from agewell.advice.advising import Advice, advise
     from agewell.advice.comparing import Comparison, compare
     from agewell.errors import AgewellError, InputError, RunError
@@ -50,17 +51,20 @@ __all__ = [
     "Advice",
     "Aged",
     "AgewellError",
+    "Blocks",
     "Comparison",
     "Difference",
     "Findings",
     "InputError",
     "Measured",
+    "Places",
     "Probed",
     "Reproduction",
     "Result",
     "Results",
     "RunError",
     "Score",
+    "Segments",
     "Sweep",
     "Trace",
     "Validation",
@@ -85,10 +89,12 @@ _FROM = {
     "Advice": "advice.advising",
     "Aged": "filesystems.aging",
     "AgewellError": "errors",
+    "Blocks": "_agewell",
     "Comparison": "advice.comparing",
     "Difference": "runs.differences",
     "InputError": "errors",
     "Measured": "filesystems.benchmarking",
+    "Places": "_agewell",
     "Findings": "values.findings",
     "Probed": "experiments.probing",
     "Reproduction": "studies.reproduction",
@@ -96,6 +102,7 @@ _FROM = {
     "Results": "runs.results",
     "RunError": "errors",
     "Score": "filesystems.scoring",
+    "Segments": "_agewell",
     "Sweep": "runs.sweeping",
     "Trace": "experiments.traces",
     "Validation": "experiments.validations",

@@ -5,13 +5,20 @@ bulk data as Parquet files. Every function raises `InputError` for bad input and
 the work itself failed; the text of both is one complete line.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "AgewellError",
+    "Blocks",
     "InputError",
+    "Places",
     "RunError",
+    "Segments",
     "age_recipe",
     "age_replay",
     "bench_directory",
@@ -59,6 +66,139 @@ class InputError(AgewellError):
 class RunError(AgewellError):
     """The run failed."""
 
+@final
+class Segments:
+    """The segments of a log that may be collected, for a victim policy.
+
+    Every array has a number a segment and cannot be written to; one that is kept stays what it was.
+    `argmin` and `argmax` take the first of equals: segments come zone by zone, in the order of the
+    log's index, which means nothing else.
+    """
+
+    def __len__(self) -> int: ...
+    @property
+    def clock(self) -> int:
+        """User block writes so far."""
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """Numbers of the segments, in the order of their places on the disk."""
+
+    @property
+    def zone(self) -> NDArray[np.int64]:
+        """The zone that each lies in."""
+
+    @property
+    def live(self) -> NDArray[np.int64]:
+        """Live blocks."""
+
+    @property
+    def blocks(self) -> NDArray[np.int64]:
+        """Blocks that each can hold."""
+
+    @property
+    def utilization(self) -> NDArray[np.float64]:
+        """Live blocks over all."""
+
+    @property
+    def age(self) -> NDArray[np.int64]:
+        """User block writes since the data was new, counted as `layout.segment_age` says."""
+
+    @property
+    def opened(self) -> NDArray[np.int64]:
+        """Clock when the first block was written."""
+
+    @property
+    def sealed(self) -> NDArray[np.int64]:
+        """Clock when the segment was full."""
+
+    @property
+    def sealing(self) -> NDArray[np.int64]:
+        """Which of all sealings: the lowest was full first."""
+
+    @property
+    def log(self) -> NDArray[np.int64]:
+        """The open log that wrote the segment, of a placement with several."""
+
+    @property
+    def cached(self) -> NDArray[np.bool_]:
+        """Whether the host's cache has all live blocks; known with `victim = "cost-age-cache"`."""
+
+    def draw(self, count: int) -> NDArray[np.int64]:
+        """Positions drawn at random, the same in every run with the same seed."""
+
+@final
+class Blocks:
+    """Blocks that are placed together, for a placement policy.
+
+    They are those of a write buffer, or the live blocks of a segment that is collected; a write
+    that no buffer takes comes by itself. Every array has a number a block and cannot be written to.
+    """
+
+    def __len__(self) -> int: ...
+    @property
+    def clock(self) -> int:
+        """Number of the first of these user block writes; of collected blocks, writes so far."""
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """Numbers of the blocks."""
+
+    @property
+    def age(self) -> NDArray[np.int64]:
+        """User block writes since each was written last; -1 for one that was not there."""
+
+    @property
+    def is_collected(self) -> bool:
+        """Whether they move out of a segment, and are not new."""
+
+    @property
+    def segment_log(self) -> int | None:
+        """The log that wrote that segment; None for what is new, as the others below."""
+
+    @property
+    def segment_blocks(self) -> int | None:
+        """Blocks that it can hold."""
+
+    @property
+    def segment_live(self) -> int | None:
+        """Live blocks in it."""
+
+    @property
+    def segment_opened(self) -> int | None:
+        """Clock when its first block was written."""
+
+    @property
+    def segment_sealed(self) -> int | None:
+        """Clock when it was full."""
+
+@final
+class Places:
+    """The places of a disk, for an allocator of a write-anywhere layout."""
+
+    def __len__(self) -> int: ...
+    @property
+    def free(self) -> NDArray[np.bool_]:
+        """Whether each place is free."""
+
+    @property
+    def head(self) -> int:
+        """The place behind the last transfer."""
+
+    @property
+    def last_written(self) -> int:
+        """The place written last."""
+
+    @property
+    def is_upwards(self) -> bool:
+        """Whether the last choice was filled upwards."""
+
+    def at_or_after(self, place: int) -> int | None:
+        """The first free place from `place` on."""
+
+    def at_or_before(self, place: int) -> int | None:
+        """The last free place up to `place`."""
+
 def version() -> str:
     """The version of agewell, as in the workspace's Cargo.toml."""
 
@@ -75,12 +215,15 @@ def run_experiment(
     build: str,
     out_dir: str | PathLike[str] | None = None,
     progress: Callable[[int], object] | None = None,
+    policies: Mapping[str, tuple[Callable[[Any], Any], str, str] | None] | None = None,
 ) -> str:
     """Run the experiment `config` (JSON) and give the result document (JSON).
 
     Relative paths in the experiment start from `base_dir`. With `out_dir` the result and its tables
     are written there. The document names `build`, the software that made it. `progress` is called
-    with the number of requests read so far.
+    with the number of requests read so far. `policies` are functions that decide in place of what
+    the experiment names: for `victim`, `placement` and `allocator` the function, what results call
+    it and what messages do.
     """
 
 def replay_recording(

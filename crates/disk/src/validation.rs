@@ -22,7 +22,7 @@ use crate::mechanical::Mechanical;
 use crate::parameters::{DeviceKind, DeviceParameters, MechanicalParameters};
 use crate::{Device, DeviceModel, Refused, WriteRule};
 use estimate::Rotation;
-use replay::{Measured, TimeBase, replay};
+use replay::{Measured, Stopped, TimeBase, replay};
 
 /// A response within this fraction of the measured one counts as near (as in DiskSim comparisons).
 const NEAR: f64 = 0.05;
@@ -165,17 +165,21 @@ pub enum ValidationError {
         /// Why.
         refused: Refused,
     },
+    /// The caller wants no more.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
 }
 
 /// Validates `parameters` against `drives`: one measured trace for each drive of that kind.
 ///
 /// # Errors
 /// If there is nothing measured, a request lies beyond the device, finishes before it is issued, or
-/// is one that the device refuses.
+/// is one that the device refuses, or if `go_on`, which is asked many times a second, says false.
 pub fn validate(
     parameters: &DeviceParameters,
     drives: &[Measured],
     options: ValidationOptions,
+    go_on: &mut dyn FnMut() -> bool,
 ) -> Result<ValidationReport, ValidationError> {
     check(parameters, drives)?;
     let first_half = drives.first().map_or(0, |drive| drive.len() / 2);
@@ -190,24 +194,26 @@ pub fn validate(
     let mut runs: [Pooled; 2] = [Pooled::default(), Pooled::default()];
     if let DeviceKind::Mechanical(mechanical) = &parameters.kind {
         let mut mechanical = (**mechanical).clone();
-        complete_bus(&mut mechanical, drives, &mut estimated);
+        complete_bus(&mut mechanical, drives, &mut estimated, go_on)?;
         if options.fit {
-            fit_overheads(&mut mechanical, drives, &mut estimated);
+            fit_overheads(&mut mechanical, drives, &mut estimated, go_on)?;
         }
         for drive in drives {
             let mut device = Mechanical::new(&mechanical);
-            runs[0].add(drive, &replay(&mut device, drive, TimeBase::Closed));
-            let mut device = spun(&mechanical, drive, &mut estimated);
-            runs[1].add(drive, &replay(&mut device, drive, TimeBase::Trace));
+            runs[0].add(drive, &replay(&mut device, drive, TimeBase::Closed, go_on)?);
+            let mut device = spun(&mechanical, drive, &mut estimated, go_on)?;
+            runs[1].add(drive, &replay(&mut device, drive, TimeBase::Trace, go_on)?);
         }
     } else {
         for drive in drives {
             for (run, base) in runs.iter_mut().zip([TimeBase::Closed, TimeBase::Trace]) {
-                run.add(drive, &replay(&mut DeviceModel::new(parameters), drive, base));
+                let mut device = DeviceModel::new(parameters);
+                run.add(drive, &replay(&mut device, drive, base, go_on)?);
             }
         }
     }
-    let [closed, trace] = runs.map(|run| run.report());
+    let [closed, trace] = runs;
+    let (closed, trace) = (closed.report(go_on)?, trace.report(go_on)?);
     let metrics = metrics(&closed, &trace, options.primary);
     Ok(ValidationReport {
         device: parameters.name.clone(),
@@ -256,17 +262,19 @@ fn complete_bus(
     parameters: &mut MechanicalParameters,
     drives: &[Measured],
     estimated: &mut Estimated,
-) {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(), Stopped> {
     let bus = &mut parameters.bus;
     if bus.read_sector_ps != 0 || bus.write_sector_ps != 0 {
-        return;
+        return Ok(());
     }
-    let Some(drive) = drives.first() else { return };
-    if let Some(sector_ps) = estimate::bus_sector_ps(parameters, drive, drive.len() / 2) {
+    let Some(drive) = drives.first() else { return Ok(()) };
+    if let Some(sector_ps) = estimate::bus_sector_ps(parameters, drive, drive.len() / 2, go_on)? {
         parameters.bus.read_sector_ps = sector_ps;
         parameters.bus.write_sector_ps = sector_ps;
         estimated.bus_sector_us = Some(sector_ps as f64 / 1e6);
     }
+    Ok(())
 }
 
 /// A drive with the rotation of its trace, as estimated from the first half.
@@ -274,8 +282,9 @@ fn spun(
     parameters: &MechanicalParameters,
     drive: &Measured,
     estimated: &mut Estimated,
-) -> Mechanical {
-    let rotation: Option<Rotation> = estimate::rotation(parameters, drive, drive.len() / 2);
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Mechanical, Stopped> {
+    let rotation: Option<Rotation> = estimate::rotation(parameters, drive, drive.len() / 2, go_on)?;
     if let Some(rotation) = rotation
         && estimated.rotation_ppm.is_none()
     {
@@ -283,14 +292,14 @@ fn spun(
         estimated.rotation_coherence = Some(rotation.coherence);
         estimated.rotation_locked = Some(rotation.locked());
     }
-    match rotation.filter(Rotation::locked) {
+    Ok(match rotation.filter(Rotation::locked) {
         Some(rotation) => {
             let mut tuned = parameters.clone();
             tuned.rotation_period_ps = rotation.period_ps;
             Mechanical::with_phase(&tuned, rotation.phase)
         }
         None => Mechanical::new(parameters),
-    }
+    })
 }
 
 /// Adds to each overhead the mean error of its class of requests over the first half.
@@ -298,14 +307,16 @@ fn fit_overheads(
     parameters: &mut MechanicalParameters,
     drives: &[Measured],
     estimated: &mut Estimated,
-) {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(), Stopped> {
     let mut added = [0_i64; 3];
     for _ in 0..FIT_ROUNDS {
         let mut sums = [(0_i64, 0_i64); 3];
         for drive in drives {
             let half = drive.len() / 2;
             let mut device = Mechanical::new(parameters);
-            let responses = replay::replay_classified(&mut device, drive, TimeBase::Closed, half);
+            let responses =
+                replay::replay_classified(&mut device, drive, TimeBase::Closed, half, go_on)?;
             for (index, (response, hit)) in responses.into_iter().enumerate() {
                 let class = match (drive.operation[index] == Operation::Read as u8, hit) {
                     (true, true) => 0,
@@ -325,6 +336,7 @@ fn fit_overheads(
     for (name, ns) in ["read_hit_ms", "read_miss_ms", "write_ms"].iter().zip(added) {
         estimated.fitted_ms.insert((*name).to_owned(), ns as f64 / 1e6);
     }
+    Ok(())
 }
 
 fn add_overhead(parameters: &mut MechanicalParameters, class: usize, change: i64) {
@@ -364,12 +376,19 @@ impl Pooled {
         self.second_half.extend((0..drive.len()).map(|index| index >= drive.len() / 2));
     }
 
-    fn report(&self) -> BaseReport {
-        BaseReport { whole: self.split(false), held_out: self.split(true) }
+    fn report(&self, go_on: &mut dyn FnMut() -> bool) -> Result<BaseReport, Stopped> {
+        Ok(BaseReport { whole: self.split(false, go_on)?, held_out: self.split(true, go_on)? })
     }
 
-    fn split(&self, second_half_only: bool) -> Split {
-        let errors = |wanted: Option<Operation>| {
+    fn split(
+        &self,
+        second_half_only: bool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Split, Stopped> {
+        let mut errors = |wanted: Option<Operation>| {
+            if !go_on() {
+                return Err(Stopped);
+            }
             let (mut simulated, mut measured) = (Vec::new(), Vec::new());
             for index in 0..self.simulated_ns.len() {
                 let kind = wanted.is_none_or(|kind| self.operation[index] == kind as u8);
@@ -378,13 +397,13 @@ impl Pooled {
                     measured.push(self.measured_ns[index]);
                 }
             }
-            errors(&simulated, &measured)
+            Ok(errors(&simulated, &measured))
         };
-        Split {
-            all: errors(None),
-            reads: errors(Some(Operation::Read)),
-            writes: errors(Some(Operation::Write)),
-        }
+        Ok(Split {
+            all: errors(None)?,
+            reads: errors(Some(Operation::Read))?,
+            writes: errors(Some(Operation::Write))?,
+        })
     }
 }
 

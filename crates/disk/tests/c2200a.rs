@@ -88,8 +88,13 @@ fn every_half_of_the_week_is_within_the_error_of_the_report() {
         let mut served: Vec<&Request> =
             requests.iter().filter(|request| request.disk == disk).collect();
         served.sort_by_key(|request| request.start_ns);
-        let simulated =
-            replay(&mut Mechanical::new(&parameters), &measured(&served), TimeBase::Closed);
+        let simulated = replay(
+            &mut Mechanical::new(&parameters),
+            &measured(&served),
+            TimeBase::Closed,
+            &mut || true,
+        )
+        .expect("nobody stops it");
         for (request, simulated_ns) in served.iter().zip(simulated) {
             let half = usize::from(request.record >= requests.len() / 2);
             let measured_ns = request.stop_ns - request.start_ns;

@@ -21,6 +21,7 @@
 //! Cost: a write is one or two searches in a bitmap with summaries and a random access to the map of
 //! blocks.
 
+mod allocator;
 mod disk_map;
 mod search;
 mod stripes;
@@ -34,6 +35,8 @@ use crate::write_buffers::WriteBuffers;
 use agewell_log::free_places::FreePlaces;
 use agewell_log::pending_discards::PendingDiscards;
 use agewell_log::{BlockDevice, Purpose, Transfer, pass_batches_on};
+pub use allocator::Allocator;
+use allocator::Outside;
 use disk_map::DiskMap;
 pub use disk_map::{CrashRecovery, MAP_ENTRY_BYTES};
 pub use search::{Choice, Heading, Search, View};
@@ -65,6 +68,8 @@ pub struct WriteAnywhereSetting {
 #[derive(Debug, Clone)]
 pub struct WriteAnywhere {
     setting: WriteAnywhereSetting,
+    /// Who searches in place of the setting.
+    allocator: Outside,
     free: FreePlaces,
     dead: PendingDiscards,
     /// Free places by stripe, where the search asks for it.
@@ -104,6 +109,7 @@ impl WriteAnywhere {
         };
         let mut layout = Self {
             setting,
+            allocator: Outside::default(),
             free: FreePlaces::all_free(capacity),
             dead: PendingDiscards::default(),
             stripes,
@@ -122,6 +128,11 @@ impl WriteAnywhere {
             layout.take(place);
         }
         Ok(layout)
+    }
+
+    /// From here on `allocator` chooses where blocks are written.
+    pub fn allocate_by(&mut self, allocator: Box<dyn Allocator>) {
+        self.allocator = Outside(Some(allocator));
     }
 
     /// Where the head is after the last transfer: the place behind it.
@@ -169,7 +180,9 @@ impl WriteAnywhere {
             last_written: self.last_written,
             heading: self.heading,
         };
-        let choice = self.setting.search.choose(view).expect("a place was kept free");
+        let chosen = self.allocator.0.as_mut().and_then(|allocator| allocator.choose(view));
+        let choice = chosen.or_else(|| self.setting.search.choose(view));
+        let choice = choice.expect("a place was kept free");
         let (first, length) = choice.run(&self.free, most);
         self.heading = choice.heading;
         self.last_written = first + length - 1;

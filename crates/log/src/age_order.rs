@@ -41,6 +41,11 @@ impl AgeOrder {
         })
     }
 
+    /// The time of `segment`, which is in the order.
+    pub(crate) fn time_of(&self, segment: u32) -> u64 {
+        self.time[segment as usize]
+    }
+
     /// Whether `segment` is in the order.
     pub(crate) fn contains(&self, segment: u32) -> bool {
         self.place[segment as usize] != ABSENT

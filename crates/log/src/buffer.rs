@@ -6,7 +6,8 @@
 //! written because the log is full goes on waiting.
 
 use super::buffers::Waiting;
-use super::log::{Log, Open, Trigger, WAITING};
+use super::log::{Log, Open, WAITING};
+use super::log_setting::Trigger;
 use super::policy::placement::Placement;
 use super::segment_table::NONE;
 use super::{BlockDevice, LogError, Purpose, Sources};
@@ -131,6 +132,9 @@ impl<P: Placement> Log<P> {
     fn send_by_log(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         let mut clock = self.clock;
+        if !self.is_indifferent {
+            self.announce_sending();
+        }
         for entry in self.sending.clone() {
             let Waiting { block, old } = self.buffers.entries[entry as usize];
             if block == NONE {
@@ -157,6 +161,15 @@ impl<P: Placement> Log<P> {
         }
         self.outgoing = outgoing;
         written
+    }
+
+    /// The placement hears what is to be sent. Apart, so that the loop over it stays as short as it is.
+    #[inline(never)]
+    fn announce_sending(&mut self) {
+        let sending = self.sending.start as usize..self.sending.end as usize;
+        let there = self.buffers.entries[sending].iter().filter(|sent| sent.block != NONE);
+        let mut there = there.map(|sent| (sent.block, sent.old != NONE));
+        self.placement.will_write(&mut there, self.clock + 1);
     }
 
     /// Whether none of the blocks that waited as `entries` was deleted meanwhile.

@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 
 use super::ages::{CollectedOrder, SegmentAge};
 use super::buffers::Waiting;
-use super::log::{HEADER_BYTES, Header, Log, Open, WAITING};
+use super::log::{HEADER_BYTES, Log, Open, WAITING};
+use super::log_setting::Header;
 use super::policy::mechanism::{
     Candidates, Collect, Mechanism, PlugCandidate, choose_matthews_1999,
 };
@@ -160,14 +161,19 @@ impl<P: Placement> Log<P> {
     }
 
     fn choose_victim(&mut self) -> Option<u32> {
+        if let Some(victim) = self.ask_for_victim() {
+            return Some(victim);
+        }
         let zones = self.victim_zones();
         let (shape, garbage) = (&self.table.shape, self.setting.eligible_garbage);
-        let live_max = |zone| {
-            let blocks = shape.zone(zone).segment_blocks;
-            (f64::from(blocks) * (1.0 - garbage)).floor().min(f64::from(blocks - 1)) as u32
-        };
+        let live_max = |zone| eligible_live(shape.zone(zone).segment_blocks, garbage);
         let opened = |segment: u32| self.table.opened[segment as usize];
         self.index.choose(zones, live_max, opened, self.clock, &mut self.setting.stream)
+    }
+
+    /// Most live blocks of a segment of `zone` that policies by utilization may choose.
+    pub(super) fn eligible_live(&self, zone: usize) -> u32 {
+        eligible_live(self.table.shape.zone(zone).segment_blocks, self.setting.eligible_garbage)
     }
 
     fn choose_plug_victim(&mut self) -> Option<u32> {
@@ -186,7 +192,7 @@ impl<P: Placement> Log<P> {
 
     /// Zones whose segments are to be collected now: all, unless only the zones of new data are short
     /// of free segments.
-    fn victim_zones(&self) -> std::ops::Range<usize> {
+    pub(super) fn victim_zones(&self) -> std::ops::Range<usize> {
         if self.has_more_than_reserve() && !self.has_free(self.zones(false), 1) {
             self.zones(false)
         } else {
@@ -279,6 +285,16 @@ impl<P: Placement> Log<P> {
             opened: self.table.opened[victim as usize],
             sealed: self.table.sealed[victim as usize],
         };
+        if !self.is_indifferent {
+            let table = &self.table;
+            let mut after = first;
+            let mut live = std::iter::from_fn(|| {
+                let live = table.next_live(after, end)?;
+                after = live + 1;
+                Some(table.owner[live as usize])
+            });
+            self.placement.will_collect(&mut live, &view, self.clock);
+        }
         // Word by word, because blocks that are written on the way leave holes behind.
         let mut slot = first;
         while slot < end {
@@ -690,6 +706,12 @@ impl<P: Placement> Log<P> {
         }
         device.end_batch();
     }
+}
+
+/// Most live blocks of a segment of `blocks` of which a share of `garbage`, and one block at least, is
+/// dead.
+fn eligible_live(blocks: u32, garbage: f64) -> u32 {
+    (f64::from(blocks) * (1.0 - garbage)).floor().min(f64::from(blocks - 1)) as u32
 }
 
 /// Notes in `map` that staged `blocks` are in the slots from `first` on now; how many, up to the

@@ -7,3 +7,4 @@ pub mod cost;
 pub mod mechanism;
 pub mod placement;
 pub mod victim;
+pub mod victim_policy;

@@ -65,6 +65,8 @@ impl<P: Placement> Log<P> {
     /// If one of the blocks exists already.
     pub fn preload_run(&mut self, first: u32, blocks: u32) -> Result<(), LogError> {
         if !self.is_indifferent {
+            let mut new = (first..first + blocks).map(|block| (block, false));
+            self.placement.will_write(&mut new, self.clock + 1);
             // A placement may depend on how many blocks there are so far.
             return (first..first + blocks).try_for_each(|block| {
                 self.ensure_blocks(block + 1);

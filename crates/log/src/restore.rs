@@ -4,7 +4,8 @@
 //! follows from it: owners, live bits and counts, free segments, the index of victims. When segments
 //! were opened and sealed are hints to policies; what is not known of them may be zero.
 
-use super::log::{Log, LogSetting, Open};
+use super::log::{Log, Open};
+use super::log_setting::LogSetting;
 use super::policy::placement::Placement;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::{LogError, ShapeError};

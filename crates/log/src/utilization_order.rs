@@ -120,6 +120,11 @@ impl UtilizationOrder {
         self.segment_blocks
     }
 
+    /// All segments, emptiest first as far as counts are exact.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.order
+    }
+
     /// The segment at `place`, emptiest first.
     pub(crate) fn at(&self, place: usize) -> u32 {
         self.order[place]

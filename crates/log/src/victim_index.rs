@@ -36,7 +36,14 @@ pub(crate) struct VictimIndex {
 }
 
 impl VictimIndex {
-    pub(crate) fn new(victim: Victim, segment_age: SegmentAge, shape: &LogShape) -> Self {
+    /// Of segments of `shape`; `shows_sealings` says that somebody asks for the order of sealing although
+    /// `victim` does not.
+    pub(crate) fn new(
+        victim: Victim,
+        segment_age: SegmentAge,
+        shows_sealings: bool,
+        shape: &LogShape,
+    ) -> Self {
         let zones = 0..shape.zones();
         let by_zone = |zone| {
             UtilizationOrder::new(shape.segments_of_zone(zone), shape.zone(zone).segment_blocks)
@@ -51,7 +58,7 @@ impl VictimIndex {
             utilization: zones.clone().map(by_zone).collect(),
             ages: ages.collect(),
             cached: vec![false; shape.segments() as usize],
-            sealed: victim.by_seal_order().then(|| SealOrder::new(shape)),
+            sealed: (victim.by_seal_order() || shows_sealings).then(|| SealOrder::new(shape)),
             renewal: Renewal::new(),
         }
     }
@@ -133,6 +140,27 @@ impl VictimIndex {
     /// Whether every block of `segment` is in the cache.
     pub(crate) fn is_cached(&self, segment: u32) -> bool {
         self.cached[segment as usize]
+    }
+
+    /// Whether `victim` may choose a segment without a dead block.
+    pub(crate) fn takes_full(victim: Victim) -> bool {
+        victim.by_seal_order() || matches!(victim, Victim::RandomGreedy { .. })
+    }
+
+    /// All segments of `zone`, in the order in which they are held.
+    pub(crate) fn segments_of(&self, zone: usize) -> &[u32] {
+        self.utilization[zone].all()
+    }
+
+    /// The time of the data of `segment` of `zone` as it is kept, if it is kept.
+    pub(crate) fn time_kept(&self, segment: u32, zone: usize) -> Option<u64> {
+        let order = self.age_order(zone, self.cached[segment as usize]);
+        self.ages.get(order).map(|ages| ages.time_of(segment))
+    }
+
+    /// Which of all sealings that of `segment` was, if the order of sealing is kept; else 0.
+    pub(crate) fn sealing_of(&self, segment: u32) -> u64 {
+        self.sealed.as_ref().map_or(0, |sealed| sealed.number[segment as usize])
     }
 
     /// The victim among segments of `zones` with at most `live_max` (of the zone) live blocks, if

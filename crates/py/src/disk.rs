@@ -92,9 +92,10 @@ pub(crate) fn validate_device(
         // make the next request late.
         let serial = read.drives.iter().all(Measured::is_serial);
         let primary = if serial { TimeBase::Closed } else { TimeBase::Trace };
-        let report =
-            validate(&parameters, &read.drives, ValidationOptions { fit: options.fit, primary })
-                .map_err(|why| error::input(format!("{}: {why}", trace.display())))?;
+        let options = ValidationOptions { fit: options.fit, primary };
+        let mut go_on = || interpreter::call(raised, |_| Ok(()));
+        let report = validate(&parameters, &read.drives, options, &mut go_on)
+            .map_err(|why| error::input(format!("{}: {why}", trace.display())))?;
         Ok(document(&report, &parameters, &trace, &read))
     };
     let document = interpreter::detached(py, work, |why: PyErr| why)?;

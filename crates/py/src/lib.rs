@@ -17,6 +17,7 @@ mod disk;
 mod error;
 mod interpreter;
 mod options;
+mod policies;
 mod probe;
 mod quantities;
 mod record;
@@ -52,6 +53,9 @@ mod _agewell {
 
     #[pymodule_export]
     use crate::error::{AgewellError, InputError, RunError};
+
+    #[pymodule_export]
+    use crate::policies::{BlocksView, FreePlacesView, SegmentsView};
 
     #[pymodule_export]
     use crate::probe::probe_disk;

@@ -19,7 +19,7 @@ pub use agewell_config::{ConfigError, Table, read_table};
 pub use device::{DeviceChoice, SimpleTable};
 pub use host::{BufferSize, Host, IdleCleaning};
 pub use kind::ExperimentKind;
-pub use layout_experiment::{LayoutExperiment, LayoutRun};
+pub use layout_experiment::{LayoutExperiment, LayoutRun, PolicyNames};
 pub use remap::RemapSetup;
 pub use request_experiment::{
     BeyondCapacity, DISKS_MAX, PoissonWorkload, QueueTable, Replay, RequestExperiment, RunOptions,

@@ -16,6 +16,7 @@ mod one_by_one;
 mod oracle;
 mod outcome;
 mod placement;
+mod policies;
 mod prepared;
 mod recorder;
 
@@ -28,6 +29,7 @@ use crate::open_loop;
 use crate::places::Places;
 pub use outcome::Outcome;
 use outcome::Tables;
+pub use policies::Policies;
 
 /// Runs `experiment`, whichever layers it has. `progress` receives the number of requests read so
 /// far, now and then; if it returns false the run stops with [`RunError::Interrupted`].
@@ -40,13 +42,34 @@ pub fn run(
     places: Places,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Outcome, RunError> {
+    run_with(experiment, places, &Policies::default(), progress)
+}
+
+/// The same with `policies` in place of those that the experiment names.
+///
+/// # Errors
+/// As those of [`run`], and if the policies do not go with the experiment.
+pub fn run_with(
+    experiment: &Experiment,
+    places: Places,
+    policies: &Policies,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Outcome, RunError> {
     let run = || match experiment {
+        Experiment::Requests(_) if !policies.is_empty() => Err(RunError::Input(
+            "[policies]: block requests go straight to a disk; only an experiment with a table \
+             [layout] asks policies from outside"
+                .into(),
+        )),
         Experiment::Requests(experiment) => {
             let run = open_loop::run(experiment, places, progress)?;
             let open_loop::Run { document, metrics, baseline } = run;
             Ok(Outcome { document, tables: Tables::Blocks { metrics, baseline } })
         }
-        Experiment::Layout(experiment) => layout_run::run(experiment, places, progress),
+        Experiment::Layout(experiment) => {
+            let experiment = policies.named_in(experiment)?;
+            layout_run::run(&experiment, places, policies, progress)
+        }
     };
     within_64_bits(run).unwrap_or_else(|overflow| Err(RunError::Input(overflow.to_string())))
 }

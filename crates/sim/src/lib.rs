@@ -20,5 +20,5 @@ pub mod waiting_replay;
 
 pub use drive::load::{load_device, require_writes_anywhere};
 pub use error::RunError;
-pub use experiment::{Experiment, Outcome, run};
+pub use experiment::{Experiment, Outcome, Policies, run, run_with};
 pub use places::{Places, resolve_path};

@@ -388,7 +388,8 @@ class _Runs:
 
     def write_table(self, sizes: Sequence[int]) -> None:
         """Leave a table of a row a size in the folder."""
-        table = tabulate(self._folder.root, [self._points[size] for size in sizes], [SEGMENT_SIZE])
+        points = [self._points[size] for size in sizes]
+        table = tabulate(self._folder.root, points, [SEGMENT_SIZE], [None] * len(points))
         parquet_tables.write(self._folder.root / TABLE_FILE, table)
 
 

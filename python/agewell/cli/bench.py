@@ -143,8 +143,8 @@ def bench(
     A simulated file system is aged by a workload first, if one is given, and timed on a modelled
     disk.
 
-    Example: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3
-    Example: agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot 30d
+    Examples: agewell bench /mnt/x --sizes '16 KiB,1 MiB' --repetitions 3;
+    agewell bench ffs+realloc --workload smith-1996 --sizes 96KiB,104KiB --hot 30d
     """
     from agewell import files
     from agewell.files import parquet_tables

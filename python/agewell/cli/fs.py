@@ -246,7 +246,7 @@ def status(
     if as_json:
         print_json(document)
         return
-    print_table(("", ">"), _figures(document))
+    print_table(("", ""), _figures(document))
 
 
 def _put_together(done: dict[str, Any]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,13 +15,17 @@ from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.experiments.configuration import parse_settings
 from agewell.values.metrics import describe, in_order, show, show_change, with_mechanisms
 
+if TYPE_CHECKING:
+    from agewell.experiments.policies import Policies
+
 app = typer.Typer()
 
 ExperimentArgument = Annotated[
     Path,
     typer.Argument(
         metavar="EXPERIMENT",
-        help="A TOML file, or the folder or result.json of an earlier run, to run it again.",
+        help="A TOML file, the folder or result.json of an earlier run, to run it again, or the "
+        "name of an example.",
     ),
 ]
 
@@ -33,6 +39,23 @@ SetOption = Annotated[
 ]
 
 
+def _list_examples(requested: bool) -> None:
+    if requested:
+        from agewell.files import catalogue
+
+        rows = [(name, _first_line(path)) for name, path in catalogue.examples().items()]
+        print_table(["example", "what it is"], rows)
+        raise typer.Exit
+
+
+def _first_line(path: Path) -> str:
+    """What an experiment says of itself: the first sentence of its comment."""
+    with path.open(encoding="utf-8") as lines:
+        head = itertools.takewhile(lambda line: line.startswith("# "), lines)
+        said = " ".join(line.removeprefix("# ").strip() for line in head)
+    return re.sub(r" \([^)]*\)", "", said).split(". ")[0].split(": ")[0].rstrip(".") + "."
+
+
 @app.command("run")
 def run(
     experiment: ExperimentArgument,
@@ -43,21 +66,46 @@ def run(
             "--out", "-o", metavar="DIR", help="Leave the record of the run in this folder."
         ),
     ] = None,
+    victim: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Collect the segments that a function chooses."),
+    ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Put blocks into the logs that it chooses."),
+    ] = None,
+    allocator: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Write blocks where it chooses."),
+    ] = None,
+    examples: Annotated[  # noqa: ARG001 (its callback does all)
+        bool,
+        typer.Option(
+            "--list", callback=_list_examples, is_eager=True, help="List the examples, and end."
+        ),
+    ] = False,
     catalogue: CatalogueOption = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run one simulation and print its metrics.
 
-    Example: agewell run experiment.toml --set remap.alpha=0.8 --out runs/alpha-08
+    Examples: agewell run log-random-update;
+    agewell run experiment.toml --set remap.alpha=0.8 --out runs/alpha-08
     """
     from agewell.experiments.simulation import resolve, run_experiment
 
     resolved = resolve(experiment, settings=parse_settings(settings or []))
+    given = {"victim": victim, "placement": placement, "allocator": allocator}
+    policies = _loaded({kind: place for kind, place in given.items() if place is not None})
     started_seconds = time.perf_counter()
     with progress("simulating", quiet=quiet) as report:
         document = run_experiment(
-            resolved, out, catalogue, lambda requests: report(None, f"{requests:,} requests")
+            resolved,
+            out,
+            catalogue,
+            lambda requests: report(None, f"{requests:,} requests"),
+            policies,
         )
     elapsed_seconds = time.perf_counter() - started_seconds
     if as_json:
@@ -69,6 +117,15 @@ def run(
     if not quiet:
         where = f", record in {out}" if out is not None else ""
         note(f"done in {elapsed_seconds:.2f} s{where}")
+
+
+def _loaded(places: dict[str, str]) -> Policies | None:
+    """The functions that are named, if any is."""
+    if not places:
+        return None
+    from agewell.experiments.policies import Policies, load
+
+    return Policies(**{kind: load(place, kind) for kind, place in places.items()})
 
 
 def _print_metrics(document: dict[str, Any]) -> None:

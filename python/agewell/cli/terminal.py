@@ -30,6 +30,10 @@ def print_json(document: Any) -> None:
     sys.stdout.flush()
 
 
+ESTIMATED_AFTER_SECONDS = 2.0
+"""What work must have taken before its end is estimated; chosen by us: sooner it is a guess."""
+
+
 @dataclass(frozen=True, slots=True)
 class Styled:
     """A cell of a table with a style that terminals show.
@@ -66,7 +70,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Styled]]) 
             _padded(cell, width, to_the_right=column[:1] == ">")
             for cell, width, column in zip(row, widths, columns, strict=True)
         ]
-        lines.append("  ".join(cells))
+        lines.append("  ".join(cells).rstrip())
     print_text("\n".join(lines) + "\n")
 
 
@@ -114,6 +118,44 @@ def note(message: str) -> None:
     print(message, file=sys.stderr, flush=True)  # noqa: T201 (this is where commands print)
 
 
+class TimeLeft:
+    """How long work may still take, by how far it came since it was first heard of.
+
+    Work that is taken up again begins with what was done before, which says nothing of its pace.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began: tuple[float, float] | None = None
+
+    def after(self, fraction: float | None) -> str:
+        """`about 3 min left`, now that this fraction is done; empty where nothing can be said."""
+        now_seconds = self._clock()
+        if fraction is None:
+            return ""
+        if self._began is None:
+            self._began = (now_seconds, fraction)
+        began_seconds, began_fraction = self._began
+        done, taken_seconds = fraction - began_fraction, now_seconds - began_seconds
+        if done <= 0.0 or taken_seconds < ESTIMATED_AFTER_SECONDS or fraction >= 1.0:
+            return ""
+        return f"about {_duration(taken_seconds * (1.0 - fraction) / done)} left"
+
+
+def _duration(seconds: float) -> str:
+    """A time to wait, as precise as an estimate is: `40 s`, `3 min`, `1 h 20 min`, `2 d 3 h`."""
+    if seconds < 55:  # noqa: PLR2004 (then it is said in minutes)
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    minutes = max(1, round(seconds / 60))
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min"
+    hours, minutes = divmod(10 * round(minutes / 10), 60)
+    if hours < 24:  # noqa: PLR2004
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
 @contextmanager
 def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
     """Show how far a long step has come, on standard error.
@@ -128,21 +170,30 @@ def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
     if quiet:
         yield lambda _fraction, _words: None
         return
+    left = TimeLeft()
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
         bar = Progress(*columns, console=Console(stderr=True, highlight=False), transient=True)
         with bar:
-            task = bar.add_task(description, total=None)
+            task = bar.add_task(description, total=None, left="")
 
             def update(fraction: float | None, words: str) -> None:
                 shown = f"{description}: {words}" if words else description
+                words_left = left.after(fraction)
                 if fraction is None:
-                    bar.update(task, description=shown)
+                    bar.update(task, description=shown, left=words_left)
                 else:
-                    bar.update(task, total=1.0, completed=fraction, description=shown)
+                    bar.update(
+                        task, total=1.0, completed=fraction, description=shown, left=words_left
+                    )
 
             yield update
         return
@@ -151,10 +202,11 @@ def progress(description: str, *, quiet: bool) -> Iterator[ProgressCallback]:
 
     def log(fraction: float | None, words: str) -> None:
         nonlocal last_line_seconds
+        words_left = left.after(fraction)
         now_seconds = time.monotonic()
         if now_seconds - last_line_seconds >= LOG_INTERVAL_SECONDS:
             last_line_seconds = now_seconds
-            parts = [] if fraction is None else [f"{100 * fraction:.0f} %"]
-            note(f"{description}: {', '.join([*parts, *([words] if words else [])])}")
+            share = "" if fraction is None else f"{100 * fraction:.0f} %"
+            note(f"{description}: {', '.join(filter(None, (share, words, words_left)))}")
 
     yield log

@@ -80,13 +80,15 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path) -> Experiment:
-    """The experiment of a TOML file, or of the `result.json` of an earlier run.
+    """The experiment of a TOML file, of the `result.json` of an earlier run, or an example by name.
 
     Raises:
         InputError: The file is missing, is neither, or its inputs cannot be found.
     """
     if path.is_dir():
         path = path / "result.json"
+    elif not path.exists():
+        path = catalogue.example(str(path)) or path
     if path.suffix == ".json":
         return _load_record(path)
     return Experiment(_as_json(read_toml(path), path), path.parent)

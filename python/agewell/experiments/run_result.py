@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agewell.errors import InputError
 from agewell.experiments.configuration import Configuration, Experiment, read_json
+from agewell.experiments.policies import Policies, PolicyFunction
 from agewell.experiments.simulation import (
     HISTOGRAMS_FILE,
     RESULT_FILE,
@@ -131,6 +132,9 @@ def run(
     out: Path | str | None = None,
     catalogue_directory: Path | str | None = None,
     progress: ProgressCallback | None = None,
+    victim: PolicyFunction | None = None,
+    placement: PolicyFunction | None = None,
+    allocator: PolicyFunction | None = None,
 ) -> Result:
     """Run one simulation.
 
@@ -146,24 +150,32 @@ def run(
         catalogue_directory: Folder of device files to use instead of the catalogue that comes with
             agewell.
         progress: Called now and then with the number of requests read so far.
+        victim: Which segment of a log is collected: called with `Segments`; returns a position, or
+            a score a segment, of which the highest is taken.
+        placement: Which open log of a log blocks go to: called with `Blocks`; returns a log a
+            block, or one for all.
+        allocator: Which free place a write-anywhere layout writes next: called with `Places`;
+            returns a place, or a pair of one and a direction.
 
     Returns:
-        The result, the same for the same configuration, inputs and seed.
+        The result, the same for the same configuration, inputs, seed and policies. It names the
+        functions, and cannot be run again without them.
 
     Raises:
         InputError: The experiment, a device file or a trace is bad.
-        RunError: The run failed.
+        RunError: The run failed, or a policy raised an exception, which is the cause.
     """
+    policies = Policies(victim, placement, allocator)
     resolved = resolve(experiment, base=base)
     if trace is not None:
         resolved = _replaying(resolved, trace)
     resolved = resolve(resolved.configuration, settings=settings, base=resolved.base)
     if out is None:
         with tempfile.TemporaryDirectory(prefix="agewell-") as temporary:
-            run_experiment(resolved, Path(temporary), catalogue_directory, progress)
+            run_experiment(resolved, Path(temporary), catalogue_directory, progress, policies)
             kept = Result.read(temporary)
         return Result(kept.document, kept.series, kept.histograms)
-    run_experiment(resolved, Path(out), catalogue_directory, progress)
+    run_experiment(resolved, Path(out), catalogue_directory, progress, policies)
     return Result.read(out)
 
 

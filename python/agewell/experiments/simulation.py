@@ -11,13 +11,17 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.experiments.configuration import Configuration, Experiment, load, with_settings
 from agewell.files import catalogue
 from agewell.version import build
+
+if TYPE_CHECKING:
+    # A worker process has none, and loads none.
+    from agewell.experiments.policies import Policies
 
 ProgressCallback = Callable[[int], None]
 """Called now and then with the number of requests read so far."""
@@ -55,6 +59,7 @@ def run_experiment(
     out: Path | None,
     catalogue_directory: Path | str | None = None,
     progress: ProgressCallback | None = None,
+    policies: Policies | None = None,
 ) -> dict[str, Any]:
     """Run a resolved experiment and leave its record in `out`; the result document is returned.
 
@@ -74,6 +79,7 @@ def run_experiment(
         build(),
         None if out is None else str(out),
         progress,
+        policies.as_asked() if policies else None,
     )
     elapsed_seconds = time.perf_counter() - started_seconds
     document: dict[str, Any] = json.loads(text)

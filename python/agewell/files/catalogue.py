@@ -1,7 +1,7 @@
-"""Where the files that come with agewell are: the device catalogue and the published experiments.
+"""Where the files that come with agewell are: the device catalogue, experiments and examples.
 
-Both are folders of the repository (`devices`, `experiments`). `agewell/data` links to them, so that
-an installed wheel carries copies and a checkout uses the files themselves.
+They are folders of the repository (`devices`, `experiments`, `examples`). `agewell/data` links to
+them, so that an installed wheel carries copies and a checkout uses the files themselves.
 """
 
 from __future__ import annotations
@@ -24,6 +24,16 @@ def directory(instead: Path | str | None = None) -> Path:
 def experiments() -> Path:
     """The folder of the published experiments, `<paper>/<figure>/experiment.toml`."""
     return _data("experiments")
+
+
+def examples() -> dict[str, Path]:
+    """The experiments that come as examples, by name; their traces lie beside them."""
+    return {path.stem: path for path in sorted(_data("examples").glob("*.toml"))}
+
+
+def example(name: str) -> Path | None:
+    """The example of a bare name such as `demo-mail`; None of anything else."""
+    return None if Path(name).parts != (name,) else examples().get(name)
 
 
 def repository() -> Path | None:

@@ -1,6 +1,6 @@
 """Runs in a folder, each under a hash of what was asked, so that none is made twice.
 
-    FOLDER/runs/<key>/    one run, as `agewell run --out` leaves it
+    FOLDER/runs/<key>/    one run, as `agewell run --out` leaves it; of one that failed `error.json`
 
 The key covers the configuration, the version and the build of agewell, so that no answer of other
 code is taken for this one's; a run is there when its folder holds a result and every input still
@@ -34,6 +34,12 @@ from agewell.values.metrics import mechanisms
 from agewell.version import __version__, build
 
 _KEY_CHARACTERS = 16
+
+ERROR_FILE = "error.json"
+"""Why a run has failed, in the folder of a run without a result. It does not count as one: the run
+is tried again when it is asked for again."""
+
+ERROR_SCHEMA_VERSION = 1
 
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -183,6 +189,7 @@ class RunFolder:
             nonlocal done
             for place in work[index]:
                 outcomes[place] = outcome
+            self._note(runs[work[index][0]], outcome)
             if outcome.error is not None and failed is not None:
                 failed(work[index][0], outcome)
             done += len(work[index])
@@ -212,6 +219,23 @@ class RunFolder:
         return all(
             self._sha256(name, run.experiment.base) == sha256 for name, sha256 in inputs.items()
         )
+
+    def _note(self, run: KeyedRun, outcome: Outcome) -> None:
+        """Leave beside the place of its result why a run failed; take it away if it did not."""
+        path = run.folder(self.root) / ERROR_FILE
+        if outcome.error is None:
+            path.unlink(missing_ok=True)
+            return
+        files.make_folder(path.parent)
+        failure = {
+            "schema_version": ERROR_SCHEMA_VERSION,
+            "version": __version__,
+            "build": build(),
+            "config": run.experiment.configuration,
+            "error": outcome.error,
+            "kind": outcome.kind,
+        }
+        files.write_json(path, failure)
 
     def _sha256(self, name: str, base: Path) -> str | None:
         """Of the file that an experiment means by a name; None if it is not there."""

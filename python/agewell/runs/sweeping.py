@@ -6,7 +6,8 @@ A sweep is a folder:
     runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what
                           was asked for and of the build that answered
     sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when
-                          all runs are there
+                          all runs have ended. A run that failed is a row with its error and
+                          without numbers; the same call tries it again
 
 A run whose folder holds a result of the same question, by the same build and on the same inputs is
 not made again, so an interrupted sweep goes on where it was, and one with more values keeps what it
@@ -36,7 +37,6 @@ from agewell.experiments.configuration import (
 from agewell.experiments.simulation import resolve
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
-from agewell.runs.workers import Outcome
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
@@ -70,8 +70,9 @@ class Sweep(Findings):
 
     Attributes:
         axes: Values by `table.key`, the first slowest.
-        rows: A column an axis, then `run` (the key), then a column a metric (`metrics.` and, where
-            a baseline ran, `baseline_metrics.` before the name).
+        rows: A column an axis, then `run` (the key), `status` (`ok` or `failed`) and `error` (one
+            line, or null), then a column a metric (`metrics.` and, where a baseline ran,
+            `baseline_metrics.` before the name), null where the run failed.
         directory: The folder that holds the runs and the table.
     """
 
@@ -86,8 +87,14 @@ class Sweep(Findings):
         return {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
 
     @property
+    def failed(self) -> list[dict[str, Any]]:
+        """Of each run that failed its values on the axes, its key and its `error`."""
+        chosen = self.rows.select([*self.axes, "run", "error"]).to_pylist()
+        return [row for row in chosen if row["error"] is not None]
+
+    @property
     def metrics(self) -> dict[str, list[Any]]:
-        """The values of each metric, in the order of the rows."""
+        """The values of each metric, in the order of the rows; None where a run failed."""
         prefix = "metrics."
         names = [name for name in self.rows.column_names if name.startswith(prefix)]
         return {name.removeprefix(prefix): self.rows[name].to_pylist() for name in names}
@@ -97,27 +104,31 @@ class Sweep(Findings):
         return self.rows
 
     def plots(self) -> list[Plot]:
-        """Each metric that is a number, over the runs."""
+        """Each metric that is a number, over the runs that have it."""
         labels = [
             ", ".join(str(row[axis]) for axis in self.axes)
             for row in self.rows.select(list(self.axes)).to_pylist()
         ]
-        places = list(range(len(labels)))
-        return [
-            Plot(
-                name=name.replace("_", "-"),
-                title=name,
-                x_label=", ".join(self.axes),
-                y_label=name,
-                curves=[Curve("", places, values, style="points")],
-                categories=labels,
-            )
-            for name, values in self.metrics.items()
-            if all(isinstance(value, int | float) for value in values)
-        ]
+        plots = []
+        for name, values in self.metrics.items():
+            made = [place for place, value in enumerate(values) if value is not None]
+            numbers = [values[place] for place in made]
+            if made and all(isinstance(value, int | float) for value in numbers):
+                plots.append(
+                    Plot(
+                        name=name.replace("_", "-"),
+                        title=name,
+                        x_label=", ".join(self.axes),
+                        y_label=name,
+                        curves=[Curve("", made, numbers, style="points")],
+                        categories=labels,
+                    )
+                )
+        return plots
 
     def _shown(self) -> dict[str, object]:
-        return {"axes": list(self.axes), "runs": len(self.rows)}
+        failed = {"failed": len(self.failed)} if self.failed else {}
+        return {"axes": list(self.axes), "runs": len(self.rows), **failed}
 
 
 def sweep(
@@ -146,31 +157,25 @@ def sweep(
         progress: Called after each run.
 
     Returns:
-        The sweep; its table has a row a run.
+        The sweep; its table has a row a run. A run that failed is in `failed`, and the same call
+        tries it again.
 
     Raises:
-        InputError: The experiment is bad, or `out` holds another sweep or one by another build.
-        RunError: Runs failed; the finished ones stay, and the same call goes on with the rest.
+        InputError: The experiment is bad, whatever the values; or `out` holds another sweep or one
+            by another build.
+        RunError: Not one run could be made.
     """
     runs = RunFolder(Path(out), catalogue_directory, jobs)
     folder = runs.root
     points = plan(resolve(experiment, settings=settings, base=base), over)
     _claim(folder, points, over)
 
-    def failed(index: int, outcome: Outcome) -> None:
-        # Bad input in one run is bad input in the sweep: stop before hours go into the rest.
-        if outcome.is_input_error:
-            raise InputError(f"run {points[index].label}: {outcome.error}")
-
-    outcomes = runs.make([point.run for point in points], progress, failed)
-    failures = [pair for pair in zip(points, outcomes, strict=True) if pair[1].error]
-    if failures:
-        point, outcome = failures[0]
-        raise RunError(
-            f"{len(failures)} of {len(points)} runs failed, first {point.label}: {outcome.error}; "
-            "the finished runs are kept, the same command makes the others"
-        )
-    table = tabulate(folder, points, list(over))
+    outcomes = runs.make([point.run for point in points], progress)
+    if all(outcome.error for outcome in outcomes):
+        first = outcomes[0]
+        kind = InputError if first.is_input_error else RunError
+        raise kind(f"run {points[0].label}: {first.error}; no other run could be made either")
+    table = tabulate(folder, points, list(over), [outcome.error for outcome in outcomes])
     parquet_tables.write(folder / TABLE_FILE, table)
     return Sweep({name: list(values) for name, values in over.items()}, table, folder)
 
@@ -195,13 +200,28 @@ def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Poin
     return points
 
 
-def tabulate(folder: Path, points: Sequence[Point], axes: Sequence[str]) -> pa.Table:
-    """The table of a finished sweep, a row a run."""
-    documents = [point.run.document(folder) for point in points]
+def tabulate(
+    folder: Path, points: Sequence[Point], axes: Sequence[str], errors: Sequence[str | None]
+) -> pa.Table:
+    """The table of a finished sweep, a row a run.
+
+    Args:
+        folder: Of the sweep.
+        points: Its runs.
+        axes: Names of their values.
+        errors: Of each run why it failed, or None.
+    """
+    documents = [
+        point.run.document(folder) if error is None else {}
+        for point, error in zip(points, errors, strict=True)
+    ]
     columns: dict[str, pa.Array] = {}
     for place, axis in enumerate(axes):
         columns[axis] = _column([point.values[place] for point in points])
     columns["run"] = pa.array([point.key for point in points], pa.string())
+    status = ["ok" if error is None else "failed" for error in errors]
+    columns["status"] = pa.array(status, pa.string())
+    columns["error"] = pa.array(errors, pa.string())
     for section in ("metrics", "baseline_metrics"):
         tables = [document.get(section) or {} for document in documents]
         names = dict.fromkeys(name for table in tables for name in table)

@@ -55,6 +55,13 @@ class Outcome:
     is_input_error: bool = False
     is_worker_lost: bool = False
 
+    @property
+    def kind(self) -> str:
+        """Of a failure: `lost` where nothing is known, `input` or `run` by what is to blame."""
+        if self.is_worker_lost:
+            return "lost"
+        return "input" if self.is_input_error else "run"
+
 
 def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
     """Make every job, at most `workers` at once.

@@ -129,8 +129,8 @@ fn run_to_the_end(
     let mut sequential = Vec::new();
     if let Some(device) = &device {
         let bench = Benches { experiment, target: &target, device };
-        bench.raw(&mut metrics)?;
-        bench.hot(&snapshot, &scores, &mut metrics)?;
+        bench.raw(&mut metrics, progress)?;
+        bench.hot(&snapshot, &scores, &mut metrics, progress)?;
         sequential = bench.sequential(progress)?;
     }
     let path = match &experiment.workload {
@@ -238,20 +238,26 @@ impl Benches<'_> {
         RandomStreams::new(self.experiment.seed).stream(name)
     }
 
-    /// One benchmark as often as asked for.
+    /// One benchmark as often as asked for, unless the caller has had enough.
     fn repeated<T>(
         &self,
+        progress: &mut dyn FnMut(u64) -> bool,
         mut once: impl FnMut() -> Result<T, AgeError>,
     ) -> Result<Vec<T>, AgeError> {
-        (0..self.experiment.measure.repetitions).map(|_| once()).collect()
+        let one = |done| if progress(u64::from(done)) { once() } else { Err(AgeError::Stopped) };
+        (0..self.experiment.measure.repetitions).map(one).collect()
     }
 
-    fn raw(&self, metrics: &mut Map<String, Value>) -> Result<(), AgeError> {
+    fn raw(
+        &self,
+        metrics: &mut Map<String, Value>,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(), AgeError> {
         let measure = &self.experiment.measure;
         if measure.raw {
             let mut stream = self.stream("raw device");
-            let found =
-                self.repeated(|| self.bench().raw(measure.sequential_bytes, &mut stream))?;
+            let found = self
+                .repeated(progress, || self.bench().raw(measure.sequential_bytes, &mut stream))?;
             put_rates(metrics, "raw_read", found.iter().map(|(read, _)| read));
             put_rates(metrics, "raw_write", found.iter().map(|(_, write)| write));
         }
@@ -263,11 +269,12 @@ impl Benches<'_> {
         snapshot: &Snapshot,
         scores: &Report,
         metrics: &mut Map<String, Value>,
+        progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(), AgeError> {
         let Some(period) = self.experiment.measure.hot else { return Ok(()) };
         let chosen = hot_files(snapshot, period.0);
         let mut stream = self.stream("hot files");
-        let found = self.repeated(|| self.bench().existing(&chosen, &mut stream))?;
+        let found = self.repeated(progress, || self.bench().existing(&chosen, &mut stream))?;
         let files = self.target.file_system();
         let bytes: u64 = chosen.iter().map(|file| files.size_bytes(*file)).sum();
         metrics.insert("hot_files".to_owned(), json!(chosen.len()));
@@ -283,17 +290,14 @@ impl Benches<'_> {
         let measure = &self.experiment.measure;
         let mut stream = self.stream("sequential");
         let mut rows = Vec::with_capacity(measure.sequential.len());
-        for (done, file_bytes) in (0_u64..).zip(&measure.sequential) {
-            if !progress(done) {
-                return Err(AgeError::Stopped);
-            }
+        for file_bytes in &measure.sequential {
             let plan = SequentialPlan::new(
                 *file_bytes,
                 measure.sequential_bytes,
                 measure.files_per_directory,
                 measure.sync_each,
             );
-            let found = self.repeated(|| self.bench().sequential(&plan, &mut stream))?;
+            let found = self.repeated(progress, || self.bench().sequential(&plan, &mut stream))?;
             rows.push(sequential_row(&plan, &found));
         }
         Ok(rows)

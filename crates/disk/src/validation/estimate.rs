@@ -6,7 +6,7 @@
 
 use crate::mechanical::Mechanical;
 use crate::parameters::MechanicalParameters;
-use crate::validation::replay::{Measured, TimeBase, replay_classified};
+use crate::validation::replay::{Measured, Stopped, TimeBase, replay_classified};
 use agewell_core::Operation;
 
 /// How far the true period may be from the nominal one. Chosen by us: spindles of the time were held to 0.5 % or better
@@ -43,14 +43,18 @@ impl Rotation {
 
 /// One sector on the bus, ps, from reads of the first `half` requests that the buffer served: the slope of their median
 /// response against their size (Theil-Sen). `None` if fewer than three sizes have three such reads.
+///
+/// # Errors
+/// If `go_on`, which is asked now and then, answers false.
 pub fn bus_sector_ps(
     parameters: &MechanicalParameters,
     measured: &Measured,
     half: usize,
-) -> Option<u64> {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<u64>, Stopped> {
     let mut by_size: Vec<(u32, Vec<u64>)> = Vec::new();
     let mut device = Mechanical::new(parameters);
-    let responses = replay_classified(&mut device, measured, TimeBase::Closed, half);
+    let responses = replay_classified(&mut device, measured, TimeBase::Closed, half, go_on)?;
     for (index, (_, hit)) in responses.into_iter().enumerate() {
         if hit && measured.operation[index] == Operation::Read as u8 {
             let size = measured.sectors[index];
@@ -76,11 +80,11 @@ pub fn bus_sector_ps(
         }
     }
     if medians.len() < 3 || slopes.is_empty() {
-        return None;
+        return Ok(None);
     }
     slopes.sort_by(f64::total_cmp);
     let slope = slopes[slopes.len() / 2];
-    (slope > 0.0).then_some((slope * 1000.0).round() as u64)
+    Ok((slope > 0.0).then_some((slope * 1000.0).round() as u64))
 }
 
 fn median(samples: &mut [u64]) -> f64 {
@@ -94,11 +98,15 @@ fn median(samples: &mut [u64]) -> f64 {
 /// simulated finish, as a fraction of a turn, is the platter's phase error at that moment. The period is where these
 /// phases, turned back at its rate, agree best (a spectral search); two passes, because the first may have missed turns.
 /// `None` if there are no requests, or they span too long a time for a phase to be held.
+///
+/// # Errors
+/// If `go_on`, which is asked now and then, answers false.
 pub fn rotation(
     parameters: &MechanicalParameters,
     measured: &Measured,
     half: usize,
-) -> Option<Rotation> {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Option<Rotation>, Stopped> {
     let nominal_ns = parameters.rotation_period_ps as f64 / 1000.0;
     let mut found = Rotation {
         phase: 0,
@@ -107,9 +115,12 @@ pub fn rotation(
         coherence: 0.0,
     };
     let mut range_ppm = PERIOD_RANGE_PPM;
-    let span_ns = measured.finish_ns[..half].last()? - measured.issue_ns.first()?;
-    if span_ns as f64 > SPAN_NS_MAX {
-        return None;
+    let (Some(first), Some(last)) = (measured.issue_ns.first(), measured.finish_ns[..half].last())
+    else {
+        return Ok(None);
+    };
+    if (last - first) as f64 > SPAN_NS_MAX {
+        return Ok(None);
     }
     for _ in 0..2 {
         let mut tuned = parameters.clone();
@@ -117,14 +128,15 @@ pub fn rotation(
         let period_ns = found.period_ps as f64 / 1000.0;
         let mut device = Mechanical::with_phase(&tuned, found.phase);
         let mut samples: Vec<(f64, f64)> = Vec::new();
-        let responses = replay_classified(&mut device, measured, TimeBase::Trace, half);
+        let responses = replay_classified(&mut device, measured, TimeBase::Trace, half, go_on)?;
         for (index, (response, hit)) in responses.into_iter().enumerate() {
             if !hit {
                 let late = measured.response_ns(index) as f64 - response as f64;
                 samples.push((measured.finish_ns[index] as f64, late / period_ns));
             }
         }
-        let (turns_per_ns, coherence, turns) = search(&samples, range_ppm * 1e-6 / nominal_ns);
+        let range = range_ppm * 1e-6 / nominal_ns;
+        let (turns_per_ns, coherence, turns) = search(&samples, range, go_on)?;
         // Lateness grows by `turns_per_ns`: the platter turns that much slower.
         let rate = 1.0 / period_ns - turns_per_ns;
         let period_ps = (1000.0 / rate).round();
@@ -137,13 +149,17 @@ pub fn rotation(
         };
         range_ppm = 20.0;
     }
-    Some(found)
+    Ok(Some(found))
 }
 
 /// The rate (turns per ns, within `range`) at which the phases of `samples` (time ns, turns) agree best, how well, and
 /// their common phase at time 0.
-fn search(samples: &[(f64, f64)], range: f64) -> (f64, f64, f64) {
-    let Some(last) = samples.last().map(|sample| sample.0) else { return (0.0, 0.0, 0.0) };
+fn search(
+    samples: &[(f64, f64)],
+    range: f64,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<(f64, f64, f64), Stopped> {
+    let Some(last) = samples.last().map(|sample| sample.0) else { return Ok((0.0, 0.0, 0.0)) };
     let score = |rate: f64| {
         let (mut sine, mut cosine) = (0.0, 0.0);
         for (time, turns) in samples {
@@ -160,6 +176,9 @@ fn search(samples: &[(f64, f64)], range: f64) -> (f64, f64, f64) {
     let mut best = (0.0, 0.0);
     let count = (range / step).ceil() as i64;
     for index in -count..=count {
+        if !go_on() {
+            return Err(Stopped);
+        }
         let rate = index as f64 * step;
         let (length, _) = score(rate);
         if length > best.1 {
@@ -168,6 +187,9 @@ fn search(samples: &[(f64, f64)], range: f64) -> (f64, f64, f64) {
     }
     for _ in 0..12 {
         step /= 2.0;
+        if !go_on() {
+            return Err(Stopped);
+        }
         for rate in [best.0 - step, best.0 + step] {
             let (length, _) = score(rate);
             if length > best.1 {
@@ -176,5 +198,5 @@ fn search(samples: &[(f64, f64)], range: f64) -> (f64, f64, f64) {
         }
     }
     let (length, turns) = score(best.0);
-    (best.0, length, turns)
+    Ok((best.0, length, turns))
 }

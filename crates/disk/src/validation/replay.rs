@@ -85,23 +85,47 @@ impl Measured {
     }
 }
 
-/// Simulated response time of every request, ns.
-pub fn replay(device: &mut impl Device, measured: &Measured, base: TimeBase) -> Vec<u64> {
-    let classified = replay_classified(device, measured, base, measured.len());
-    classified.into_iter().map(|(response, _)| response).collect()
+/// The caller wants no more: what it gave as `go_on` has answered false.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("stopped")]
+pub struct Stopped;
+
+/// Requests between two questions whether to go on: some milliseconds.
+const ASKED_EVERY: usize = 1 << 16;
+
+/// Simulated response time of every request, ns. `go_on` is asked now and then.
+///
+/// # Errors
+/// If it answers false.
+pub fn replay(
+    device: &mut impl Device,
+    measured: &Measured,
+    base: TimeBase,
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<u64>, Stopped> {
+    let classified = replay_classified(device, measured, base, measured.len(), go_on)?;
+    Ok(classified.into_iter().map(|(response, _)| response).collect())
 }
 
 /// Simulated response time (ns) of the first `count` requests, and whether the buffer served them.
+/// `go_on` is asked now and then.
+///
+/// # Errors
+/// If it answers false.
 pub fn replay_classified(
     device: &mut impl Device,
     measured: &Measured,
     base: TimeBase,
     count: usize,
-) -> Vec<(u64, bool)> {
+    go_on: &mut dyn FnMut() -> bool,
+) -> Result<Vec<(u64, bool)>, Stopped> {
     let mut responses = Vec::with_capacity(count);
     let mut finished = 0;
     let mut closed_issue = measured.issue_ns.first().copied().unwrap_or(0);
     for index in 0..count {
+        if index % ASKED_EVERY == 0 && !go_on() {
+            return Err(Stopped);
+        }
         let request = measured.request(index);
         let wanted = match base {
             TimeBase::Closed => closed_issue,
@@ -117,5 +141,5 @@ pub fn replay_classified(
             closed_issue = finished + think;
         }
     }
-    responses
+    Ok(responses)
 }

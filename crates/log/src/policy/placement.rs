@@ -15,6 +15,7 @@
 //! | [`SepBit`] | the last lifetime of what is new, the age of what is collected | 4 bytes |
 //! | [`LifeTable`] | measured death rates by count and age, divided at least cost; ours | 6 bytes |
 //! | [`Oracle`] | the known time of each block's death | 4 bytes, and 4 a write |
+//! | [`Batched`] | whatever a policy from outside says of many blocks at once | 4 bytes |
 //!
 //! [`Regrouping`] adds to any of them a log for blocks that are read together.
 //!
@@ -26,6 +27,7 @@
 //! compared by wrapping difference, so that an interval above 2^32 writes is taken for a short one:
 //! of no consequence, because it is one block's estimate.
 
+mod batched;
 mod dac;
 mod fadac;
 mod life_table;
@@ -40,6 +42,7 @@ mod sepbit;
 mod sfs;
 mod user_collected;
 
+pub use batched::{Batched, BlocksToPlace, NEW_BLOCK_AGE, PlacementPolicy};
 pub use dac::Dac;
 pub use fadac::Fadac;
 pub use life_table::LifeTable;
@@ -82,6 +85,24 @@ pub trait Placement {
     /// above the number that the placement was made for is placed.
     fn ensure_blocks(&mut self, blocks: usize) {
         let _ = blocks;
+    }
+
+    /// `blocks` are placed next, one after another, as user block writes from number `clock` on; with
+    /// each comes whether it was live before. For what decides about many at once.
+    #[inline]
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
+        let _ = (blocks, clock);
+    }
+
+    /// `blocks`, all that are live in `segment`, move out of it next, one after another.
+    #[inline]
+    fn will_collect(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = u32>,
+        segment: &CollectedSegment,
+        clock: u64,
+    ) {
+        let _ = (blocks, segment, clock);
     }
 
     /// The log for `block`, which the user writes as number `clock` (counted from 1) of all user

@@ -194,6 +194,7 @@ impl Case {
             tracks_cache: self.tracks_cache,
             disk: DISK,
             stream: RandomStreams::new(self.seed).stream("victims"),
+            victim_policy: None,
         }
     }
 

@@ -6,6 +6,7 @@ mod case;
 mod indifferent;
 mod limit;
 mod operations;
+mod outside;
 mod preloading;
 mod reference;
 mod repetition;

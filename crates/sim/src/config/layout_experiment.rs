@@ -1,7 +1,7 @@
 //! An experiment of file requests on a layout of blocks, read strictly, every default visible in
 //! [`LayoutExperiment::resolved`].
 
-use agewell_config::{ConfigError, Form, Keyed, TableOfKeys, flag, keys, read_table, whole};
+use agewell_config::{ConfigError, Form, Keyed, TableOfKeys, flag, keys, read_table, text, whole};
 use serde_json::{Value, json};
 
 use super::device::{self, DeviceChoice};
@@ -23,6 +23,8 @@ pub struct LayoutExperiment {
     pub device: DeviceChoice,
     /// The run as a whole.
     pub run: LayoutRun,
+    /// Policies that are brought along.
+    pub policies: PolicyNames,
 }
 
 keys! {
@@ -39,6 +41,20 @@ keys! {
     }
 }
 
+keys! {
+    /// Policies that are functions of whoever asks for the run: their names, which a result keeps. Such
+    /// a run is made again only if they are given again.
+    #[derive(Default)]
+    pub struct PolicyNames {
+        /// of a log: who chooses which segment is collected, among those that `victim` would choose among
+        victim: Option<String> = "victim" text().optional();
+        /// of a log: who chooses which of its `logs` open logs a block goes to
+        placement: Option<String> = "placement" text().optional();
+        /// of a write-anywhere layout: who chooses which free place is written next
+        allocator: Option<String> = "allocator" text().optional();
+    }
+}
+
 impl LayoutExperiment {
     /// An experiment from `value` (the TOML file as JSON).
     ///
@@ -46,7 +62,8 @@ impl LayoutExperiment {
     /// Names the table and key: unknown tables and keys, missing ones, values of the wrong kind or
     /// range.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
-        let mut tables = Tables::of(value, &["workload", "host", "layout", "device", "run"])?;
+        let names = ["workload", "host", "layout", "device", "run", "policies"];
+        let mut tables = Tables::of(value, &names)?;
         let workload =
             tables.needed("workload", "kind = \"random-update\" and utilization = 0.85")?;
         let layout = tables.needed("layout", "kind = \"lfs\"")?;
@@ -68,19 +85,25 @@ impl LayoutExperiment {
             ));
         }
         let run = read_table::<LayoutRun>("[run]", tables.take("run"))?;
-        Ok(Self { workload, host, layout, device, run })
+        let policies = read_table::<PolicyNames>("[policies]", tables.take("policies"))?;
+        Ok(Self { workload, host, layout, device, run, policies })
     }
 
     /// The experiment with every default filled in; reading it again gives the same experiment.
     #[must_use]
     pub fn resolved(&self) -> Value {
-        json!({
+        let mut tables = json!({
             "workload": self.workload.resolved(),
             "host": self.host.resolved(),
             "layout": self.layout.resolved(),
             "device": self.device.resolved(),
             "run": LayoutRun::resolved(&self.run),
-        })
+        });
+        // Most runs have none, and are what they were before there could be any.
+        if self.policies != PolicyNames::default() {
+            tables["policies"] = PolicyNames::resolved(&self.policies);
+        }
+        tables
     }
 
     /// Its tables, for the documentation and for editors.
@@ -92,6 +115,7 @@ impl LayoutExperiment {
             Layout::table(),
             device::table(),
             TableOfKeys::plain("run", LayoutRun::keys()),
+            TableOfKeys::plain("policies", PolicyNames::keys()),
         ]
     }
 }

@@ -11,6 +11,7 @@ use super::in_place_setup::journaled;
 use super::lane::{Lane, Progress, does_not_fit};
 use super::log_run;
 use super::outcome::Outcome;
+use super::policies::Policies;
 use super::prepared::Prepared;
 use crate::config::layout::{Layout, WriteAheadLayout};
 use crate::config::{DeviceChoice, FileWorkloadKind, LayoutExperiment};
@@ -22,13 +23,14 @@ use crate::result::inputs_unless;
 pub(crate) fn run(
     experiment: &LayoutExperiment,
     places: Places,
+    policies: &Policies,
     progress: Progress,
 ) -> Result<Outcome, RunError> {
     let (stopped, files) = (AtomicBool::new(false), input_files(experiment));
     // A long trace takes as long to hash as to read: its hash is made beside the run.
     std::thread::scope(|scope| {
         let hashing = scope.spawn(|| inputs_unless(&stopped, files, places));
-        let outcome = run_layout(experiment, places, progress);
+        let outcome = run_layout(experiment, places, policies, progress);
         stopped.store(outcome.is_err(), Ordering::Relaxed);
         let hashed = hashing.join().expect("hashing a file does not panic");
         let mut outcome = outcome?;
@@ -54,9 +56,10 @@ fn input_files(experiment: &LayoutExperiment) -> (Option<&str>, Option<&str>) {
 fn run_layout(
     experiment: &LayoutExperiment,
     places: Places,
+    policies: &Policies,
     progress: Progress,
 ) -> Result<Outcome, RunError> {
-    let prepared = Prepared::new(experiment, places)?;
+    let prepared = Prepared::new(experiment, places, policies)?;
     match &experiment.layout {
         Layout::Log(layout) => log_run::run(&prepared, layout, progress),
         Layout::Sequential(layout) => run_plain(&prepared, prepared.sequential(layout), progress),
@@ -73,7 +76,11 @@ fn run_layout(
                 recovery: layout.recovery,
                 checkpoint_blocks: layout.checkpoint_blocks,
             };
-            run_plain(&prepared, WriteAnywhere::new(setting).map_err(does_not_fit)?, progress)
+            let mut layout = WriteAnywhere::new(setting).map_err(does_not_fit)?;
+            if let Some(allocator) = &policies.allocator {
+                layout.allocate_by(allocator.copied());
+            }
+            run_plain(&prepared, layout, progress)
         }
     }
 }

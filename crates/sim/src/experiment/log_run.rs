@@ -3,7 +3,7 @@
 use agewell_layout::block_layout::BlockLayout;
 use agewell_layout::reorganising_log::ReorganisingLog;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
-use agewell_log::policy::placement::{Placement, Regrouping, death_clocks};
+use agewell_log::policy::placement::{Batched, Placement, Regrouping, death_clocks};
 use agewell_log::{AdaptiveLog, Counts, Log, TransferTimes};
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,13 @@ impl LogRun<'_> {
     fn run_with(&self, deaths: &[u32], progress: Progress) -> Result<Outcome, RunError> {
         let Self { prepared, layout } = self;
         let (segment_blocks, seed) = (layout.segment_blocks(), prepared.experiment.run.seed);
+        let outside = self.prepared.policies.placement.as_ref();
         let make = |blocks: u32| {
+            if let Some(policy) = outside {
+                let batched =
+                    Batched::new(policy.copied(), blocks as usize, layout.keys.logs as usize);
+                return AnyPlacement::Batched(Box::new(batched));
+            }
             AnyPlacement::new(
                 layout.keys.placement,
                 blocks,

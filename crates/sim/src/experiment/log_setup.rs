@@ -2,6 +2,7 @@
 
 use agewell_core::RandomStreams;
 use agewell_log::policy::mechanism::{Collect, Mechanism};
+use agewell_log::policy::victim_policy::OutsideVictim;
 use agewell_log::{LogSetting, Trigger, Victim, ZoneUse};
 
 use super::disk_size::shape;
@@ -19,6 +20,7 @@ pub(crate) fn log_setting(
     logs: usize,
 ) -> Result<LogSetting, RunError> {
     let Prepared { experiment, survey, .. } = prepared;
+    let victim = prepared.policies.victim.as_ref();
     let shape = shape(layout, &experiment.workload, survey)?;
     let setting = LogSetting {
         blocks: survey.peak_live_blocks as u32,
@@ -53,6 +55,7 @@ pub(crate) fn log_setting(
         },
         tracks_cache: layout.victim == Victim::CostAgeCache,
         stream: RandomStreams::new(experiment.run.seed).stream("layout.victim"),
+        victim_policy: victim.map(|policy| Box::new(OutsideVictim::new(policy.copied()))),
         disk: prepared.estimate,
         shape,
     };

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::log_run;
+use super::policies::Policies;
 use super::prepared::Prepared;
 use crate::config::LayoutExperiment;
 use crate::config::layout::Layout;
@@ -18,7 +19,9 @@ fn outcome(config: &Value, one_by_one: bool) -> Result<Vec<(String, Vec<u8>)>, S
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let experiment = LayoutExperiment::from_value(config.clone()).expect("it is well formed");
     let places = Places { base: root, catalogue: &root.join("devices") };
-    let mut prepared = Prepared::new(&experiment, places).map_err(|why| why.to_string())?;
+    let policies = Policies::default();
+    let mut prepared =
+        Prepared::new(&experiment, places, &policies).map_err(|why| why.to_string())?;
     prepared.one_by_one = one_by_one;
     let Layout::Log(layout) = &experiment.layout else { panic!("a log was asked for") };
     let mut told = Vec::new();

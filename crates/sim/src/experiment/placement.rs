@@ -3,8 +3,8 @@
 
 use agewell_core::RandomStreams;
 use agewell_log::policy::placement::{
-    CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement, SepBit,
-    Sfs, UserCollected,
+    Batched, CollectedSegment, Dac, Fadac, LifeTable, MultiLog, NoSeparation, Oracle, Placement,
+    SepBit, Sfs, UserCollected,
 };
 
 use super::recorder::Recorder;
@@ -23,6 +23,7 @@ pub(crate) enum AnyPlacement {
     LifeTable(Box<LifeTable>),
     Oracle(Oracle),
     Recorder(Recorder),
+    Batched(Box<Batched>),
 }
 
 impl AnyPlacement {
@@ -77,6 +78,7 @@ macro_rules! each {
             AnyPlacement::LifeTable($placement) => $call,
             AnyPlacement::Oracle($placement) => $call,
             AnyPlacement::Recorder($placement) => $call,
+            AnyPlacement::Batched($placement) => $call,
         }
     };
 }
@@ -88,6 +90,25 @@ impl Placement for AnyPlacement {
 
     fn is_indifferent(&self) -> bool {
         each!(self, placement => placement.is_indifferent())
+    }
+
+    #[inline]
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
+        if let AnyPlacement::Batched(placement) = self {
+            placement.will_write(blocks, clock);
+        }
+    }
+
+    #[inline]
+    fn will_collect(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = u32>,
+        segment: &CollectedSegment,
+        clock: u64,
+    ) {
+        if let AnyPlacement::Batched(placement) = self {
+            placement.will_collect(blocks, segment, clock);
+        }
     }
 
     fn place_new(&mut self, block: u32, overwrites: bool, clock: u64) -> u8 {

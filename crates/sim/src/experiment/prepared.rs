@@ -7,6 +7,7 @@ use agewell_log::policy::cost::CostModel;
 use agewell_trace::workload::Survey;
 
 use super::disk_size::{capacity_blocks, disk_sectors};
+use super::policies::Policies;
 use crate::calibrate::measure;
 use crate::config::layout::Layout;
 use crate::config::{BufferSize, DeviceChoice, LayoutExperiment};
@@ -21,6 +22,8 @@ use crate::places::Places;
 pub(crate) struct Prepared<'a> {
     pub(crate) experiment: &'a LayoutExperiment,
     pub(crate) places: Places<'a>,
+    /// Policies that are brought along.
+    pub(crate) policies: &'a Policies,
     pub(crate) survey: Survey,
     /// The workload at its end, which knows the directory of every file.
     pub(crate) surveyed: WorkloadSource,
@@ -43,6 +46,7 @@ impl<'a> Prepared<'a> {
     pub(crate) fn new(
         experiment: &'a LayoutExperiment,
         places: Places<'a>,
+        policies: &'a Policies,
     ) -> Result<Self, RunError> {
         let mut surveyed = open(experiment, places)?;
         let (survey, kept) = surveyed.survey()?;
@@ -80,6 +84,7 @@ impl<'a> Prepared<'a> {
         let prepared = Self {
             experiment,
             places,
+            policies,
             survey,
             surveyed,
             capacity_blocks,

@@ -43,7 +43,7 @@ impl<P: Placement> Regrouping<P> {
     #[must_use]
     #[inline]
     pub fn is_kept(&self, block: u32) -> bool {
-        self.kept[(block / 64) as usize] >> (block % 64) & 1 == 1
+        is_kept(&self.kept, block)
     }
 
     /// Changes that.
@@ -64,6 +64,11 @@ impl<P: Placement> Regrouping<P> {
     }
 }
 
+#[inline]
+fn is_kept(kept: &[u64], block: u32) -> bool {
+    kept[(block / 64) as usize] >> (block % 64) & 1 == 1
+}
+
 impl<P: Placement> Placement for Regrouping<P> {
     fn logs(&self) -> usize {
         self.within.logs() + 1
@@ -74,6 +79,24 @@ impl<P: Placement> Placement for Regrouping<P> {
         if blocks.div_ceil(64) > self.kept.len() {
             self.kept.resize(blocks.div_ceil(64), 0);
         }
+    }
+
+    #[inline]
+    fn will_write(&mut self, blocks: &mut dyn Iterator<Item = (u32, bool)>, clock: u64) {
+        self.within.will_write(blocks, clock);
+    }
+
+    #[inline]
+    fn will_collect(
+        &mut self,
+        blocks: &mut dyn Iterator<Item = u32>,
+        segment: &CollectedSegment,
+        clock: u64,
+    ) {
+        let (seen, kept) = (self.seen_within(segment), &self.kept);
+        let stays = segment.log == self.log();
+        let mut blocks = blocks.filter(|block| !(stays && is_kept(kept, *block)));
+        self.within.will_collect(&mut blocks, &seen, clock);
     }
 
     #[inline]
