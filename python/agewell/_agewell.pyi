@@ -23,6 +23,7 @@ __all__ = [
     "age_replay",
     "bench_directory",
     "build",
+    "bytes_per_second",
     "check_parquet",
     "configuration_reference",
     "device_import",
