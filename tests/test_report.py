@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import accessibility
 import agewell as api
 import chromium
 from agewell.errors import InputError
@@ -75,6 +76,87 @@ def browser() -> str:
         found = chromium.find()
     assert found is not None
     return found
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Expressions that look for what is wrong with a page."""
+    folder = tmp_path_factory.mktemp("axe")
+    why = accessibility.install(folder)
+    if why is not None:
+        pytest.skip(why)
+    return accessibility.expressions(folder)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_page_can_be_read_by_everybody(
+    agewell: Agewell,
+    runs: list[Path],
+    browser: str,
+    axe: dict[str, str],
+    tmp_path: Path,
+    width: int,
+) -> None:
+    agewell("report", *runs, "--out", "report.html", "--quiet")
+    page = tmp_path / "report.html"
+    seen = chromium.visit(browser, page, tmp_path / "profile", axe, width)
+    assert seen.console == []
+    assert seen.values["axe"] == "object"
+    assert seen.values["light"] == []
+    assert seen.values["dark"] == []
+    assert seen.values["texts"] > 100
+    assert seen.values["overprinted"] == []
+    assert seen.values["too wide"] is False
+
+
+@pytest.mark.browser
+def test_what_is_wrong_with_a_page_is_found(
+    browser: str, axe: dict[str, str], tmp_path: Path
+) -> None:
+    page = tmp_path / "bad.html"
+    page.write_text(
+        "<!doctype html><html><title>bad</title><body><img src='data:,'>"
+        "<figure id='one'><svg width='200' height='100'><text x='5' y='50'>under</text>"
+        "<text x='8' y='52'>over</text><text x='180' y='90'>beyond</text></svg></figure>"
+        "<div style='width: 3000px'>wide</div></body></html>"
+    )
+    seen = chromium.visit(browser, page, tmp_path / "profile", axe)
+    assert {"image-alt", "html-has-lang"} <= {each[0] for each in seen.values["light"]}
+    assert sorted(seen.values["overprinted"]) == [
+        "clipped in one: beyond",
+        "overprinted in one: under and over",
+    ]
+    assert seen.values["too wide"] is True
+
+
+@pytest.mark.browser
+def test_a_table_is_sorted_by_a_click_on_a_heading(browser: str, tmp_path: Path) -> None:
+    rows = [[Cell(name), Cell(text)] for name, text in (("b", "1,200"), ("c", "-3 %"), ("a", "-"))]
+    table = PageTable(["name", "value"], rows, numeric=frozenset({1}))
+    page = tmp_path / "page.html"
+    page.write_text(render(Page("T", "", [Section("s", "S", tables=[table])])))
+    order = "[...document.querySelectorAll('tbody tr')].map(each => each.cells[0].innerText)"
+    click = "(document.querySelectorAll('button.sort')[{}].click(), {})"
+    seen = chromium.visit(
+        browser,
+        page,
+        tmp_path / "profile",
+        {
+            "as written": order,
+            "by value": click.format(1, order),
+            "down": click.format(1, order),
+            "by name": click.format(0, order),
+            "marks": "[...document.querySelectorAll('th')].map(each => each.ariaSort)",
+        },
+    )
+    assert seen.values == {
+        "as written": ["b", "c", "a"],
+        "by value": ["c", "b", "a"],
+        "down": ["b", "c", "a"],
+        "by name": ["a", "b", "c"],
+        "marks": ["ascending", None],
+    }
 
 
 @pytest.mark.browser
@@ -149,7 +231,7 @@ def test_the_same_run_gives_the_same_page_and_pictures(
     agewell("report", runs[0], "--out", "first/report.html", "--quiet")
     agewell("report", runs[0], "--out", "second/report.html", "--quiet")
     first = sorted(path for path in (tmp_path / "first").rglob("*") if path.is_file())
-    assert len(first) == 1 + 2 * 7
+    assert len(first) == 1 + 3 * 7
     for path in first:
         twin = tmp_path / "second" / path.relative_to(tmp_path / "first")
         assert path.read_bytes() == twin.read_bytes(), path.name
@@ -212,8 +294,28 @@ def test_a_damaged_table_is_refused(runs: list[Path]) -> None:
 def test_a_picture_has_the_same_bytes_every_time(plot: Plot, tmp_path: Path) -> None:
     first = drawing.save(plot, tmp_path / "first")
     second = drawing.save(plot, tmp_path / "second")
-    assert [path.name for path in first] == [f"{plot.name}.png", f"{plot.name}.svg"]
+    assert [path.name for path in first] == [
+        f"{plot.name}.{kind}" for kind in ("png", "svg", "csv")
+    ]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
+def test_the_points_of_a_picture_are_a_table(tmp_path: Path) -> None:
+    drawing.save(PLOT, tmp_path)
+    drawing.save(BARS, tmp_path)
+    assert (tmp_path / "figure-00.csv").read_text().splitlines()[:4] == [
+        "curve,time (h),rate (1/s)",
+        "before,0,3",
+        "before,1,",
+        "before,2,1",
+    ]
+    assert (tmp_path / "bars.csv").read_text().splitlines() == [
+        "curve,x,ms",
+        "a,seek,1",
+        "a,rotation,-2",
+        "b,seek,2",
+        "b,rotation,1",
+    ]
 
 
 def test_an_inline_picture_takes_the_colours_of_the_page() -> None:

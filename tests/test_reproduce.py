@@ -115,6 +115,7 @@ def test_a_figure_that_holds_is_exit_0(capsys: pytest.CaptureFixture[str], tmp_p
     assert "A note." in text
     assert "mean service time" in text
     assert sorted(path.name for path in (folder / "plots").iterdir()) == [
+        "figure-01.csv",
         "figure-01.png",
         "figure-01.svg",
     ]

@@ -170,7 +170,7 @@ def age(
         ),
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw them, as PNG and SVG.")
+        Path | None, typer.Option(metavar="DIR", help="Draw them, as PNG, SVG and CSV.")
     ] = None,
     snapshot: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a snapshot of the aged state.")

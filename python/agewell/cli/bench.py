@@ -130,7 +130,7 @@ def bench(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="Every measurement, Parquet.")
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw the medians, as PNG and SVG.")
+        Path | None, typer.Option(metavar="DIR", help="Draw the medians, as PNG, SVG and CSV.")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -32,7 +32,7 @@ def report(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Write a self-contained HTML report, and every plot as PNG and SVG.
+    """Write a self-contained HTML report, and every plot as PNG, SVG and CSV.
 
     Example: agewell report runs/alpha-08 -o runs/alpha-08/report.html
     """

@@ -1,4 +1,4 @@
-"""How plots look: one palette, one set of axes, as PNG and SVG files and inside a page.
+"""How plots look: one palette, one set of axes, as files (PNG, SVG, CSV) and inside a page.
 
 The first six series colours are those of Okabe & Ito ("Color Universal Design", 2008), which people
 with any of the common colour vision deficiencies distinguish, the others are after Tol ("Colour
@@ -9,6 +9,7 @@ as long as there are colours.
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import re
@@ -123,7 +124,9 @@ def _names(plot: Plot) -> list[str]:
 
 
 def save(plot: Plot, directory: Path, places: Mapping[str, int] | None = None) -> list[Path]:
-    """Write `<name>.png` and `<name>.svg` of a plot; the same plot gives the same bytes.
+    """Write `<name>.png`, `.svg` and `.csv` of a plot; the same plot gives the same bytes.
+
+    The CSV table has a row a point: curve, x (a category by its name) and y, empty for a gap.
 
     Args:
         plot: What to draw.
@@ -138,7 +141,21 @@ def save(plot: Plot, directory: Path, places: Mapping[str, int] | None = None) -
         figure_ = figure(plot, places)
         for path in paths:
             save_figure(figure_, path)
-    return paths
+    table = directory / f"{plot.name}.csv"
+    files.write_text(table, table_text(plot))
+    return [*paths, table]
+
+
+def table_text(plot: Plot) -> str:
+    """The points of a plot as CSV text, with the labels of its axes as headings."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["curve", plot.x_label or "x", plot.y_label or "y"])
+    for curve in plot.curves:
+        for x, y in zip(curve.x, curve.y, strict=True):
+            where = plot.categories[int(x)] if plot.categories else f"{x:.10g}"
+            rows.writerow([curve.label, where, "" if math.isnan(y) else f"{y:.10g}"])
+    return text.getvalue()
 
 
 def inline_svg(plot: Plot, places: Mapping[str, int] | None = None) -> str:

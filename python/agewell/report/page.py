@@ -133,7 +133,7 @@ def render(page: Page) -> str:
 
 
 def write(page: Page, path: Path) -> list[Path]:
-    """Write a page, and beside it every plot as PNG and SVG.
+    """Write a page, and beside it every plot as PNG, SVG and CSV.
 
     Args:
         page: What to write.

@@ -1,6 +1,7 @@
 """A report on runs: what was simulated, how it came out, and where the figures come from.
 
-One HTML file that needs no network, and every plot as PNG and SVG in the folder `plots` beside it.
+One HTML file that needs no network, and every plot as PNG, SVG and CSV in the folder `plots`
+beside it.
 """
 
 from __future__ import annotations
