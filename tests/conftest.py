@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import accessibility
+import chromium
 from agewell.files import catalogue
 from agewell.studies.context import Context
 
@@ -128,3 +130,26 @@ def snapshot() -> Callable[[str, str], None]:
         assert text == path.read_text()
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def browser() -> str:
+    """A Chromium, installed if that is possible here."""
+    found = chromium.find()
+    if found is None:
+        why = chromium.install()
+        if why is not None:
+            pytest.skip(why)
+        found = chromium.find()
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Expressions that look for what is wrong with a page."""
+    folder = tmp_path_factory.mktemp("axe")
+    why = accessibility.install(folder)
+    if why is not None:
+        pytest.skip(why)
+    return accessibility.expressions(folder)

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agewell.report.parts.reproduction import show_value
 from agewell.studies import studies
-from agewell.studies.reproduction import show_value
 from agewell.studies.study import Figure, Study, Verdict
 from conftest import REPOSITORY
 
@@ -74,7 +74,9 @@ def figures(document: Mapping[str, Any]) -> dict[str, Stored]:
             "version": document["agewell_version"],
             "build": document["agewell_build"],
             "notes": figure["notes"],
-            "plots": figure["plots"],
+            "plots": [
+                {key: plot[key] for key in ("name", "title", "caption")} for plot in figure["plots"]
+            ],
             "rows": [],
         }
         for figure in document["figures"]

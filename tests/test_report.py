@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-import accessibility
 import agewell as api
 import chromium
 from agewell.errors import InputError
@@ -63,29 +62,6 @@ def runs(experiment: Path, tmp_path: Path) -> list[Path]:
     for seed, folder in zip((7, 8), folders, strict=True):
         api.run(experiment, settings={**SHUFFLED, "run.seed": seed}, out=folder)
     return folders
-
-
-@pytest.fixture(scope="session")
-def browser() -> str:
-    """A Chromium, installed if that is possible here."""
-    found = chromium.find()
-    if found is None:
-        why = chromium.install()
-        if why is not None:
-            pytest.skip(why)
-        found = chromium.find()
-    assert found is not None
-    return found
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Expressions that look for what is wrong with a page."""
-    folder = tmp_path_factory.mktemp("axe")
-    why = accessibility.install(folder)
-    if why is not None:
-        pytest.skip(why)
-    return accessibility.expressions(folder)
 
 
 @pytest.mark.browser
@@ -319,7 +295,7 @@ def test_the_points_of_a_picture_are_a_table(tmp_path: Path) -> None:
 
 
 def test_an_inline_picture_takes_the_colours_of_the_page() -> None:
-    text = drawing.inline_svg(PLOT)
+    text = drawing.inline(PLOT).svg
     tree = ET.fromstring(text)  # noqa: S314 (our own text)
     assert tree.get("aria-label") == PLOT.title
     assert "var(--series-1)" in text

@@ -101,11 +101,18 @@ def test_a_figure_that_holds_is_exit_0(capsys: pytest.CaptureFixture[str], tmp_p
     folder = tmp_path / "runs" / "reproduce" / "made-up-2000"
     written = json.loads((folder / "rows.json").read_text())
     assert written["rows"] == [row]
-    plot = {"name": "figure-01", "title": "Times", "caption": ""}
+    ours = row["ours"]
+    curve = Curve("ours", [0, 1], [ours, ours])
+    plot = Plot("figure-01", "Times", "x", "ms", [curve]).document()
+    page = tmp_path / "again" / "report.html"
+    with pytest.raises(SystemExit, match="0"):
+        main(["report", str(folder), "--out", str(page), "--quiet"])
+    assert page.read_bytes() == (folder / "report.html").read_bytes()
     assert written["figures"] == [
         {
             "paper_name": "made-up-2000",
             "figure": "figure-01",
+            "title": "A service time that holds",
             "notes": ["A note."],
             "plots": [plot],
         }

@@ -221,20 +221,7 @@ class Advice(Findings):
 
     def plots(self) -> list[Plot]:
         """Disk time of the choice beside that of the baselines."""
-        shown = [self.choice, *(each.baseline for each in self.against)]
-        able = [each for each in shown if each.metrics is not None]
-        seconds = [each.disk_seconds for each in able]
-        names = ["recommended" if each is self.choice else each.label for each in able]
-        return [
-            Plot(
-                name="advice",
-                title=f"{self.workload} on {self.device}, {percent(self.utilization)} full",
-                x_label="layout",
-                y_label="disk time (s)",
-                curves=[Curve("", list(range(len(able))), seconds, style="bars")],
-                categories=names,
-            )
-        ]
+        return [disk_time_plot(self.document)]
 
     def _shown(self) -> dict[str, object]:
         kind = self.configuration["layout"]["kind"]
@@ -291,6 +278,27 @@ class Advice(Findings):
             "installable": self.installable.document(),
             "shuffling": self.shuffling.document(),
         }
+
+
+def disk_time_plot(document: Mapping[str, Any]) -> Plot:
+    """Disk time of the choice beside that of the baselines.
+
+    Args:
+        document: An advice as JSON values.
+    """
+    chosen = {**document["recommended"], "what": "recommended"}
+    shown = [chosen, *(each["baseline"] for each in document["against"])]
+    able = [each for each in shown if each["disk_seconds"] is not None]
+    seconds = [each["disk_seconds"] for each in able]
+    return Plot(
+        name="advice",
+        title=f"{document['workload']} on {document['device']}, "
+        f"{percent(document['utilization'])} full",
+        x_label="layout",
+        y_label="disk time (s)",
+        curves=[Curve("", list(range(len(able))), seconds, style="bars")],
+        categories=[each["what"] for each in able],
+    )
 
 
 def advise(

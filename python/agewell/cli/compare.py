@@ -131,7 +131,7 @@ def compare(
                 jobs=jobs,
                 progress=lambda done, total: report(done / total, f"{done} of {total} runs"),
             )
-        return comparison, [] if out is None else save(comparison, folder)
+        return comparison, [] if out is None else save(comparison.document, folder)
 
     if out is not None:
         comparison, pictures = run(out)

@@ -126,7 +126,7 @@ def _list(known: Sequence[Study], *, as_json: bool) -> None:
 
 
 def _print_rows(reproduced: Sequence[Reproduced]) -> None:
-    from agewell.studies.reproduction import show_value
+    from agewell.report.parts.reproduction import show_value
 
     print_table(
         ("figure", "what", ">paper", ">ours", "unit", "tolerance", "verdict", "why"),

@@ -160,9 +160,7 @@ def score(
             for path in paths
         ]
     if plot is not None:
-        from agewell.report.charts import score as score_charts
-
-        score_charts.save(scoring.in_time(scores), plot)
+        _draw(scores, plot)
     if as_json:
         print_json(scoring.document(scores))
     elif len(scores) == 1:
@@ -193,6 +191,21 @@ def _hold(limits: Sequence[Limit], scores: Sequence[Score]) -> None:
     broken = [f"{path}: {words}" for path, words in held if words is not None]
     if broken:
         raise RunError("; ".join(broken))
+
+
+def _draw(scores: list[Score], path: Path) -> None:
+    if path.suffix == ".html":
+        from agewell.filesystems.scoring import document
+        from agewell.report.page import write
+        from agewell.report.part import page_of
+        from agewell.report.parts.score import part
+
+        write(page_of([part(document(scores), path)]), path)
+        return
+    from agewell.filesystems.scoring import in_time
+    from agewell.report.charts.score import save
+
+    save(in_time(scores), path)
 
 
 def _print_one(scored: Score, device: str | None, *, everything: bool) -> None:

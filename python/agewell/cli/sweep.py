@@ -17,20 +17,6 @@ from agewell.values.metrics import describe, mechanisms, of_row, show
 
 app = typer.Typer()
 
-SHOWN_METRICS = (
-    "mean_service_ms",
-    "mean_response_ms",
-    "mean_seek_cylinders",
-    "zero_seek_fraction",
-    "weighted_improvement_pct",
-    "overall_write_cost",
-    "new_data_cost",
-    "cleaner_cost",
-    "write_amplification",
-    "transactions_per_s",
-)
-"""Columns of the table on the terminal; chosen by us, the Parquet table has every metric."""
-
 
 class Executor(StrEnum):
     """Where the runs are made."""
@@ -113,6 +99,8 @@ def sweep(
 
 
 def _print_runs(rows: list[dict[str, Any]], axes: list[str]) -> None:
+    from agewell.runs.sweeping import SHOWN_METRICS
+
     shown = [name for name in SHOWN_METRICS if f"metrics.{name}" in rows[0]]
     any_failed = any(row["error"] is not None for row in rows)
     ran = [mechanisms(of_row(row)) for row in rows]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from os import PathLike, fspath
@@ -126,6 +126,13 @@ class Score(Findings):
     parameters: dict[str, str]
     report: dict[str, Any]
     reorganising: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Score:
+        """The score that `document` wrote."""
+        apart = ("path", "metrics", "parameters", "reorganising")
+        report = {name: value for name, value in document.items() if name not in apart}
+        return cls(document["path"], document["parameters"], report, document["reorganising"])
 
     @property
     def metrics(self) -> dict[str, float | None]:

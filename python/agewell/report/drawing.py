@@ -14,6 +14,7 @@ import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ _DASHES: tuple[Any, ...] = (
 _WIDTH_INCHES = 6.4
 _HEIGHT_INCHES = 3.6
 _PNG_DOTS_PER_INCH = 160
+_BARS_WIDTH = 0.8
+"""Of a group of bars; groups are 1 apart."""
 _BAR_LABELS_MAX = 24
 """More numbers than that above bars would touch each other."""
 _MARKED_POINTS_MAX = 16
@@ -158,10 +161,78 @@ def table_text(plot: Plot) -> str:
     return text.getvalue()
 
 
-def inline_svg(plot: Plot, places: Mapping[str, int] | None = None) -> str:
-    """The plot as SVG text for an HTML page, in the page's theme colours, without its title."""
+@dataclass(frozen=True, slots=True)
+class Inline:
+    """A plot for an HTML page.
+
+    Attributes:
+        svg: The picture as text, in the page's theme colours, without its title.
+        points: Where its points lie, for a reader who points at them: `x_label`, `y_label` and
+            `points`, each the name of its curve, its x and y as text, and its place in the view box
+            of the picture.
+    """
+
+    svg: str
+    points: dict[str, Any]
+
+
+def inline(plot: Plot, places: Mapping[str, int] | None = None) -> Inline:
+    """The plot as it stands in a page."""
     with style(plot.name):
-        return inline_figure(figure(plot, places, with_title=False), plot.name, plot.title)
+        drawn = figure(plot, places, with_title=False)
+        svg = inline_figure(drawn, plot.name, plot.title)
+        points = [point for curve in plot.curves for point in _points(drawn, plot, curve)]
+    return Inline(svg, {"x_label": plot.x_label, "y_label": plot.y_label, "points": points})
+
+
+_POINTS_MAX = 200
+"""Of a curve; more lie closer together than a reader can point. Chosen by us."""
+_POINTS_PER_INCH = 72.0
+
+
+def _points(drawn: Figure, plot: Plot, curve: Curve) -> list[list[Any]]:
+    """Name, x, y and place of at most `_POINTS_MAX` points, evenly from the first to the last."""
+    axes = drawn.axes[0]
+    bars = [each for each in plot.curves if each.style == "bars"]
+    stacked = [each for each in plot.curves if each.style == "stacked"]
+    step = max(1, -(-len(curve.x) // _POINTS_MAX))
+    scale = _POINTS_PER_INCH / drawn.dpi
+    points = []
+    for place in range(0, len(curve.x), step):
+        x, y = float(curve.x[place]), float(curve.y[place])
+        at_x, at_y = x, y
+        if curve.style == "bars":
+            at_x += _bar_offset(bars.index(curve), len(bars))
+        elif curve.style == "stacked":
+            below = stacked[: stacked.index(curve)]
+            at_y = y / 2 + sum(
+                other_y
+                for each in below
+                for other_x, other_y in zip(each.x, each.y, strict=True)
+                if other_x == x
+            )
+        right, up = axes.transData.transform((at_x, at_y))
+        if not (math.isfinite(right) and math.isfinite(up)):
+            continue
+        across, down = right * scale, _HEIGHT_INCHES * _POINTS_PER_INCH - up * scale
+        points.append([curve.label, *_texts(plot, x, y), round(across, 1), round(down, 1)])
+    return points
+
+
+def _texts(plot: Plot, x: float, y: float) -> tuple[str, str]:
+    return (plot.categories[int(x)] if plot.categories else f"{x:.5g}", f"{y:.5g}")
+
+
+def values_of(plot: Plot, most: int = 60) -> list[tuple[str, str, str]]:
+    """Curve, x and y of every point as text, of a plot with few; empty of one with more."""
+    if sum(len(curve.x) for curve in plot.curves) > most:
+        return []
+    return [
+        (curve.label, *_texts(plot, x, y))
+        for curve in plot.curves
+        for x, y in zip(curve.x, curve.y, strict=True)
+        if not math.isnan(y)
+    ]
 
 
 def inline_figure(figure: Figure, name: str, title: str) -> str:
@@ -254,14 +325,19 @@ def _draw_line(axes: Axes, curve: Curve, colour: str, dash: Any, zorder: int) ->
 
 
 def _draw_bars(axes: Axes, curve: Curve, colour: str, place: int, count: int, write: bool) -> None:
-    width = 0.8 / count
-    centres = [x + (place - (count - 1) / 2) * width for x in curve.x]
+    width = _BARS_WIDTH / count
+    centres = [x + _bar_offset(place, count) for x in curve.x]
     drawn = axes.bar(
         centres, curve.y, width=width * 0.92, color=colour, label=curve.label, zorder=3
     )
     if write and len(curve.x) * count <= _BAR_LABELS_MAX:
         labels = ["" if math.isnan(y) else f"{y:.3g}" for y in curve.y]
         axes.bar_label(drawn, labels, padding=2, fontsize=8, color=INK)
+
+
+def _bar_offset(place: int, count: int) -> float:
+    """How far the middle of one bar of a group lies from the middle of the group."""
+    return (place - (count - 1) / 2) * _BARS_WIDTH / count
 
 
 def _draw_stacked(axes: Axes, curve: Curve, colour: str, heights: dict[float, float]) -> None:

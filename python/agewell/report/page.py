@@ -109,6 +109,17 @@ class Page:
     facts: Sequence[tuple[str, str]] = field(default=())
 
 
+def values_table(plot: Plot) -> PageTable | None:
+    """The points of a plot that has few, for those who read rather than look."""
+    values = drawing.values_of(plot)
+    if not values:
+        return None
+    named = any(curve for curve, _, _ in values)
+    columns = ("curve", plot.x_label or "x", plot.y_label or "y")[0 if named else 1 :]
+    rows = [[Cell(text) for text in each[0 if named else 1 :]] for each in values]
+    return PageTable(columns, rows, frozenset({len(columns) - 1}))
+
+
 def render(page: Page) -> str:
     """The page as HTML text; the same page gives the same text."""
     import jinja2
@@ -125,7 +136,8 @@ def render(page: Page) -> str:
         page=page,
         series_colours=drawing.SERIES,
         alone_colour=drawing.ALONE,
-        inline_svg=partial(drawing.inline_svg, places=_places(page)),
+        inline=partial(drawing.inline, places=_places(page)),
+        values_table=values_table,
         version=__version__,
     )
     # Names of files are any bytes; a page is UTF-8.

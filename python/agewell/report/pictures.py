@@ -39,7 +39,7 @@ def figure(findings: Findings, name: str | None = None) -> Figure:
 
 def _pictures(findings: Findings) -> dict[str, Callable[[], Figure]]:
     if isinstance(findings, Comparison):
-        return {comparison_charts.NAME: lambda: comparison_charts.figure(findings)}
+        return {comparison_charts.NAME: lambda: comparison_charts.figure(findings.document)}
     if isinstance(findings, Score):
         return {"score": lambda: score_charts.figure([findings])}
     plots = (

@@ -45,6 +45,20 @@ TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
 DESCRIPTION_SCHEMA_VERSION = 1
 
+SHOWN_METRICS = (
+    "mean_service_ms",
+    "mean_response_ms",
+    "mean_seek_cylinders",
+    "zero_seek_fraction",
+    "weighted_improvement_pct",
+    "overall_write_cost",
+    "new_data_cost",
+    "cleaner_cost",
+    "write_amplification",
+    "transactions_per_s",
+)
+"""What a terminal and a page show; chosen by us, the Parquet table has every metric."""
+
 
 @dataclass(frozen=True, slots=True)
 class Point:

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from agewell import files
 from agewell.errors import InputError
 from agewell.files import catalogue
-from agewell.report.page import Cell, Highlight, Page, PageTable, Section
 from agewell.report.page import write as write_page
+from agewell.report.part import page_of
+from agewell.report.parts import reproduction as page_part
+from agewell.report.parts.reproduction import ROWS_FILE
 from agewell.studies import studies
 from agewell.studies.context import Context, find_input, missing_input
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
@@ -29,15 +31,6 @@ if TYPE_CHECKING:
 
 ROWS_SCHEMA_VERSION = 1
 _REPORT_FILE = "report.html"
-_ROWS_FILE = "rows.json"
-_TONES = {
-    Verdict.HOLDS: "good",
-    Verdict.DIFFERS: "bad",
-    Verdict.FAILS: "bad",
-    Verdict.INFORMATION: "quiet",
-    Verdict.NOT_RUN: "quiet",
-}
-_COLUMNS = ("what", "paper", "ours", "unit", "tolerance", "verdict")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +119,7 @@ def reproduce_choices(
     files.require_writable(
         out / study / name
         for study in dict.fromkeys(choice.study.name for choice in choices)
-        for name in (_REPORT_FILE, _ROWS_FILE)
+        for name in (_REPORT_FILE, ROWS_FILE)
     )
     caches: dict[str, dict[str, Any]] = {}
     hashes: dict[Path, str] = {}
@@ -165,22 +158,24 @@ def reproduce_choices(
 def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
     """Every comparison as plain values, for `--json` and `rows.json`.
 
-    `figures` holds what the rows do not: the notes and plots of each figure that was asked for, in
-    the order of the rows.
+    `figures` holds what the rows do not: the title, notes and plots of each figure that was asked
+    for, in the order of the rows; `papers` of each paper what it is.
     """
     return {
         "schema_version": ROWS_SCHEMA_VERSION,
         "agewell_version": __version__,
         "agewell_build": build(),
+        "papers": {
+            each.study.name: {"title": each.study.title, "citation": each.study.citation}
+            for each in reproduced
+        },
         "figures": [
             {
                 "paper_name": each.study.name,
                 "figure": each.figure.name,
+                "title": each.figure.title,
                 "notes": list(each.result.notes),
-                "plots": [
-                    {"name": plot.name, "title": plot.title, "caption": plot.caption}
-                    for plot in each.result.plots
-                ],
+                "plots": [plot.document() for plot in each.result.plots],
             }
             for each in reproduced
         ],
@@ -311,15 +306,6 @@ def count(reproduced: Sequence[Reproduced], verdict: Verdict) -> int:
     return sum(row.verdict is verdict for each in reproduced for row in each.result.rows)
 
 
-def show_value(value: float | str | None) -> str:
-    """A number of a comparison: four significant digits, or the text as it is."""
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    return f"{value:.4g}" if abs(value) < 10_000 else f"{value:.0f}"  # noqa: PLR2004
-
-
 def _run(choice: Choice, context: Context) -> FigureResult:
     lacking = _lacking(choice.figure, context.data)
     if not lacking:
@@ -345,47 +331,7 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 def _write_report(study: Study, reproduced: Sequence[Reproduced], folder: Path) -> None:
-    files.write_json(folder / _ROWS_FILE, document(reproduced))
-    summary = Section(
-        identifier="verdicts",
-        title="Verdicts",
-        paragraphs=[study.citation],
-        highlights=[
-            Highlight(str(count(reproduced, Verdict.HOLDS)), "hold", tone="good"),
-            Highlight(str(count(reproduced, Verdict.DIFFERS)), "differ, and say why", tone="bad"),
-            Highlight(str(count(reproduced, Verdict.FAILS)), "fail", tone="bad"),
-            Highlight(str(count(reproduced, Verdict.INFORMATION)), "shown without a verdict"),
-            Highlight(str(count(reproduced, Verdict.NOT_RUN)), "not run"),
-        ],
-    )
-    sections = [summary, *(_figure_section(each) for each in reproduced)]
-    page = Page(
-        title=f"{study.title}: reproduced",
-        subtitle="Published figures computed again, ours beside the paper's.",
-        sections=sections,
-    )
-    write_page(page, folder / _REPORT_FILE)
-
-
-def _figure_section(reproduced: Reproduced) -> Section:
-    figure, result = reproduced.figure, reproduced.result
-    rows = [
-        [
-            Cell(row.what, note=row.why),
-            Cell(show_value(row.paper)),
-            Cell(show_value(row.ours)),
-            Cell(row.unit),
-            Cell(row.tolerance),
-            Cell(row.verdict.value, tone=_TONES[row.verdict]),
-        ]
-        for row in result.rows
-    ]
-    short = figure.name.replace("-", " ").capitalize()
-    return Section(
-        identifier=figure.name,
-        title=f"{short}: {figure.title}",
-        short=short,
-        paragraphs=result.notes,
-        tables=[PageTable(_COLUMNS, rows, frozenset({1, 2}))],
-        plots=result.plots,
-    )
+    rows = document(reproduced)
+    files.write_json(folder / ROWS_FILE, rows)
+    part = page_part.part(rows, folder)
+    write_page(page_of([part], f"{study.title}: reproduced"), folder / _REPORT_FILE)

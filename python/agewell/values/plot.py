@@ -7,9 +7,10 @@ an HTML report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
 Style = Literal["line", "steps", "points", "bars", "stacked"]
 Scale = Literal["linear", "log"]
@@ -71,3 +72,27 @@ class Plot:
     y_scale: Scale = "linear"
     categories: Sequence[str] = field(default=())
     y_from_zero: bool = True
+
+    def document(self) -> dict[str, Any]:
+        """The plot as JSON values; a gap is null."""
+        values = asdict(self)
+        for curve in values["curves"]:
+            curve["x"] = [float(x) for x in curve["x"]]
+            curve["y"] = [None if math.isnan(y) else float(y) for y in curve["y"]]
+        return {**values, "curves": list(values["curves"]), "categories": list(self.categories)}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Plot:
+        """The plot that `document` wrote; what it lacks is empty."""
+        known = {each.name for each in fields(cls)}
+        values = {name: value for name, value in document.items() if name in known}
+        curves = [
+            Curve(
+                **{
+                    **curve,
+                    "y": [math.nan if y is None else y for y in curve["y"]],
+                }
+            )
+            for curve in values.pop("curves")
+        ]
+        return cls(**values, curves=curves)

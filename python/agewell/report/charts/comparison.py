@@ -2,18 +2,17 @@
 
 A row a layout, the most robust on top; a column a cell, grouped by workload and device. The darker,
 the more disk time over the best of the column; hatched where the layout cannot do the cell. On the
-right the worst and the geometric mean of each row.
+right the worst and the geometric mean of each row. It is drawn from the values of `compare.json`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agewell.advice.comparing import Cell, Comparison
 from agewell.advice.measure import CLOSE_RATIO
 from agewell.report import drawing
 from agewell.values.sizes import percent
@@ -30,6 +29,9 @@ _COLUMN_INCHES = 0.62
 _ROW_INCHES = 0.36
 _SUMMARY_INCHES = 3.4
 _MARGIN_INCHES = 2.2
+_LIGHT = "#fefefe"
+_DARK = "#1b1f23"
+"""Neither is a colour of the theme: cells look alike on a light and on a dark page."""
 _TICKS = (1, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _WRITTEN_COLUMNS_MAX = 30
 """In more columns than that numbers would touch."""
@@ -37,7 +39,7 @@ _LIGHT_TEXT_FROM = 0.4
 """Share of the darkest shade from which text is white."""
 
 
-def save(comparison: Comparison, directory: Path) -> list[Path]:
+def save(document: Mapping[str, Any], directory: Path) -> list[Path]:
     """Write `compare.png` and `compare.svg`; the same comparison gives the same bytes.
 
     Raises:
@@ -45,18 +47,18 @@ def save(comparison: Comparison, directory: Path) -> list[Path]:
     """
     paths = [directory / f"{NAME}.png", directory / f"{NAME}.svg"]
     with drawing.style(NAME):
-        drawn = figure(comparison)
+        drawn = figure(document)
         for path in paths:
             drawing.save_figure(drawn, path)
     return paths
 
 
-def figure(comparison: Comparison) -> Figure:
+def figure(document: Mapping[str, Any]) -> Figure:
     """The comparison as a figure, drawn within `drawing.style`."""
     from matplotlib.figure import Figure
 
-    cells = list(comparison.cells)
-    ranked = [each.layout for each in comparison.robustness()]
+    cells = document["cells"]
+    ranked = [each["layout"] for each in document["robustness"]]
     width = max(len(cells), 3) * _COLUMN_INCHES
     drawn = Figure(
         figsize=(
@@ -67,9 +69,9 @@ def figure(comparison: Comparison) -> Figure:
     )
     grid = drawn.add_gridspec(1, 2, width_ratios=[width, _SUMMARY_INCHES])
     table: Axes = drawn.add_subplot(grid[0, 0])
-    _draw_cells(table, comparison, cells, ranked)
+    _draw_cells(table, cells, ranked)
     summary: Axes = drawn.add_subplot(grid[0, 1], sharey=table)
-    _draw_summary(summary, comparison)
+    _draw_summary(summary, document)
     drawn.suptitle(
         "Total disk time over that of the best layout",
         x=0.01,
@@ -81,17 +83,15 @@ def figure(comparison: Comparison) -> Figure:
     return drawn
 
 
-def _draw_cells(
-    axes: Axes, comparison: Comparison, cells: Sequence[Cell], ranked: Sequence[str]
-) -> None:
+def _draw_cells(axes: Axes, cells: Sequence[Mapping[str, Any]], ranked: Sequence[str]) -> None:
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.patches import Rectangle
 
-    shades = LinearSegmentedColormap.from_list("ratio", ["#ffffff", drawing.SERIES[0], "#00243d"])
+    shades = LinearSegmentedColormap.from_list("ratio", [_LIGHT, drawing.SERIES[0], "#00243d"])
     for column, cell in enumerate(cells):
-        entries = {entry.layout: entry for entry in comparison.cells[cell]}
+        entries = {entry["layout"]: entry for entry in cell["layouts"]}
         for row, name in enumerate(ranked):
-            ratio = comparison.ratio(cell, entries[name])
+            ratio = _ratio(entries[name])
             corner = (column - 0.5, row - 0.5)
             if ratio is None:
                 axes.add_patch(
@@ -99,7 +99,7 @@ def _draw_cells(
                         corner,
                         1,
                         1,
-                        facecolor="#f2f3f5",
+                        facecolor="none",
                         edgecolor=drawing.QUIET,
                         hatch="////",
                         linewidth=0,
@@ -121,12 +121,14 @@ def _draw_cells(
                     va="center",
                     fontsize=7.5,
                     fontweight="bold" if ratio <= CLOSE_RATIO else "normal",
-                    color=drawing.PAPER if depth > _LIGHT_TEXT_FROM else drawing.INK,
+                    color=_LIGHT if depth > _LIGHT_TEXT_FROM else _DARK,
                 )
     axes.set_xlim(-0.5, max(len(cells), 3) - 0.5)
     axes.set_ylim(len(ranked) - 0.5, -0.5)
     axes.set_yticks(range(len(ranked)), ranked)
-    axes.set_xticks(range(len(cells)), [percent(cell.utilization) for cell in cells], fontsize=7.5)
+    axes.set_xticks(
+        range(len(cells)), [percent(cell["utilization"]) for cell in cells], fontsize=7.5
+    )
     axes.grid(visible=False)
     axes.tick_params(length=0)
     for spine in axes.spines.values():
@@ -134,17 +136,17 @@ def _draw_cells(
     _name_groups(axes, cells)
 
 
-def _name_groups(axes: Axes, cells: Sequence[Cell]) -> None:
+def _name_groups(axes: Axes, cells: Sequence[Mapping[str, Any]]) -> None:
     """Write workload and device above the columns that share them, and rules between groups."""
     place = 0
     for (workload, device), group in itertools.groupby(
-        cells, key=lambda cell: (cell.workload, cell.device)
+        cells, key=lambda cell: (cell["workload"], cell["device"])
     ):
         count = len(list(group))
         axes.text(
             place - 0.45,
             -0.62,
-            f"{workload}\n{device}",
+            f"{workload}\n{device}" if count > 1 else f"{workload}, {device}",
             ha="left",
             va="bottom",
             fontsize=8,
@@ -156,20 +158,22 @@ def _name_groups(axes: Axes, cells: Sequence[Cell]) -> None:
         place += count
 
 
-def _draw_summary(axes: Axes, comparison: Comparison) -> None:
-    ranked = comparison.robustness()
-    adaptive = {layout.name for layout in comparison.layouts if layout.is_adaptive}
-    limit = max((each.worst_ratio or 1.0) for each in ranked)
+def _draw_summary(axes: Axes, document: Mapping[str, Any]) -> None:
+    ranked = document["robustness"]
+    adaptive = {layout["name"] for layout in document["layouts"] if layout["is_adaptive"]}
+    limit = max(_or_infinite(each["worst_ratio"], each["done"]) or 1.0 for each in ranked)
     limit = limit if math.isfinite(limit) else _DARKEST_RATIO
     for row, each in enumerate(ranked):
-        if each.worst_ratio is None or each.mean_ratio is None:
+        worst_ratio = _or_infinite(each["worst_ratio"], each["done"])
+        mean_ratio = _or_infinite(each["geometric_mean_ratio"], each["done"])
+        if worst_ratio is None or mean_ratio is None:
             continue
-        colour = drawing.SERIES[1] if each.layout in adaptive else drawing.QUIET
-        worst = min(each.worst_ratio, limit)
+        colour = drawing.SERIES[1] if each["layout"] in adaptive else drawing.QUIET
+        worst = min(worst_ratio, limit)
         axes.plot([1, worst], [row, row], color=colour, linewidth=2.2, zorder=2)
         axes.plot([worst], [row], marker="o", color=colour, markersize=6, zorder=3)
         axes.plot(
-            [min(each.mean_ratio, limit)],
+            [min(mean_ratio, limit)],
             [row],
             marker="|",
             color=drawing.INK,
@@ -177,8 +181,8 @@ def _draw_summary(axes: Axes, comparison: Comparison) -> None:
             markeredgewidth=2,
             zorder=4,
         )
-        missing = each.cells - each.done
-        note = f"{ratio_text(each.worst_ratio)}" + (f"; cannot {missing}" if missing else "")
+        missing = each["cells"] - each["done"]
+        note = f"{ratio_text(worst_ratio)}" + (f"; cannot {missing}" if missing else "")
         axes.annotate(
             note, (worst, row), xytext=(7, 0), textcoords="offset points", va="center", fontsize=8
         )
@@ -192,6 +196,15 @@ def _draw_summary(axes: Axes, comparison: Comparison) -> None:
     axes.tick_params(axis="y", left=False, labelleft=False)
     axes.spines["left"].set_visible(False)
     axes.grid(visible=False, axis="y")
+
+
+def _ratio(entry: Mapping[str, Any]) -> float | None:
+    """Of a layout in a cell; None where it cannot do it. JSON has no infinite number."""
+    return _or_infinite(entry["ratio"], 0 if entry["cannot"] else 1)
+
+
+def _or_infinite(ratio: float | None, done: int) -> float | None:
+    return math.inf if ratio is None and done else ratio
 
 
 def ratio_text(ratio: float) -> str:

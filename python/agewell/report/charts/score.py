@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from agewell import files
 from agewell.filesystems import scoring
-from agewell.filesystems.scoring import Score, metric_text, size_text, time_text
+from agewell.filesystems.scoring import Score, size_text, time_text
 from agewell.report import drawing
 
 if TYPE_CHECKING:
@@ -48,16 +47,11 @@ def save(scores: Sequence[Score], path: Path) -> None:
 
     Args:
         scores: What to show; a series in the order of time.
-        path: A .png, .svg or .html file.
+        path: A .png or .svg file.
 
     Raises:
         RunError: The file cannot be written.
     """
-    if path.suffix == ".html":
-        from agewell.report import page
-
-        files.write_text(path, page.render(_page(scores)))
-        return
     with drawing.style("score"):
         drawn = figure(scores)
         drawing.save_figure(drawn, path)
@@ -264,31 +258,3 @@ def _label(scored: Score) -> str:
         return time_text(scored.taken_ns)
     path = scored.path
     return path if len(path) <= _LABEL_CHARACTERS else "..." + path[3 - _LABEL_CHARACTERS :]
-
-
-def _page(scores: Sequence[Score]) -> Any:
-    """The picture with the headline metrics, as a page in one file."""
-    from agewell.report.page import Cell, Page, PageTable, Picture, Section
-
-    with drawing.style("score"):
-        svg = drawing.inline_figure(figure(scores), "score", "Layout metrics")
-    shown = scoring.known_metrics(scores)
-    table = PageTable(
-        columns=["what", *(metric.label for metric in shown)],
-        rows=[
-            [
-                Cell(scored.path),
-                *(Cell(metric_text(metric, scored.metrics[metric.name])) for metric in shown),
-            ]
-            for scored in scores
-        ],
-        numeric=frozenset(range(1, len(shown) + 1)),
-    )
-    section = Section(
-        identifier="layout",
-        title="Layout",
-        tables=[table],
-        pictures=[Picture("score", "Layout metrics", svg)],
-    )
-    names = ", ".join(scored.path for scored in scores)
-    return Page(title="Layout metrics", subtitle=names, sections=[section])
