@@ -1,7 +1,7 @@
 # Everything a person or a CI job does here has a target. Each makes what it needs: the virtual environment, the
 # pinned Python packages, and the extension module. A second run finds them made.
 #
-#     make demo       the main job on real traces; leaves demo-report/report.html
+#     make demo       a mail server's disk, from how it aged to what to do; leaves demo-report/report.html
 #     make test       every test, Rust and Python
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table

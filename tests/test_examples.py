@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,18 @@ def test_a_file_goes_before_an_example_of_its_name(
     (tmp_path / "demo-mail").write_text("this is no experiment")
     with pytest.raises(api.InputError, match="demo-mail"):
         api.run("demo-mail")
+
+
+def test_a_mail_history_is_a_workload(agewell: Agewell, tmp_path: Path) -> None:
+    script = REPOSITORY / "examples" / "mail_history.py"
+    for name in ("one", "other"):
+        command = [sys.executable, str(script), str(tmp_path / name), "--days", "9"]
+        subprocess.run(command, check=True)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    printed = agewell("workload", "info", "one", "--json")
+    # Reading it holds every count against the operations.
+    info = json.loads(printed.stdout)
+    assert info["source"] == "mail-history"
+    messages = info["actions"]["create"] - 160
+    assert messages == 9 * 600
+    assert 0.3 < info["actions"]["delete"] / messages < 0.6

@@ -227,6 +227,23 @@ def test_layouts_that_cannot_do_a_cell_have_no_ratio(left: dict[str, Path]) -> N
     assert cells.rows[-1][0].note == "it does not fit"
 
 
+def test_runs_that_are_no_logs_are_held_against_the_first(tmp_path: Path) -> None:
+    load = {"kind": "random-update", "utilization": 0.8, "blocks": 2000, "updates_per_block": 2}
+    disk = {"kind": "simple", "seek_time": "9 ms", "rotation_time": "11 ms", "bandwidth": "5 MB/s"}
+    seconds = []
+    for kind in ("sequential", "write-anywhere"):
+        experiment = {"workload": load, "layout": {"kind": kind}, "device": disk}
+        ran = api.run(experiment, out=tmp_path / kind)
+        seconds.append(ran.metrics["disk_seconds"])
+    (part,) = parts_of([tmp_path / "sequential", tmp_path / "write-anywhere"])
+    change = 100 * (seconds[1] / seconds[0] - 1)
+    assert part.verdict[0].endswith(f"{change:+.1f} %.")
+    assert part.highlights[0].value == f"{change:+.1f} %"
+    plots = [plot for section in part.sections for plot in section.plots]
+    assert plots
+    assert all(any(len(curve.x) for curve in plot.curves) for plot in plots)
+
+
 def test_any_other_document_has_its_numbers() -> None:
     part = plain.part({"a": {"b": 1_234}, "rows": [{"x": 1.5, "y": None}]}, Path("some.json"))
     single, rows = part.sections[0].tables

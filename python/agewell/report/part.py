@@ -48,7 +48,7 @@ def page_of(parts: Sequence[Part], title: str | None = None) -> Page:
         facts += [(f"{part.title}: {name}", value) for name, value in part.facts]
     return Page(
         title or f"{parts[0].title}, and {len(parts) - 1} more",
-        "; ".join(dict.fromkeys(part.subtitle for part in parts if part.subtitle)),
+        "; ".join(dict.fromkeys(part.title for part in parts)),
         sections,
         facts,
     )
@@ -76,7 +76,12 @@ def _in_short(parts: Sequence[Part]) -> Section:
     return Section(
         identifier="in-short",
         title="In short",
-        highlights=[highlight for part in parts for highlight in part.highlights[:1]],
+        # What to do stands before what is.
+        highlights=[
+            highlight
+            for part in sorted(parts, key=lambda part: part.kind != "advice")
+            for highlight in part.highlights[:1]
+        ],
         tables=[PageTable(("what", "what it says"), rows)],
     )
 

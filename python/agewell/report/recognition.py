@@ -1,4 +1,4 @@
-"""What lies at a path that a command left, told by what is in it."""
+"""What lies at a path that a command left, recognised by what is in it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BY_KEYS: Sequence[tuple[frozenset[str], Callable[[Mapping[str, Any], Path], Par
     (frozenset({"target", "summary"}), benchmark.part),
     (frozenset({"store", "metrics"}), store.part),
 )
-"""The keys that tell what a document is, and what makes a part of it."""
+"""The keys that a document is known by, and what makes a part of it."""
 
 
 def parts_of(paths: Sequence[Path]) -> list[Part]:

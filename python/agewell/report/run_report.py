@@ -33,6 +33,7 @@ from agewell.values.metrics import (
     show_change,
     with_mechanisms,
 )
+from agewell.values.plot import Plot
 from agewell.values.sizes import bytes_of, size_text
 
 LOG_HEADLINES = (
@@ -127,7 +128,7 @@ def _run_sections(result: Result) -> list[Section]:
         title="Result",
         paragraphs=_paragraphs(result),
         highlights=_highlights(result),
-        plots=plots_of(result, ""),
+        plots=_with_points(plots_of(result, "")),
     )
     return [shown, metrics]
 
@@ -140,7 +141,7 @@ def _run_section(result: Result, name: str, prefix: str, identifier: str) -> Sec
         paragraphs=_paragraphs(result),
         highlights=_highlights(result),
         tables=[replace(_metrics_table(result), folded="All metrics")],
-        plots=plots_of(result, prefix),
+        plots=_with_points(plots_of(result, prefix)),
         listing=_configuration(result),
     )
 
@@ -165,8 +166,13 @@ def _overview(results: Sequence[Result], names: Sequence[str]) -> Section:
         identifier="overview",
         title="Overview",
         tables=[table(results, names)],
-        plots=[plot for plot in plots if any(len(curve.x) for curve in plot.curves)],
+        plots=_with_points(plots),
     )
+
+
+def _with_points(plots: Sequence[Plot]) -> list[Plot]:
+    """Those that have anything to show: what one layout does another may not."""
+    return [plot for plot in plots if any(len(curve.x) for curve in plot.curves)]
 
 
 def _files_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
@@ -201,11 +207,13 @@ def _log_overview(results: Sequence[Result], names: Sequence[str]) -> Section:
             _side_by_side_table(results, names, LOG_OVERVIEW),
             replace(_side_by_side_table(results, names), folded="All metrics"),
         ],
-        plots=[
-            log_charts.shares_plot("overview-write-cost", log_results, log_names),
-            log_charts.purposes_plot("overview-disk-time", log_results, log_names),
-            log_charts.costs_plot("overview-costs", log_results, log_names),
-        ],
+        plots=_with_points(
+            [
+                log_charts.shares_plot("overview-write-cost", log_results, log_names),
+                log_charts.purposes_plot("overview-disk-time", log_results, log_names),
+                log_charts.costs_plot("overview-costs", log_results, log_names),
+            ]
+        ),
     )
 
 

@@ -27,7 +27,11 @@ def part(document: Mapping[str, Any], path: Path) -> Part:
         title=f"Advice for {where}",
         subtitle=f"{percent(document['utilization'])} full",
         verdict=[*document["advice"], shuffling["advice"], nearest],
-        highlights=[_saved(each) for each in document["against"]],
+        highlights=[
+            # The least first: what is gained at any rate.
+            _saved(each)
+            for each in sorted(document["against"], key=lambda each: each["saved_pct"])
+        ],
         sections=[
             Section(
                 identifier="tried",
