@@ -45,9 +45,11 @@ _COMPARED = "disk_seconds"
 
 
 def _compared(results: Sequence[Result]) -> list[float]:
-    """Disk time of each run; empty if there is one alone, or one that has none."""
-    values = [result.metrics.get(_COMPARED) for result in results]
-    return [] if len(values) == 1 or not all(values) else [float(value or 0) for value in values]
+    """Disk time of each run of a layout; empty if there is one alone, or one of something else."""
+    values = [result.metrics.get(_COMPARED) for result in results if result.is_of_a_layout]
+    if len(results) == 1 or len(values) < len(results) or not all(values):
+        return []
+    return [float(value or 0) for value in values]
 
 
 def _verdict(results: Sequence[Result], names: Sequence[str]) -> list[str]:
