@@ -484,3 +484,19 @@ def test_no_result_depends_on_the_platforms_functions() -> None:
             if PLATFORM_FUNCTIONS.search(line) and not line.strip().startswith("//")
         ]
     assert found == []
+
+
+def test_workflows_call_targets_that_the_makefile_has() -> None:
+    """A workflow is not run here, so what it calls is held against the Makefile."""
+    makefile = (REPOSITORY / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    called: set[str] = set()
+    for workflow in (REPOSITORY / ".github" / "workflows").glob("*.yml"):
+        text = workflow.read_text()
+        [listed] = re.findall(r"^ +target: \[(.*)\]$", text, re.MULTILINE) or [""]
+        named = re.findall(r"^ +- run: make (.+)$", text, re.MULTILINE)
+        assert named, f"{workflow.name} calls no target of the Makefile"
+        for name in named:
+            called.update(listed.split(", ") if name == "${{ matrix.target }}" else name.split())
+    assert called == {"lint", "test", "wheel", "reproduce"}
+    assert called <= targets
