@@ -93,10 +93,16 @@ def test_every_name_is_there_typed_and_described() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "advice.advising",
+        "advice.comparing",
         "experiments.probing",
+        "experiments.run_result",
         "experiments.traces",
         "experiments.validations",
+        "filesystems.aging",
         "filesystems.benchmarking",
+        "filesystems.scoring",
+        "runs.sweeping",
         "studies.reproduction",
         "values.findings",
     ],

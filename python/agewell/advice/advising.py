@@ -327,6 +327,16 @@ def advise(
     Raises:
         InputError: The workload, the device or a setting is bad: no layout can do it.
         RunError: A run was lost; the finished ones stay.
+
+    Example:
+        >>> import tempfile, agewell
+        >>> values = {"workload.blocks": 1000, "workload.updates_per_block": 2}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     advice = agewell.advise(
+        ...         "random-update", "simple:15ms:5MB/s", folder, settings=values, jobs=1
+        ...     )
+        >>> advice.document["recommended"]["file"]
+        'experiments/recommended.toml'
     """
     check_settings(settings or {})
     workload, device = choices.workload(workload), choices.device(device, catalogue_directory)

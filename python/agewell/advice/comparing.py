@@ -297,6 +297,22 @@ def compare(
     Raises:
         InputError: A workload, a device or a setting is bad: no layout can do any of its cells.
         RunError: A run was lost; the finished ones stay, and the same call goes on with the rest.
+
+    Example:
+        >>> import tempfile, agewell
+        >>> values = {"workload.blocks": 2000, "workload.updates_per_block": 2}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     found = agewell.compare(
+        ...         ["lfs", "sequential"],
+        ...         ["random-update"],
+        ...         ["simple:15ms:5MB/s"],
+        ...         folder,
+        ...         utilizations=[0.8],
+        ...         settings=values,
+        ...         jobs=1,
+        ...     )
+        >>> sorted(found.metrics)
+        ['lfs.worst_ratio', 'sequential.worst_ratio']
     """
     check_settings(settings or {})
     chosen = [named(each) if isinstance(each, str) else each for each in layouts]

@@ -164,6 +164,17 @@ def run(
     Raises:
         InputError: The experiment, a device file or a trace is bad.
         RunError: The run failed, or a policy raised an exception, which is the cause.
+
+    Example:
+        >>> import agewell
+        >>> experiment = {
+        ...     "workload": {"kind": "random-update", "blocks": 2000, "updates_per_block": 2},
+        ...     "layout": {"kind": "lfs", "segment_size": "256 KiB"},
+        ...     "device": {"kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s"},
+        ... }
+        >>> result = agewell.run(experiment)
+        >>> result.metrics["user_blocks"]
+        4000
     """
     policies = Policies(victim, placement, allocator)
     resolved = resolve(experiment, base=base)

@@ -170,6 +170,12 @@ def age(
     Raises:
         InputError: The target, the workload or an option does not do.
         RunError: The target failed, or a file cannot be written.
+
+    Example:
+        >>> import agewell
+        >>> aged = agewell.age("ffs", "smith-1996", until=["operations=2000"])
+        >>> aged.metrics["layout_score"] < 1
+        True
     """
     # Before hours of work, not after them.
     files.require_writable([log, series, snapshot, save_recipe])

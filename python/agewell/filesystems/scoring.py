@@ -214,6 +214,17 @@ def score(
     Raises:
         InputError: There is nothing at `path` that agewell reads, or an option is wrong.
         RunError: It cannot be read.
+
+    Example:
+        >>> import pathlib, tempfile, agewell
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     snapshot = pathlib.Path(folder) / "aged.parquet"
+        ...     aged = agewell.age(
+        ...         "ffs", "smith-1996", until=["operations=2000"], snapshot=snapshot
+        ...     )
+        ...     scored = agewell.score(snapshot)
+        >>> scored.metrics["layout_score"] < 1
+        True
     """
     options = {
         "strict_holes": strict_holes,

@@ -178,6 +178,17 @@ def sweep(
         InputError: The experiment is bad, whatever the values; or `out` holds another sweep or one
             by another build.
         RunError: Not one run could be made.
+
+    Example:
+        >>> import tempfile, agewell
+        >>> experiment = {
+        ...     "workload": {"kind": "random-update", "blocks": 2000, "updates_per_block": 2},
+        ...     "layout": {"kind": "lfs", "segment_size": "256 KiB"},
+        ...     "device": {"kind": "simple", "access_time": "15 ms", "bandwidth": "5 MB/s"},
+        ... }
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     agewell.sweep(experiment, {"workload.utilization": [0.5, 0.8]}, folder, jobs=1)
+        Sweep(axes=['workload.utilization'], runs=2)
     """
     runs = RunFolder(Path(out), catalogue_directory, jobs)
     folder = runs.root
