@@ -64,6 +64,7 @@ def test_sizes_phases_and_repetitions(place: Path, tmp_path: Path) -> None:
         assert entry["bytes"] == 1 << 20
     assert list(place.iterdir()) == []
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {
+        "throughput.csv",
         "throughput.png",
         "throughput.svg",
     }

@@ -386,7 +386,11 @@ def test_runs_are_compared_side_by_side(agewell: Agewell, log_experiment: Path) 
             *("--out", collect, "--quiet"),
         )
     done = agewell("report", "clean", "thread", "--out", "report.html", "--quiet")
-    assert "change against the first" in done.stdout.splitlines()[0]
+    verdict, headings = done.stdout.splitlines()[:2]
+    assert re.fullmatch(
+        r"thread takes [\d.]+ s of disk time, clean [\d.]+: [+-][\d.]+ %\.", verdict
+    )
+    assert "change against the first" in headings
     document = json.loads(
         agewell("report", "clean", "thread", "--out", "r.html", "--quiet", "--json").stdout
     )
