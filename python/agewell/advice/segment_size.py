@@ -25,6 +25,7 @@ from agewell.experiments.simulation import run_experiment
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import Answer, Progress, RunFolder
 from agewell.runs.sweeping import TABLE_FILE, Point, plan, tabulate
+from agewell.values import documents
 from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import size_text
 
@@ -202,7 +203,7 @@ class Advice:
         def above(size_bytes: int) -> float | None:
             return self.above_best_pct(size_bytes) if size_bytes in self.costs else None
 
-        return {
+        fields = {
             "device": {
                 "access_ms": self.disk.access_ms,
                 "bandwidth_mb_per_s": self.disk.bandwidth_mb_per_s,
@@ -229,6 +230,7 @@ class Advice:
             "advice": self.sentences(),
             "config": self.config,
         }
+        return documents.document("segment-size", fields)
 
 
 def advise(

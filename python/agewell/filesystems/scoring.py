@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
 from agewell.files import catalogue
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.metrics import Better
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int | None], object]
 """Called with the files seen so far and, where the file system says so, how many there are."""
 
-SCHEMA_VERSION = 2
 
 _UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -259,11 +259,8 @@ def in_time(scores: Sequence[Score]) -> list[Score]:
 
 def document(scores: Sequence[Score]) -> dict[str, Any]:
     """The JSON output for several scores: a series stands in the order of time."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "series": is_series(scores),
-        "targets": [scored.document for scored in in_time(scores)],
-    }
+    targets = [scored.document for scored in in_time(scores)]
+    return documents.document("score", {"series": is_series(scores), "targets": targets})
 
 
 def _identity(scored: Score) -> tuple[Any, ...]:

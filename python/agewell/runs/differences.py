@@ -24,12 +24,10 @@ from agewell.errors import InputError
 from agewell.experiments.configuration import canonical_json
 from agewell.runs import run_tables
 from agewell.runs.found_runs import DONE, identity, without_settings
-from agewell.values import student_t
+from agewell.values import documents, student_t
 from agewell.values.findings import Findings
 from agewell.values.metrics import describe, in_order
 from agewell.values.plot import Curve, Plot
-
-DOCUMENT_SCHEMA_VERSION = 1
 
 TOLERANCE = 0.02
 """Change that is taken for none; chosen by us: what a modelled disk is good for."""
@@ -197,8 +195,7 @@ class Difference(Findings):
     @property
     def document(self) -> dict[str, Any]:
         """As `agewell diff --json` prints it."""
-        return {
-            "schema_version": DOCUMENT_SCHEMA_VERSION,
+        fields = {
             "a": str(self.a),
             "b": str(self.b),
             "builds": {side: list(builds) for side, builds in self.builds.items()},
@@ -215,6 +212,7 @@ class Difference(Findings):
                 {**_fields(each), "settings": dict(each.settings)} for each in self.comparisons
             ],
         }
+        return documents.document("diff", fields)
 
     def table(self) -> pa.Table:
         """A row a configuration and metric."""

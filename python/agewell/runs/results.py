@@ -25,13 +25,12 @@ from agewell.errors import InputError
 from agewell.runs import run_tables
 from agewell.runs.found_runs import DONE
 from agewell.runs.run_tables import RunTables
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 
 if TYPE_CHECKING:
     import duckdb
-
-DOCUMENT_SCHEMA_VERSION = 1
 
 _ASKS_FOR_SERIES = re.compile(r"\bseries\b", re.IGNORECASE)
 """Whether a query needs the series, which are read from the files of all runs; one that only names
@@ -203,11 +202,11 @@ def _shut(connection: duckdb.DuckDBPyConnection) -> None:
 
 def document(rows: pa.Table) -> dict[str, Any]:
     """An answer as JSON values: the columns with their types, and the rows as lists."""
-    return {
-        "schema_version": DOCUMENT_SCHEMA_VERSION,
+    fields = {
         "columns": [{"name": each.name, "type": str(each.type)} for each in rows.schema],
         "rows": [list(row) for row in plain_rows(rows)],
     }
+    return documents.document("results", fields)
 
 
 def plain_rows(rows: pa.Table) -> list[tuple[Any, ...]]:

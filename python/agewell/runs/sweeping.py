@@ -37,13 +37,13 @@ from agewell.experiments.configuration import (
 from agewell.experiments.simulation import resolve
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
 
 TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
-DESCRIPTION_SCHEMA_VERSION = 1
 
 SHOWN_METRICS = (
     "mean_service_ms",
@@ -98,7 +98,8 @@ class Sweep(Findings):
     def document(self) -> dict[str, Any]:
         """As `agewell sweep --json` prints it."""
         table = str(self.directory / TABLE_FILE)
-        return {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        fields = {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        return documents.document("sweep-runs", fields)
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -276,13 +277,13 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[Any]]) -> None:
     """Say in `sweep.json` what this sweep is, or refuse a folder that holds another one."""
-    description = {
-        "schema_version": DESCRIPTION_SCHEMA_VERSION,
+    fields = {
         "version": __version__,
         "build": build(),
         "axes": {name: list(values) for name, values in over.items()},
         "runs": [point.key for point in points],
     }
+    description = documents.document("sweep", fields)
     path = folder / DESCRIPTION_FILE
     if path.is_file():
         earlier = read_json(path, "the description of a sweep")
