@@ -1,9 +1,9 @@
 """Documents about the adaptive file system, and the stores that it lies on."""
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 
-class Names(TypedDict):
+class Times(TypedDict):
     """How long requests of a kind took.
 
     Attributes:
@@ -116,14 +116,14 @@ class FsStatus(TypedDict):
     """How a mounted file system does.
 
     Attributes:
-        block_bytes: .
+        block_bytes: Length of a block.
         blocks: Blocks of the store.
-        capacity_bytes: .
+        capacity_bytes: Its size.
         free_bytes: Bytes that are free.
         full: How full it is, as a share.
         mechanism: How room is made now.
         mechanism_is: Why.
-        names: .
+        names: Making and removing files.
         process: Number of the process that serves it.
         read: Reads of files.
         regrouping: What was put together by itself.
@@ -142,16 +142,16 @@ class FsStatus(TypedDict):
     full: float
     mechanism: str
     mechanism_is: str
-    names: Names
+    names: Times
     process: int
-    read: Names
+    read: Times
     regrouping: Regrouping
     segment_blocks: int
     segments: int
     segments_offset_bytes: int
     since_mounted: SinceMounted
-    sync: Names
-    write: Names
+    sync: Times
+    write: Times
 
 
 class Extent(TypedDict):
@@ -175,7 +175,7 @@ class Extent(TypedDict):
     segment: int
 
 
-class Files(TypedDict):
+class FileLayout(TypedDict):
     """A file.
 
     Attributes:
@@ -206,7 +206,7 @@ class FsLayout(TypedDict):
     segment_bytes: int
     segments_offset_bytes: int
     segments_live: list[float]
-    files: list[Files]
+    files: list[FileLayout]
 
 
 class FsScrub(TypedDict):
@@ -221,7 +221,7 @@ class FsScrub(TypedDict):
     files: dict[str, list[int]]
 
 
-class Findings(TypedDict):
+class FsckFinding(TypedDict):
     """One thing that is wrong.
 
     Attributes:
@@ -253,7 +253,7 @@ class Fsck(TypedDict):
 
     clean: bool
     data_blocks: int
-    findings: list[Findings]
+    findings: list[FsckFinding]
     further: int
     inodes: int
     nodes: int
@@ -263,6 +263,8 @@ class Fsck(TypedDict):
 
 class Store(TypedDict):
     """How a store is divided.
+
+    All addresses count blocks.
 
     Attributes:
         block_bytes: Bytes of a block.
@@ -305,7 +307,7 @@ class StoreInfo(TypedDict):
     """What a store of blocks is.
 
     Attributes:
-        store: .
+        store: How it is made.
         metrics: How full it is.
     """
 
@@ -313,7 +315,7 @@ class StoreInfo(TypedDict):
     metrics: dict[str, float | None]
 
 
-class StoreCheckFindings(TypedDict):
+class StoreFinding(TypedDict):
     """One thing that was found.
 
     Attributes:
@@ -338,15 +340,15 @@ class StoreCheck(TypedDict):
 
     Attributes:
         affected_blocks: Blocks that the damage affects; none where it is not known.
-        clean: .
-        findings: .
+        clean: Whether nothing is wrong.
+        findings: What is wrong, a line each.
         metrics: How full it is.
-        store: .
+        store: How it is made.
     """
 
     affected_blocks: int | None
     clean: bool
-    findings: list[StoreCheckFindings]
+    findings: list[StoreFinding]
     metrics: dict[str, float | None]
     store: Store
 
@@ -361,12 +363,12 @@ class StoreSalvage(TypedDict):
         unknown: Ranges of blocks of which nothing is known.
         unknown_blocks: Blocks of which nothing is known.
         whole: Whether every block was copied out.
-        output: .
+        output: Files that were written.
     """
 
     blocks: dict[str, list[list[int]]]
     counts: dict[str, int]
-    findings: list[Any]
+    findings: list[StoreFinding]
     unknown: list[list[int]]
     unknown_blocks: int
     whole: bool

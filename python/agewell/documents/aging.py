@@ -23,7 +23,7 @@ class Options(TypedDict):
     copies: int
     daily: bool
     hold: str
-    live_limit: dict[str, Any] | None
+    live_limit: str | None
     seed: int
     streams: int | None
     sync_every: dict[str, Any] | None
@@ -227,7 +227,7 @@ class Facts(TypedDict):
     written_bytes: int
 
 
-class WorkloadWorkload(TypedDict):
+class WorkloadMade(TypedDict):
     """A workload that was made.
 
     Attributes:
@@ -300,7 +300,7 @@ class Summary(TypedDict):
     """
 
     bytes: int
-    file_bytes: int
+    file_bytes: int | None
     layout_score: float | None
     mb_per_s: float
     mb_per_s_deviation: float

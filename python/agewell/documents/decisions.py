@@ -3,7 +3,7 @@
 from typing import Any, NotRequired, TypedDict
 
 
-class LayoutEntry(TypedDict):
+class LayoutInCell(TypedDict):
     """One layout in one cell.
 
     Attributes:
@@ -21,16 +21,16 @@ class LayoutEntry(TypedDict):
     table: dict[str, Any]
 
 
-class CompareLayoutEntry(TypedDict):
+class CompareLayoutInCell(TypedDict):
     """One layout in one cell.
 
     Attributes:
         layout: Name of the layout.
-        run: .
-        cannot: .
+        run: Folder of the run.
+        cannot: Why it cannot be done; none if it can.
         overall_write_cost: Overall write cost of a log; none of others.
         mean_disk_read_block_ms: Mean time of a block read from the disk.
-        disk_seconds: .
+        disk_seconds: Total disk time.
         p99_response_ms: Response time that 99 % of requests keep within.
         recovery_seconds: Time to recover after a crash.
         ratio: Disk time over the least of its cell; none if it cannot be done.
@@ -51,16 +51,30 @@ class Cell(TypedDict):
     """One workload on one disk, so full.
 
     Attributes:
-        workload: .
-        device: .
-        utilization: .
+        workload: The workload, as it was named.
+        device: The disk, as it was named.
+        utilization: How full the disk is at its fullest, as a share.
         layouts: Each layout in this cell.
     """
 
     workload: str
     device: str
     utilization: float
-    layouts: list[CompareLayoutEntry]
+    layouts: list[CompareLayoutInCell]
+
+
+class WorstAt(TypedDict):
+    """Where a layout is worst.
+
+    Attributes:
+        workload: The workload, as it was named.
+        device: The disk, as it was named.
+        utilization: How full the disk is at its fullest, as a share.
+    """
+
+    workload: str
+    device: str
+    utilization: float
 
 
 class Robustness(TypedDict):
@@ -96,12 +110,12 @@ class Compare(TypedDict):
         cells: What each layout took, a workload, device and utilization each.
         robustness: Each layout over all cells, the most robust first.
         verdict: What follows, in sentences.
-        plots: .
+        plots: Files of the pictures that were drawn.
     """
 
     agewell_version: str
     agewell_build: str
-    layouts: list[LayoutEntry]
+    layouts: list[LayoutInCell]
     cells: list[Cell]
     robustness: list[Robustness]
     verdict: list[str]
@@ -115,19 +129,20 @@ class CompareLayouts(TypedDict):
         layouts: The layouts.
     """
 
-    layouts: list[LayoutEntry]
+    layouts: list[LayoutInCell]
 
 
 class Recommended(TypedDict):
     """The layout to choose, and its experiment.
 
     Attributes:
-        what: .
-        file: .
-        run: .
-        disk_seconds: .
-        room_made_by: .
-        cannot: .
+        what: It in words.
+        file: Its experiment, in the folder of the advice.
+        run: Folder of the run.
+        disk_seconds: Total disk time.
+        room_made_by: How often a log made room by each mechanism, in words; none if it is
+            no log.
+        cannot: Why it cannot be done; none if it can.
         config: The resolved configuration: every setting, also where it is the default.
     """
 
@@ -140,16 +155,17 @@ class Recommended(TypedDict):
     config: dict[str, Any]
 
 
-class Tried(TypedDict):
+class TriedLayout(TypedDict):
     """A layout that was tried.
 
     Attributes:
-        what: .
-        file: .
-        run: .
-        disk_seconds: .
-        room_made_by: .
-        cannot: .
+        what: It in words.
+        file: Its experiment, in the folder of the advice.
+        run: Folder of the run.
+        disk_seconds: Total disk time.
+        room_made_by: How often a log made room by each mechanism, in words; none if it is
+            no log.
+        cannot: Why it cannot be done; none if it can.
     """
 
     what: str
@@ -175,7 +191,27 @@ class Step(TypedDict):
     chosen: str | None
     note: str | None
     left_out: str | None
-    tried: list[Tried]
+    tried: list[TriedLayout]
+
+
+class OverTime(TypedDict):
+    """How steadily the choice saves.
+
+    Attributes:
+        slices: Slices of the transferred bytes.
+        least_pct: Saved in the slice where it saves least.
+        median_pct: Saved in the middle slice.
+        most_pct: Saved in the best slice.
+        losing_slices: Numbers of the slices in which it loses.
+        saved_pct: Saved in each slice.
+    """
+
+    slices: int
+    least_pct: float
+    median_pct: float
+    most_pct: float
+    losing_slices: list[int]
+    saved_pct: list[float]
 
 
 class Against(TypedDict):
@@ -190,7 +226,7 @@ class Against(TypedDict):
         loses_at_utilization: Utilizations at which the choice takes longer.
     """
 
-    baseline: Tried
+    baseline: TriedLayout
     saved_pct: float | None
     over_time: OverTime | None
     saved_pct_by_utilization: dict[str, float | None]
@@ -211,7 +247,7 @@ class Installable(TypedDict):
     command: str
 
 
-class AdviceTried(TypedDict):
+class AdviceTriedLayout(TypedDict):
     """A layout that was tried.
 
     Attributes:
@@ -246,7 +282,7 @@ class Shuffling(TypedDict):
     """
 
     note: str | None
-    tried: list[AdviceTried]
+    tried: list[AdviceTriedLayout]
     advice: str
 
 
@@ -264,7 +300,7 @@ class Advice(TypedDict):
         steps: The questions of the search, in order.
         against: What it saves against layouts as they are by default.
         quicker_to_recover: A layout that recovers sooner at little cost, if there is one.
-        advice: .
+        advice: What to do, in sentences.
         installable: The real file system that is nearest to it.
         shuffling: Whether shuffling its requests pays.
     """
@@ -273,12 +309,12 @@ class Advice(TypedDict):
     agewell_build: str
     workload: str
     device: str
-    device_uncertainty: dict[str, Any] | None
+    device_uncertainty: dict[str, float] | None
     utilization: float
     recommended: Recommended
     steps: list[Step]
     against: list[Against]
-    quicker_to_recover: Tried | None
+    quicker_to_recover: TriedLayout | None
     advice: list[str]
     installable: Installable
     shuffling: Shuffling
@@ -298,12 +334,12 @@ class Device(TypedDict):
     source: str
 
 
-class Size(TypedDict):
+class SegmentCost(TypedDict):
     """What one segment size costs.
 
     Attributes:
         segment_bytes: The size.
-        disk_seconds: .
+        disk_seconds: Total disk time.
         overall_write_cost: Overall write cost (Matthews 1999).
         new_data_cost: Part of it that is new data.
         cleaner_cost: Part of the overall write cost that is collection.
@@ -337,13 +373,13 @@ class SegmentSize(TypedDict):
         own_segment_bytes: The experiment's own size.
         own_above_best_pct: How far the experiment's own size is above the best; none if it
             was not tried.
-        advice: .
+        advice: What to do, in sentences.
         config: The resolved configuration: every setting, also where it is the default.
-        plots: .
+        plots: Files of the pictures that were drawn.
     """
 
     device: Device
-    sizes: list[Size]
+    sizes: list[SegmentCost]
     failed_segment_bytes: list[int]
     left_out: str
     best_segment_bytes: int

@@ -1,6 +1,6 @@
 """Documents about devices: the catalogue, probes and validations."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Device(TypedDict):
@@ -8,7 +8,7 @@ class Device(TypedDict):
 
     Attributes:
         block_bytes: Length of an erase block.
-        capacity_bytes: .
+        capacity_bytes: Its size.
         capacity_sectors: Sectors of 512 bytes.
         channels: Channels to its dies.
         command_ms: Time of a command on a channel.
@@ -17,8 +17,8 @@ class Device(TypedDict):
         erase_ms: Time to erase a block.
         kind: `mechanical`, `simple`, `flash` or `zoned`.
         mapping_bytes: Bytes that are mapped at once.
-        mean_seek_ms: .
-        name: .
+        mean_seek_ms: Mean time of a seek between two places at random; none without an arm.
+        name: Its name.
         over_provisioning: Share of its cells beyond its size.
         page_bytes: Length of a page.
         placement: How it places what is written.
@@ -27,8 +27,8 @@ class Device(TypedDict):
         read_bytes_per_s: Rate of long reads.
         read_ms: Time to read a page.
         request_overhead_ms: Time that a request takes besides.
-        rpm: .
-        sources: .
+        rpm: Turns of the platters a minute; none without platters.
+        sources: Where each of its numbers comes from, by key of the device file.
         title: What it is.
         toml: The device file.
         uncertainty: How far the probe that made it was off; none without one.
@@ -79,7 +79,7 @@ class Device(TypedDict):
     sources: dict[str, str]
     title: str
     toml: str
-    uncertainty: dict[str, Any] | None
+    uncertainty: dict[str, float] | None
     write_buffer_bytes: NotRequired[int]
     write_bytes_per_s: NotRequired[int]
     write_command_ms: NotRequired[float]
@@ -103,15 +103,15 @@ class Device(TypedDict):
     zone_bytes: NotRequired[int]
 
 
-class DeviceEntry(TypedDict):
+class Devices(TypedDict):
     """One line of the table of formats.
 
     Attributes:
-        capacity_bytes: .
+        capacity_bytes: Its size.
         kind: `text`, `binary` or `columns`.
-        mean_seek_ms: .
+        mean_seek_ms: Mean time of a seek between two places at random; none without an arm.
         name: The name for `--format`.
-        rpm: .
+        rpm: Turns of the platters a minute; none without platters.
         title: What it is.
     """
 
@@ -130,7 +130,7 @@ class Devices(TypedDict):
         devices: The devices.
     """
 
-    devices: list[DeviceEntry]
+    devices: list[CataloguedDevice]
 
 
 class DeviceImport(TypedDict):
@@ -147,7 +147,7 @@ class DeviceImport(TypedDict):
     toml: NotRequired[str]
 
 
-class Random(TypedDict):
+class ProbedReads(TypedDict):
     """The times of the same reads on the disk and on its model.
 
     Attributes:
@@ -167,37 +167,37 @@ class Probe(TypedDict):
     """A disk that was measured by reading it.
 
     Attributes:
-        capacity_bytes: .
-        class: What it is: `armed`, `two-numbers` or `flash`.
+        capacity_bytes: Its size.
+        class_: What it is: `armed`, `two-numbers` or `flash`.
         device_file: The device file, as text.
         fallback: Why a simpler model was taken; none if it was not.
         random: Reads at random, on the disk and on the model.
         requests: Reads that were made.
         requests_of_others: Requests of others meanwhile; none where they cannot be counted.
-        rpm: .
+        rpm: Turns of the platters a minute; none without platters.
         seconds: How long it took.
         sequential: Sequential reads, on the disk and on the model.
-        sources: .
+        sources: Where each of its numbers comes from, by key of the device file.
         modelled: Whether a modelled disk was probed.
         output: The device file that was written.
     """
 
     capacity_bytes: int
-    class: str
+    class_: str
     device_file: str
     fallback: str | None
-    random: Random
+    random: ProbedReads
     requests: int
     requests_of_others: int | None
     rpm: float | None
     seconds: float
-    sequential: Random
+    sequential: ProbedReads
     sources: dict[str, str]
     modelled: bool
     output: str
 
 
-class All(TypedDict):
+class Errors(TypedDict):
     """Errors of a set of requests.
 
     Times in ms.
@@ -225,7 +225,7 @@ class All(TypedDict):
     within_5_pct: float
 
 
-class HeldOut(TypedDict):
+class ErrorsByOperation(TypedDict):
     """Errors of all requests, reads and writes; `None` for a kind that the set lacks.
 
     Attributes:
@@ -234,12 +234,12 @@ class HeldOut(TypedDict):
         writes: Writes.
     """
 
-    all: All | None
-    reads: All | None
-    writes: All | None
+    all: Errors | None
+    reads: Errors | None
+    writes: Errors | None
 
 
-class Closed(TypedDict):
+class ErrorsByPart(TypedDict):
     """Errors on one time base.
 
     Attributes:
@@ -247,11 +247,11 @@ class Closed(TypedDict):
         whole: The whole trace.
     """
 
-    held_out: HeldOut
-    whole: HeldOut
+    held_out: ErrorsByOperation
+    whole: ErrorsByOperation
 
 
-class ValidateDevice(TypedDict):
+class ValidatedDevice(TypedDict):
     """What every device file says.
 
     Attributes:
@@ -318,12 +318,12 @@ class Validate(TypedDict):
     """
 
     base: str
-    closed: Closed
-    device: ValidateDevice
+    closed: ErrorsByPart
+    device: ValidatedDevice
     estimated: Estimated
     metrics: dict[str, float | None]
     trace: Trace
-    trace_clock: Closed
+    trace_clock: ErrorsByPart
 
 
 class ValidationOfDrive(TypedDict):
@@ -344,12 +344,12 @@ class ValidationOfDrive(TypedDict):
     drive: str
     parameters: str
     base: str
-    closed: Closed
-    device: ValidateDevice
+    closed: ErrorsByPart
+    device: ValidatedDevice
     estimated: Estimated
     metrics: dict[str, float | None]
     trace: Trace
-    trace_clock: Closed
+    trace_clock: ErrorsByPart
 
 
 class ValidateDrives(TypedDict):

@@ -1,6 +1,36 @@
 """Documents about files that are moved."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
+
+
+class LeftOut(TypedDict):
+    """Files that are left as they are, for one reason.
+
+    Attributes:
+        reason: The reason, in a word.
+        words: The reason, in words.
+        files: How many there are.
+        bytes: Their length.
+    """
+
+    reason: str
+    words: str
+    files: int
+    bytes: int
+
+
+class Order(TypedDict):
+    """In which order the files of a recording are laid, and why.
+
+    Attributes:
+        order: The one that was taken: `first-reads` or `access-graph`.
+        first_reads_seconds: What the recording takes, laid in the order of first reads.
+        access_graph_seconds: What it takes along the access graph; none if no file is come back to.
+    """
+
+    order: str
+    first_reads_seconds: float
+    access_graph_seconds: float | None
 
 
 class ByName(TypedDict):
@@ -167,7 +197,7 @@ class Done(TypedDict):
 
     evacuated_bytes: int
     files: int
-    left: list[Any]
+    left: list[LeftOut]
     moved_bytes: int
     out_of_time: bool
     remaining: int
@@ -192,7 +222,7 @@ class Reorganise(TypedDict):
     carried_out: bool
     file_system: str
     layout: Layout
-    left_out: list[Any]
+    left_out: list[LeftOut]
     order: Order | None
     saving: Saving
     work: Work

@@ -178,6 +178,30 @@ class Builds(TypedDict):
     b: list[str]
 
 
+class Summary(TypedDict):
+    """One metric over all configurations.
+
+    Attributes:
+        metric: The name.
+        configurations: How many have it on both sides.
+        ratio: Geometric mean of their ratios; none where one has none.
+        ratio_min: The least.
+        ratio_max: The greatest.
+        beyond: How many are beyond the tolerance.
+        unsure: How many may be.
+        direction: Of those beyond: `better`, `worse` or `neither`.
+    """
+
+    metric: str
+    configurations: int
+    ratio: float | None
+    ratio_min: float | None
+    ratio_max: float | None
+    beyond: int
+    unsure: int
+    direction: str
+
+
 class Comparison(TypedDict):
     """One metric of one configuration.
 
@@ -253,7 +277,7 @@ class PartOfPage(TypedDict):
 
     kind: str
     title: str
-    verdict: list[Any]
+    verdict: list[str]
 
 
 class RunOfPage(TypedDict):
@@ -275,7 +299,7 @@ class Report(TypedDict):
 
     Attributes:
         page: The page.
-        plots: .
+        plots: Files of the pictures that were drawn.
         parts: What stands on it.
         runs: The runs on it.
     """

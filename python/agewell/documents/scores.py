@@ -235,7 +235,7 @@ class Hot(TypedDict):
     optimal_blocks: int
     period_ns: int
     split_files: int
-    until_ns: int
+    until_ns: int | None
 
 
 class Special(TypedDict):
@@ -406,7 +406,7 @@ class GroupTenth(TypedDict):
     counted_blocks: int
     free_blocks: int
     free_extents: int
-    free_share: float
+    free_share: float | None
     layout_score: float | None
     mean_free_extent_bytes: float | None
     optimal_blocks: int
@@ -422,6 +422,88 @@ class Placement(TypedDict):
 
     groups: int
     tenths: list[GroupTenth]
+
+
+class Alone(TypedDict):
+    """Reading each file alone, the heads coming from anywhere.
+
+    Attributes:
+        as_they_lie_seconds: As they lie, all files together, s.
+        defragmented_seconds: Each file in one piece, s.
+        gain_pct: Time saved, per cent.
+        mean_file_ms: A file as it lies, ms; `None` without files.
+    """
+
+    as_they_lie_seconds: float
+    defragmented_seconds: float
+    gain_pct: float
+    mean_file_ms: float | None
+
+
+class Walk(TypedDict):
+    """Reading all files in a walk by names.
+
+    Attributes:
+        as_they_lie_seconds: As they lie, s.
+        breaks: Places that are not right behind the read before, as they lie.
+        defragmented_seconds: Each file in one piece where it begins, s.
+        defragmenting_gain_pct: Time saved by making each file one piece, per cent.
+        rewriting_gain_pct: Time saved by writing all in order, per cent.
+        rewritten_seconds: All in the order of the walk, s.
+    """
+
+    as_they_lie_seconds: float
+    breaks: int
+    defragmented_seconds: float
+    defragmenting_gain_pct: float
+    rewriting_gain_pct: float
+    rewritten_seconds: float
+
+
+class Reorganising(TypedDict):
+    """The expected time to read all regular files, as they lie and reorganised.
+
+    It is an estimate.
+
+    Attributes:
+        alone: Each file alone.
+        bytes: Bytes read.
+        defragmenting_verdict: Verdict on making each file one piece, for the walk.
+        device: The device's name.
+        files: Files with data on the device.
+        metadata_reads: Reads of directories and inodes in a walk.
+        metadata_seconds: Time for them in a walk, with the way there and back, the same in
+            every layout, s.
+        noticed_pct: [`NOTICED_PCT`].
+        pays_pct: [`PAYS_PCT`].
+        rewriting_seconds: Time to write all files again: reading them as they lie and
+            writing as much, s.
+        rewriting_verdict: Verdict on writing all files again in the order of the walk.
+        scaled: Whether the file system is larger than the device, so that distances were
+            scaled.
+        title: What people call it.
+        transfer_seconds: Time in which data move, the same in every layout, s.
+        walk: All files in a walk by names.
+        walks_to_pay: Walks after which writing again has paid for itself; `None` if it
+            saves nothing.
+    """
+
+    alone: Alone
+    bytes: int
+    defragmenting_verdict: str
+    device: str
+    files: int
+    metadata_reads: int
+    metadata_seconds: float
+    noticed_pct: float
+    pays_pct: float
+    rewriting_seconds: float
+    rewriting_verdict: str
+    scaled: bool
+    title: str
+    transfer_seconds: float
+    walk: Walk
+    walks_to_pay: float | None
 
 
 class Target(TypedDict):
@@ -509,7 +591,7 @@ class Facts(TypedDict):
     vanished: int
 
 
-class Files(TypedDict):
+class FilesByKind(TypedDict):
     """Files by kind.
 
     Attributes:
@@ -534,14 +616,14 @@ class Snapshot(TypedDict):
         facts: The file system.
         files: Files by kind.
         free_extent_bytes: Bytes of the free extents.
-        free_extents: .
+        free_extents: Extents of free space.
         names: Names of [`Snapshot::files`], one each, if they were asked for.
     """
 
     bytes: int
     extents: int
     facts: Facts
-    files: Files
+    files: FilesByKind
     free_extent_bytes: int
     free_extents: int
-    names: bool
+    names: bool | None

@@ -1,9 +1,9 @@
 """Documents about published figures."""
 
-from typing import Any, TypedDict
+from typing import TypedDict
 
 
-class Curves(TypedDict):
+class CurveOfPlot(TypedDict):
     """One curve of a plot.
 
     Attributes:
@@ -25,7 +25,7 @@ class Curves(TypedDict):
     emphasis: bool
 
 
-class Plots(TypedDict):
+class PlotOfFigure(TypedDict):
     """One plot.
 
     Attributes:
@@ -47,11 +47,11 @@ class Plots(TypedDict):
     title: str
     x_label: str
     y_label: str
-    curves: list[Curves]
+    curves: list[CurveOfPlot]
     caption: str
     x_scale: str
     y_scale: str
-    categories: list[Any]
+    categories: list[str]
     y_from_zero: bool
 
 
@@ -70,7 +70,7 @@ class Figure(TypedDict):
     figure: str
     title: str
     notes: list[str]
-    plots: list[Plots]
+    plots: list[PlotOfFigure]
 
 
 class Row(TypedDict):
@@ -115,12 +115,12 @@ class Reproduce(TypedDict):
 
     agewell_version: str
     agewell_build: str
-    papers: dict[str, Paper]
+    papers: dict[str, dict[str, str]]
     figures: list[Figure]
     rows: list[Row]
 
 
-class ReproducePapersFigure(TypedDict):
+class FigureOfPaper(TypedDict):
     """A figure or table that a study can reproduce.
 
     Attributes:
@@ -131,7 +131,7 @@ class ReproducePapersFigure(TypedDict):
 
     name: str
     title: str
-    inputs: list[Any]
+    inputs: list[str]
 
 
 class Paper(TypedDict):
@@ -147,7 +147,7 @@ class Paper(TypedDict):
     name: str
     title: str
     citation: str
-    figures: list[ReproducePapersFigure]
+    figures: list[FigureOfPaper]
 
 
 class ReproducePapers(TypedDict):

@@ -3,7 +3,23 @@
 from typing import Any, NotRequired, TypedDict
 
 
-class Files(TypedDict):
+class BusyFile(TypedDict):
+    """What was read and written of one file.
+
+    Attributes:
+        path: Where it is.
+        requests: Requests.
+        read_bytes: Bytes that were read of it.
+        written_bytes: Bytes that were written to it.
+    """
+
+    path: str
+    requests: int
+    read_bytes: int
+    written_bytes: int
+
+
+class BusyFiles(TypedDict):
     """The files of a trace.
 
     Attributes:
@@ -13,13 +29,13 @@ class Files(TypedDict):
         sectors: Sectors read and written.
     """
 
-    busiest: list[Any]
+    busiest: list[BusyFile]
     file_sectors: int
     files: int
     sectors: int
 
 
-class DeviceEntry(TypedDict):
+class TraceDevice(TypedDict):
     """The catalogue of devices.
 
     Attributes:
@@ -33,6 +49,9 @@ class DeviceEntry(TypedDict):
 
 class Metadata(TypedDict):
     """What a trace says about itself.
+
+    Complete only when the trace has been read to its end: devices and warnings are found on the
+    way.
 
     Attributes:
         clients: Names of the processes in the client column, by their number, where the
@@ -55,7 +74,7 @@ class Metadata(TypedDict):
     clients: NotRequired[dict[str, str]]
     clock_start_ns: int
     compression: str | None
-    devices: list[DeviceEntry]
+    devices: list[TraceDevice]
     first_skipped: str | None
     format: str
     header: dict[str, Any]
@@ -65,7 +84,7 @@ class Metadata(TypedDict):
     warnings: dict[str, int]
 
 
-class TraceInfoDeviceEntry(TypedDict):
+class TraceInfoTraceDevice(TypedDict):
     """Requests of one device.
 
     Attributes:
@@ -87,7 +106,7 @@ class TraceInfoDeviceEntry(TypedDict):
     sequential: int
 
 
-class Interarrival(TypedDict):
+class TimesOfRequests(TypedDict):
     """Mean, extremes and quantiles of a time, in ms.
 
     Attributes:
@@ -107,7 +126,7 @@ class Interarrival(TypedDict):
     p99_ms: float
 
 
-class Size(TypedDict):
+class SizeCount(TypedDict):
     """Requests of one size.
 
     Attributes:
@@ -154,29 +173,29 @@ class Summary(TypedDict):
     """
 
     asynchronous: int
-    devices: list[TraceInfoDeviceEntry]
+    devices: list[TraceInfoTraceDevice]
     discards: int
     first_s: float
     flushes: int
     footprint_bytes: int
     footprint_is_estimate: bool
-    interarrival: Interarrival
+    interarrival: TimesOfRequests
     max_bytes: int
     mean_bytes: float
     read_bytes: int
-    read_response: Interarrival | None
-    read_service: Interarrival | None
+    read_response: TimesOfRequests | None
+    read_service: TimesOfRequests | None
     reads: int
     reads_pct: float
     requests: int
-    response: Interarrival | None
+    response: TimesOfRequests | None
     sequential_pct: float
-    service: Interarrival | None
-    sizes: list[Size]
+    service: TimesOfRequests | None
+    sizes: list[SizeCount]
     span_s: float
     synchronous: int
-    write_response: Interarrival | None
-    write_service: Interarrival | None
+    write_response: TimesOfRequests | None
+    write_service: TimesOfRequests | None
     writes: int
     written_bytes: int
 
@@ -194,7 +213,7 @@ class TraceInfo(TypedDict):
         title: The format in words.
     """
 
-    files: Files | None
+    files: BusyFiles | None
     format: str
     metadata: Metadata
     start_wall: str | None

@@ -25,6 +25,7 @@ from agewell.experiments.simulation import SERIES_FILE, THROUGHPUT_FILE
 from agewell.files import parquet_tables
 from agewell.runs.found_runs import DONE, FoundRun, Place, places, read
 from agewell.values.metrics import describe
+from agewell.values.units import unit_of_name
 from agewell.version import __version__
 
 KEPT_FILE = "results.parquet"
@@ -102,19 +103,6 @@ VIEWS: Mapping[str, Mapping[str, str]] = {
 }
 """What can be asked: tables, their columns and what each holds."""
 
-_UNITS = {
-    "_ms": "ms",
-    "_us": "us",
-    "_ns": "ns",
-    "_seconds": "s",
-    "_bytes": "B",
-    "_pct": "%",
-    "_mb_per_s": "MB/s",
-    "_per_s": "1/s",
-    "_cylinders": "cylinders",
-}
-"""Names carry the unit of the value as it is stored; what is shown to people may be scaled."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunTables:
@@ -133,9 +121,8 @@ class RunTables:
 
 def unit(metric: str) -> str:
     """Of the values of a metric, as they are stored; empty for counts, ratios and fractions."""
-    for ending, name in _UNITS.items():
-        if metric.endswith(ending):
-            return name
+    if named := unit_of_name(metric):
+        return named
     known = describe(metric)
     return known.unit if known.scale == 1.0 else ""
 

@@ -1,0 +1,92 @@
+"""JSON Schemas out of the declarations of documents."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from agewell.documents import COMMANDS, KINDS
+from agewell.errors import InputError
+from agewell.values.documents import STAMP, VERSIONS
+from agewell.values.units import unit_of_name
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_REFERENCES = "#/$defs/{name}"
+_ATTRIBUTE = re.compile(r"^ *(\w+): ((?:.+\n?)+?)(?=^ *\w+: |\Z)", re.MULTILINE)
+
+
+def of_kind(kind: str) -> dict[str, Any]:
+    """The schema of the documents of a kind.
+
+    Args:
+        kind: One of `agewell.documents.KINDS`.
+    """
+    return {"$schema": DIALECT, **_of_kinds([kind])}
+
+
+def of_command(words: str) -> dict[str, Any]:
+    """The schema of what a command prints with `--json`: of one kind, or of any of several.
+
+    Args:
+        words: The command, such as `trace info`, or a kind of document that is left in a folder.
+
+    Raises:
+        InputError: There is no such command, or it prints no JSON.
+    """
+    kinds = [kind for kind, known in KINDS.items() if words in known.commands]
+    if not kinds and words in KINDS:
+        kinds = [words]
+    if not kinds:
+        near = _nearest(words)
+        raise InputError(
+            f"{words}: no command with --json, and no kind of document; "
+            f"{f'did you mean {near}?' if near else 'agewell --help lists the commands'}"
+        )
+    return {"$schema": DIALECT, **_of_kinds(kinds)}
+
+
+def _nearest(words: str) -> str:
+    import difflib
+
+    return next(iter(difflib.get_close_matches(words, [*COMMANDS, *KINDS], 1)), "")
+
+
+def _of_kinds(kinds: list[str]) -> dict[str, Any]:
+    shapes = [KINDS[kind].shape for kind in kinds]
+    wholes, parts = msgspec.json.schema_components(shapes, ref_template=_REFERENCES)
+    for part in parts.values():
+        _described(part)
+    for kind, whole in zip(kinds, wholes, strict=True):
+        _stamped(parts[whole["$ref"].rsplit("/", 1)[1]], kind)
+    top = wholes[0] if len(wholes) == 1 else {"anyOf": list(wholes)}
+    return {**top, "$defs": dict(parts)}
+
+
+def _described(part: dict[str, Any]) -> None:
+    """Put what the text of a class says of its fields where the fields are, and nothing beside."""
+    text, _, attributes = part.get("description", "").partition("Attributes:")
+    said = {
+        name.removesuffix("_"): " ".join(words.split())
+        for name, words in _ATTRIBUTE.findall(attributes)
+    }
+    part["description"] = " ".join(text.split())
+    fields = {name.removesuffix("_"): field for name, field in part["properties"].items()}
+    for name, field in fields.items():
+        field["description"] = said[name]
+        if unit := unit_of_name(name):
+            field["x-unit"] = unit
+    part["properties"] = fields
+    part["required"] = [name.removesuffix("_") for name in part.get("required", ())]
+    part["additionalProperties"] = False
+
+
+def _stamped(part: dict[str, Any], kind: str) -> None:
+    """Add the two fields that every document has."""
+    stamp = {
+        "document": {"const": kind, "description": "Which kind of document it is."},
+        "schema_version": {"const": VERSIONS[kind], "description": "Of what this kind holds."},
+    }
+    part["properties"] = {**stamp, **part["properties"]}
+    part["required"] = [*STAMP, *part["required"]]
