@@ -103,7 +103,7 @@ class Device(TypedDict):
     zone_bytes: NotRequired[int]
 
 
-class Devices(TypedDict):
+class CataloguedDevice(TypedDict):
     """One line of the table of formats.
 
     Attributes:

@@ -35,16 +35,75 @@ class BusyFiles(TypedDict):
     sectors: int
 
 
+class Drive(TypedDict):
+    """What a trace says of a drive.
+
+    Attributes:
+        model: The vendor's or driver's name of the drive, for instance `hp335h`.
+        cylinders: Cylinders.
+        heads: Tracks in a cylinder.
+        sectors_per_track: Sectors on a track, each of `sector_bytes`.
+        sector_bytes: Bytes in a sector of the drive: 256 on the HP-IB drives.
+        rpm: Rotations a minute.
+        overhead_us: Controller overhead of a request.
+        head_switch_us: Time to change heads.
+        sector_skew: Skew between tracks.
+        read_characteristic: When a read may begin, for instance `oncrossing`.
+        seek_parameters: Seek curve: boundary in cylinders; then us and us per square root of a
+            cylinder below it; then us and us per cylinder above it; then as the header has it.
+        immediate_report: Whether writes are reported done from the buffer.
+        bus: Bus between host and drive.
+        bus_mb_per_s: Bus rate, 10^6 bytes a second.
+    """
+
+    model: NotRequired[str | None]
+    cylinders: NotRequired[int | None]
+    heads: NotRequired[int | None]
+    sectors_per_track: NotRequired[int | None]
+    sector_bytes: NotRequired[int | None]
+    rpm: NotRequired[float | None]
+    overhead_us: NotRequired[float | None]
+    head_switch_us: NotRequired[float | None]
+    sector_skew: NotRequired[int | None]
+    read_characteristic: NotRequired[str | None]
+    seek_parameters: NotRequired[list[float]]
+    immediate_report: NotRequired[bool | None]
+    bus: NotRequired[str | None]
+    bus_mb_per_s: NotRequired[float | None]
+
+
+class Partition(TypedDict):
+    """A partition of a device.
+
+    Attributes:
+        number: Its number on the device.
+        name: Mount point or purpose.
+        first_byte: First byte on the device.
+        bytes: Length in bytes; 0 if unknown.
+        records: Records of the trace that name it.
+    """
+
+    number: int
+    name: str
+    first_byte: int
+    bytes: int
+    records: int
+
+
 class TraceDevice(TypedDict):
-    """The catalogue of devices.
+    """One device of a trace.
 
     Attributes:
         id: Its number in the trace.
         name: Its name.
+        drive: Its drive, where the trace says.
+        partitions: Its partitions, where the trace says.
     """
 
     id: int
     name: str
+    drive: NotRequired[Drive | None]
+    partitions: NotRequired[list[Partition]]
 
 
 class Metadata(TypedDict):
@@ -54,6 +113,7 @@ class Metadata(TypedDict):
     way.
 
     Attributes:
+        schema_version: Of the form of a trace.
         clients: Names of the processes in the client column, by their number, where the
             trace says.
         clock_start_ns: What the format's own clock read, in ns, when the trace's time was
@@ -71,6 +131,7 @@ class Metadata(TypedDict):
         warnings: Things that were changed or left out while reading, each with its count.
     """
 
+    schema_version: int
     clients: NotRequired[dict[str, str]]
     clock_start_ns: int
     compression: str | None
