@@ -14,6 +14,7 @@ from hypothesis import settings
 
 import accessibility
 import chromium
+import documents
 from agewell.files import catalogue
 from agewell.studies.context import Context
 
@@ -73,7 +74,10 @@ def heed_interrupts() -> None:
 
 @pytest.fixture
 def agewell(tmp_path: Path) -> Agewell:
-    """Run `agewell ARGUMENTS` in the test's own folder, as a user would."""
+    """Run `agewell ARGUMENTS` in the test's own folder, as a user would.
+
+    What it prints with `--json` is held against the schema of its kind.
+    """
 
     def run(
         *arguments: str | Path, check: bool = True, **environment: str
@@ -90,6 +94,8 @@ def agewell(tmp_path: Path) -> Agewell:
         )
         assert "Traceback" not in done.stderr, done.stderr
         assert not check or done.returncode == 0, done.stderr
+        if "--json" in arguments and done.stdout:
+            documents.check(done.stdout)
         return done
 
     return run

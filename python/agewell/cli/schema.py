@@ -1,4 +1,4 @@
-"""`agewell schema`: what an experiment may say, and what commands print, for editors and programs."""
+"""`agewell schema`: what an experiment may say and what commands print, as JSON Schemas."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ class Facts(TypedDict):
         days: Days begun from the start to the last operation.
         directories: Numbers of directories used, with the root's.
         file_numbers: Numbers of files used: a target's table of files needs as many rows.
-        groups: Directories 1 to `groups` stand for cylinder groups; `None` where
+        groups: Directories 1 to `groups` stand for cylinder groups; none where
             directories are directories.
         last_ns: Time of the last operation, ns from the start.
         live_bytes: Bytes of the files that are left at the end.
@@ -247,7 +247,7 @@ class WorkloadInfo(TypedDict):
         days: Days begun from the start to the last operation.
         directories: Numbers of directories used, with the root's.
         file_numbers: Numbers of files used: a target's table of files needs as many rows.
-        groups: Directories 1 to `groups` stand for cylinder groups; `None` where
+        groups: Directories 1 to `groups` stand for cylinder groups; none where
             directories are directories.
         last_ns: Time of the last operation, ns from the start.
         live_bytes: Bytes of the files that are left at the end.

@@ -226,7 +226,7 @@ class Errors(TypedDict):
 
 
 class ErrorsByOperation(TypedDict):
-    """Errors of all requests, reads and writes; `None` for a kind that the set lacks.
+    """Errors of all requests, reads and writes; none for a kind that the set lacks.
 
     Attributes:
         all: All requests.
@@ -287,7 +287,7 @@ class Estimated(TypedDict):
 
 
 class Trace(TypedDict):
-    """A directory that the traced program made.
+    """The measured trace.
 
     Attributes:
         devices: Names of the devices in the trace.

@@ -115,7 +115,7 @@ class FreeExtents(TypedDict):
 
 
 class Layout(TypedDict):
-    """Neighbours in three orders.
+    """How the files of a snapshot lie, in few numbers.
 
     Attributes:
         by_name: By name, as sorted listings and most programs read them.
@@ -143,8 +143,8 @@ class Saving(TypedDict):
         device: The device's name.
         gain_pct: Time saved, per cent.
         metadata_seconds: Of both, for directories and inodes, s.
-        noticed: Whether it is at least noticed: [`NOTICED_PCT`].
-        pays: Whether it is likely to pay: at least [`PAYS_PCT`].
+        noticed: Whether it is at least noticed.
+        pays: Whether it is likely to pay.
         title: What people call it.
         uncertainty_pct: How far the times may be off, per cent either way.
     """
@@ -265,7 +265,7 @@ class ReorganiseRound(TypedDict):
         files: Files that were moved, or would be.
         files_known: Files in the history.
         kind: Always `round`.
-        left_bytes: What is left of the hour's budget, bytes; `None` without one.
+        left_bytes: What is left of the hour's budget, bytes; none without one.
         likely_seconds: What that is likely to save until the files are written again, s.
         lost_events: Events that the kernel lost.
         moved_bytes: Bytes of all moves so far.

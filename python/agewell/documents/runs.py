@@ -2,6 +2,8 @@
 
 from typing import Any, NotRequired, TypedDict
 
+from agewell.documents.scores import Report as ScoreReport
+
 
 class DiskEstimate(TypedDict):
     """A disk in two numbers.
@@ -29,6 +31,44 @@ class Input(TypedDict):
     sha256: str
 
 
+class Sequential(TypedDict):
+    """Files of one size, made, read and written again.
+
+    Attributes:
+        file_bytes: Length of a file.
+        files: Files that were made.
+        layout_score: How well they lie; none if no block counts.
+        create_mb_per_s: Creating and writing them: the median rate.
+        create_deviation_mb_per_s: Standard deviation of the rates.
+        create_disk_seconds: Time that the disk was busy.
+        create_requests: Requests of the disk.
+        read_mb_per_s: Reading them in the order of their creation: the median rate.
+        read_deviation_mb_per_s: Standard deviation of the rates.
+        read_disk_seconds: Time that the disk was busy.
+        read_requests: Requests of the disk.
+        overwrite_mb_per_s: Writing them again in place: the median rate.
+        overwrite_deviation_mb_per_s: Standard deviation of the rates.
+        overwrite_disk_seconds: Time that the disk was busy.
+        overwrite_requests: Requests of the disk.
+    """
+
+    file_bytes: int
+    files: int
+    layout_score: float | None
+    create_mb_per_s: float
+    create_deviation_mb_per_s: float
+    create_disk_seconds: float
+    create_requests: int
+    read_mb_per_s: float
+    read_deviation_mb_per_s: float
+    read_disk_seconds: float
+    read_requests: int
+    overwrite_mb_per_s: float
+    overwrite_deviation_mb_per_s: float
+    overwrite_disk_seconds: float
+    overwrite_requests: int
+
+
 class Run(TypedDict):
     """One run: what was simulated and what it measured.
 
@@ -43,6 +83,8 @@ class Run(TypedDict):
         kind: `requests`, `layout` or `file-system`.
         metrics: What was measured: docs/reference/metrics.md.
         seed: Seed of its random numbers.
+        score: How the files of a file system lie.
+        sequential: What a file system takes for files of each size.
         warnings: What a reader should know, in sentences.
         disks: Disks that were simulated.
     """
@@ -56,6 +98,8 @@ class Run(TypedDict):
     kind: str
     metrics: dict[str, float | None]
     seed: int
+    score: NotRequired[ScoreReport]
+    sequential: NotRequired[list[Sequential]]
     warnings: list[str]
     disks: NotRequired[int]
 

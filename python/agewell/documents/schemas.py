@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import KeysView
 from typing import Any
 
 import msgspec
 
-from agewell.documents import COMMANDS, KINDS
+from agewell.documents import COMMANDS, KINDS, scores
 from agewell.errors import InputError
 from agewell.values.documents import STAMP, VERSIONS
 from agewell.values.units import unit_of_name
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCES = "#/$defs/{name}"
-_ATTRIBUTE = re.compile(r"^ *(\w+): ((?:.+\n?)+?)(?=^ *\w+: |\Z)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*\n?(?: {5,}.*\n?)*)", re.MULTILINE)
 
 
 def of_kind(kind: str) -> dict[str, Any]:
@@ -30,18 +32,18 @@ def of_command(words: str) -> dict[str, Any]:
     """The schema of what a command prints with `--json`: of one kind, or of any of several.
 
     Args:
-        words: The command, such as `trace info`, or a kind of document that is left in a folder.
+        words: The command, such as `trace info`, or a file that is left in a folder, such as
+            `sweep.json`.
 
     Raises:
         InputError: There is no such command, or it prints no JSON.
     """
     kinds = [kind for kind, known in KINDS.items() if words in known.commands]
-    if not kinds and words in KINDS:
-        kinds = [words]
+    kinds = kinds or [kind for kind, known in KINDS.items() if words == known.file]
     if not kinds:
         near = _nearest(words)
         raise InputError(
-            f"{words}: no command with --json, and no kind of document; "
+            f"{words}: neither a command with --json nor a file that one leaves; "
             f"{f'did you mean {near}?' if near else 'agewell --help lists the commands'}"
         )
     return {"$schema": DIALECT, **_of_kinds(kinds)}
@@ -50,7 +52,8 @@ def of_command(words: str) -> dict[str, Any]:
 def _nearest(words: str) -> str:
     import difflib
 
-    return next(iter(difflib.get_close_matches(words, [*COMMANDS, *KINDS], 1)), "")
+    files = [known.file for known in KINDS.values() if known.file]
+    return next(iter(difflib.get_close_matches(words, [*COMMANDS, *files], 1)), "")
 
 
 def _of_kinds(kinds: list[str]) -> dict[str, Any]:
@@ -66,11 +69,8 @@ def _of_kinds(kinds: list[str]) -> dict[str, Any]:
 
 def _described(part: dict[str, Any]) -> None:
     """Put what the text of a class says of its fields where the fields are, and nothing beside."""
-    text, _, attributes = part.get("description", "").partition("Attributes:")
-    said = {
-        name.removesuffix("_"): " ".join(words.split())
-        for name, words in _ATTRIBUTE.findall(attributes)
-    }
+    text, _, attributes = inspect.cleandoc(part["description"]).partition("Attributes:")
+    said = _inherited(part["properties"].keys()) | _said(attributes)
     part["description"] = " ".join(text.split())
     fields = {name.removesuffix("_"): field for name, field in part["properties"].items()}
     for name, field in fields.items():
@@ -80,6 +80,20 @@ def _described(part: dict[str, Any]) -> None:
     part["properties"] = fields
     part["required"] = [name.removesuffix("_") for name in part.get("required", ())]
     part["additionalProperties"] = False
+
+
+def _said(attributes: str) -> dict[str, str]:
+    return {
+        name.removesuffix("_"): " ".join(words.split())
+        for name, words in _ATTRIBUTE.findall(attributes)
+    }
+
+
+def _inherited(names: KeysView[str]) -> dict[str, str]:
+    """What the score of a file system says of its fields, where an object has all of them."""
+    if not scores.Report.__annotations__.keys() <= names:
+        return {}
+    return _said((inspect.getdoc(scores.Report) or "").partition("Attributes:")[2])
 
 
 def _stamped(part: dict[str, Any], kind: str) -> None:

@@ -22,7 +22,7 @@ class Contents(TypedDict):
         taken_ns: When the snapshot was taken, nanoseconds since 1970, if known.
         total_bytes: Bytes of the file system.
         unreadable: Files that could not be read.
-        utilization: Share of it that is in use; `None` where its size is not known.
+        utilization: Share of it that is in use; none where its size is not known.
         vanished: Files that vanished while the snapshot was taken.
     """
 
@@ -274,7 +274,7 @@ class FileScore(TypedDict):
         inode: Its number.
         layout_score: Share of them; none if no block counts.
         optimal_blocks: Of these, blocks right behind their predecessor.
-        path: Where it is, from the root of what was measured; `None` without names.
+        path: Where it is, from the root of what was measured; none without names.
     """
 
     blocks: int
@@ -377,7 +377,7 @@ class Options(TypedDict):
     Attributes:
         count_tails: Whether a tail (fragments at the end of a file) is a block of its file.
         hot_period_ns: Hot files are those modified within so long before the snapshot, ns;
-            `None`: no such subset.
+            none: no such subset.
         map_cells: Cells of the map of the device.
         strict_holes: Whether a block behind a hole counts as badly placed wherever it lies.
     """
@@ -431,7 +431,7 @@ class Alone(TypedDict):
         as_they_lie_seconds: As they lie, all files together, s.
         defragmented_seconds: Each file in one piece, s.
         gain_pct: Time saved, per cent.
-        mean_file_ms: A file as it lies, ms; `None` without files.
+        mean_file_ms: A file as it lies, ms; none without files.
     """
 
     as_they_lie_seconds: float
@@ -474,8 +474,8 @@ class Reorganising(TypedDict):
         metadata_reads: Reads of directories and inodes in a walk.
         metadata_seconds: Time for them in a walk, with the way there and back, the same in
             every layout, s.
-        noticed_pct: [`NOTICED_PCT`].
-        pays_pct: [`PAYS_PCT`].
+        noticed_pct: Time saved from which on it is noticed.
+        pays_pct: Time saved from which on reorganising is likely to pay.
         rewriting_seconds: Time to write all files again: reading them as they lie and
             writing as much, s.
         rewriting_verdict: Verdict on writing all files again in the order of the walk.
@@ -484,7 +484,7 @@ class Reorganising(TypedDict):
         title: What people call it.
         transfer_seconds: Time in which data move, the same in every layout, s.
         walk: All files in a walk by names.
-        walks_to_pay: Walks after which writing again has paid for itself; `None` if it
+        walks_to_pay: Walks after which writing again has paid for itself; none if it
             saves nothing.
     """
 
@@ -506,13 +506,10 @@ class Reorganising(TypedDict):
     walks_to_pay: float | None
 
 
-class Target(TypedDict):
-    """Every metric of one snapshot.
+class Report(TypedDict):
+    """How the files of one file system lie.
 
     Attributes:
-        path: What was measured.
-        metrics: Its headline numbers, as `--fail-under` takes them.
-        parameters: What the file system says of itself, by name.
         contents: What there is.
         directory_layout: How directories lie.
         fragmentation: How regular files are broken.
@@ -521,13 +518,9 @@ class Target(TypedDict):
         map: The device in cells.
         neighbours: How neighbours in a directory lie to each other.
         options: What was chosen.
-        placement: Where in the groups; `None` without groups.
-        reorganising: What reorganising would save on the device; none without one.
+        placement: Where in the groups; none without groups.
     """
 
-    path: str
-    metrics: dict[str, float | None]
-    parameters: dict[str, Any]
     contents: Contents
     directory_layout: DirectoryLayout
     fragmentation: Fragmentation
@@ -537,6 +530,21 @@ class Target(TypedDict):
     neighbours: Neighbours
     options: Options
     placement: Placement | None
+
+
+class Target(Report):
+    """Every metric of one snapshot.
+
+    Attributes:
+        path: What was measured.
+        metrics: Its headline numbers, as `--fail-under` takes them.
+        parameters: What the file system says of itself, by name.
+        reorganising: What reorganising would save on the device; none without one.
+    """
+
+    path: str
+    metrics: dict[str, float | None]
+    parameters: dict[str, Any]
     reorganising: Reorganising | None
 
 
@@ -564,12 +572,12 @@ class Facts(TypedDict):
         fragment_bytes: Bytes of the smallest piece that can be allocated; a block's where
             there are no fragments.
         free_bytes: Bytes of it that are free, as the file system says; those in
-            [`Snapshot::free`] may be fewer where it reports no map.
-        free_map: Whether [`Snapshot::free`] holds all that is free.
+            the map of free space may be fewer where it reports no map.
+        free_map: Whether the map of free space is complete.
         group_bytes: Bytes of a cylinder, block or allocation group; 0 where there are none.
         kind: `ext4`, `xfs`, `btrfs`, `ffs`, `ufs1`, ...
         parameters: What else the file system says of itself, by name.
-        taken_ns: When the snapshot was taken, nanoseconds since 1970, or [`NO_TIME`] for an
+        taken_ns: When the snapshot was taken, nanoseconds since 1970; not known of an
             image or a simulated file system.
         total_bytes: Bytes of the whole file system.
         unreadable: Files that could not be read.
@@ -617,7 +625,7 @@ class Snapshot(TypedDict):
         files: Files by kind.
         free_extent_bytes: Bytes of the free extents.
         free_extents: Extents of free space.
-        names: Names of [`Snapshot::files`], one each, if they were asked for.
+        names: Names that the snapshot keeps.
     """
 
     bytes: int

@@ -290,25 +290,25 @@ class Request(TypedDict):
         client: Issuing client or process, 0 if unknown.
         device: Device, numbered by the trace's metadata.
         enqueue_ns: When the driver first saw the request, ns from the start of the trace.
-        finish_ns: When the device reported completion, ns from the start of the trace, or
-            [`TIME_MISSING`].
-        flags: Bits of [`flag`].
-        operation: [`agewell_core::Operation`] as its code.
+        finish_ns: When the device reported completion, ns from the start of the trace; none if
+            it was not seen.
+        flags: Bits: 1 synchronous, 2 asynchronous, 4 metadata, 8 read-ahead.
+        operation: `read`, `write`, `discard` or `flush`.
         sector: First sector, 512 bytes.
         sectors: Length in sectors of 512 bytes.
-        start_ns: When the device was given the request, ns from the start of the trace, or
-            [`TIME_MISSING`].
+        start_ns: When the device was given the request, ns from the start of the trace; none if
+            it was not seen.
     """
 
     client: int
     device: int
     enqueue_ns: int
-    finish_ns: int
+    finish_ns: int | None
     flags: int
     operation: str
     sector: int
     sectors: int
-    start_ns: int
+    start_ns: int | None
 
 
 class TraceHead(TypedDict):
