@@ -204,7 +204,14 @@ class _Result(msgspec.Struct):
     baseline_metrics: dict[str, Any] | None = None
 
 
-_RESULTS = msgspec.json.Decoder(_Result)
+class _PlainResult(_Result):
+    """Nearly every result: its metrics are numbers, and become reals while they are read."""
+
+    metrics: dict[str, float | None]
+    baseline_metrics: dict[str, float | None] | None = None
+
+
+_RESULTS = msgspec.json.Decoder(_PlainResult)
 _CANONICAL = msgspec.json.Encoder(order="sorted")
 
 
@@ -218,8 +225,8 @@ def _result(content: bytes) -> _Result:
     try:
         return _RESULTS.decode(content)
     except msgspec.MsgspecError:
-        # Names that are no UTF-8, numbers without end: what Python reads counts, and says better
-        # what is wrong.
+        # Tables among metrics, names that are no UTF-8, numbers without end: what Python reads
+        # counts, and says better what is wrong.
         return msgspec.convert(json.loads(content), _Result)
 
 

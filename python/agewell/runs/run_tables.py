@@ -211,7 +211,7 @@ def _known(folder: Path) -> tuple[pa.Table, list[str]]:
         return _of_runs(there, [read(folder, place) for place in there]), paths
     kept = _kept(folder)
     stamps = [place.stamp for place in there]
-    if kept["path"].to_pylist() == paths and kept["stamp"].to_pylist() == stamps:
+    if kept is not None and _holds(kept, paths, stamps):
         return kept, paths
     table = _of_runs(there, [read(folder, place) for place in there])
     marked = table.replace_schema_metadata({_VERSION_KEY: _stamp_of_form()})
@@ -255,16 +255,21 @@ def _measured(found: Sequence[Mapping[str, Mapping[str, float | None]]]) -> pa.L
     return pa.ListArray.from_arrays(_integers(offsets, pa.int32()), rows)
 
 
-def _kept(folder: Path) -> pa.Table:
-    """What was kept beside the runs; nothing where it cannot be had."""
+def _holds(kept: pa.Table, paths: Sequence[str], stamps: Sequence[str]) -> bool:
+    """Whether what was kept is of these runs, and of what their files are now."""
+    return bool(kept["path"].to_pylist() == paths and kept["stamp"].to_pylist() == stamps)
+
+
+def _kept(folder: Path) -> pa.Table | None:
+    """What was kept beside the runs; none where it cannot be had."""
     try:
         kept = parquet_tables.read(folder / KEPT_FILE)
     except InputError:
-        return _ROW.empty_table()
+        return None
     metadata = kept.schema.metadata or {}
     plain = kept.replace_schema_metadata()
     if metadata.get(_VERSION_KEY) != _stamp_of_form() or plain.schema.types != _ROW.types:
-        return _ROW.empty_table()
+        return None
     return plain.combine_chunks()
 
 
