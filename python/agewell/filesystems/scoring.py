@@ -25,7 +25,6 @@ from agewell import _agewell
 from agewell.files import catalogue
 from agewell.values import documents
 from agewell.values.findings import Findings
-from agewell.values.metrics import Better
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,35 +48,31 @@ class ScoreMetric:
         label: The name in words.
         keys: Where it stands in the report.
         kind: How it is written: `share` (0.987), `percent`, `bytes` or `number`.
-        better: Which direction is younger.
     """
 
     name: str
     label: str
     keys: tuple[str, ...]
     kind: str = "share"
-    better: Better = "higher"
 
 
 METRICS = (
-    ScoreMetric("utilization", "full", ("contents", "utilization"), "percent", "neither"),
+    ScoreMetric("utilization", "full", ("contents", "utilization"), "percent"),
     ScoreMetric("layout_score", "layout score", ("layout", "layout_score")),
     ScoreMetric("mean_file_score", "mean of file scores", ("layout", "mean_file_score")),
     ScoreMetric("hot_layout_score", "of hot files", ("layout", "hot", "layout_score")),
-    ScoreMetric("split_share", "files split", ("fragmentation", "split_share"), "percent", "lower"),
+    ScoreMetric("split_share", "files split", ("fragmentation", "split_share"), "percent"),
     ScoreMetric(
         "fragments_per_file",
         "fragments a file",
         ("fragmentation", "fragments_per_file"),
         "number",
-        "lower",
     ),
     ScoreMetric(
         "mean_gap_bytes",
         "mean gap at a break",
         ("fragmentation", "mean_gap_bytes"),
         "bytes",
-        "lower",
     ),
     ScoreMetric(
         "name_adjacency", "neighbours by name", ("neighbours", "by_name", "adjacency"), "percent"
