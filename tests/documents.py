@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 
-from agewell.documents.schemas import of_kind
+from agewell.values.documents.schemas import of_kind
 
 
 @cache

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agewell.documents import KINDS
-from agewell.documents.schemas import of_kind
 from agewell.values.documents import STAMP, VERSIONS
+from agewell.values.documents.kinds import KINDS
+from agewell.values.documents.schemas import of_kind
 from conftest import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "reference" / "json.md"
@@ -19,7 +19,7 @@ PAGE = REPOSITORY / "docs" / "reference" / "json.md"
 _HEAD = """\
 # JSON documents
 
-This page is made from the declarations in `python/agewell/documents`.
+This page is made from the declarations in `python/agewell/values/documents`.
 
 With `--json` a command prints one JSON object on standard output, and nothing else there. Each says
 in `document` which kind it is, and in `schema_version` in which version; files that commands leave

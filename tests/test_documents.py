@@ -14,10 +14,10 @@ import pytest
 import documents
 import json_reference
 from agewell import cli
-from agewell.documents import COMMANDS, KINDS
-from agewell.documents.schemas import of_command, of_kind
 from agewell.report.recognition import _BY_KIND
 from agewell.values.documents import _OLDER, VERSIONS, kind_of
+from agewell.values.documents.kinds import COMMANDS, KINDS
+from agewell.values.documents.schemas import of_command, of_kind
 from command_reference import commands
 from conftest import REPOSITORY, SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
 

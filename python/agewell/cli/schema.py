@@ -30,7 +30,7 @@ def schema(
     Examples: agewell schema > agewell.json; agewell schema trace info
     """
     if words:
-        from agewell.documents.schemas import of_command
+        from agewell.values.documents.schemas import of_command
 
         print_text(json_text(of_command(" ".join(words))))
         return

@@ -2,7 +2,7 @@
 
 from typing import Any, NotRequired, TypedDict
 
-from agewell.documents.scores import Report as ScoreReport
+from agewell.values.documents.scores import Report as ScoreReport
 
 
 class DiskEstimate(TypedDict):

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from agewell.documents import COMMANDS, KINDS, scores
 from agewell.errors import InputError
-from agewell.values.documents import STAMP, VERSIONS
+from agewell.values.documents import STAMP, VERSIONS, scores
+from agewell.values.documents.kinds import COMMANDS, KINDS
 from agewell.values.units import unit_of_name
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -23,7 +23,7 @@ def of_kind(kind: str) -> dict[str, Any]:
     """The schema of the documents of a kind.
 
     Args:
-        kind: One of `agewell.documents.KINDS`.
+        kind: One of `agewell.values.documents.kinds.KINDS`.
     """
     return {"$schema": DIALECT, **_of_kinds([kind])}
 

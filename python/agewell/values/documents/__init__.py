@@ -1,7 +1,8 @@
 """What every JSON document of agewell begins with: which kind it is, in which version.
 
 Whatever a command prints with `--json` or leaves in a folder is one object, and says so in its
-keys `document` and `schema_version`. What else a kind holds is declared in `agewell.documents`.
+keys `document` and `schema_version`. What else a kind holds is declared in the modules beside this
+one, which `kinds` lists; most commands load none of them.
 """
 
 from __future__ import annotations

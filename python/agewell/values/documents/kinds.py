@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agewell.documents import (
+from agewell.values.documents import (
     adaptive,
     aging,
     decisions,
