@@ -48,8 +48,8 @@ def watch(path: Path, *, as_json: bool, quiet: bool, **options: Any) -> None:
 
         def report(event: dict[str, Any]) -> bool:
             if event["kind"] == "round":
-                told = document("reorganise-round", event)
-                print_text((json.dumps(told) if as_json else round_text(event)) + "\n")
+                printed = document("reorganise-round", event)
+                print_text((json.dumps(printed) if as_json else round_text(event)) + "\n")
             else:
                 show(*_going(event))
             return not ending.came

@@ -144,11 +144,11 @@ class Trace(Findings):
         """What the trace says of itself and holds, as `agewell trace info --json` gives it."""
         if self._document is None:
             if self.kind == "block":
-                told = json.loads(_agewell.trace_info(str(self.path)))
-                self._document = documents.document("trace-info", told)
+                facts = json.loads(_agewell.trace_info(str(self.path)))
+                self._document = documents.document("trace-info", facts)
             else:
-                told = {"format": "parquet", "summary": {"operations": len(self)}}
-                self._document = documents.document("trace-info", told)
+                facts = {"format": "parquet", "summary": {"operations": len(self)}}
+                self._document = documents.document("trace-info", facts)
         return self._document
 
     @property

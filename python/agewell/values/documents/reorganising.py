@@ -257,7 +257,7 @@ class ReorganiseRound(TypedDict):
 
     Attributes:
         all_read_seconds: Time of all reads so far, s.
-        busy_pct: Share of the time for which others kept the disk busy when it was put off,
+        busy_pct: Share of the time for which others kept the disk busy when a round was postponed,
             per cent.
         bytes: Bytes that were, with those that made room.
         considered: What was looked at.
