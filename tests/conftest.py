@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -15,6 +16,7 @@ from hypothesis import settings
 import accessibility
 import chromium
 import documents
+from agewell.cli import terminal
 from agewell.files import catalogue
 from agewell.studies.context import Context
 
@@ -99,6 +101,18 @@ def agewell(tmp_path: Path) -> Agewell:
         return done
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _documents_are_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands print in the test's own process is held against its schema, too."""
+    text_of = terminal.json_text
+
+    def checked(document: dict[str, Any]) -> str:
+        assert documents.complaints(document) == []
+        return text_of(document)
+
+    monkeypatch.setattr(terminal, "json_text", checked)
 
 
 @pytest.fixture

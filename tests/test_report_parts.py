@@ -12,6 +12,7 @@ import pytest
 
 import agewell as api
 import chromium
+import documents
 from agewell.report import drawing
 from agewell.report.part import page_of
 from agewell.report.parts import comparison, plain
@@ -41,7 +42,9 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     def made(name: str, *arguments: object) -> Path:
         path = folder / f"{name}.json"
-        path.write_text(_printed([str(each) for each in (*arguments, "--json")]))
+        text = _printed([str(each) for each in (*arguments, "--json")])
+        documents.check(text)
+        path.write_text(text)
         return path
 
     series, snapshot = folder / "series.parquet", folder / "snapshot.parquet"
