@@ -48,6 +48,9 @@ _LOOK_SECONDS = 1.0
 _SENT_AT_ONCE = 200
 """Tasks of one message to the scheduler; chosen by us: below what Dask warns of."""
 
+_MEETING_FILE = "workers"
+"""Beside which the token lies."""
+
 _WANTED_STATES = frozenset({"ready", "executing", "long-running", "resumed", "constrained"})
 """Those that a worker has a task in that someone waits for; of a task that was cancelled, or whose
 client is gone, it says `cancelled` or nothing."""
@@ -279,13 +282,13 @@ def _no_agewell(error: Exception) -> str:
 @contextlib.contextmanager
 def _meeting(folder: Path) -> Iterator[_Meeting]:
     """A token in the folder, for as long as workers are asked for it."""
-    token = uuid.uuid4().hex
-    path = folder.resolve() / f".shared-{token}"
-    files.write_text(path, token)
-    try:
+    with files.held(folder.resolve() / _MEETING_FILE) as path:
+        token = uuid.uuid4().hex
+        try:
+            path.write_text(token, encoding="utf-8")
+        except OSError as error:
+            raise RunError(f"{path}: cannot be written: {error.strerror or error}") from error
         yield _Meeting(token, str(path), build())
-    finally:
-        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -300,7 +303,9 @@ def _connected(scheduler: str | None, workers: int) -> Iterator[Client]:
 
     with contextlib.ExitStack() as open_ones:
         made: Any = scheduler
-        if scheduler is None:
+        if scheduler is not None:
+            _require_address(scheduler)
+        else:
             # Its worker is this process: what could crash is in the children anyhow, and neither
             # an importable main module nor seconds of starting are needed.
             made = open_ones.enter_context(
@@ -317,8 +322,6 @@ def _connected(scheduler: str | None, workers: int) -> Iterator[Client]:
             client = Client(  # type: ignore[no-untyped-call]
                 made, timeout=CONNECT_SECONDS, set_as_default=False
             )
-        except ValueError as error:
-            raise InputError(f"--scheduler {scheduler}: {error}") from error
         except OSError as error:
             raise RunError(
                 f"{scheduler}: no scheduler answers there; start one with 'dask scheduler'"
@@ -326,17 +329,38 @@ def _connected(scheduler: str | None, workers: int) -> Iterator[Client]:
         yield open_ones.enter_context(client)
 
 
+def _require_address(scheduler: str) -> None:
+    """Look at an address before a client does, which would wait for its end.
+
+    Raises:
+        InputError: It is none.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import get_backend
+
+    try:
+        scheme, location = parse_address(scheduler)
+        get_backend(scheme)
+        parse_host_port(location)
+    except ValueError as error:
+        raise InputError(
+            f"the scheduler '{scheduler}': {error}; it is an address such as tcp://10.0.0.1:8786"
+        ) from error
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep to ourselves what Dask says of connections that end; what matters of it is an error."""
     import distributed  # noqa: F401 (which sets up its logging)
 
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module=r"distributed\b.*")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
