@@ -22,7 +22,7 @@ import queue
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -143,7 +143,7 @@ class _Round:
             keys = [f"{self._name}-{index}" for index in some]
             texts = [json.dumps(asdict(self._jobs[index])) for index in some]
             futures = self._client.map(
-                make_job, texts, keys, [self._meeting] * len(texts), key=keys, pure=False
+                _task(), texts, keys, [self._meeting] * len(texts), key=keys, pure=False
             )
             for index, key, future in zip(some, keys, futures, strict=True):
                 self._under_way[key] = (index, future)
@@ -181,7 +181,7 @@ class _Round:
         from distributed import KilledWorker
 
         try:
-            return Outcome(**json.loads(future.result()))
+            answer = json.loads(future.result())
         except KilledWorker as error:
             # Its run is not to blame, for that is in a child; but Dask tries no further.
             return Outcome(
@@ -189,16 +189,38 @@ class _Round:
                 "this run",
                 is_worker_lost=True,
             )
-        except (ImportError, AttributeError, TypeError) as error:
-            return Outcome(f"a worker {_no_agewell(error)}", is_worker_unfit=True)
         except Exception as error:
             raise RunError(f"{self._where}: {_GONE}") from error
+        if "lacks" in answer:
+            return Outcome(f"worker {_no_agewell(answer['lacks'])}", is_worker_unfit=True)
+        return Outcome(**answer)
 
 
 _GONE = (
     "the scheduler is gone; the finished runs are kept, the same command makes the others when "
     "there is one"
 )
+
+
+def _task() -> Callable[[str, str, str], str]:
+    """What is sent to workers: `make_job`, found there.
+
+    It is sent by value, as functions within functions are. One that is sent by name ends a worker
+    of Dask that does not know it, and that worker is perhaps needed by others.
+    """
+
+    def make(text: str, key: str, meeting_text: str) -> str:
+        try:
+            from agewell.runs.dask_cluster import make_job
+        except ImportError as error:
+            from json import dumps
+
+            from distributed import get_worker
+
+            return dumps({"lacks": f"{get_worker().address}: {error}"})
+        return make_job(text, key, meeting_text)
+
+    return make
 
 
 def make_job(text: str, key: str, meeting_text: str) -> str:
@@ -267,15 +289,15 @@ def _require_fit(client: Client, meeting: _Meeting) -> None:
         if isinstance(answer, OSError):
             continue  # it has just gone
         if isinstance(answer, Exception):
-            raise RunError(f"worker {address}: {_no_agewell(answer)}") from answer
+            raise RunError(f"worker {_no_agewell(f'{address}: {answer}')}") from answer
         if answer:
             raise RunError(f"worker {address}: {answer}")
 
 
-def _no_agewell(error: Exception) -> str:
+def _no_agewell(why: str) -> str:
     return (
-        f"has no agewell that can make these runs ({error}); install agewell {__version__}, build "
-        f"{build()}, on every worker"
+        f"{why}; it can make no run before agewell {__version__}, build {build()}, is installed "
+        "there"
     )
 
 

@@ -32,12 +32,13 @@ _DIGITS = 5
 """Decimal places below the leading digit of a range; chosen by us: a millionth of it or less."""
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_UNIT = r"[A-Za-zµ][A-Za-z/]*"
+_UNIT = r"(?!by\b)[A-Za-zµ][A-Za-z/]*"
 _RANGE = re.compile(
     rf"(?P<log>log\s+)?(?P<low>{_NUMBER})\s*(?P<low_unit>{_UNIT})?\s*\.\.\s*"
     rf"(?P<high>{_NUMBER})\s*(?P<high_unit>{_UNIT})?"
+    rf"(?:\s+by\s+(?P<step>{_NUMBER})\s*(?P<step_unit>{_UNIT})?)?"
 )
-_ALLOWED = "a range is LOW..HIGH or 'log LOW..HIGH', choices are V1,V2,..."
+_ALLOWED = "a range is LOW..HIGH, 'log LOW..HIGH' or 'LOW..HIGH by STEP', choices are V1,V2,..."
 
 METHODS = ("random", "sobol")
 """How points are drawn: independently, or as a scrambled Sobol sequence, which fills the space more
@@ -53,14 +54,16 @@ class Range:
         high: The greatest.
         log: Whether each doubling is as likely as any other, in place of each number.
         unit: What is written after the number, such as `KiB`.
+        step: What lies between two neighbouring values, from `low` on; by default 1 between whole
+            numbers.
 
     Raises:
         InputError: The ends are no numbers, too large or not in order; or `low` is not above 0 in
-            a logarithmic range.
+            a logarithmic range; or the step is longer than the range.
 
     Example:
         >>> import agewell
-        >>> agewell.Range(64, 1024, log=True, unit="KiB").at(0.5)
+        >>> agewell.Range(64, 1024, log=True, unit="KiB", step=8).at(0.5)
         '256 KiB'
     """
 
@@ -68,6 +71,7 @@ class Range:
     high: float
     log: bool = False
     unit: str = ""
+    step: float | None = None
 
     def __post_init__(self) -> None:
         ends = (self.low, self.high)
@@ -79,10 +83,15 @@ class Range:
             raise InputError(f"the range {self}: its ends are at most 2^63")
         if self.log and self.low <= 0:
             raise InputError(f"the range {self}: a logarithmic range begins above 0")
+        if self.step is not None and (
+            type(self.step) not in (int, float) or not 0 < self.step <= self.high - self.low
+        ):
+            raise InputError(f"the range {self}: its step is above 0 and no longer than the range")
 
     def __str__(self) -> str:
-        ends = f"{self.low}..{self.high}"
-        return f"{'log ' if self.log else ''}{ends}{f' {self.unit}' if self.unit else ''}"
+        unit = f" {self.unit}" if self.unit else ""
+        step = "" if self.step is None else f" by {self.step}"
+        return f"{'log ' if self.log else ''}{self.low}..{self.high}{unit}{step}"
 
     def at(self, place: float) -> int | float | str:
         """The value at a place of the range, 0 at its low end and below 1."""
@@ -90,18 +99,29 @@ class Range:
         return f"{value} {self.unit}" if self.unit else value
 
     def _number(self, place: float) -> int | float:
-        # Each whole number has a piece of the range as long as any other.
-        is_whole = isinstance(self.low, int) and isinstance(self.high, int)
-        low, high = self.low, self.high + 1 if is_whole else self.high
-        if self.log:
-            exact = math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
+        is_whole = all(isinstance(each, int) for each in (self.low, self.high, self.step or 1))
+        step = self.step or (1 if is_whole else 0)
+        # Each value of a stepped range has a piece of it as long as any other.
+        exact = self._exact(place, self.high + step)
+        if step:
+            steps = min(math.floor((exact - self.low) / step), self._steps(step))
+            value = self.low + max(steps, 0) * step
+            if is_whole:
+                return int(value)
         else:
-            exact = low + place * (high - low)
-        if is_whole:
-            return min(max(math.floor(exact), int(self.low)), int(self.high))
-        scale = min(exact, high - low) if self.log else high - low
-        value = round(exact, _DIGITS - math.floor(math.log10(scale)))
-        return min(max(float(value), float(self.low)), float(self.high))
+            value = exact
+        scale = min(value, self.high - self.low) if self.log else self.high - self.low
+        rounded = round(value, _DIGITS - math.floor(math.log10(scale)))
+        return min(max(float(rounded), float(self.low)), float(self.high))
+
+    def _steps(self, step: float) -> int:
+        """Steps that fit; the last one of 0.1..0.3 by 0.1 too, which floats miss by a bit."""
+        return math.floor((self.high - self.low) / step * (1 + 1e-12))
+
+    def _exact(self, place: float, high: float) -> float:
+        if self.log:
+            return math.exp(math.log(self.low) + place * (math.log(high) - math.log(self.low)))
+        return self.low + place * (high - self.low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,17 +198,19 @@ def parse_range(assignment: str) -> tuple[str, Range | list[Any]]:
         if "," not in text:
             raise InputError(f"--sample {assignment}: {_ALLOWED}")
         return parse_axis(assignment, "--sample")
-    units = {unit for unit in (found["low_unit"], found["high_unit"]) if unit}
+    written = (found["low_unit"], found["high_unit"], found["step_unit"])
+    units = {unit for unit in written if unit}
     if len(units) > 1:
-        raise InputError(f"--sample {assignment}: both ends need one unit, such as 64..8192 KiB")
-    low, high = (_end(found[end]) for end in ("low", "high"))
+        raise InputError(f"--sample {assignment}: one unit is for all, as in 64..8192 KiB")
+    low, high = _number(found["low"]), _number(found["high"])
+    step = None if found["step"] is None else _number(found["step"])
     try:
-        return name.strip(), Range(low, high, log=bool(found["log"]), unit="".join(units))
+        return name.strip(), Range(low, high, bool(found["log"]), "".join(units), step)
     except InputError as error:
         raise InputError(f"--sample {name.strip()}: {error}") from error
 
 
-def _end(text: str) -> int | float:
+def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:

@@ -51,6 +51,9 @@ DESCRIPTION_SCHEMA_VERSION = 1
 EXECUTORS = ("local", "dask")
 """Where runs are made: in processes of this machine, or by a cluster."""
 
+_LABELS_MAX = 40
+"""Runs that a plot names one by one; chosen by us: more are not read."""
+
 SHOWN_METRICS = (
     "mean_service_ms",
     "mean_response_ms",
@@ -142,7 +145,7 @@ class Sweep(Findings):
                         x_label=", ".join(self.axes),
                         y_label=name,
                         curves=[Curve("", made, numbers, style="points")],
-                        categories=labels,
+                        categories=labels if len(labels) <= _LABELS_MAX else (),
                     )
                 )
         return plots
