@@ -3,8 +3,8 @@
     agewell.Sample({"workload.utilization": agewell.Range(0.5, 0.9)}, 64, method="sobol", seed=1)
 
 A sample with more points begins with those of the smaller one, so that a sweep can be continued
-with more of them. Numbers are rounded to a millionth of their range: so they read well, and are the
-same where another system's logarithm differs in its last bit.
+with more of them. Numbers are rounded to a hundred-thousandth of their range or finer: so they read
+well, and are the same where another system's logarithm differs in its last bit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _END_MAX = 1 << 63
 """What a number of a configuration is at most."""
 
 _DIGITS = 5
-"""Decimal places below the leading digit of a range; chosen by us: a millionth of it or less."""
+"""Decimal places below the leading digit of a range; chosen by us: a hundred-thousandth of
+it or less."""
 
 _NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _UNIT = r"(?!by\b)[A-Za-zµ][A-Za-z/]*"

@@ -52,7 +52,7 @@ def part(folder: Path) -> Part:
         )
     return Part(
         kind="sweep",
-        title=f"{len(rows)} runs over {' and '.join(axes)}",
+        title=f"{len(rows)} runs over {_listed(axes)}",
         subtitle=folder.resolve().name,
         verdict=[each for each in verdict if each][:_VERDICTS_MAX],
         sections=[
@@ -76,6 +76,10 @@ def part(folder: Path) -> Part:
             ),
         ],
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _extremes(rows: Sequence[Mapping[str, Any]], axes: Sequence[str], name: str) -> str:
