@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 import agewell as api
 from agewell.cli import main
 from agewell.errors import InputError
+from agewell.report import recognition
 from agewell.runs.axes import axes_of
 from agewell.runs.samples import parse_range
 from conftest import Agewell
 
-POINTS = [
+POINTS: list[dict[str, Any]] = [
     {"run.seed": 1, "queue.discipline": "sstf"},
     {"run.seed": 2, "queue.discipline": None},
     {"run.seed": 1, "queue.discipline": "sstf"},
@@ -74,40 +75,47 @@ def test_an_empty_cell_leaves_what_the_experiment_says(
 def test_every_combination_of_a_grid_and_points_and_a_sample(
     agewell: Agewell, experiment: Path, tmp_path: Path
 ) -> None:
-    points = written(tmp_path, "json")
-    words = ["sweep", experiment, "--over", "workload.read_fraction=0.1,0.9", "--points", points]
-    words += ["--sample", "workload.rate_per_s=log 10.0..80.0", "--seed", "3", "--quiet"]
-    agewell(*words, "--samples", "2", "--out", "two")
-    rows = pq.read_table(tmp_path / "two" / "sweep.parquet").to_pylist()
-    names = list(rows[0])[:4]
-    drawn = api.Sample({"workload.rate_per_s": api.Range(10.0, 80.0, log=True)}, 2, seed=3)
+    points, folder = written(tmp_path, "json"), tmp_path / "swept"
+
+    def drawn(count: int, seed: int = 3) -> api.Sample:
+        ranges = {"workload.rate_per_s": api.Range(10.0, 80.0, log=True)}
+        return api.Sample(ranges, count, seed=seed)
+
+    def swept(count: int, seed: int = 3) -> api.Sweep:
+        return api.sweep(
+            experiment,
+            ({"workload.read_fraction": [0.1, 0.9]}, points, drawn(count, seed)),
+            folder,
+            settings={"workload.requests": 100},
+        )
+
+    table = swept(2).table()
     asked = [
-        (fraction, point["run.seed"], point["queue.discipline"], *place)
+        (fraction, point["run.seed"], point["queue.discipline"], rate)
         for fraction in (0.1, 0.9)
         for point in POINTS
-        for place in drawn.points()
+        for (rate,) in drawn(2).points()
     ]
-    assert [tuple(row[name] for name in names) for row in rows] == asked
-    described = json.loads((tmp_path / "two" / "sweep.json").read_text())
+    names = table.column_names[:4]
+    assert [tuple(row[name] for name in names) for row in table.to_pylist()] == asked
+    described = json.loads((folder / "sweep.json").read_text())
     assert described["together"] == [["run.seed", "queue.discipline"], ["workload.rate_per_s"]]
     [sample] = described["samples"]
     assert (sample["seed"], sample["count"]) == (3, 2)
-    # It goes on as any sweep does: the same again, and with more points.
-    results = list((tmp_path / "two").glob("runs/*/result.json"))
-    made = {path: path.stat().st_mtime_ns for path in results}
-    table = (tmp_path / "two" / "sweep.parquet").read_bytes()
-    agewell(*words, "--samples", "2", "--out", "two")
-    assert (tmp_path / "two" / "sweep.parquet").read_bytes() == table
-    agewell(*words, "--samples", "3", "--out", "two")
+    # The command says the same, and finds all runs there.
+    made = {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/result.json")}
+    whole = (folder / "sweep.parquet").read_bytes()
+    words = ["sweep", experiment, "--over", "workload.read_fraction=0.1,0.9", "--points", points]
+    words += ["--sample", "workload.rate_per_s=log 10.0..80.0", "--samples", "2", "--seed", "3"]
+    agewell(*words, "--set", "workload.requests=100", "--out", folder, "--quiet")
+    assert (folder / "sweep.parquet").read_bytes() == whole
+    # More points keep the first; a folder with another sample is refused.
+    assert len(swept(3).table()) == 18
     assert {path: path.stat().st_mtime_ns for path in made} == made
-    assert pq.read_table(tmp_path / "two" / "sweep.parquet").num_rows == 18
-    # A folder with another sample is refused.
-    refused = agewell(*words, "--samples", "3", "--out", "two", "--seed", "4", check=False)
-    assert refused.returncode == 2
-    assert "holds another sweep" in refused.stderr
-    page = tmp_path / "report.html"
-    agewell("report", "two", "--out", page, "--quiet")
-    assert "Mean response time over workload.rate_per_s" in page.read_text()
+    with pytest.raises(InputError, match="holds another sweep"):
+        swept(3, seed=4)
+    titles = [plot.title for plot in recognition.parts_of([folder])[0].sections[0].plots]
+    assert "Mean response time over workload.rate_per_s" in titles
 
 
 @given(
