@@ -122,16 +122,16 @@ def test_the_same_bytes_as_by_processes_of_this_machine(
     cluster: Cluster, agewell: Agewell, experiment: Path, tmp_path: Path
 ) -> None:
     words = ["sweep", experiment, "--over", "run.seed=1,2", "--over", "queue.discipline=fcfs,cscan"]
-    told = {}
+    ended = {}
     for name, where in {
         "local": ["--jobs=2"],
         "ours": ["--executor=dask", "--jobs=2"],
         "theirs": ["--scheduler", cluster.address],
     }.items():
         done = agewell(*words, *where, "--out", name, "--quiet", check=False)
-        told[name] = (done.returncode, done.stdout, done.stderr)
-    assert told["local"] == told["ours"] == told["theirs"]
-    assert told["local"][0] == 1  # one discipline is not known
+        ended[name] = (done.returncode, done.stdout, done.stderr)
+    assert ended["local"] == ended["ours"] == ended["theirs"]
+    assert ended["local"][0] == 1  # one discipline is not known
     local = tmp_path / "local"
     files = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
     assert sum(path.name == "result.json" for path in files) == 2

@@ -1,6 +1,6 @@
 """The jobs of a sweep on a Dask cluster: one of this process, or one that is there.
 
-    agewell ──► scheduler ──► worker of Dask ──► child (`workers.work`) ──► the sweep's folder
+    agewell -> scheduler -> worker of Dask -> child (`workers.work`) -> the sweep's folder
 
 Each task is one child process of the worker that has it: Dask can neither stop a native call nor
 outlive a crash in one, and a child can be killed. So a crash of a run is its failed row, and the
@@ -119,7 +119,7 @@ class _Round:
         self._sent = 0
 
     def run(self, window: int) -> None:
-        """Make every job, at most so many at a time; if it is interrupted, cancel what is left."""
+        """Make every job, at most `window` at a time; if it is interrupted, cancel what is left."""
         try:
             self._send(window)
             while self._under_way:

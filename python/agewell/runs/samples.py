@@ -235,7 +235,7 @@ def _sobol(sample: Sample) -> npt.NDArray[np.float64]:
     """A scrambled Sobol sequence from its beginning.
 
     Raises:
-        InputError: SciPy is not installed, or has no sequence of so many ranges.
+        InputError: SciPy is not installed, or has no sequence of that many ranges.
     """
     try:
         from scipy.stats import qmc

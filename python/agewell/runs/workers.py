@@ -84,7 +84,7 @@ Finished = Callable[[int, Outcome], None]
 """Called with the index of a job and its outcome, in order of completion."""
 
 RunJobs = Callable[[Sequence[Job], int, Finished], None]
-"""Makes every job, at most so many at once, as `run_jobs` does."""
+"""Makes every job, at most that many at once, as `run_jobs` does."""
 
 
 def run_jobs(jobs: Sequence[Job], workers: int, finished: Finished) -> None:
