@@ -161,7 +161,7 @@ lint-rust:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-lint-python: $(STAMPS)/extension $(STAMPS)/develop
+lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

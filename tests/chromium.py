@@ -13,6 +13,7 @@ import select
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,14 @@ class Visit:
 
 
 def visit(
-    browser: str, page: Path, profile: Path, expressions: dict[str, str], width: int = 1280
+    browser: str,
+    page: Path,
+    profile: Path,
+    expressions: dict[str, str],
+    width: int = 1280,
+    themes: Sequence[str] = ("light", "dark"),
 ) -> Visit:
-    """Open a file, take a picture of it in light and in dark, and evaluate expressions."""
+    """Open a file, take a picture of it in each theme, and evaluate expressions."""
     session = _Session(browser, profile)
     try:
         target = session.ask("Target.createTarget", {"url": "about:blank"})["targetId"]
@@ -78,11 +84,12 @@ def visit(
         session.session_id = attached["sessionId"]
         for domain in ("Page", "Network", "Runtime", "Log"):
             session.ask(f"{domain}.enable")
+        session.set_width(width)
         session.ask("Page.navigate", {"url": page.resolve().as_uri()})
         session.wait_for("Page.loadEventFired")
         seen = Visit()
-        for theme in ("light", "dark"):
-            seen.screenshots[theme] = session.screenshot(theme, width)
+        for theme in themes:
+            seen.screenshots[theme] = session.screenshot(theme)
         for name, expression in expressions.items():
             answer = session.ask(
                 "Runtime.evaluate",
@@ -149,14 +156,17 @@ class _Session:
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self._receive())
 
-    def screenshot(self, theme: str, width: int) -> bytes:
-        """A picture of the whole page with the reader's preference set to `theme`."""
-        preference = {"name": "prefers-color-scheme", "value": theme}
-        self.ask("Emulation.setEmulatedMedia", {"features": [preference]})
+    def set_width(self, width: int) -> None:
+        """Give the page a window of this many pixels."""
         self.ask(
             "Emulation.setDeviceMetricsOverride",
             {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
         )
+
+    def screenshot(self, theme: str) -> bytes:
+        """A picture of the whole page with the reader's preference set to `theme`."""
+        preference = {"name": "prefers-color-scheme", "value": theme}
+        self.ask("Emulation.setEmulatedMedia", {"features": [preference]})
         parameters = {"format": "png", "captureBeyondViewport": True}
         return base64.b64decode(self.ask("Page.captureScreenshot", parameters)["data"])
 
