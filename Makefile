@@ -47,7 +47,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
 .PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-policies bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
-	snapshots command-reference configuration-reference experiment-pages clean
+	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
 	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
@@ -185,6 +185,10 @@ configuration-reference: $(STAMPS)/extension $(STAMPS)/develop
 RUNS ?=
 experiment-pages: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python experiment_pages.py $(if $(RUNS),"$(abspath $(RUNS))")
+
+# Run the notebooks and write their pages again.
+notebook-pages: $(STAMPS)/extension $(STAMPS)/develop
+	@cd tests && ../$(BIN)/python notebook_pages.py
 
 clean:
 	rm -rf $(VENV) target demo-report runs

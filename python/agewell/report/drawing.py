@@ -270,9 +270,9 @@ def style(name: str) -> Any:
 
 def figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool = True) -> Figure:
     """The plot as a figure, drawn within `style`."""
-    from matplotlib.figure import Figure
+    from agewell.report.shown_figure import ShownFigure
 
-    drawn = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
+    drawn = ShownFigure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
     axes: Axes = drawn.add_subplot()
     bars = [curve for curve in plot.curves if curve.style == "bars"]
     heights: dict[float, float] = {}

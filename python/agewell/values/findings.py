@@ -63,7 +63,7 @@ class Findings:
             name: Which; the first one by default.
 
         Returns:
-            A matplotlib figure that belongs to the caller and to no window.
+            A matplotlib figure that belongs to the caller and to no window; a notebook shows it.
 
         Raises:
             InputError: There is no picture of that name, or none at all.
