@@ -89,7 +89,10 @@ def _page(name: str, notebook: Any) -> Page:
         parts += [_output(name, output, page) for output in cell.outputs]
     title, *rest = parts
     heading, _, introduction = title.partition("\n\n")
-    downloaded = f"*This page is [a notebook]({name}.ipynb) that was run. Download it to go on.*"
+    downloaded = (
+        f"*This page is [a notebook]({name}.ipynb) that was run. Download it to go on: "
+        "`pip install 'agewell[notebooks]'` brings what opens it.*"
+    )
     whole = [heading, introduction, downloaded, *rest]
     page.text = "\n\n".join(part for part in whole if part) + "\n"
     return page

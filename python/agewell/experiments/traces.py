@@ -60,7 +60,7 @@ _PLOT_BINS = 200
 class Trace(Findings):
     """A trace of block requests or of file operations.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> asked = {"enqueue_ns": [0, 5_000_000], "sector": [8, 4096], "operation": [0, 1]}
         >>> trace = agewell.Trace.of({**asked, "sectors": 8})
@@ -90,7 +90,7 @@ class Trace(Findings):
         Raises:
             InputError: A column is missing, unknown, of another length or holds what does not fit.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> import agewell
             >>> sectors = np.arange(0, 8000, 8, dtype=np.uint64)
@@ -251,7 +251,7 @@ def read_trace(
     Raises:
         InputError: It is not there, no known trace, or damaged.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> agewell.read_trace("mail")
         Trace(rows=60753, kind='block', path='mail.parquet')

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 class ShownFigure(Figure):
     """A figure of matplotlib that shows itself where it is the value of a cell.
 
-    Example:
+    Examples:
         >>> "<svg" in ShownFigure()._repr_svg_()
         True
     """

@@ -179,7 +179,7 @@ def sweep(
             by another build.
         RunError: Not one run could be made.
 
-    Example:
+    Examples:
         >>> import tempfile, agewell
         >>> experiment = {
         ...     "workload": {"kind": "random-update", "blocks": 2000, "updates_per_block": 2},

@@ -29,7 +29,7 @@ _SHOWN_DIGITS = 4
 class Findings:
     """A result: numbers, a table, pictures and the whole record.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> probed = agewell.probe("hp-97560", modelled=True, time="30 s")
         >>> isinstance(probed, agewell.Findings)
