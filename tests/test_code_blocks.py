@@ -222,8 +222,8 @@ def _nothing(_folder: Path) -> None:
 
 
 def _short_mail(folder: Path) -> None:
-    """A minute of a recorded mail server, also as blkparse writes it."""
-    _sh("agewell trace filter mail short.parquet --filter 'time=0 s..60 s' --quiet", folder)
+    """Ten seconds of a recorded mail server, also as blkparse writes it."""
+    _sh("agewell trace filter mail short.parquet --filter 'time=0 s..10 s' --quiet", folder)
     lines = (
         f"  8,0 0 {2 * number + place} {number}.00000{place} 5 {event} W {8 * number} + 8 [x]\n"
         for number in range(20)
@@ -240,9 +240,9 @@ def _snapshots(folder: Path) -> None:
     """A file system on three days, under every name that a reader may give it."""
     days = (("monday", "mon"), ("tuesday", "tue"), ("wednesday", "wed"))
     for day, (name, short) in enumerate(days, start=1):
-        wanted = f"--until days={day} --snapshot {name}.parquet"
-        _sh(f"agewell age ffs --workload smith-1996 {wanted} --quiet", folder)
-        shutil.copy(folder / f"{name}.parquet", folder / f"{short}.parquet")
+        snapshot = folder / f"{name}.parquet"
+        agewell.age("ffs", "smith-1996", until=[f"days={day}"], snapshot=snapshot)
+        shutil.copy(snapshot, folder / f"{short}.parquet")
     shutil.copy(folder / "wed.parquet", folder / "srv.parquet")
 
 
@@ -304,13 +304,6 @@ def _of_all_tasks(folder: Path) -> None:
     msr = "12816637200306162{0},hm,1,Read,38349619{0},32768,113736\n"
     (folder / "trace.csv").write_text("".join(msr.format(digit) for digit in range(10)))
     _sh("gzip trace.csv", folder)
-    (folder / "small.toml").write_text(
-        """
-workload = { kind = "random-update", blocks = 2000, updates_per_block = 2, utilization = 0.8 }
-layout = { kind = "lfs" }
-device = { kind = "simple", access_time = "15 ms", bandwidth = "5 MB/s" }
-"""
-    )
     (folder / "mine.py").write_text("def settled(segments):\n    return segments.age\n")
 
 
@@ -381,11 +374,12 @@ agewell run remap.toml | grep -q rearranged"""
             "FOLDER-OF-DRIVES FOLDER-OF-TRACES": "drives traces",
             "workload.utilization=0.95": "workload.blocks=5000",
             "mine.py:settled": "mine.py:settled --set workload.blocks=5000",
-            # These two are run in the reference and in the guide to a disk of one's own.
+            # These are run in the reference, in the guide to a disk of one's own, and in others.
             "compare --workload": "compare --help --workload",
+            "report runs/pgbench": "report --help runs/pgbench",
             "advise --workload mail": "advise --help --workload mail",
             "ffs+realloc": "ffs+realloc --until operations=5000",
-            "advise segment-size": "advise segment-size small.toml",
+            "advise segment-size": "advise segment-size --help",
             # It takes minutes; tests of its study run parts of it.
             "matthews-1999/figure-5-6": "matthews-1999 --list",
             "/srv": "srv",
@@ -395,7 +389,7 @@ agewell run remap.toml | grep -q rearranged"""
             "--until score=0.85": "--until operations=100",
             "smith-1996 -o": f"smith-1996 {FORTY_DAYS} -o",
         },
-        "test -s out.parquet; test -s c3323a.toml; test -s report.html",
+        "test -s out.parquet; test -s c3323a.toml; test -s daily.parquet",
     ),
     "docs/guides/slow-file-server.md": Place(
         instead={

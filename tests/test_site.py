@@ -31,6 +31,7 @@ VISITED = (
     "reference/command-line.html",
     "reference/python.html",
     "experiments/gallery.html",
+    "notebooks/policy.html",
 )
 """A page of each kind."""
 
