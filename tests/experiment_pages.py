@@ -382,8 +382,7 @@ def _verdict_in_words(count: Mapping[str, int]) -> str:
     elif holds:
         words = f"{_marked('holds')} in {'all ' if holds > 1 else ''}{_rows(holds)}"
     else:
-        words = f"{_marked('no verdict')}: nothing was published that could be held against"
-        words += f" {_rows(shown)}"
+        words = f"{_marked('no verdict')}: {_rows(shown)}, with nothing published to hold them to"
     return words + (f"; {not_run} not run." if not_run else ".")
 
 

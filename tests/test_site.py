@@ -81,6 +81,13 @@ def test_the_site_fetches_nothing(site: Path) -> None:
     assert fetched == []
 
 
+def test_examples_of_python_are_shown_as_code(site: Path) -> None:
+    page = (site / "reference" / "python.html").read_text()
+    assert page.count('<span class="gp">&gt;&gt;&gt; </span>') > 20
+    # What a docstring says under a heading that is not known is a quotation of quotations.
+    assert "<blockquote>" not in page
+
+
 @pytest.mark.parametrize(
     "harm",
     [
