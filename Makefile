@@ -69,6 +69,11 @@ $(STAMPS)/develop: $(STAMPS)/run requirements/develop.txt
 	@$(PIP_INSTALL) -r requirements/develop.txt
 	@touch $@
 
+# Programs of the system that tests use; without them tests skip.
+$(STAMPS)/tools: $(STAMPS)/venv scripts/install-test-tools
+	@scripts/install-test-tools
+	@touch $@
+
 $(STAMPS)/wheel: $(STAMPS)/run requirements/wheel.txt
 	@echo "installing the pinned packages of requirements/wheel.txt" >&2
 	@$(PIP_INSTALL) -r requirements/wheel.txt
@@ -139,7 +144,7 @@ test: test-rust test-python
 
 # The binding crate has no Rust tests of its own: tests/ exercises it from Python. Property tests draw the same cases
 # every time here, so that a change is judged by what it changed; `make explore` draws others.
-test-rust:
+test-rust: $(STAMPS)/tools
 	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
 	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded
 	cargo test --locked --release --workspace --features agewell-store/model-checked --test model
@@ -150,8 +155,8 @@ explore:
 	@STATES=$$(( $(EXPLORE_STATES) / 10 )) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_crashes
 	@STATES=$(EXPLORE_FILE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_
 
-test-python: $(STAMPS)/extension $(STAMPS)/develop
-	$(BIN)/python -m pytest -n auto -m "not tidy"
+test-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/tools
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not tidy"
 
 lint: lint-rust lint-python
 
@@ -161,7 +166,7 @@ lint-rust:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs
+lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs $(STAMPS)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

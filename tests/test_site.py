@@ -104,11 +104,9 @@ def test_what_a_page_would_fetch_is_seen(harm: str) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("page", VISITED)
-def test_pages_fit_and_load(site: Path, browser: str, tmp_path: Path, page: str) -> None:
+def test_pages_fit_and_load(site: Path, browser: chromium.Browser, page: str) -> None:
     for width in (1280, 400):
-        seen = chromium.visit(
-            browser, site / page, tmp_path / str(width), EXPRESSIONS, width=width, themes=()
-        )
+        seen = browser.visit(site / page, EXPRESSIONS, width=width, themes=())
         assert seen.console == []
         assert [address for address in seen.requests if not address.startswith("file:")] == []
         assert seen.values == {"wider": 0, "clipped": [], "unloaded": []}, width
@@ -130,8 +128,8 @@ SEARCH = """new Promise(resolve => {
 
 
 @pytest.mark.browser
-def test_search_works_from_a_folder(site: Path, browser: str, tmp_path: Path) -> None:
-    seen = chromium.visit(browser, site / "index.html", tmp_path, {"found": SEARCH}, themes=())
+def test_search_works_from_a_folder(site: Path, browser: chromium.Browser) -> None:
+    seen = browser.visit(site / "index.html", {"found": SEARCH}, themes=())
     pages = {
         address.removeprefix(f"{site.as_uri()}/").split("?")[0] for address in seen.values["found"]
     }
