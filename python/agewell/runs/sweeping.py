@@ -198,7 +198,7 @@ def sweep(
             by another build.
         RunError: Not one run could be made; or there is no such cluster, or none of this build.
 
-    Example:
+    Examples:
         >>> import tempfile, agewell
         >>> experiment = {
         ...     "workload": {"kind": "random-update", "blocks": 2000, "updates_per_block": 2},
