@@ -53,7 +53,7 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
 
 
 def zipf_keys() -> Any:
-    """Zipf 1.0 over a million objects, whose numbers say nothing of how often they are asked for."""
+    """Zipf 1.0 over a million objects, numbered in no order."""
     random = np.random.default_rng(1)
     weights = np.cumsum(1 / np.arange(1, OBJECTS + 1))
     ranks = np.searchsorted(weights, random.random(REFERENCES) * weights[-1])
@@ -61,7 +61,7 @@ def zipf_keys() -> Any:
 
 
 def _oracle_general(keys: Any) -> Any:
-    """As libCacheSim's `oracleGeneral`: time, object, size, and the next access, which none needs."""
+    """As libCacheSim's `oracleGeneral`: time, object, size and next access."""
     fields = [("time", "<u4"), ("object", "<u8"), ("size", "<u4"), ("next", "<i8")]
     records = np.zeros(len(keys), dtype=np.dtype(fields))
     records["time"] = np.arange(len(keys))

@@ -48,12 +48,15 @@ class Row:
 
 
 def row(
-    name: str, peer: str, unit: str, better: Better, rounds: list[tuple[float, float]], note: str = ""
+    name: str,
+    peer: str,
+    unit: str,
+    better: Better,
+    rounds: list[tuple[float, float]],
+    note: str = "",
 ) -> Row:
     """A row of rounds, each ours and theirs. Both must be above zero."""
-    ratios = sorted(
-        theirs / ours if better == "less" else ours / theirs for ours, theirs in rounds
-    )
+    ratios = sorted(theirs / ours if better == "less" else ours / theirs for ours, theirs in rounds)
     return Row(
         name,
         peer,
