@@ -39,13 +39,11 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
     measured = [(_tried(aged, work, ours_do), _tried(aged, work, theirs_do)) for _ in range(rounds)]
     for name, unit, better in (
         ("fragments", "pieces a file", "less"),
-        ("neighbours", "files behind the one before by name", "more"),
+        ("strays", "files not behind the one before", "less"),
         ("written", "MB to the disk", "less"),
         ("time", "s", "less"),
     ):
         pairs = [(mine[name], others[name]) for mine, others in measured]
-        # A share of none at all would have no ratio.
-        pairs = [(max(mine, 1e-6), max(others, 1e-6)) for mine, others in pairs]
         yield row(
             f"defragment/{name}",
             f"e4defrag {version('e4defrag')}",
@@ -76,7 +74,8 @@ def _tried(aged: Path, work: Path, command: list[str]) -> dict[str, float]:
     metrics: dict[str, Any] = json.loads(done.stdout)["targets"][0]["metrics"]
     return {
         "fragments": metrics["fragments_per_file"],
-        "neighbours": metrics["name_adjacency"],
+        # By name. None at all counts as one of all, so that there is a ratio.
+        "strays": max(1 - metrics["name_adjacency"], 1 / FILLERS),
         "written": written,
         "time": took,
     }

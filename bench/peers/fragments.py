@@ -14,7 +14,7 @@ from pathlib import Path
 from peers.comparison import AbsentError, Row, in_turns, row
 from peers.host import said
 
-FILES = 4000
+FILES = 20_000
 BROKEN_FILES = 40
 PIECES = 25
 CHUNK_BYTES = 64 << 10
@@ -47,7 +47,7 @@ def version(program: str) -> str:
 def make_tree(tree: Path) -> None:
     """Small files that are whole, and some that grew in turns with others."""
     for number in range(FILES):
-        path = tree / f"d{number // 100:02}" / f"f{number:05}"
+        path = tree / f"d{number // 100:03}" / f"f{number:05}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.urandom(1 + number * 37 % 20_000))
     broken = [tree / f"broken{number:02}" for number in range(BROKEN_FILES)]
