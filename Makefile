@@ -123,7 +123,7 @@ bench:
 
 # A peer that has no package for this machine is left out, with the reason.
 $(STAMPS)/bench: $(STAMPS)/run requirements/bench.txt
-	@$(PIP_INSTALL) -r requirements/bench.txt || echo "make: libCacheSim has no package for this machine; it is left out" >&2
+	@$(PIP_INSTALL) --no-deps -r requirements/bench.txt || echo "make: libCacheSim has no package for this machine; it is left out" >&2
 	@touch $@
 
 bench-peers: $(STAMPS)/extension $(STAMPS)/bench

@@ -4,7 +4,11 @@
 //!
 //! FILE holds the numbers of the blocks that are asked for, each 32 bits with its lowest byte first. Without it a
 //! small loop with a hot part stands in. One line of JSON a policy; `seconds` counts reading the file too.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "an example shows what it found")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "an example shows what it found"
+)]
 
 use std::error::Error;
 use std::time::Instant;
@@ -15,7 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let file = words.next();
     let policies = match words.next() {
-        Some(name) => vec![Eviction::from_name(&name).ok_or(format!("no policy is called {name}"))?],
+        Some(name) => {
+            vec![Eviction::from_name(&name).ok_or(format!("no policy is called {name}"))?]
+        }
         None => Eviction::ALL.to_vec(),
     };
     let blocks: usize = words.next().map_or(Ok(64), |text| text.parse())?;
@@ -40,5 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Every other reference goes round in 16 blocks, the others go through 1000.
 fn hot_loop() -> Vec<u32> {
-    (0..20_000_u32).map(|number| if number % 2 == 0 { number / 2 % 16 } else { 16 + number % 1000 }).collect()
+    (0..20_000_u32)
+        .map(|number| if number % 2 == 0 { number / 2 % 16 } else { 16 + number % 1000 })
+        .collect()
 }
