@@ -35,7 +35,7 @@ SAYS = {
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Where cargo puts the examples; skips where they are not built (`make test-rust` builds them)."""
+    """Where cargo puts the examples; skips where `make test-rust` has not built them."""
     command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"]
     try:
         done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)

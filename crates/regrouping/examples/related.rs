@@ -13,7 +13,7 @@ fn main() {
             related.read(block);
         }
     }
-    let partition = related.partitions().partition_of(400).expect("it has been read");
+    let partition = related.partitions().of(400).expect("it has been read");
     let mut order = Vec::new();
     related.lay_out(partition, &mut order);
     println!("block 400 belongs to {order:?}");
