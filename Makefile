@@ -18,6 +18,8 @@
 #                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make wheel      wheels for Linux (WHEEL_TARGETS) and the source distribution in target/wheels, tried in an empty environment
+#     make sdist      the source distribution alone, built and tried in an empty environment that has Rust
+#     make check-macos  what the libraries and the extension are for macOS, as far as a compiler can say without a linker
 #     make docs       the documentation as a site in target/site
 #
 # Needed: Rust (rust-version in Cargo.toml), Python >= 3.11 with venv, a C compiler.
@@ -50,7 +52,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-stores count wheel reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages clean
 
 help:
@@ -148,6 +150,15 @@ fuzz:
 
 wheel: $(STAMPS)/wheel
 	@scripts/wheel $(VENV) $(WHEEL_TARGETS)
+
+sdist: $(STAMPS)/wheel
+	@scripts/wheel $(VENV) sdist
+
+check-macos: $(STAMPS)/wheel
+	@for target in aarch64-apple-darwin x86_64-apple-darwin; do \
+		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos: error: no standard library of Rust for $$target" >&2; exit 1; }; \
+		PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="-D warnings" cargo-zigbuild check --locked --quiet --workspace --lib --bins --target $$target; \
+	done
 
 docs: $(STAMPS)/extension $(STAMPS)/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir target/site
