@@ -53,7 +53,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
 .PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
-	snapshots command-reference configuration-reference experiment-pages clean
+	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
 	@sed -n 's/^#     \(make .*\)/\1/p' Makefile
@@ -73,6 +73,11 @@ $(STAMPS)/run: $(STAMPS)/venv requirements/build.txt requirements/run.txt
 $(STAMPS)/develop: $(STAMPS)/run requirements/develop.txt
 	@echo "installing the pinned packages of requirements/develop.txt" >&2
 	@$(PIP_INSTALL) -r requirements/develop.txt
+	@touch $@
+
+# Programs of the system that tests use; without them tests skip.
+$(STAMPS)/tools: $(STAMPS)/venv scripts/install-test-tools
+	@scripts/install-test-tools
 	@touch $@
 
 $(STAMPS)/wheel: $(STAMPS)/run requirements/wheel.txt
@@ -169,7 +174,7 @@ test: test-rust test-python
 
 # The binding crate has no Rust tests of its own: tests/ exercises it from Python. Property tests draw the same cases
 # every time here, so that a change is judged by what it changed; `make explore` draws others.
-test-rust:
+test-rust: $(STAMPS)/tools
 	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
 	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded
 	cargo test --locked --release --workspace --features agewell-store/model-checked --test model
@@ -180,8 +185,8 @@ explore:
 	@STATES=$$(( $(EXPLORE_STATES) / 10 )) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_crashes
 	@STATES=$(EXPLORE_FILE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_
 
-test-python: $(STAMPS)/extension $(STAMPS)/develop
-	$(BIN)/python -m pytest -n auto -m "not tidy"
+test-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/tools
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not tidy"
 
 lint: lint-rust lint-python
 
@@ -191,7 +196,7 @@ lint-rust:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-lint-python: $(STAMPS)/extension $(STAMPS)/develop
+lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs $(STAMPS)/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -215,6 +220,10 @@ configuration-reference: $(STAMPS)/extension $(STAMPS)/develop
 RUNS ?=
 experiment-pages: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python experiment_pages.py $(if $(RUNS),"$(abspath $(RUNS))")
+
+# Run the notebooks and write their pages again.
+notebook-pages: $(STAMPS)/extension $(STAMPS)/develop
+	@cd tests && ../$(BIN)/python notebook_pages.py
 
 clean:
 	rm -rf $(VENV) target demo-report runs
