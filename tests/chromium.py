@@ -13,41 +13,18 @@ import select
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ANSWER_SECONDS = 600.0
-INSTALL_SECONDS = 240
 
 
 def find() -> str | None:
     """The path of an installed Chromium, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
-
-
-def install() -> str | None:
-    """Install Chromium where that needs nobody's password; None if done, else why not."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return "chromium is not installed, and only root with apt-get could install it here"
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
-        try:
-            done = subprocess.run(
-                ["apt-get", "--quiet", *command],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=INSTALL_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"apt-get {command[0]} took longer than {INSTALL_SECONDS} s"
-        if done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return f"apt-get {command[0]} failed: {last}"
-    return None if find() else "apt-get installed no chromium"
 
 
 @dataclass
@@ -67,41 +44,12 @@ class Visit:
     screenshots: dict[str, bytes] = field(default_factory=dict)
 
 
-def visit(
-    browser: str, page: Path, profile: Path, expressions: dict[str, str], width: int = 1280
-) -> Visit:
-    """Open a file, take a picture of it in light and in dark, and evaluate expressions."""
-    session = _Session(browser, profile)
-    try:
-        target = session.ask("Target.createTarget", {"url": "about:blank"})["targetId"]
-        attached = session.ask("Target.attachToTarget", {"targetId": target, "flatten": True})
-        session.session_id = attached["sessionId"]
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            session.ask(f"{domain}.enable")
-        session.ask("Page.navigate", {"url": page.resolve().as_uri()})
-        session.wait_for("Page.loadEventFired")
-        seen = Visit()
-        for theme in ("light", "dark"):
-            seen.screenshots[theme] = session.screenshot(theme, width)
-        for name, expression in expressions.items():
-            answer = session.ask(
-                "Runtime.evaluate",
-                {"expression": expression, "returnByValue": True, "awaitPromise": True},
-            )
-            seen.values[name] = answer["result"].get("value")
-        seen.requests = session.requests()
-        seen.console = session.console()
-        return seen
-    finally:
-        session.close()
+class Browser:
+    """One browser process; each visit has a context of its own, with no history and no cache."""
 
-
-class _Session:
-    """One browser process and its pipe."""
-
-    def __init__(self, browser: str, profile: Path) -> None:
-        self.session_id: str | None = None
-        self.events: list[dict[str, Any]] = []
+    def __init__(self, program: str, profile: Path) -> None:
+        self._session_id: str | None = None
+        self._events: list[dict[str, Any]] = []
         self._next = 0
         self._buffer = b""
         browser_reads, self._write = os.pipe()
@@ -120,7 +68,7 @@ class _Session:
             f"--user-data-dir={profile}",
         ]
         self._process = subprocess.Popen(
-            ["bash", "-c", script, "chromium", browser, *arguments],
+            ["bash", "-c", script, "chromium", program, *arguments],
             pass_fds=(browser_reads, browser_writes),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -129,12 +77,59 @@ class _Session:
         os.close(browser_reads)
         os.close(browser_writes)
 
-    def ask(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    def visit(
+        self,
+        page: Path,
+        expressions: dict[str, str],
+        *,
+        width: int = 1280,
+        themes: Sequence[str] = ("light", "dark"),
+    ) -> Visit:
+        """Open a file, take a picture of it in each theme, and evaluate expressions."""
+        context = self._ask("Target.createBrowserContext")["browserContextId"]
+        try:
+            where = {"url": "about:blank", "browserContextId": context}
+            target = self._ask("Target.createTarget", where)["targetId"]
+            attached = self._ask("Target.attachToTarget", {"targetId": target, "flatten": True})
+            self._session_id = attached["sessionId"]
+            self._events.clear()
+            for domain in ("Page", "Network", "Runtime", "Log"):
+                self._ask(f"{domain}.enable")
+            self._ask(
+                "Emulation.setDeviceMetricsOverride",
+                {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+            )
+            self._ask("Page.navigate", {"url": page.resolve().as_uri()})
+            self._wait_for("Page.loadEventFired")
+            seen = Visit()
+            for theme in themes:
+                seen.screenshots[theme] = self._screenshot(theme)
+            for name, expression in expressions.items():
+                answer = self._ask(
+                    "Runtime.evaluate",
+                    {"expression": expression, "returnByValue": True, "awaitPromise": True},
+                )
+                seen.values[name] = answer["result"].get("value")
+            seen.requests = self._requests()
+            seen.console = self._console()
+            return seen
+        finally:
+            self._session_id = None
+            self._ask("Target.disposeBrowserContext", {"browserContextId": context})
+
+    def close(self) -> None:
+        """End the browser."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._write)
+        os.close(self._read)
+
+    def _ask(self, method: str, parameters: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a command and give its result; events that come before it are kept."""
         self._next += 1
         message: dict[str, Any] = {"id": self._next, "method": method, "params": parameters or {}}
-        if self.session_id is not None:
-            message["sessionId"] = self.session_id
+        if self._session_id is not None:
+            message["sessionId"] = self._session_id
         os.write(self._write, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._receive()
@@ -142,37 +137,33 @@ class _Session:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 result: dict[str, Any] = answer["result"]
                 return result
-            self.events.append(answer)
+            self._note(answer)
 
-    def wait_for(self, method: str) -> None:
+    def _wait_for(self, method: str) -> None:
         """Receive until an event of this name has come."""
-        while not any(event.get("method") == method for event in self.events):
-            self.events.append(self._receive())
+        while not any(event.get("method") == method for event in self._events):
+            self._note(self._receive())
 
-    def screenshot(self, theme: str, width: int) -> bytes:
+    def _screenshot(self, theme: str) -> bytes:
         """A picture of the whole page with the reader's preference set to `theme`."""
         preference = {"name": "prefers-color-scheme", "value": theme}
-        self.ask("Emulation.setEmulatedMedia", {"features": [preference]})
-        self.ask(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
-        )
+        self._ask("Emulation.setEmulatedMedia", {"features": [preference]})
         parameters = {"format": "png", "captureBeyondViewport": True}
-        return base64.b64decode(self.ask("Page.captureScreenshot", parameters)["data"])
+        return base64.b64decode(self._ask("Page.captureScreenshot", parameters)["data"])
 
-    def requests(self) -> list[str]:
+    def _requests(self) -> list[str]:
         """Every address that was asked for; data inside the page needs no asking."""
         addresses = [
             event["params"]["request"]["url"]
-            for event in self.events
+            for event in self._events
             if event.get("method") == "Network.requestWillBeSent"
         ]
         return [address for address in addresses if not address.startswith("data:")]
 
-    def console(self) -> list[str]:
+    def _console(self) -> list[str]:
         """What the console shows as a warning or an error."""
         lines = []
-        for event in self.events:
+        for event in self._events:
             parameters = event.get("params", {})
             if event.get("method") == "Runtime.exceptionThrown":
                 lines.append(str(parameters["exceptionDetails"]["text"]))
@@ -182,12 +173,10 @@ class _Session:
                 lines.append(str(parameters["entry"]["text"]))
         return lines
 
-    def close(self) -> None:
-        """End the browser."""
-        self._process.kill()
-        self._process.wait()
-        os.close(self._write)
-        os.close(self._read)
+    def _note(self, event: dict[str, Any]) -> None:
+        """Keep what the page of this visit says; a page that was left may still say something."""
+        if event.get("sessionId") == self._session_id:
+            self._events.append(event)
 
     def _receive(self) -> dict[str, Any]:
         deadline = time.monotonic() + ANSWER_SECONDS

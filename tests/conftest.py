@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import accessibility
 import chromium
 import documents
 from agewell.cli import terminal
-from agewell.files import catalogue
+from agewell.files import catalogue, json_text
 from agewell.studies.context import Context
 
 # A busy machine is no reason for a test to fail.
@@ -106,11 +106,10 @@ def agewell(tmp_path: Path) -> Agewell:
 @pytest.fixture(autouse=True)
 def _documents_are_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     """What commands print in the test's own process is held against its schema, too."""
-    text_of = terminal.json_text
 
     def checked(document: dict[str, Any]) -> str:
         assert documents.complaints(document) == []
-        return text_of(document)
+        return json_text(document)
 
     monkeypatch.setattr(terminal, "json_text", checked)
 
@@ -153,16 +152,14 @@ def snapshot() -> Callable[[str, str], None]:
 
 
 @pytest.fixture(scope="session")
-def browser() -> str:
-    """A Chromium, installed if that is possible here."""
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    """A Chromium that is open for all visits."""
     found = chromium.find()
     if found is None:
-        why = chromium.install()
-        if why is not None:
-            pytest.skip(why)
-        found = chromium.find()
-    assert found is not None
-    return found
+        pytest.skip("there is no chromium; scripts/install-test-tools installs it where it can")
+    opened = chromium.Browser(found, tmp_path_factory.mktemp("chromium"))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(scope="session")

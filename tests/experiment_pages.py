@@ -185,6 +185,7 @@ def pages() -> dict[Path, str]:
         made[PAGES / paper / "index.md"] = _paper_page(study, known, kept)
         counts.append((study, sum((_count(kept[one.name]) for one in known), Counter())))
     made[PAGES / "index.md"] = _first_page((PAGES / "index.md").read_text(), counts)
+    made[PAGES / "gallery.md"] = _gallery()
     return made
 
 
@@ -327,6 +328,71 @@ def _first_page(page: str, counts: Sequence[tuple[Study, Counter[str]]]) -> str:
     lines.append(_counted_line("all", sum((count for _, count in counts), Counter())))
     filled = "\n".join(lines) + "\n"
     return _PLACE.sub(lambda place: place.group(1) + filled + place.group(2), page)
+
+
+def _gallery() -> str:
+    """All figures as pictures, paper by paper: each leads to its page and says its verdict."""
+    parts = [
+        "# Gallery",
+        "Every figure and table that is computed again, with its verdict against what was printed."
+        " The picture leads to its page: each row beside the paper's, what differs and why, and the"
+        " command that makes it again. What the verdicts mean stands with"
+        " [the tables](index.md).",
+    ]
+    for paper, study in studies().items():
+        kept = stored(paper)
+        known = [figure for figure in study.figures if figure.name in kept]
+        cards = [_card(paper, figure, kept[figure.name]) for figure in known]
+        parts += [
+            f"## {_cell(study.title)}",
+            f"{study.citation}. [Its table]({paper}/index.md).",
+            '<div class="grid cards gallery" markdown>',
+            "\n\n".join(cards),
+            "</div>",
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _card(paper: str, figure: Figure, found: Stored) -> str:
+    """A figure in the gallery: its first plot, where it has one, its title and its verdict."""
+    page = f"{paper}/{figure.name}.md"
+    title = _cell(_numbered_title(figure.name, figure.title))
+    lines = [f"**[{title}]({page})**", _verdict_in_words(_count(found))]
+    if plots := found["plots"]:
+        picture = f"{paper}/{plots[0]['name']}.svg"
+        alternative = _cell(plots[0]["title"])
+        lines.insert(0, f"[![{alternative}]({picture}){{ loading=lazy }}]({page})")
+        if len(plots) > 1:
+            lines[-1] += f" {len(plots)} plots."
+    else:
+        lines[-1] += " A table."
+    return "\n\n".join(
+        f"{'-  ' if place == 0 else '   '} {line}" for place, line in enumerate(lines)
+    )
+
+
+def _verdict_in_words(count: Mapping[str, int]) -> str:
+    """The gravest verdict of a figure in a word, then how many of its rows have it."""
+    holds, differs, fails, shown, not_run = (count.get(one.value, 0) for one in _COUNTED)
+    judged = holds + differs + fails
+    if fails:
+        words = f"{_marked('fails')} in {fails} of {_rows(judged)}"
+    elif differs:
+        words = f"{_marked('differs')} in {differs} of {_rows(judged)}"
+    elif holds:
+        words = f"{_marked('holds')} in {'all ' if holds > 1 else ''}{_rows(holds)}"
+    else:
+        words = f"{_marked('no verdict')}: {_rows(shown)}, with nothing published to hold them to"
+    return words + (f"; {not_run} not run." if not_run else ".")
+
+
+def _marked(word: str) -> str:
+    """A word of a verdict with the class that gives it its colour."""
+    return f"**{word}**{{ .{word.replace(' ', '-')} }}"
+
+
+def _rows(number: int) -> str:
+    return "1 row" if number == 1 else f"{number} rows"
 
 
 def _counted_line(first: str, count: Mapping[str, int]) -> str:

@@ -69,6 +69,38 @@ def test_every_figure_has_a_page_and_every_page_a_figure() -> None:
     assert {path.stem for path in experiment_pages.DATA.iterdir()} == set(studies())
 
 
+def test_the_gallery_shows_every_figure_with_a_picture_and_a_verdict() -> None:
+    text = (experiment_pages.PAGES / "gallery.md").read_text()
+    cards = re.split(r"^-   ", text, flags=re.MULTILINE)[1:]
+    shown = {}
+    for card in cards:
+        [page] = set(re.findall(r"\]\(([^)]+)\.md\)\*?", card.partition("\n</div>")[0]))
+        assert re.search(r"\*\*(holds|differs|fails|no verdict)\*\*", card), page
+        shown[page] = card
+    kept = {
+        f"{paper}/{name}": figure
+        for paper in studies()
+        for name, figure in experiment_pages.stored(paper).items()
+    }
+    assert set(shown) == set(kept)
+    for page, figure in kept.items():
+        assert bool(PICTURE.search(shown[page])) == bool(figure["plots"])
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        ({"holds": 1, "information": 7}, "**holds**{ .holds } in 1 row."),
+        ({"holds": 4}, "**holds**{ .holds } in all 4 rows."),
+        ({"holds": 4, "differs": 2}, "**differs**{ .differs } in 2 of 6 rows."),
+        ({"holds": 4, "differs": 2, "fails": 1}, "**fails**{ .fails } in 1 of 7 rows."),
+        ({"holds": 2, "not run": 3}, "**holds**{ .holds } in all 2 rows; 3 not run."),
+    ],
+)
+def test_the_gravest_verdict_is_said_first(count: dict[str, int], words: str) -> None:
+    assert experiment_pages._verdict_in_words(count) == words
+
+
 def test_plots_are_of_modest_size() -> None:
     plots = list(experiment_pages.PAGES.rglob("*.svg"))
     assert plots

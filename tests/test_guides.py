@@ -1,4 +1,7 @@
-"""What the guides ask a reader to type works as they say."""
+"""What the guides ask a reader to type works as they say.
+
+That no block of code is left out is held by `test_code_blocks.py`, which runs the others.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,15 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY, Agewell
+from conftest import COMMAND_SECONDS, REPOSITORY, Agewell
 
 GUIDES = REPOSITORY / "docs" / "guides"
 GUIDE = GUIDES / "first-run.md"
@@ -220,15 +225,32 @@ def test_policies_of_the_guide_decide(tmp_path: Path) -> None:
     assert "examples/policy-crate" in copied
 
 
-def test_every_guide_is_run_here() -> None:
-    """A guide that no test reads says what was so once."""
-    here = Path(__file__).read_text()
-    elsewhere = {
-        "commands-by-example.md",
-        "slow-file-server.md",
-        "validate-a-drive.md",
-        "your-own-disk.md",
-        "your-own-trace.md",
-    }
-    unread = [page.name for page in GUIDES.glob("*.md") if f'"{page.name}"' not in here]
-    assert sorted(set(unread) - elsewhere) == []
+def test_a_cluster_makes_the_same_table(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    guide = GUIDES / "cluster.md"
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "log.toml").write_text(experiment)
+    here, tried, cluster, there = blocks("sh", guide)
+    install, tried = tried.split("\n", maxsplit=1)
+    assert install.startswith("pip install 'agewell[")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    script = f"{cluster}{here}{tried}{there}".replace("8786", port)
+    beside = Path(sys.executable).parent
+    # The scheduler and the workers go on, and hold what is written to; so does whoever typed this.
+    with (tmp_path / "said").open("wb") as said:
+        shell = subprocess.Popen(
+            ["sh", "-ec", script],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            status = shell.wait(timeout=COMMAND_SECONDS)
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert status == 0, (tmp_path / "said").read_text()
+    assert (tmp_path / "runs" / "tried" / "sweep.parquet").is_file()
+    assert len(list((tmp_path / "runs" / "there").glob("runs/*/result.json"))) == 16

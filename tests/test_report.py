@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import agewell as api
-import chromium
 from agewell.errors import InputError
 from agewell.experiments.run_result import Result
 from agewell.report import drawing
@@ -20,6 +19,7 @@ from agewell.report.charts import score as score_charts
 from agewell.report.page import Cell, Highlight, Page, PageTable, Section, render
 from agewell.report.run_report import names_of, page_of
 from agewell.values.plot import Curve, Plot
+from chromium import Browser
 from conftest import REPOSITORY, Agewell
 
 SHUFFLED = {
@@ -69,14 +69,14 @@ def runs(experiment: Path, tmp_path: Path) -> list[Path]:
 def test_the_page_can_be_read_by_everybody(
     agewell: Agewell,
     runs: list[Path],
-    browser: str,
+    browser: Browser,
     axe: dict[str, str],
     tmp_path: Path,
     width: int,
 ) -> None:
     agewell("report", *runs, "--out", "report.html", "--quiet")
     page = tmp_path / "report.html"
-    seen = chromium.visit(browser, page, tmp_path / "profile", axe, width)
+    seen = browser.visit(page, axe, width=width)
     assert seen.console == []
     assert seen.values["axe"] == "object"
     assert seen.values["light"] == []
@@ -88,7 +88,7 @@ def test_the_page_can_be_read_by_everybody(
 
 @pytest.mark.browser
 def test_what_is_wrong_with_a_page_is_found(
-    browser: str, axe: dict[str, str], tmp_path: Path
+    browser: Browser, axe: dict[str, str], tmp_path: Path
 ) -> None:
     page = tmp_path / "bad.html"
     page.write_text(
@@ -97,7 +97,7 @@ def test_what_is_wrong_with_a_page_is_found(
         "<text x='8' y='52'>over</text><text x='180' y='90'>beyond</text></svg></figure>"
         "<div style='width: 3000px'>wide</div></body></html>"
     )
-    seen = chromium.visit(browser, page, tmp_path / "profile", axe)
+    seen = browser.visit(page, axe)
     assert {"image-alt", "html-has-lang"} <= {each[0] for each in seen.values["light"]}
     assert sorted(seen.values["overprinted"]) == [
         "clipped in one: beyond",
@@ -107,17 +107,15 @@ def test_what_is_wrong_with_a_page_is_found(
 
 
 @pytest.mark.browser
-def test_a_table_is_sorted_by_a_click_on_a_heading(browser: str, tmp_path: Path) -> None:
+def test_a_table_is_sorted_by_a_click_on_a_heading(browser: Browser, tmp_path: Path) -> None:
     rows = [[Cell(name), Cell(text)] for name, text in (("b", "1,200"), ("c", "-3 %"), ("a", "-"))]
     table = PageTable(["name", "value"], rows, numeric=frozenset({1}))
     page = tmp_path / "page.html"
     page.write_text(render(Page("T", "", [Section("s", "S", tables=[table])])))
     order = "[...document.querySelectorAll('tbody tr')].map(each => each.cells[0].innerText)"
     click = "(document.querySelectorAll('button.sort')[{}].click(), {})"
-    seen = chromium.visit(
-        browser,
+    seen = browser.visit(
         page,
-        tmp_path / "profile",
         {
             "as written": order,
             "by value": click.format(1, order),
@@ -137,14 +135,12 @@ def test_a_table_is_sorted_by_a_click_on_a_heading(browser: str, tmp_path: Path)
 
 @pytest.mark.browser
 def test_the_page_opens_in_a_browser_without_a_network(
-    agewell: Agewell, runs: list[Path], browser: str, tmp_path: Path
+    agewell: Agewell, runs: list[Path], browser: Browser, tmp_path: Path
 ) -> None:
     agewell("report", *runs, "--out", "report/report.html", "--quiet")
     page = tmp_path / "report" / "report.html"
-    seen = chromium.visit(
-        browser,
+    seen = browser.visit(
         page,
-        tmp_path / "profile",
         {
             "title": "document.title",
             "pictures": "document.querySelectorAll('figure svg').length",

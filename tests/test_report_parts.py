@@ -11,14 +11,17 @@ from pathlib import Path
 import pytest
 
 import agewell as api
-import chromium
 import documents
 from agewell.report import drawing
 from agewell.report.part import page_of
 from agewell.report.parts import comparison, plain
 from agewell.report.recognition import parts_of
 from agewell.values.plot import Curve, Plot
+from chromium import Browser
 from conftest import REPOSITORY
+
+# What commands leave is made once: in one process of the tests.
+pytestmark = pytest.mark.xdist_group("what commands leave")
 
 KINDS = ("aging", "series", "score", "sweep", "comparison", "advice", "segments", "store", "probe")
 VERDICTS = {
@@ -97,7 +100,7 @@ def test_a_page_begins_with_what_was_found(
 def test_every_page_can_be_read_by_everybody(
     left: dict[str, Path],
     kind: str,
-    browser: str,
+    browser: Browser,
     axe: dict[str, str],
     tmp_path: Path,
     width: int,
@@ -105,7 +108,7 @@ def test_every_page_can_be_read_by_everybody(
     paths = [str(path) for path in left.values()] if kind == "all" else [str(left[kind])]
     page = tmp_path / "report.html"
     _printed(["report", *paths, "--out", str(page), "--quiet"])
-    seen = chromium.visit(browser, page, tmp_path / "profile", axe, width)
+    seen = browser.visit(page, axe, width=width)
     assert seen.console == []
     assert seen.values["light"] == []
     assert seen.values["dark"] == []
@@ -116,7 +119,7 @@ def test_every_page_can_be_read_by_everybody(
 @pytest.mark.browser
 def test_values_are_shown_to_pointer_and_keyboard(
     left: dict[str, Path],
-    browser: str,
+    browser: Browser,
     tmp_path: Path,
 ) -> None:
     page = tmp_path / "report.html"
@@ -141,7 +144,7 @@ def test_values_are_shown_to_pointer_and_keyboard(
         f"return {tip}; }})()"
     )
     asked = {"points": points, "pointed": pointed, "key": key}
-    seen = chromium.visit(browser, page, tmp_path / "profile", asked)
+    seen = browser.visit(page, asked)
     first, second = seen.values["points"]
     assert seen.values["pointed"].endswith(f"overall write cost {second[2]}")
     assert seen.values["key"].endswith(f"overall write cost {first[2]}")

@@ -328,7 +328,7 @@ def advise(
         InputError: The workload, the device or a setting is bad: no layout can do it.
         RunError: A run was lost; the finished ones stay.
 
-    Example:
+    Examples:
         >>> import tempfile, agewell
         >>> values = {"workload.blocks": 1000, "workload.updates_per_block": 2}
         >>> with tempfile.TemporaryDirectory() as folder:

@@ -298,7 +298,7 @@ def compare(
         InputError: A workload, a device or a setting is bad: no layout can do any of its cells.
         RunError: A run was lost; the finished ones stay, and the same call goes on with the rest.
 
-    Example:
+    Examples:
         >>> import tempfile, agewell
         >>> values = {"workload.blocks": 2000, "workload.updates_per_block": 2}
         >>> with tempfile.TemporaryDirectory() as folder:

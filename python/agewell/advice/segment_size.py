@@ -23,6 +23,7 @@ from agewell.errors import InputError, RunError
 from agewell.experiments.configuration import Configuration, Experiment, with_settings
 from agewell.experiments.simulation import run_experiment
 from agewell.files import parquet_tables
+from agewell.runs.axes import axes_of
 from agewell.runs.keyed_runs import Answer, Progress, RunFolder
 from agewell.runs.sweeping import TABLE_FILE, Point, plan, tabulate
 from agewell.values import documents
@@ -373,7 +374,7 @@ class _Runs:
         Raises:
             InputError: The experiment writes nothing.
         """
-        points = plan(self._experiment, {SEGMENT_SIZE: [f"{size} B" for size in sizes]})
+        points = plan(self._experiment, axes_of({SEGMENT_SIZE: [f"{size} B" for size in sizes]}))
         before = len(self._points)
         self._points.update(zip(sizes, points, strict=True))
 

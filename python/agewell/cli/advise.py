@@ -110,7 +110,7 @@ def layouts(
 
     For a directory: whether moving its files would pay on the disk, and the command to do it.
 
-    Examples: agewell advise examples/traces/mail.parquet --device hp-97560;
+    Examples: agewell advise mail --device hp-97560;
     agewell advise /srv --device my-disk.toml
     """
     if context.invoked_subcommand is not None:

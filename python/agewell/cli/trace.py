@@ -11,6 +11,7 @@ import typer
 from agewell import _agewell
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text, progress
+from agewell.files import catalogue
 from agewell.values.documents import document
 
 app = typer.Typer()
@@ -29,7 +30,12 @@ trace = typer.Typer(
 app.add_typer(trace)
 
 TraceArgument = Annotated[
-    Path, typer.Argument(metavar="TRACE", help="A trace; - is standard input.")
+    Path,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace, or the name of one that comes with agewell; - is standard input.",
+        callback=catalogue.trace,
+    ),
 ]
 FormatOption = Annotated[
     str | None,

@@ -110,12 +110,14 @@ def workload(text: str | Trace | WorkloadChoice) -> WorkloadChoice:
         return text
     if isinstance(text, Trace):
         text = str(text.path)
-    path = Path(text)
+    path = catalogue.trace(Path(text))
+    if not path.exists():
+        path = catalogue.example(text) or path
     if path.is_dir() or path.suffix in _EXPERIMENT_SUFFIXES:
         return _of_experiment(path)
     if path.is_file():
         kind = "file-trace" if kind_of(path) == "file" else "trace"
-        return WorkloadChoice(path.name, {"workload": {"kind": kind, "path": text}}, Path())
+        return WorkloadChoice(path.name, {"workload": {"kind": kind, "path": str(path)}}, Path())
     if path.suffix or os.sep in text:
         raise InputError(
             f"--workload {text}: no such file; give a generator's name, an experiment or a trace"

@@ -117,7 +117,7 @@ def probe(
         InputError: The target cannot be measured, or others use it.
         RunError: A read failed, or the file cannot be written.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> drive = agewell.probe("hp-97560", modelled=True, time="30 s")
         >>> drive.document["class"]

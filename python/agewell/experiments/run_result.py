@@ -165,7 +165,7 @@ def run(
         InputError: The experiment, a device file or a trace is bad.
         RunError: The run failed, or a policy raised an exception, which is the cause.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> experiment = {
         ...     "workload": {"kind": "random-update", "blocks": 2000, "updates_per_block": 2},

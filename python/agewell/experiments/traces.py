@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
 from agewell.errors import InputError
-from agewell.files import parquet_tables, path_text
+from agewell.files import catalogue, parquet_tables, path_text
 from agewell.files.made_traces import canonical_metadata
 from agewell.values import documents
 from agewell.values.findings import Findings, numbers
@@ -61,7 +61,7 @@ _PLOT_BINS = 200
 class Trace(Findings):
     """A trace of block requests or of file operations.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> asked = {"enqueue_ns": [0, 5_000_000], "sector": [8, 4096], "operation": [0, 1]}
         >>> trace = agewell.Trace.of({**asked, "sectors": 8})
@@ -91,7 +91,7 @@ class Trace(Findings):
         Raises:
             InputError: A column is missing, unknown, of another length or holds what does not fit.
 
-        Example:
+        Examples:
             >>> import numpy as np
             >>> import agewell
             >>> sectors = np.arange(0, 8000, 8, dtype=np.uint64)
@@ -242,7 +242,7 @@ def read_trace(
     which goes away with the trace.
 
     Args:
-        path: The trace, compressed or not.
+        path: The trace, compressed or not, or the name of one that comes with agewell (`mail`).
         format: Its format, as `agewell trace formats` lists them; by default what it looks like.
         filters: What to keep or change, in this order: `op=read`, `time=1h..2h`, `device=0`.
         skip_bad: Leave records out that cannot be read.
@@ -254,14 +254,16 @@ def read_trace(
     Raises:
         InputError: It is not there, no known trace, or damaged.
 
-    Example:
+    Examples:
         >>> import agewell
+        >>> agewell.read_trace("mail")
+        Trace(rows=60753, kind='block', path='mail.parquet')
         >>> agewell.read_trace("missing.srt")
         Traceback (most recent call last):
         ...
         _agewell.InputError: missing.srt: cannot be read: No such file or directory
     """
-    source = Path(path)
+    source = catalogue.trace(Path(path))
     if not filters and format in {None, "parquet"} and _is_parquet(source):
         return Trace(source, None)
     return Trace.converted(
@@ -279,7 +281,7 @@ def read_trace(
 
 def path_of(trace: Trace | Path | str) -> Path:
     """The file of a trace that is given as a value or by its name."""
-    return trace.path if isinstance(trace, Trace) else Path(trace)
+    return trace.path if isinstance(trace, Trace) else catalogue.trace(Path(trace))
 
 
 def kind_of(path: Path) -> str:

@@ -194,7 +194,7 @@ def validate(
     Raises:
         InputError: The device or the trace cannot be used.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> agewell.validate("hp-97560", "missing.trace")
         Traceback (most recent call last):

@@ -36,6 +36,18 @@ def example(name: str) -> Path | None:
     return None if Path(name).parts != (name,) else examples().get(name)
 
 
+def traces() -> dict[str, Path]:
+    """The recorded traces that come as examples, by name."""
+    return {path.stem: path for path in sorted((_data("examples") / "traces").glob("*.parquet"))}
+
+
+def trace(path: Path) -> Path:
+    """The file of a trace: of a bare name such as `mail` that is no file here, the shipped one."""
+    if path.parts != (path.name,) or path.exists():
+        return path
+    return traces().get(path.name, path)
+
+
 def repository() -> Path | None:
     """The root of the checkout that agewell runs from, or None for an installed wheel."""
     root = _PACKAGE.parents[1]

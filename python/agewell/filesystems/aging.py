@@ -172,7 +172,7 @@ def age(
         InputError: The target, the workload or an option does not do.
         RunError: The target failed, or a file cannot be written.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> aged = agewell.age("ffs", "smith-1996", until=["operations=2000"])
         >>> aged.metrics["layout_score"] < 1

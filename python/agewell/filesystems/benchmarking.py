@@ -124,7 +124,7 @@ def bench(
         InputError: The target or an option does not do.
         RunError: A benchmark failed.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> new = agewell.bench("ffs", sizes=["64 KiB"], total="1 MiB", repetitions=2)
         >>> new

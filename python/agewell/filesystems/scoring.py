@@ -210,7 +210,7 @@ def score(
         InputError: There is nothing at `path` that agewell reads, or an option is wrong.
         RunError: It cannot be read.
 
-    Example:
+    Examples:
         >>> import pathlib, tempfile, agewell
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     snapshot = pathlib.Path(folder) / "aged.parquet"

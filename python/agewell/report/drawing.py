@@ -142,8 +142,10 @@ def save(plot: Plot, directory: Path, places: Mapping[str, int] | None = None) -
     paths = [directory / f"{plot.name}.png", directory / f"{plot.name}.svg"]
     with style(plot.name):
         figure_ = figure(plot, places)
-        for path in paths:
+        for path in reversed(paths):
             save_figure(figure_, path)
+            # Both are laid out as text is in an SVG, and once: it takes longer than to draw.
+            figure_.set_layout_engine("none")
     table = directory / f"{plot.name}.csv"
     files.write_text(table, table_text(plot))
     return [*paths, table]
@@ -270,9 +272,9 @@ def style(name: str) -> Any:
 
 def figure(plot: Plot, places: Mapping[str, int] | None, *, with_title: bool = True) -> Figure:
     """The plot as a figure, drawn within `style`."""
-    from matplotlib.figure import Figure
+    from agewell.report.shown_figure import ShownFigure
 
-    drawn = Figure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
+    drawn = ShownFigure(figsize=(_WIDTH_INCHES, _HEIGHT_INCHES), layout="constrained")
     axes: Axes = drawn.add_subplot()
     bars = [curve for curve in plot.curves if curve.style == "bars"]
     heights: dict[float, float] = {}

@@ -258,7 +258,7 @@ def reproduce(
         InputError: A figure that was named lacks an input, or an input is bad.
         RunError: A run failed, or a file cannot be written.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> agewell.reproduce("matthews-1998")
         Traceback (most recent call last):

@@ -29,7 +29,7 @@ _SHOWN_DIGITS = 4
 class Findings:
     """A result: numbers, a table, pictures and the whole record.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> probed = agewell.probe("hp-97560", modelled=True, time="30 s")
         >>> isinstance(probed, agewell.Findings)
@@ -63,7 +63,7 @@ class Findings:
             name: Which; the first one by default.
 
         Returns:
-            A matplotlib figure that belongs to the caller and to no window.
+            A matplotlib figure that belongs to the caller and to no window; a notebook shows it.
 
         Raises:
             InputError: There is no picture of that name, or none at all.

@@ -55,12 +55,12 @@ def save(document: Mapping[str, Any], directory: Path) -> list[Path]:
 
 def figure(document: Mapping[str, Any]) -> Figure:
     """The comparison as a figure, drawn within `drawing.style`."""
-    from matplotlib.figure import Figure
+    from agewell.report.shown_figure import ShownFigure
 
     cells = document["cells"]
     ranked = [each["layout"] for each in document["robustness"]]
     width = max(len(cells), 3) * _COLUMN_INCHES
-    drawn = Figure(
+    drawn = ShownFigure(
         figsize=(
             width + _SUMMARY_INCHES + _MARGIN_INCHES,
             len(ranked) * _ROW_INCHES + _MARGIN_INCHES,

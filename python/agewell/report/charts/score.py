@@ -59,12 +59,12 @@ def save(scores: Sequence[Score], path: Path) -> None:
 
 def figure(scores: Sequence[Score]) -> Figure:
     """The scores as a figure, drawn within `drawing.style`."""
-    from matplotlib.figure import Figure
+    from agewell.report.shown_figure import ShownFigure
 
     mapped = _mapped(scores)
     series = scoring.is_series(scores)
     heights = [_ROW_INCHES, *([_ROW_INCHES] if series else []), *([_MAP_INCHES] * len(mapped))]
-    drawn = Figure(figsize=(_WIDTH_INCHES, sum(heights) + 0.4), layout="constrained")
+    drawn = ShownFigure(figsize=(_WIDTH_INCHES, sum(heights) + 0.4), layout="constrained")
     grid = drawn.add_gridspec(len(heights), 2, height_ratios=heights)
     shown = _shown(scores)
     _draw_sizes(drawn.add_subplot(grid[0, 0]), shown)

@@ -143,6 +143,22 @@ class RunOrigin(TypedDict):
     base: str
 
 
+class SampleOfSweep(TypedDict):
+    """Values that were drawn.
+
+    Attributes:
+        method: How they were drawn: `random` or `sobol`.
+        seed: Of the draw.
+        count: How many points there are.
+        ranges: Of each setting its range as a text, or its choices.
+    """
+
+    method: str
+    seed: int
+    count: int
+    ranges: dict[str, str | list[Any]]
+
+
 class Sweep(TypedDict):
     """What a sweep is; its numbers are in its table.
 
@@ -150,12 +166,16 @@ class Sweep(TypedDict):
         version: Version of agewell that made it.
         build: Build of agewell that made it.
         axes: The values of each setting that varies.
+        together: Settings that vary together, as points of a table.
+        samples: What was drawn.
         runs: Keys of its runs, in order.
     """
 
     version: str
     build: str
     axes: dict[str, list[Any]]
+    together: NotRequired[list[list[str]]]
+    samples: NotRequired[list[SampleOfSweep]]
     runs: list[str]
 
 
