@@ -1,4 +1,4 @@
-"""The benchmarks beside peers: what is kept, what is shown, and peers that are played by programs."""
+"""Benchmarks beside peers: what is kept and shown, and peers that programs play."""
 
 from __future__ import annotations
 
