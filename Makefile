@@ -207,9 +207,10 @@ lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs $(STAMPS)/tool
 snapshots: $(STAMPS)/extension $(STAMPS)/develop
 	AGEWELL_ACCEPT_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests
 
-# Write the page of commands and the manual pages again from the commands themselves.
+# Write the pages of commands and of JSON documents, and the manual pages, again from what declares them.
 command-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python command_reference.py > ../docs/reference/command-line.md
+	@cd tests && ../$(BIN)/python json_reference.py > ../docs/reference/json.md
 	@cd tests && ../$(BIN)/python man_pages.py
 
 # Write the tables of keys of the pages of configurations and devices again from the declarations.

@@ -101,6 +101,29 @@ def test_the_layout_regression_is_caught(tmp_path: Path) -> None:
         assert ("is under 1.01" in done.stderr) == bool(status)
 
 
+def test_results_are_asked_and_compared(tmp_path: Path) -> None:
+    guide = GUIDES / "ask-results.md"
+    made, asked, compared, scored, held = blocks("sh", guide)
+    answer, difference = blocks("text", guide)
+    assert "collect" in typed(made, tmp_path).stdout
+    assert typed(asked, tmp_path).stdout == answer
+    again = typed(compared, tmp_path)
+    assert again.stdout.endswith("something has changed\n")
+    assert difference in again.stdout
+    queries = re.findall(r"^\| [^|]+ \| `(.+)` \|$", guide.read_text(), re.MULTILINE)
+    assert len(queries) == 5
+    for query in queries:
+        done = typed(shlex.join(["agewell", "results", query, "runs"]), tmp_path)
+        assert done.returncode == 0, done.stderr
+    for script in (scored, held):
+        done = typed(script, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "difference.json").read_text())["beyond"] == 0
+    assert typed(
+        held.replace("ffs.json realloc.json", "realloc.json ffs.json"), tmp_path
+    ).returncode
+
+
 @NEEDS_ROOT
 @NEEDS_EXT4
 def test_a_file_system_is_measured_new_and_aged(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from agewell.files import parquet_tables
 from agewell.runs.axes import axes_of
 from agewell.runs.keyed_runs import Answer, Progress, RunFolder
 from agewell.runs.sweeping import TABLE_FILE, Point, plan, tabulate
+from agewell.values import documents
 from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import size_text
 
@@ -203,7 +204,7 @@ class Advice:
         def above(size_bytes: int) -> float | None:
             return self.above_best_pct(size_bytes) if size_bytes in self.costs else None
 
-        return {
+        fields = {
             "device": {
                 "access_ms": self.disk.access_ms,
                 "bandwidth_mb_per_s": self.disk.bandwidth_mb_per_s,
@@ -230,6 +231,7 @@ class Advice:
             "advice": self.sentences(),
             "config": self.config,
         }
+        return documents.document("segment-size", fields)
 
 
 def advise(

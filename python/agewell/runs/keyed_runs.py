@@ -31,6 +31,7 @@ from agewell.experiments.configuration import (
 from agewell.experiments.simulation import RESULT_FILE, run_experiment
 from agewell.files import catalogue
 from agewell.runs.workers import Job, Outcome, RunJobs, run_jobs
+from agewell.values import documents
 from agewell.values.metrics import mechanisms
 from agewell.version import __version__, build
 
@@ -40,7 +41,6 @@ ERROR_FILE = "error.json"
 """Why a run has failed, in the folder of a run without a result. It does not count as one: the run
 is tried again when it is asked for again."""
 
-ERROR_SCHEMA_VERSION = 1
 
 SEEN_SECONDS = 60.0
 """What may pass until a result that another machine has written is seen here; chosen by us: twice
@@ -267,15 +267,14 @@ class RunFolder:
             path.unlink(missing_ok=True)
             return
         files.make_folder(path.parent)
-        failure = {
-            "schema_version": ERROR_SCHEMA_VERSION,
+        fields = {
             "version": __version__,
             "build": build(),
             "config": run.experiment.configuration,
             "error": outcome.error,
             "kind": outcome.kind,
         }
-        files.write_json(path, failure)
+        files.write_json(path, documents.document("run-error", fields))
 
     def _sha256(self, name: str, base: Path) -> str | None:
         """Of the file that an experiment means by a name; None if it is not there."""

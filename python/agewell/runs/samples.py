@@ -62,7 +62,7 @@ class Range:
         InputError: The ends are no numbers, too large or not in order; or `low` is not above 0 in
             a logarithmic range; or the step is longer than the range.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> agewell.Range(64, 1024, log=True, unit="KiB", step=8).at(0.5)
         '256 KiB'
@@ -138,7 +138,7 @@ class Sample:
     Raises:
         InputError: There are no ranges or no points, one of them is bad, or the method is unknown.
 
-    Example:
+    Examples:
         >>> import agewell
         >>> ranges = {"run.seed": agewell.Range(1, 100), "layout.victim": ["greedy", "cost-age"]}
         >>> agewell.Sample(ranges, 3, seed=1).points()

@@ -40,13 +40,13 @@ from agewell.files import parquet_tables
 from agewell.runs.axes import Axis, Varied, axes_of
 from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
 from agewell.runs.workers import RunJobs
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
 
 TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
-DESCRIPTION_SCHEMA_VERSION = 1
 
 EXECUTORS = ("local", "dask")
 """Where runs are made: in processes of this machine, or by a cluster."""
@@ -108,7 +108,8 @@ class Sweep(Findings):
     def document(self) -> dict[str, Any]:
         """As `agewell sweep --json` prints it."""
         table = str(self.directory / TABLE_FILE)
-        return {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        fields = {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        return documents.document("sweep-runs", fields)
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -332,8 +333,7 @@ def _claim(
     """Say in `sweep.json` what this sweep is, or refuse a folder that holds another one."""
     together = [list(axis.names) for axis in axes if axis.is_table]
     samples = [axis.sample.document() for axis in axes if axis.sample is not None]
-    description = {
-        "schema_version": DESCRIPTION_SCHEMA_VERSION,
+    fields = {
         "version": __version__,
         "build": build(),
         "axes": columns,
@@ -341,6 +341,7 @@ def _claim(
         **({"samples": samples} if samples else {}),
         "runs": [point.key for point in points],
     }
+    description = documents.document("sweep", fields)
     path = folder / DESCRIPTION_FILE
     if path.is_file():
         earlier = read_json(path, "the description of a sweep")

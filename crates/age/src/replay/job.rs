@@ -172,7 +172,6 @@ impl Job {
         let recipe = Recipe::new(target.clone(), workload.clone(), &self.options, &report);
         self.write_outputs(&report, &recipe, log)?;
         Ok(json!({
-            "schema_version": 1,
             "target": target,
             "workload": workload,
             "options": self.options,
