@@ -36,6 +36,7 @@ def check(text: str) -> str:
     except json.JSONDecodeError:
         every = [json.loads(line) for line in text.splitlines()]
     for document in every:
-        assert complaints(document) == []
+        wrong = complaints(document)
+        assert wrong == [], wrong
     kind: str = every[0]["document"]
     return kind

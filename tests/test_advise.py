@@ -65,6 +65,7 @@ def test_every_word_rests_on_runs_that_can_be_made_again(
     document = json.loads(agewell(*ARGUMENTS, "--device", "hp-97560", "--json").stdout)
     assert set(document) == {
         *(
+            "document",
             "schema_version",
             "agewell_version",
             "agewell_build",

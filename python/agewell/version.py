@@ -20,6 +20,8 @@ COMPUTING_MODULES = (
     "files/catalogue",
     "runs/__init__",
     "runs/workers",
+    "values/__init__",
+    "values/documents/__init__",
     "version",
 )
 """The modules of this package between an experiment and the record of its run; a test holds the

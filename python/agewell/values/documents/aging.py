@@ -132,6 +132,7 @@ class Target(TypedDict):
         block_bytes: Length of a block, as the directory's file system says.
         chunk_bytes: Bytes written by one call.
         data: What is written into files.
+        file_system: The kind of the directory's file system.
         kind: `simulated` or `directory`.
         total_bytes: Size of the file system below the directory.
         layout: The simulated layout with every setting.
@@ -141,6 +142,7 @@ class Target(TypedDict):
     block_bytes: NotRequired[int]
     chunk_bytes: NotRequired[int]
     data: NotRequired[str]
+    file_system: NotRequired[str]
     kind: str
     total_bytes: NotRequired[int]
     layout: NotRequired[dict[str, Any]]
