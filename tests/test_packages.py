@@ -102,8 +102,6 @@ def test_the_version_is_that_of_the_workspace_everywhere(
             assert entry.get("version") == wanted, name
     citation = (REPOSITORY / "CITATION.cff").read_text()
     assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [version]
-    readme = (REPOSITORY / "README.md").read_text()
-    assert re.findall(r"version += \{(.*)\}", readme) == [version]
     assert f"\n## {version}" in (REPOSITORY / "CHANGELOG.md").read_text()
     python = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     assert "version" in python["project"]["dynamic"]

@@ -30,7 +30,9 @@ use agewell_trace::{BlockBatch, Format, ReadOptions, read_block_trace};
 
 type Anything<T> = Result<T, Box<dyn Error>>;
 
-const LOOPS: [(&str, fn() -> Anything<u64>); 6] = [
+type Loop = fn() -> Anything<u64>;
+
+const LOOPS: [(&str, Loop); 6] = [
     ("log-greedy", log_greedy),
     ("log-adaptive", log_adaptive),
     ("device-service", device_service),
@@ -41,7 +43,9 @@ const LOOPS: [(&str, fn() -> Anything<u64>); 6] = [
 
 fn main() -> Anything<()> {
     let Some(wanted) = std::env::args().nth(1) else {
-        LOOPS.iter().for_each(|(name, _)| println!("{name}"));
+        for (name, _) in LOOPS {
+            println!("{name}");
+        }
         return Ok(());
     };
     let found = LOOPS.iter().find(|(name, _)| *name == wanted);
@@ -93,7 +97,7 @@ fn log_adaptive() -> Anything<u64> {
     let updates = updates(2 * BLOCKS);
     counted(|| {
         let mut calls = updates.iter().map(|block| Call::Write { block: *block, client: 0 });
-        calls.try_for_each(|call| log.carry_out(call, &mut device).map(|_| ()))
+        calls.try_for_each(|call| log.carry_out(call, &mut device))
     })?;
     Ok(device.writing_ns())
 }
@@ -119,6 +123,7 @@ fn device_service() -> Anything<u64> {
     Ok(last.0)
 }
 
+#[allow(clippy::unnecessary_wraps, reason = "the shape of a loop")]
 fn cache_lru() -> Anything<u64> {
     let mut stream = RandomStreams::new(1).stream("keys");
     // The product of two draws: what has a small number is asked for more often.

@@ -16,12 +16,11 @@ const LINES: &str = "128166372003061629,web,0,Read,1048576,4096,700
 ";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut trace = match std::env::args_os().nth(1).map(PathBuf::from) {
-        Some(path) => open_block_trace(&path, &ReadOptions::default())?,
-        None => {
-            let options = ReadOptions { format: Some(Format::Msr), skip_bad: false };
-            read_block_trace("lines", Box::new(Cursor::new(LINES.as_bytes())), &options)?
-        }
+    let mut trace = if let Some(path) = std::env::args_os().nth(1).map(PathBuf::from) {
+        open_block_trace(&path, &ReadOptions::default())?
+    } else {
+        let options = ReadOptions { format: Some(Format::Msr), skip_bad: false };
+        read_block_trace("lines", Box::new(Cursor::new(LINES.as_bytes())), &options)?
     };
     // Memory is that of one batch, whatever the length of the trace.
     let (mut batch, mut requests) = (BlockBatch::default(), 0);
