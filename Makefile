@@ -5,8 +5,11 @@
 #     make test       every test, Rust and Python
 #     make lint       format, lints, types, and the rules about the files of the repository
 #     make bench      the benchmark table
+#     make bench-peers  agewell beside what a user would pick instead, kept in bench/runs (BENCH_PEERS=options of bench/run)
+#     make bench-history  the ratios of the runs in bench/runs
 #     make bench-policies  how fast a log is simulated with policies in Python
-#     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of scripts/bench-stores)
+#     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of bench/run-stores)
+#     make count      instructions of the hot loops, against those that are kept in bench/counts
 #     make reproduce  published figures, ours beside the paper's
 #     make reorganise-torture  as root: reorganisations killed, without power, written to (RUNS=1000 of ext4 and of xfs)
 #     make mount-torture  as root: a mounted file system whose server is killed (RUNS=1000 times), nothing acknowledged lost
@@ -15,6 +18,8 @@
 #                     and EXPLORE_FILE_STATES of file operations
 #     make fuzz       every trace reader on mangled input (FUZZ_SECONDS each)
 #     make wheel      wheels for Linux (WHEEL_TARGETS) and the source distribution in target/wheels, tried in an empty environment
+#     make sdist      the source distribution alone, built and tried in an empty environment that has Rust
+#     make check-macos  what the libraries and the extension are for macOS, as far as a compiler can say without a linker
 #     make docs       the documentation as a site in target/site
 #
 # Needed: Rust (rust-version in Cargo.toml), Python >= 3.11 with venv, a C compiler.
@@ -30,6 +35,7 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 FUZZ_SECONDS ?= 60
 BENCH_STORES ?=
+BENCH_PEERS ?=
 # For which systems `make wheel` makes wheels; both Linux ones by default.
 WHEEL_TARGETS ?=
 EXPLORE_ROUNDS ?= 20
@@ -46,7 +52,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-policies bench-stores wheel reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
@@ -120,20 +126,44 @@ mount-torture: $(STAMPS)/extension $(STAMPS)/develop
 
 bench:
 	@cargo bench --locked --workspace
-	@scripts/benchmark-table
+	@bench/table
+
+# A peer that has no package for this machine is left out, with the reason.
+$(STAMPS)/bench: $(STAMPS)/run requirements/bench.txt
+	@$(PIP_INSTALL) --no-deps -r requirements/bench.txt || echo "make: libCacheSim has no package for this machine; it is left out" >&2
+	@touch $@
+
+bench-peers: $(STAMPS)/extension $(STAMPS)/bench
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/run $(BENCH_PEERS)
+
+bench-history: $(STAMPS)/run
+	@$(BIN)/python bench/history
+
+# Where valgrind is installed; the counts are those of one version of the compiler (bench/counts says which).
+count:
+	@bench/count
 
 bench-policies: $(STAMPS)/extension
-	@$(BIN)/python scripts/bench-policies
+	@$(BIN)/python bench/policies
 
 # Their crates are fetched when it is first built; nothing else needs them.
 bench-stores:
-	@scripts/bench-stores $(BENCH_STORES)
+	@bench/run-stores $(BENCH_STORES)
 
 fuzz:
 	@scripts/fuzz $(FUZZ_SECONDS)
 
 wheel: $(STAMPS)/wheel
 	@scripts/wheel $(VENV) $(WHEEL_TARGETS)
+
+sdist: $(STAMPS)/wheel
+	@scripts/wheel $(VENV) sdist
+
+check-macos: $(STAMPS)/wheel
+	@for target in aarch64-apple-darwin x86_64-apple-darwin; do \
+		rustup target add $$target >/dev/null 2>&1 || { echo "make check-macos: error: no standard library of Rust for $$target" >&2; exit 1; }; \
+		PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="-D warnings" cargo-zigbuild check --locked --quiet --workspace --lib --bins --target $$target; \
+	done
 
 docs: $(STAMPS)/extension $(STAMPS)/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir target/site
@@ -177,9 +207,10 @@ lint-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/docs $(STAMPS)/tool
 snapshots: $(STAMPS)/extension $(STAMPS)/develop
 	AGEWELL_ACCEPT_SNAPSHOTS=1 $(BIN)/python -m pytest -q tests
 
-# Write the page of commands and the manual pages again from the commands themselves.
+# Write the pages of commands and of JSON documents, and the manual pages, again from what declares them.
 command-reference: $(STAMPS)/extension $(STAMPS)/develop
 	@cd tests && ../$(BIN)/python command_reference.py > ../docs/reference/command-line.md
+	@cd tests && ../$(BIN)/python json_reference.py > ../docs/reference/json.md
 	@cd tests && ../$(BIN)/python man_pages.py
 
 # Write the tables of keys of the pages of configurations and devices again from the declarations.

@@ -8,13 +8,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 import accessibility
 import chromium
-from agewell.files import catalogue
+import documents
+from agewell.cli import terminal
+from agewell.files import catalogue, json_text
 from agewell.studies.context import Context
 
 # A busy machine is no reason for a test to fail.
@@ -73,7 +76,10 @@ def heed_interrupts() -> None:
 
 @pytest.fixture
 def agewell(tmp_path: Path) -> Agewell:
-    """Run `agewell ARGUMENTS` in the test's own folder, as a user would."""
+    """Run `agewell ARGUMENTS` in the test's own folder, as a user would.
+
+    What it prints with `--json` is held against the schema of its kind.
+    """
 
     def run(
         *arguments: str | Path, check: bool = True, **environment: str
@@ -90,9 +96,22 @@ def agewell(tmp_path: Path) -> Agewell:
         )
         assert "Traceback" not in done.stderr, done.stderr
         assert not check or done.returncode == 0, done.stderr
+        if "--json" in arguments and done.stdout:
+            documents.check(done.stdout)
         return done
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def _documents_are_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What commands print in the test's own process is held against its schema, too."""
+
+    def checked(document: dict[str, Any]) -> str:
+        assert documents.complaints(document) == []
+        return json_text(document)
+
+    monkeypatch.setattr(terminal, "json_text", checked)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+import documents
 from agewell.errors import InputError
 from agewell.filesystems import aging, snapshots, workloads
 from conftest import heed_interrupts
@@ -104,6 +105,8 @@ def run(*arguments: str | Path, check: bool = True) -> subprocess.CompletedProce
     words = [*COMMAND, "age", *map(str, arguments)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert not check or done.returncode == 0, done.stderr
+    if "--json" in arguments and done.stdout:
+        documents.check(done.stdout)
     return done
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from conftest import REPOSITORY
 
-PACKAGE = REPOSITORY / "benchmarks" / "stores"
+PACKAGE = REPOSITORY / "bench" / "stores"
 
 
 def cargo(*arguments: str) -> subprocess.CompletedProcess[str]:

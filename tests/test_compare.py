@@ -68,7 +68,7 @@ def test_json_holds_all_of_it_and_every_run_can_be_made_again(
     done = agewell("compare", *ARGUMENTS, *layouts, "--json", "--out", "out")
     document = json.loads(done.stdout)
     assert set(document) == {
-        *("schema_version", "agewell_version", "agewell_build", "layouts", "cells"),
+        *("document", "schema_version", "agewell_version", "agewell_build", "layouts", "cells"),
         *("robustness", "verdict", "plots"),
     }
     (cell,) = document["cells"]

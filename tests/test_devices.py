@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_the_catalogue_is_listed_with_its_figures(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "devices", "--json")
     assert code == 0
-    devices = {entry["name"]: entry for entry in json.loads(out)}
+    devices = {entry["name"]: entry for entry in json.loads(out)["devices"]}
     assert devices["hp-97560"]["rpm"] == pytest.approx(4002)
     assert {entry["kind"] for entry in devices.values()} == {
         "flash",

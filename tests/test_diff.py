@@ -14,7 +14,9 @@ import pytest
 
 import agewell as api
 from agewell import version
-from conftest import Agewell
+from agewell.runs.document_metrics import COMPARED
+from agewell.values.documents import document
+from conftest import REPOSITORY, Agewell
 from findings import check_findings
 from test_results import fail
 
@@ -179,10 +181,10 @@ def test_runs_without_a_partner_are_listed(before: Path, agewell: Agewell) -> No
     assert found.pairs == 4
     assert len(found.unpaired["a"]) == 2
     why = sorted(each["why"] for each in found.unpaired["b"])
-    assert why == ["failed: the trace ends in a record", "no run with its seed"]
+    assert why == ["failed: the trace ends in a record", "none with its seed"]
     done = agewell("diff", before, after)
     assert "2 runs of " in done.stderr
-    assert "4 pairs of runs in 2 configurations" in done.stderr
+    assert "4 pairs in 2 configurations" in done.stderr
 
 
 def test_inputs_with_other_bytes_are_counted(before: Path) -> None:
@@ -225,3 +227,99 @@ def test_the_command_ends_with_one_beyond_the_tolerance(before: Path, agewell: A
     assert done.returncode == 1
     assert json.loads(done.stdout) == api.diff(before, after).document
     agewell("diff", after, before, "--worse-only")
+
+
+# --- documents ------------------------------------------------------------------------------------
+
+
+def written(path: Path, kind: str, fields: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(document(kind, fields)))
+    return path
+
+
+def scored(path: Path, *scores: tuple[str, float]) -> Path:
+    """What a score says of some targets, as far as it is compared."""
+    targets = [
+        {"path": name, "metrics": {"layout_score": score, "split_share": 1.0 - score}}
+        for name, score in scores
+    ]
+    return written(path, "score", {"series": False, "targets": targets})
+
+
+def test_scores_are_compared(agewell: Agewell, tmp_path: Path) -> None:
+    a = scored(tmp_path / "a.json", ("before.parquet", 0.8))
+    b = scored(tmp_path / "b.json", ("after.parquet", 0.6))
+    found = api.diff(a, b)
+    by_metric = {each.metric: each for each in found.comparisons}
+    assert by_metric["layout_score"].ratio == pytest.approx(0.75)
+    assert by_metric["split_share"].ratio == pytest.approx(2.0)
+    assert {each.direction for each in by_metric.values()} == {"worse"}
+    assert len(found.beyond) == 2
+    done = agewell("diff", "a.json", "b.json", check=False)
+    assert done.returncode == 1
+    assert "layout score" in done.stdout
+    assert agewell("diff", "a.json", "b.json", "--tolerance", "200%").returncode == 0
+    assert agewell("diff", "b.json", "a.json", "--worse-only").returncode == 0
+    assert agewell("diff", "a.json", "b.json", "--json", check=False).stdout
+
+
+def test_targets_of_several_are_paired_by_their_paths(tmp_path: Path) -> None:
+    a = scored(tmp_path / "a.json", ("x", 0.8), ("y", 0.5), ("z", 0.5))
+    b = scored(tmp_path / "b.json", ("y", 0.5), ("x", 0.4), ("w", 0.5))
+    found = api.diff(a, b, metrics=["layout_score"])
+    assert {each.label: each.ratio for each in found.comparisons} == {"path=x": 0.5, "path=y": 1.0}
+    assert [run["run"] for run in found.unpaired["a"]] == ["path=z"]
+    assert [run["run"] for run in found.unpaired["b"]] == ["path=w"]
+
+
+def test_what_commands_print_is_compared_with_itself(
+    agewell: Agewell, experiment: Path, tmp_path: Path
+) -> None:
+    """Of every kind: its numbers are found, and found to be the same."""
+    log = REPOSITORY / "examples" / "log-random-update.toml"
+    small = ("--set", "workload.updates_per_block=2", "--set", "workload.blocks=4000")
+    commands: dict[str, tuple[object, ...]] = {
+        "age": ("age", "ffs", "--workload", "smith-1996", "--until", "days=1"),
+        "bench": ("bench", "ffs", "--sizes", "16KiB", "--bytes", "256KiB", "-r", "1"),
+        "compare": ("compare", "--workload", log, "--device", "hp-97560", "--layouts", "lfs"),
+        "segment-size": ("advise", "segment-size", log, *small, "--device", "hp-97560"),
+        "store-info": ("store", "format", "a.store", "--size", "16MiB", "--sparse"),
+        "store-check": ("store", "check", "a.store"),
+    }
+    errors = {"demerit_ms": 0.1, "mean_service_ms": 12.0}
+    written(tmp_path / "validate.json", "validate", {"metrics": errors})
+    drives = [{"parameters": "a", "metrics": errors}, {"parameters": "b", "refused": "why"}]
+    written(tmp_path / "validate-drives.json", "validate-drives", {"validations": drives})
+    scored(tmp_path / "score.json", ("x", 0.5))
+    for kind, arguments in commands.items():
+        done = agewell(*map(str, arguments), "--json", *(["-q"] if "store" not in kind else []))
+        (tmp_path / f"{kind}.json").write_text(done.stdout)
+    for kind in COMPARED:
+        found = api.diff(tmp_path / f"{kind}.json", tmp_path / f"{kind}.json")
+        assert found.comparisons, kind
+        assert {each.verdict for each in found.comparisons} == {"same"}, kind
+    names = {
+        each.metric
+        for each in api.diff(tmp_path / "validate.json", tmp_path / "validate.json").comparisons
+    }
+    assert names == {"demerit_ms"}
+
+
+def test_documents_that_cannot_be_compared_are_errors(experiment: Path, tmp_path: Path) -> None:
+    score = scored(tmp_path / "a.json", ("x", 0.8))
+    bench = written(tmp_path / "b.json", "bench", {"summary": []})
+    api.run(experiment, out=tmp_path / "run")
+    for a, b, words in (
+        (score, bench, "only two of a kind"),
+        (score, tmp_path / "run", "give two folders, or two documents"),
+        (bench, bench, "the first has no run that is done, and no numbers"),
+        (tmp_path / "run" / "result.json", score, "name its folder"),
+        (written(tmp_path / "c.json", "devices", {"devices": []}), score, "a document of devices"),
+        (written(tmp_path / "d.json", "score", {"targets": 3}), score, "damaged"),
+        (scored(tmp_path / "e.json", ("x", 0.5), ("x", 0.6)), score, "stands there twice"),
+    ):
+        with pytest.raises(api.InputError, match=words):
+            api.diff(a, b)
+    (tmp_path / "f.json").write_text("[]")
+    with pytest.raises(api.InputError, match="no document of agewell"):
+        api.diff(tmp_path / "f.json", score)

@@ -177,12 +177,16 @@ def test_sentences_are_short(name: str) -> None:
     assert statistics.median(map(words, found)) <= SENTENCE_WORDS_MEDIAN_MAX
 
 
+COMMAND_END = re.compile(r'(?:&&|\||;|>)(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""Where a command ends on its line; not within quotes."""
+
+
 def _typed_commands(page: Path) -> list[list[str]]:
     """Every command line of agewell in the code blocks of a page, as words."""
     found = []
     for block in re.findall(r"^```[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            for part in re.split(r"&&|\||;|>", line.strip().removeprefix("$ ").removeprefix("# ")):
+            for part in COMMAND_END.split(line.strip().removeprefix("$ ").removeprefix("# ")):
                 if not part.strip().startswith("agewell ") or re.search(r"\.\.\.| -- |\$", part):
                     continue
                 words = shlex.split(part, comments=True)

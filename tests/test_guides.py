@@ -10,13 +10,15 @@ import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY, Agewell
+from conftest import COMMAND_SECONDS, REPOSITORY, Agewell
 
 GUIDES = REPOSITORY / "docs" / "guides"
 GUIDE = GUIDES / "first-run.md"
@@ -97,6 +99,29 @@ def test_the_layout_regression_is_caught(tmp_path: Path) -> None:
         done = typed(aged, tmp_path, mounted="aged")
         assert done.returncode == status, done.stderr
         assert ("is under 1.01" in done.stderr) == bool(status)
+
+
+def test_results_are_asked_and_compared(tmp_path: Path) -> None:
+    guide = GUIDES / "ask-results.md"
+    made, asked, compared, scored, held = blocks("sh", guide)
+    answer, difference = blocks("text", guide)
+    assert "collect" in typed(made, tmp_path).stdout
+    assert typed(asked, tmp_path).stdout == answer
+    again = typed(compared, tmp_path)
+    assert again.stdout.endswith("something has changed\n")
+    assert difference in again.stdout
+    queries = re.findall(r"^\| [^|]+ \| `(.+)` \|$", guide.read_text(), re.MULTILINE)
+    assert len(queries) == 5
+    for query in queries:
+        done = typed(shlex.join(["agewell", "results", query, "runs"]), tmp_path)
+        assert done.returncode == 0, done.stderr
+    for script in (scored, held):
+        done = typed(script, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "difference.json").read_text())["beyond"] == 0
+    assert typed(
+        held.replace("ffs.json realloc.json", "realloc.json ffs.json"), tmp_path
+    ).returncode
 
 
 @NEEDS_ROOT
@@ -198,3 +223,34 @@ def test_policies_of_the_guide_decide(tmp_path: Path) -> None:
     assert result["config"]["policies"]["victim"].startswith("mine:settled sha256:")
     # The crate is built by a test of its own.
     assert "examples/policy-crate" in copied
+
+
+def test_a_cluster_makes_the_same_table(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    guide = GUIDES / "cluster.md"
+    [experiment] = blocks("toml", guide)
+    (tmp_path / "log.toml").write_text(experiment)
+    here, tried, cluster, there = blocks("sh", guide)
+    install, tried = tried.split("\n", maxsplit=1)
+    assert install.startswith("pip install 'agewell[")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    script = f"{cluster}{here}{tried}{there}".replace("8786", port)
+    beside = Path(sys.executable).parent
+    # The scheduler and the workers go on, and hold what is written to; so does whoever typed this.
+    with (tmp_path / "said").open("wb") as said:
+        shell = subprocess.Popen(
+            ["sh", "-ec", script],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            status = shell.wait(timeout=COMMAND_SECONDS)
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert status == 0, (tmp_path / "said").read_text()
+    assert (tmp_path / "runs" / "tried" / "sweep.parquet").is_file()
+    assert len(list((tmp_path / "runs" / "there").glob("runs/*/result.json"))) == 16

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import documents
 from agewell.errors import InputError
 from agewell.filesystems import reorganising, scoring
 from reorganise_torture_images import CHECKS, IMAGE_BYTES, PLAIN_OPTIONS, missing, mounted
@@ -303,6 +304,7 @@ def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_
     for starts, expected in ((1, "access-graph"), (30, "first-reads")):
         _recording(starts * side_by_side + 30 * (one + other), recording)
         shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+        assert documents.check(shown.stdout) == "reorganise"
         order = json.loads(shown.stdout)["order"]
         graph_is_faster = order["access_graph_seconds"] < order["first_reads_seconds"]
         assert graph_is_faster == (expected == "access-graph")
@@ -318,6 +320,7 @@ def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None
     assert "Nothing was moved" in shown.stdout
     shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
     assert json.loads(shown.stdout)["carried_out"]
+    assert documents.check(shown.stdout) == "reorganise"
 
 
 def test_an_ext4_with_fast_commits_is_refused_where_the_kernel_does_not_log_moves(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import agewell as api
+import documents
 from agewell.report import drawing
 from agewell.report.part import page_of
 from agewell.report.parts import comparison, plain
@@ -44,7 +45,9 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
     def made(name: str, *arguments: object) -> Path:
         path = folder / f"{name}.json"
-        path.write_text(_printed([str(each) for each in (*arguments, "--json")]))
+        text = _printed([str(each) for each in (*arguments, "--json")])
+        documents.check(text)
+        path.write_text(text)
         return path
 
     series, snapshot = folder / "series.parquet", folder / "snapshot.parquet"

@@ -7,6 +7,8 @@ import io
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import agewell as api
+from agewell.cli import EXIT_INTERRUPTED
 from agewell.cli.results import EXAMPLES
 from agewell.runs import found_runs, run_tables
 from agewell.values.student_t import quantile, within
-from conftest import Agewell
+from conftest import Agewell, heed_interrupts
 from findings import check_findings
 
 RUNS_OF_A_SWEEP = 4
+INTERRUPTED_SECONDS_MAX = 300.0
+"""The machine may be busy; the query would take far longer."""
 
 
 @pytest.fixture
@@ -159,7 +164,50 @@ def test_damage_of_any_kind_is_a_row(swept: Path) -> None:
     assert api.results(swept).runs["status"].to_pylist() == ["done"] * RUNS_OF_A_SWEEP
 
 
+def test_a_query_ends_when_it_is_interrupted(swept: Path) -> None:
+    """One that would take days; how soon is no matter of a test, but it is not after days."""
+    query = "SELECT count(*) FROM range(1000000000) a, range(1000000) b WHERE a.range % 7 = b.range"
+    code = (
+        "import sys\n"
+        "from agewell import cli\n"
+        "from agewell.runs import results\n"
+        "asked = results._asked\n"
+        "def announced(connection, query):\n"
+        "    print('asking', flush=True)\n"
+        "    return asked(connection, query)\n"
+        "results._asked = announced\n"
+        "cli.main(['results', *sys.argv[1:]])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, query, str(swept)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asking\n"
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=INTERRUPTED_SECONDS_MAX)
+    assert process.returncode == EXIT_INTERRUPTED, error
+    assert error == "agewell: error: interrupted\n"
+
+
 # --- what is kept ---------------------------------------------------------------------------------
+
+
+def test_asking_loads_no_pandas(swept: Path, tmp_path: Path) -> None:
+    """Arrow loads it for a column out of a list, which takes longer than to read 2,000 runs."""
+    folder = many(next((swept / "runs").iterdir()), tmp_path / "many")
+    code = (
+        "import sys, agewell\n"
+        "for _ in 'ab':\n"
+        f"    print(len(agewell.results({str(folder)!r}).sql('FROM metrics')))\n"
+        "sys.exit('pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, again = done.stdout.split()
+    assert first == again
 
 
 def test_what_is_kept_is_never_the_truth(swept: Path, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import agewell as api
 from agewell.errors import InputError, RunError
 from agewell.experiments.configuration import Experiment
 from agewell.experiments.simulation import resolve
+from agewell.runs.axes import axes_of
 from agewell.runs.sweeping import plan
 from agewell.runs.workers import Job, Outcome, run_jobs
 from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
@@ -355,9 +356,9 @@ def test_a_worker_that_is_killed_fails_its_own_run_only(experiment: Path, tmp_pa
 def test_a_plan_needs_axes_with_values() -> None:
     empty = Experiment({}, Path())
     with pytest.raises(InputError, match="at least one axis"):
-        plan(empty, {})
+        plan(empty, axes_of({}))
     with pytest.raises(InputError, match=r"the axis run\.seed has no values"):
-        plan(empty, {"run.seed": []})
+        plan(empty, axes_of({"run.seed": []}))
 
 
 def test_a_run_that_failed_is_tried_again(

@@ -200,7 +200,8 @@ def test_head_prints_requests(agewell: Agewell, tmp_path: Path, snapshot: Snapsh
     """The table for people, as accepted; and JSON with nulls for unknown times."""
     (tmp_path / "hm.csv").write_text(MSR)
     snapshot("trace-head.txt", agewell("trace", "head", "hm.csv").stdout)
-    records = json.loads(agewell("trace", "head", "hm.csv", "-n", "3", "--json").stdout)
+    shown = agewell("trace", "head", "hm.csv", "-n", "3", "--json").stdout
+    records = json.loads(shown)["requests"]
     assert [record["finish_ns"] for record in records] == [41_300, 1_332_147_100, None]
     assert [record["operation"] for record in records] == ["read", "read", "write"]
 
@@ -209,7 +210,8 @@ def test_formats_lists_every_format(agewell: Agewell, snapshot: Snapshot) -> Non
     """The table for people, as accepted, and every format of the samples in it."""
     text = agewell("trace", "formats").stdout
     snapshot("trace-formats.txt", text)
-    known = {entry["name"] for entry in json.loads(agewell("trace", "formats", "--json").stdout)}
+    listed = json.loads(agewell("trace", "formats", "--json").stdout)
+    known = {entry["name"] for entry in listed["formats"]}
     assert {format_name for format_name, _ in VALID.values()} <= known
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import random
 import signal
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import documents
 from agewell.cli.watching import round_text
 from agewell.errors import InputError, RunError
 from agewell.filesystems import watching
@@ -261,7 +261,7 @@ def test_a_signal_ends_it_in_good_order(
         [*command, *options], stdout=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
     ) as process:
         assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["kind"] == "round"
+        assert documents.check(process.stdout.readline()) == "reorganise-round"
         process.send_signal(number)
         assert process.wait(timeout=30) == 0
     assert state.exists()

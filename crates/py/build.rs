@@ -60,8 +60,15 @@ fn local_crates(crates: &Path, first: &str) -> io::Result<BTreeSet<String>> {
             continue;
         }
         let manifest = fs::read_to_string(crates.join(&name).join("Cargo.toml"))?;
-        let lines = manifest.lines().skip_while(|line| line.trim() != "[dependencies]").skip(1);
-        for line in lines.take_while(|line| !line.starts_with('[')) {
+        let mut is_built_from = false;
+        for line in manifest.lines() {
+            if line.starts_with('[') {
+                // Those of one system only count on all, so that a build is called the same everywhere.
+                is_built_from = line == "[dependencies]"
+                    || line.starts_with("[target.") && line.ends_with(".dependencies]");
+            } else if !is_built_from {
+                continue;
+            }
             let dependency = line.split(['=', ' ', '.']).next().unwrap_or_default();
             waiting.extend(dependency.strip_prefix("agewell-").map(str::to_owned));
         }

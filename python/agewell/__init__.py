@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from agewell.filesystems.scoring import Score, score
     from agewell.runs.differences import Difference, diff
     from agewell.runs.results import Results, results
+    from agewell.runs.samples import Range, Sample
     from agewell.runs.sweeping import Sweep, sweep
     from agewell.studies.reproduction import Reproduction, reproduce
     from agewell.values.findings import Findings
@@ -59,10 +60,12 @@ __all__ = [
     "Measured",
     "Places",
     "Probed",
+    "Range",
     "Reproduction",
     "Result",
     "Results",
     "RunError",
+    "Sample",
     "Score",
     "Segments",
     "Sweep",
@@ -97,10 +100,12 @@ _FROM = {
     "Places": "_agewell",
     "Findings": "values.findings",
     "Probed": "experiments.probing",
+    "Range": "runs.samples",
     "Reproduction": "studies.reproduction",
     "Result": "experiments.run_result",
     "Results": "runs.results",
     "RunError": "errors",
+    "Sample": "runs.samples",
     "Score": "filesystems.scoring",
     "Segments": "_agewell",
     "Sweep": "runs.sweeping",

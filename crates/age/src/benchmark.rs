@@ -4,6 +4,7 @@
 //! One plan, two ways to carry it out: on a simulated file system over a modelled device, and on
 //! a directory of a real one.
 
+#[cfg(target_os = "linux")]
 pub mod real;
 pub mod simulated;
 

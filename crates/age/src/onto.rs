@@ -1,9 +1,13 @@
 //! What an aging workload is replayed onto: a simulated file system, or a directory of a real one.
 
+#[cfg(target_os = "linux")]
 pub mod directory;
+mod directory_options;
 pub mod simulated;
 
-pub use directory::{Allocation, Data, DirectoryOptions, DirectoryTarget};
+#[cfg(target_os = "linux")]
+pub use directory::DirectoryTarget;
+pub use directory_options::{Allocation, Data, DirectoryOptions};
 pub use simulated::SimulatedTarget;
 
 use crate::{AgeError, LayoutCounts, Operation, Snapshot};

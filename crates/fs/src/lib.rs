@@ -4,6 +4,8 @@
 //! known here. Each is all or nothing, and a crash leaves whole operations in their order, up to the last
 //! [`sync`](FileSystem::sync) at least.
 
+#![cfg(target_os = "linux")]
+
 pub mod access_list;
 mod attributes;
 mod blocks;

@@ -5,6 +5,8 @@
 //! released crate answers `SYNCFS` and `TMPFILE`, hands on when privileges are to be cleared, or keeps
 //! `umount` waiting until all is durable. What is mounted is none of this crate's business.
 
+#![cfg(target_os = "linux")]
+
 mod device;
 mod directory;
 mod file_system;

@@ -1,5 +1,7 @@
 //! The file system, mounted: what the kernel asks for, answered by `crates/fs` on a store.
 
+#![cfg(target_os = "linux")]
+
 mod durable;
 mod latencies;
 mod lookups;

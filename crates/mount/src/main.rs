@@ -2,8 +2,18 @@
 
 use std::io::Write as _;
 
+#[cfg(target_os = "linux")]
 use agewell_mount::commands;
 
+#[cfg(not(target_os = "linux"))]
+fn main() {
+    let line = "agewell-fs: error: file systems of agewell are made and mounted on Linux only";
+    // Nobody need be there to read it.
+    let _ = writeln!(std::io::stderr(), "{line}");
+    std::process::exit(1);
+}
+
+#[cfg(target_os = "linux")]
 fn main() {
     let mut words = std::env::args_os();
     let program = words.next().unwrap_or_default();

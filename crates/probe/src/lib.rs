@@ -16,10 +16,12 @@ mod fit;
 mod measure;
 mod modelled;
 mod probe;
+#[cfg(target_os = "linux")]
 mod real;
 
 pub use check::{Difference, Uncertainty};
 pub use disk::{Answer, DiskFacts, Extent, ProbeError, ProbedDisk, WritableArea};
 pub use modelled::{Disturbance, ModelledDisk};
 pub use probe::{Class, Probe, ProbeOptions, probe};
+#[cfg(target_os = "linux")]
 pub use real::RealDisk;

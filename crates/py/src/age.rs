@@ -1,5 +1,6 @@
 //! Snapshots, layout metrics, aging workloads and their replay, from Python.
 
+#[cfg(target_os = "linux")]
 pub(crate) mod benchmark;
 pub(crate) mod replay;
 pub(crate) mod score;

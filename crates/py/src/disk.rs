@@ -195,7 +195,6 @@ fn document(
     read: &MeasuredTrace,
 ) -> Value {
     json!({
-        "schema_version": 1,
         "device": { "name": parameters.name, "title": parameters.title },
         "trace": {
             "path": path.display().to_string(),

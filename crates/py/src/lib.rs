@@ -16,26 +16,34 @@ mod age;
 mod disk;
 mod error;
 mod interpreter;
+#[cfg(not(target_os = "linux"))]
+mod linux_only;
 mod options;
 mod policies;
 mod probe;
 mod quantities;
+#[cfg(target_os = "linux")]
 mod record;
+#[cfg(target_os = "linux")]
 mod reorganise;
 mod sim;
 mod store;
+#[cfg(target_os = "linux")]
 mod store_format;
+#[cfg(target_os = "linux")]
 mod store_grow;
 mod store_replay;
 mod tables;
 mod trace;
 mod waiting_replay;
+#[cfg(target_os = "linux")]
 mod watch;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _agewell {
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::age::benchmark::bench_directory;
 
@@ -54,6 +62,13 @@ mod _agewell {
     #[pymodule_export]
     use crate::error::{AgewellError, InputError, RunError};
 
+    #[cfg(not(target_os = "linux"))]
+    #[pymodule_export]
+    use crate::linux_only::{
+        bench_directory, record, record_recover, reorganise_path, store_format, store_grow,
+        watch_path,
+    };
+
     #[pymodule_export]
     use crate::policies::{BlocksView, FreePlacesView, SegmentsView};
 
@@ -63,9 +78,11 @@ mod _agewell {
     #[pymodule_export]
     use crate::quantities::{duration, rate};
 
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::record::{record, record_recover};
 
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::reorganise::reorganise_path;
 
@@ -75,9 +92,11 @@ mod _agewell {
     #[pymodule_export]
     use crate::store::{store_check, store_salvage};
 
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::store_format::store_format;
 
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::store_grow::store_grow;
 
@@ -93,6 +112,7 @@ mod _agewell {
     #[pymodule_export]
     use crate::waiting_replay::replay_recording;
 
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::watch::watch_path;
 

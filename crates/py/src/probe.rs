@@ -2,14 +2,14 @@
 
 #![allow(clippy::disallowed_methods, reason = "how often progress is shown is of no result")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use agewell_core::SimDuration;
 use agewell_disk::{DeviceKind, DeviceParameters, Medium};
 use agewell_probe::{
     Difference, Disturbance, Extent, ModelledDisk, Probe, ProbeError, ProbeOptions, ProbedDisk,
-    RealDisk, probe,
+    probe,
 };
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -45,13 +45,7 @@ pub(crate) fn probe_disk(
     let options = ProbeOptions { time: SimDuration(time_ns), seed, despite_others };
     let work = |raised: &mut Option<PyErr>| {
         let mut disk: Box<dyn ProbedDisk> = match &catalogue_dir {
-            None => {
-                let disk = RealDisk::open(&target).map_err(to_python)?;
-                Box::new(match &write_area {
-                    Some(area) => disk.with_write_area(area).map_err(to_python)?,
-                    None => disk,
-                })
-            }
+            None => real(&target, write_area.as_deref())?,
             Some(catalogue) => {
                 let parameters = DeviceParameters::find(&target.display().to_string(), catalogue)
                     .map_err(error::input)?;
@@ -78,6 +72,24 @@ pub(crate) fn probe_disk(
         Ok(document(&found))
     };
     Ok(interpreter::detached(py, work, |why: PyErr| why)?.to_string())
+}
+
+#[cfg(target_os = "linux")]
+fn real(target: &Path, write_area: Option<&Path>) -> PyResult<Box<dyn ProbedDisk>> {
+    let disk = agewell_probe::RealDisk::open(target).map_err(to_python)?;
+    Ok(Box::new(match write_area {
+        Some(area) => disk.with_write_area(area).map_err(to_python)?,
+        None => disk,
+    }))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn real(target: &Path, _: Option<&Path>) -> PyResult<Box<dyn ProbedDisk>> {
+    Err(error::input(format!(
+        "{}: probing a real disk needs Linux, and this is {}; run it there",
+        target.display(),
+        std::env::consts::OS
+    )))
 }
 
 fn modelled(parameters: &DeviceParameters, seed: u64, may_write: bool) -> ModelledDisk {

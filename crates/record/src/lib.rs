@@ -8,6 +8,8 @@
 //!
 //! This crate knows neither disks nor simulations.
 
+#![cfg(target_os = "linux")]
+
 pub mod buffer_size;
 pub mod decode;
 mod device;

@@ -16,6 +16,8 @@
 //! Invariants: contents, sizes and times of files never change; a file is moved only if it is still
 //! what the plan saw; free space is held by a file without a name, which ends with the process.
 
+#![cfg(target_os = "linux")]
+
 mod arranger;
 mod budget;
 mod carry_out;

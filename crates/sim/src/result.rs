@@ -21,6 +21,8 @@ use sha2::{Digest, Sha256};
 use crate::error::RunError;
 use crate::places::{Places, resolve_path};
 
+/// What `result.json` says that it is, as every document of agewell does.
+pub const DOCUMENT: &str = "run";
 /// Version of the layout of `result.json` and of the tables beside it.
 pub const SCHEMA_VERSION: u32 = 1;
 

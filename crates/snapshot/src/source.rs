@@ -4,6 +4,7 @@
 
 mod extents;
 pub mod image;
+#[cfg(target_os = "linux")]
 pub mod live;
 
 use std::path::{Path, PathBuf};
@@ -69,7 +70,15 @@ pub fn take(
         SnapshotError::Input(format!("{}: {why}; give a directory or an image", path.display()))
     })?;
     if metadata.is_dir() {
+        #[cfg(target_os = "linux")]
         return live::take(path, options, progress);
+        #[cfg(not(target_os = "linux"))]
+        return Err(SnapshotError::Input(format!(
+            "{}: where the files of a mounted tree lie is asked of Linux, and this is {}; give an image, or \
+             a snapshot that was taken on Linux",
+            path.display(),
+            std::env::consts::OS
+        )));
     }
     if options.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.resume) {
         return Err(SnapshotError::Input(format!(

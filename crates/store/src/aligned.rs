@@ -6,6 +6,7 @@ use std::ops::{Deref, DerefMut};
 pub(crate) const MEMORY_ALIGNMENT: usize = 4096;
 
 /// Whether memory begins where all devices take it.
+#[cfg(any(test, target_os = "linux"))]
 pub(crate) fn is_aligned(memory: &[u8]) -> bool {
     memory.as_ptr().addr().is_multiple_of(MEMORY_ALIGNMENT)
 }

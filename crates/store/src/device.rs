@@ -2,6 +2,7 @@
 
 mod crash;
 mod fault;
+#[cfg(target_os = "linux")]
 mod file;
 mod memory;
 mod modelled;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 pub use crash::{CrashDisk, CrashState, CrashStates, Recording};
 pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
+#[cfg(target_os = "linux")]
 pub use file::{FileDisk, FileOptions};
 pub use memory::MemoryDisk;
 pub use modelled::{ModelledDisk, Spent, SpentByOperation};

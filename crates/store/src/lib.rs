@@ -15,6 +15,7 @@ mod group;
 mod kept_blocks;
 mod learning;
 mod locks;
+#[cfg(target_os = "linux")]
 mod making;
 mod medium;
 mod options;
@@ -37,6 +38,7 @@ pub use collector::{Collected, Collector, CollectorOptions};
 pub use error::StoreError;
 pub use format::{FormatOptions, Geometry};
 pub use kept_blocks::KeptBlocks;
+#[cfg(target_os = "linux")]
 pub use making::{MakeAt, MakeError, make};
 pub use medium::MediumCounts;
 pub use options::{Means, OpenOptions};

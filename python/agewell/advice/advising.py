@@ -34,6 +34,7 @@ from agewell.experiments.configuration import Configuration
 from agewell.experiments.layouts import LAYOUTS, named
 from agewell.experiments.time_slices import Spread, spread
 from agewell.experiments.traces import Trace
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import percent, size_text
@@ -42,7 +43,6 @@ from agewell.version import __version__, build
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA_VERSION = 1
 DOCUMENT_FILE = "advice.json"
 
 BASELINES = ("ffs", "lfs", "sequential")
@@ -256,8 +256,7 @@ class Advice(Findings):
     @property
     def document(self) -> dict[str, Any]:
         """The advice as JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
+        fields = {
             "agewell_version": __version__,
             "agewell_build": build(),
             "workload": self.workload,
@@ -278,6 +277,7 @@ class Advice(Findings):
             "installable": self.installable.document(),
             "shuffling": self.shuffling.document(),
         }
+        return documents.document("advice", fields)
 
 
 def disk_time_plot(document: Mapping[str, Any]) -> Plot:

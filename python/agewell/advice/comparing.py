@@ -38,6 +38,7 @@ from agewell.experiments.layouts import NamedLayout, named
 from agewell.experiments.traces import Trace
 from agewell.files import parquet_tables
 from agewell.runs.keyed_runs import Answer, KeyedRun, Progress, RunFolder
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.sizes import percent
 from agewell.version import __version__, build
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 DOCUMENT_FILE = "compare.json"
 TABLE_FILE = "compare.parquet"
-SCHEMA_VERSION = 1
 
 SHOWN_METRICS = (
     "overall_write_cost",
@@ -163,8 +163,7 @@ class Comparison(Findings):
     @property
     def document(self) -> dict[str, Any]:
         """The comparison as JSON values."""
-        return {
-            "schema_version": SCHEMA_VERSION,
+        fields = {
             "agewell_version": __version__,
             "agewell_build": build(),
             "layouts": [
@@ -183,6 +182,7 @@ class Comparison(Findings):
             "robustness": [_robustness_document(each) for each in self.robustness()],
             "verdict": self.verdict(),
         }
+        return documents.document("compare", fields)
 
     @property
     def metrics(self) -> dict[str, float | None]:

@@ -23,8 +23,10 @@ from agewell.errors import InputError, RunError
 from agewell.experiments.configuration import Configuration, Experiment, with_settings
 from agewell.experiments.simulation import run_experiment
 from agewell.files import parquet_tables
+from agewell.runs.axes import axes_of
 from agewell.runs.keyed_runs import Answer, Progress, RunFolder
 from agewell.runs.sweeping import TABLE_FILE, Point, plan, tabulate
+from agewell.values import documents
 from agewell.values.plot import Curve, Plot
 from agewell.values.sizes import size_text
 
@@ -202,7 +204,7 @@ class Advice:
         def above(size_bytes: int) -> float | None:
             return self.above_best_pct(size_bytes) if size_bytes in self.costs else None
 
-        return {
+        fields = {
             "device": {
                 "access_ms": self.disk.access_ms,
                 "bandwidth_mb_per_s": self.disk.bandwidth_mb_per_s,
@@ -229,6 +231,7 @@ class Advice:
             "advice": self.sentences(),
             "config": self.config,
         }
+        return documents.document("segment-size", fields)
 
 
 def advise(
@@ -371,7 +374,7 @@ class _Runs:
         Raises:
             InputError: The experiment writes nothing.
         """
-        points = plan(self._experiment, {SEGMENT_SIZE: [f"{size} B" for size in sizes]})
+        points = plan(self._experiment, axes_of({SEGMENT_SIZE: [f"{size} B" for size in sizes]}))
         before = len(self._points)
         self._points.update(zip(sizes, points, strict=True))
 

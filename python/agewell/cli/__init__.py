@@ -63,7 +63,7 @@ GROUPS = {
     },
     "Simulate": {
         "run": "Run one simulation and print its metrics.",
-        "sweep": "Run an experiment for every combination of values.",
+        "sweep": "Run an experiment for many values: one table.",
         "schema": "What an experiment may say, as a JSON Schema.",
         "devices": "List, show and import devices.",
     },

@@ -356,9 +356,7 @@ def segment_size(
         )
     plots = [] if out is None else drawing.save(plot_of(advice), out)
     if as_json:
-        document = advice.document()
-        document["plots"] = [str(path) for path in plots]
-        print_json(document)
+        print_json({**advice.document(), "plots": [str(path) for path in plots]})
     else:
         _print(advice)
     _warn(advice)

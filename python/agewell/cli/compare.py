@@ -13,6 +13,7 @@ from agewell.cli.run import SetOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.errors import InputError
 from agewell.experiments.configuration import parse_settings
+from agewell.values.documents import document
 from agewell.values.metrics import describe, mechanisms, show
 
 if TYPE_CHECKING:
@@ -139,9 +140,7 @@ def compare(
         with tempfile.TemporaryDirectory(prefix="agewell-") as folder:
             comparison, pictures = run(Path(folder))
     if as_json:
-        document = comparison.document
-        document["plots"] = [str(path) for path in pictures]
-        print_json(document)
+        print_json({**comparison.document, "plots": [str(path) for path in pictures]})
     else:
         _print(comparison, default_segments="layout.segment_size" not in values)
     if not quiet and out is not None:
@@ -172,19 +171,16 @@ def _list(*, as_json: bool) -> None:
     from agewell.experiments.layouts import LAYOUTS
 
     if as_json:
-        print_json(
+        known = [
             {
-                "layouts": [
-                    {
-                        "name": layout.name,
-                        "words": layout.words,
-                        "is_adaptive": layout.is_adaptive,
-                        "table": dict(layout.table),
-                    }
-                    for layout in LAYOUTS
-                ]
+                "name": layout.name,
+                "words": layout.words,
+                "is_adaptive": layout.is_adaptive,
+                "table": dict(layout.table),
             }
-        )
+            for layout in LAYOUTS
+        ]
+        print_json(document("compare-layouts", {"layouts": known}))
         return
     print_table(
         ("layout", "what it is", "[layout]"),

@@ -13,6 +13,7 @@ from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table, print_text
 from agewell.errors import InputError
 from agewell.files import catalogue
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -76,7 +77,7 @@ def devices(
 def _list(directory: Path, as_json: bool) -> None:
     entries: list[dict[str, Any]] = json.loads(_agewell.device_list(str(directory)))
     if as_json:
-        print_json(entries)
+        print_json(document("devices", {"devices": entries}))
         return
     print_table(
         ("name", "kind", ">MB", ">rpm", ">mean seek ms", "device"),
@@ -101,7 +102,7 @@ def _number(value: float | None, digits: int) -> str:
 def _show(name: str, directory: Path, as_json: bool) -> None:
     device: dict[str, Any] = json.loads(_agewell.device_load(name, str(directory)))
     if as_json:
-        print_json(device)
+        print_json(document("device", device))
         return
     rows = [
         ("name", device["name"]),
@@ -182,7 +183,7 @@ def _import(file: Path | None, out: Path | None, name: str | None, as_json: bool
     text = _agewell.device_import(str(file), name)
     if out is None:
         if as_json:
-            print_json({"toml": text})
+            print_json(document("device-import", {"toml": text}))
         else:
             print_text(text)
         return
@@ -191,6 +192,6 @@ def _import(file: Path | None, out: Path | None, name: str | None, as_json: bool
     for change in changes:
         note(change)
     if as_json:
-        print_json({"path": str(out), "changes": changes})
+        print_json(document("device-import", {"path": str(out), "changes": changes}))
     else:
         note(f"{out}: written; 'agewell devices {out}' shows it")

@@ -25,8 +25,12 @@ _SHOWN_MAX = 20
 
 @app.command("diff")
 def diff(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Folder of runs, as before.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Folder of runs, as they are now.")],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", help="Folder of runs, or a document, as before.")
+    ],
+    b: Annotated[
+        Path, typer.Argument(metavar="B", help="Folder of runs, or a document, as it is now.")
+    ],
     tolerance: Annotated[
         str, typer.Option(metavar="SHARE", help="Change that is taken for none: 2% or 0.02.")
     ] = "2%",
@@ -47,13 +51,15 @@ def diff(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Pair the runs of two folders and show what has changed, as ratios B over A.
+    """Pair the runs of two folders, or two documents, and show what has changed, as B over A.
 
     A pair has the same resolved configuration and seed; by which build, and where, makes no
     difference. A ratio is beyond the tolerance if that of every pair is or, with several seeds, its
-    95 % interval. Exit status 1 if a metric is beyond it.
+    95 % interval. Exit status 1 if a metric is beyond it. Documents are what score, compare,
+    bench, validate and others print with --json.
 
-    Example: agewell diff runs/main runs/branch --tolerance 1% --metric mean_response_ms
+    Examples: agewell diff runs/main runs/branch --tolerance 1% --metric mean_response_ms;
+    agewell diff before.json after.json --worse-only
     """
     from agewell.runs.differences import diff as hold
 
@@ -149,9 +155,7 @@ def _how_far(comparison: Comparison) -> float:
 
 def _remarks(found: Difference) -> list[str]:
     """What a reader should know besides the ratios."""
-    lines = [
-        f"{_count(found.pairs, 'pair')} of runs in {_count(found.configurations, 'configuration')}"
-    ]
+    lines = [f"{_count(found.pairs, 'pair')} in {_count(found.configurations, 'configuration')}"]
     for side, runs in found.unpaired.items():
         if runs:
             folder = found.a if side == "a" else found.b

@@ -14,6 +14,7 @@ from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_table, print_text, progress
 from agewell.errors import InputError, RunError
 from agewell.filesystems import mounted
+from agewell.values.documents import document
 
 if TYPE_CHECKING:
     from agewell.filesystems.mounted_layout import Layout
@@ -88,7 +89,7 @@ def scrub(
     files = _damaged_files(directory) if damaged else {}
     in_files = sum(len(places) for places in files.values())
     if as_json:
-        print_json({"damaged_blocks": damaged, "files": files})
+        print_json(document("fs-scrub", {"damaged_blocks": damaged, "files": files}))
     else:
         for path, places in files.items():
             print_text(f"{path}: damaged from byte {', '.join(f'{one:,}' for one in places)} on\n")
@@ -180,7 +181,7 @@ def layout(
 
     found = mounted_layout.layout(path)
     if as_json:
-        print_json(found.document())
+        print_json(document("fs-layout", found.document()))
         return
     score = found.score()
     rows = [("files", f"{len(found.files):,}")]
@@ -242,11 +243,11 @@ def status(
 
     Example: agewell fs status /mnt/a
     """
-    document = mounted.status(directory)
+    found = mounted.status(directory)
     if as_json:
-        print_json(document)
+        print_json(document("fs-status", found))
         return
-    print_table(("", ""), _figures(document))
+    print_table(("", ""), _figures(found))
 
 
 def _put_together(done: dict[str, Any]) -> str:
@@ -260,12 +261,12 @@ def _put_together(done: dict[str, Any]) -> str:
     )
 
 
-def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
-    since = document["since_mounted"]
+def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
+    since = found["since_mounted"]
     rows = [
-        ("full", f"{document['full']:.1%}"),
-        ("free, GiB", f"{document['free_bytes'] / 2**30:,.3f}"),
-        ("room is made by", f"{document['mechanism']}: {document['mechanism_is']}"),
+        ("full", f"{found['full']:.1%}"),
+        ("free, GiB", f"{found['free_bytes'] / 2**30:,.3f}"),
+        ("room is made by", f"{found['mechanism']}: {found['mechanism_is']}"),
         ("write amplification", f"{since['write_amplification'] or 1:.3f}"),
         ("blocks written", f"{since['user_blocks']:,}"),
         (
@@ -273,11 +274,11 @@ def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
             f"{since['cleaned_blocks'] + since['plugged_blocks']:,} cleaned and plugged, "
             f"{since['threaded_blocks']:,} threaded",
         ),
-        ("put together", _put_together(document["regrouping"])),
+        ("put together", _put_together(found["regrouping"])),
         ("blocks of metadata", f"{since['metadata_blocks']:,}"),
     ]
     for key, what in _KINDS.items():
-        times = document[key]
+        times = found[key]
         if times["requests"]:
             rows.append(
                 (

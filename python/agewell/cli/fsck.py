@@ -11,6 +11,7 @@ import typer
 from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import print_json, print_text
 from agewell.filesystems import mounted
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -42,20 +43,20 @@ def fsck(
     """
     words: list[str | Path] = ["check", image]
     words += ["--data"] * data + ["--repair"] * repair
-    document = json.loads(mounted.call(words))
+    found = document("fsck", json.loads(mounted.call(words)))
     if as_json:
-        print_json(document)
+        print_json(found)
     else:
-        for one in document["findings"]:
+        for one in found["findings"]:
             cure = f" (--repair: {one['repair']})" if one["repair"] and not repair else ""
             print_text(f"{one['text']}{cure}\n")
         if not quiet:
-            wrong = len(document["findings"]) + document["further"]
-            repaired = f", {document['repaired']:,} set right" if repair else ""
+            wrong = len(found["findings"]) + found["further"]
+            repaired = f", {found['repaired']:,} set right" if repair else ""
             verdict = f"{wrong:,} things are wrong" if wrong else "clean"
             print_text(
-                f"{image}: {verdict}{repaired}; {document['inodes']:,} files, "
-                f"{document['data_blocks']:,} blocks of data\n"
+                f"{image}: {verdict}{repaired}; {found['inodes']:,} files, "
+                f"{found['data_blocks']:,} blocks of data\n"
             )
-    if not document["clean"]:
+    if not found["clean"]:
         raise typer.Exit(STATUS_DAMAGED)

@@ -19,6 +19,7 @@ from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
 from agewell.cli.trace import print_info
 from agewell.errors import ProgramFailedError
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -153,7 +154,8 @@ def _record(
         status = session.status()
     info = json.loads(_agewell.trace_info(output)) if done["requests"] else None
     if as_json:
-        print_json({"recording": done, "trace": info, "command_status": status})
+        fields = {"recording": done, "trace": info, "command_status": status}
+        print_json(document("record", fields))
     elif not quiet:
         _print_done(done, output)
         if info is not None:
@@ -199,7 +201,7 @@ def _notes(assignments: Sequence[str]) -> dict[str, str]:
 def _recover(output: Path, *, as_json: bool, quiet: bool) -> None:
     done = json.loads(_agewell.record_recover(output))
     if as_json:
-        print_json(done)
+        print_json(document("record-recover", done))
     elif not quiet:
         note(f"{output}: {done['rows']:,} requests, {done['bytes']:,} bytes")
 

@@ -15,6 +15,7 @@ from agewell.filesystems import reorganising, watching
 from agewell.filesystems.scoring import number_text as number
 from agewell.filesystems.scoring import percent_text as percent
 from agewell.filesystems.scoring import size_text as size
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -157,7 +158,7 @@ def reorganise(
             left = f", {seconds / fraction - seconds:,.0f} s left" if fraction else ""
             report(fraction, f"{size(done)} moved{left}")
 
-        document = reorganising.reorganise(
+        found = reorganising.reorganise(
             path,
             by=by,
             device=device or reorganising.DEFAULT_DEVICE,
@@ -172,11 +173,11 @@ def reorganise(
             progress=show,
         )
     if as_json:
-        print_json(document)
+        print_json(document("reorganise", found))
     else:
-        print_text(_verdict(document, dry_run=dry_run))
-        print_table(("", ">before", ">after"), _rows(document))
-        _print_left_out(document)
+        print_text(_verdict(found, dry_run=dry_run))
+        print_table(("", ">before", ">after"), _rows(found))
+        _print_left_out(found)
 
 
 def _order(order: dict[str, Any] | None) -> list[str]:
@@ -197,9 +198,9 @@ def _order(order: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
-    work, saving = document["work"], document["saving"]
-    lines = _order(document["order"])
+def _verdict(found: dict[str, Any], *, dry_run: bool) -> str:
+    work, saving = found["work"], found["saving"]
+    lines = _order(found["order"])
     if not work["moved_bytes"]:
         lines.append("There is nothing to move: the files lie in this order already.")
     elif saving:
@@ -209,19 +210,19 @@ def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
         )
         if saving["pays"]:
             lines.append(f"Likely to pay: it saves {gain}.")
-        elif document["carried_out"]:
+        elif found["carried_out"]:
             lines.append(f"Moved all the same; it saves {gain}.")
         else:
             lines.append(f"Does not pay: it would save {gain}. To do it anyway: --anyway.")
     if work["moved_bytes"]:
         lines.append(
             f"{work['files']:,} files of {size(work['file_bytes'])} "
-            f"{'move' if document['carried_out'] else 'would move'}, "
+            f"{'move' if found['carried_out'] else 'would move'}, "
             f"{size(work['moved_bytes'])} in all with what makes room."
         )
     if dry_run:
         lines.append("Nothing was moved (--dry-run).")
-    done = document.get("done")
+    done = found.get("done")
     if done:
         lines.append(
             f"Moved {done['files']:,} files, {size(done['moved_bytes'])}, "
@@ -234,9 +235,9 @@ def _verdict(document: dict[str, Any], *, dry_run: bool) -> str:
     return "".join(f"{line}\n" for line in lines) + "\n"
 
 
-def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
-    work, saving = document["work"], document["saving"]
-    before, after = document["layout"], document.get("layout_after")
+def _rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    work, saving = found["work"], found["saving"]
+    before, after = found["layout"], found.get("layout_after")
 
     def both(name: str, text: Any) -> tuple[str, str, str]:
         return (name, text(before), text(after) if after else "-")
@@ -258,8 +259,8 @@ def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _print_left_out(document: dict[str, Any]) -> None:
-    rows = [*document["left_out"], *document.get("done", {}).get("left", [])]
+def _print_left_out(found: dict[str, Any]) -> None:
+    rows = [*found["left_out"], *found.get("done", {}).get("left", [])]
     if rows:
         print_text("\nleft as they are\n")
         shown = [(f"{row['files']:,}", f"files {row['words']}", size(row["bytes"])) for row in rows]

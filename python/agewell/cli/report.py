@@ -9,6 +9,7 @@ import typer
 
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text, progress
+from agewell.values.documents import document
 
 if TYPE_CHECKING:
     from agewell.experiments.run_result import Result
@@ -58,17 +59,16 @@ def report(
     runs = runs_of(paths)
     names = names_of(list(runs)) if runs else []
     if as_json:
-        print_json(
-            {
-                "page": str(written[0]),
-                "plots": [str(path) for path in written[1:]],
-                "parts": [
-                    {"kind": part.kind, "title": part.title, "verdict": list(part.verdict)}
-                    for part in parts
-                ],
-                "runs": _metrics(list(runs.values()), names),
-            }
-        )
+        fields = {
+            "page": str(written[0]),
+            "plots": [str(path) for path in written[1:]],
+            "parts": [
+                {"kind": part.kind, "title": part.title, "verdict": list(part.verdict)}
+                for part in parts
+            ],
+            "runs": _metrics(list(runs.values()), names),
+        }
+        print_json(document("report", fields))
     else:
         for part in parts:
             print_text("".join(f"{sentence}\n" for sentence in part.verdict))

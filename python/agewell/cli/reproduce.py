@@ -12,6 +12,7 @@ from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import Styled, note, print_json, print_table, progress
 from agewell.errors import InputError, RunError
 from agewell.files import catalogue
+from agewell.values.documents import document
 
 if TYPE_CHECKING:
     from agewell.studies.reproduction import Reproduced
@@ -113,7 +114,7 @@ def _list(known: Sequence[Study], *, as_json: bool) -> None:
             }
             for study in known
         ]
-        print_json({"papers": papers})
+        print_json(document("reproduce-papers", {"papers": papers}))
         return
     print_table(
         ("name", "shows", "needs"),

@@ -15,6 +15,7 @@ from agewell import files
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text
 from agewell.errors import InputError
+from agewell.values.documents import document
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,13 +114,8 @@ def _list_views(*, as_json: bool) -> None:
     from agewell.runs.run_tables import VIEWS
 
     if as_json:
-        print_json(
-            {
-                "schema_version": 1,
-                "views": {name: dict(columns) for name, columns in VIEWS.items()},
-                "examples": list(EXAMPLES),
-            }
-        )
+        views = {name: dict(columns) for name, columns in VIEWS.items()}
+        print_json(document("results-views", {"views": views, "examples": list(EXAMPLES)}))
         return
     print_table(
         ("view", "column", "what it is"),
@@ -133,10 +129,10 @@ def _list_views(*, as_json: bool) -> None:
 
 
 def _write(rows: pa.Table, path: Path) -> None:
-    from agewell.runs.results import document
-
     if path.suffix == ".json":
-        files.write_json(path, document(rows))
+        from agewell.runs.results import document as answer
+
+        files.write_json(path, answer(rows))
     elif path.suffix == ".csv":
         files.write_text(path, _csv_text(rows))
     else:

@@ -10,6 +10,7 @@ import typer
 
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, progress
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -70,7 +71,7 @@ def snapshot(
                 note(f"agewell: {partial} keeps what is finished; go on with --resume")
             raise
     if as_json:
-        print_json(done)
+        print_json(document("snapshot", done))
     elif not quiet:
         _print_done(done, output)
     _warn_of_missed(done["facts"])

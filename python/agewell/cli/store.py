@@ -13,6 +13,7 @@ from agewell import _agewell
 from agewell.cli.options import STATUS_DAMAGED, JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text, progress
 from agewell.errors import InputError, RunError
+from agewell.values.documents import document
 
 RANGES_SHOWN_MAX = 8
 """Ranges of lost blocks that are shown; chosen by us: a line. The table has all."""
@@ -44,14 +45,15 @@ def info(image: ImageArgument, as_json: JsonOption = False) -> None:
 
     Example: agewell store info disk.store
     """
-    document = json.loads(_agewell.store_check(image))
-    if document["store"] is None:
+    found = json.loads(_agewell.store_check(image))
+    if found["store"] is None:
         raise RunError(f"{image}: no superblock is whole; see 'agewell store check {image}'")
     if as_json:
-        print_json({"store": document["store"], "metrics": document["metrics"]})
+        fields = {"store": found["store"], "metrics": found["metrics"]}
+        print_json(document("store-info", fields))
     else:
-        print_table(("", ">"), _figures(document))
-    damaged = sum(one["severity"] == "damage" for one in document["findings"])
+        print_table(("", ">"), _figures(found))
+    damaged = sum(one["severity"] == "damage" for one in found["findings"])
     if damaged:
         note(f"agewell: warning: {image} is damaged; see 'agewell store check {image}'")
 
@@ -146,16 +148,16 @@ def check(
     Example: agewell store check --read-data disk.store
     """
     with progress("check", quiet=quiet) as report:
-        document = json.loads(
+        found = json.loads(
             _agewell.store_check(image, data, lambda share: report(share, "of the data read"))
         )
     if as_json:
-        print_json(document)
+        print_json(document("store-check", found))
     else:
-        print_text("".join(f"{one['text']}\n" for one in document["findings"]))
+        print_text("".join(f"{one['text']}\n" for one in found["findings"]))
         if not quiet:
-            print_text(_verdict(image, document, data=data))
-    if not document["clean"]:
+            print_text(_verdict(image, found, data=data))
+    if not found["clean"]:
         raise typer.Exit(STATUS_DAMAGED)
 
 
@@ -194,7 +196,7 @@ def salvage(
             _agewell.store_salvage(image, blocks, table, lambda share: report(share, ""))
         )
     if as_json:
-        print_json({**done, "output": [str(blocks), str(table)]})
+        print_json(document("store-salvage", {**done, "output": [str(blocks), str(table)]}))
     else:
         print_text("".join(f"{one['text']}\n" for one in done["findings"]))
         if not quiet:
@@ -213,8 +215,8 @@ def _outputs(output: Path) -> tuple[Path, Path]:
     return output, table
 
 
-def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
-    made, metrics = document["store"], document["metrics"]
+def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
+    made, metrics = found["store"], found["metrics"]
     rows = [
         ("uuid", made["uuid"]),
         ("format", made["version"]),
@@ -238,19 +240,19 @@ def _figures(document: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def _verdict(image: Path, document: dict[str, Any], *, data: bool) -> str:
-    made = document["store"]
-    if document["clean"]:
+def _verdict(image: Path, found: dict[str, Any], *, data: bool) -> str:
+    made = found["store"]
+    if found["clean"]:
         looked_at = "structures and data" if data else "structures"
-        live = document["metrics"]["live_blocks"]
+        live = found["metrics"]["live_blocks"]
         closed = "closed in order" if made["closed_in_order"] else "not closed"
-        noted = len(document["findings"])
+        noted = len(found["findings"])
         notes = f", {noted:,} note{'s' if noted != 1 else ''}" if noted else ""
         group = f"group {made['sequence']:,}"
         return f"{image}: clean ({looked_at}{notes}): {live:,} blocks, {group}, {closed}\n"
-    damaged = sum(one["severity"] == "damage" for one in document["findings"])
+    damaged = sum(one["severity"] == "damage" for one in found["findings"])
     findings = f"{damaged:,} finding{'s' if damaged != 1 else ''}"
-    affected = document["affected_blocks"]
+    affected = found["affected_blocks"]
     blocks = "" if affected is None else f", {affected:,} blocks affected"
     return f"{image}: damaged: {findings}{blocks}\n"
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from agewell.files import json_text
+from agewell.values.documents import VERSIONS
 
 ProgressCallback = Callable[[float | None, str], None]
 """Called with the fraction done (None where the end is not known) and a few words."""
@@ -24,8 +25,13 @@ LOG_INTERVAL_SECONDS = 5.0
 read."""
 
 
-def print_json(document: Any) -> None:
-    """Write one JSON document to standard output; numbers and names of files read back exactly."""
+def print_json(document: Mapping[str, Any]) -> None:
+    """Write one JSON document to standard output; numbers and names of files read back exactly.
+
+    Args:
+        document: It says what it is, as `agewell.values.documents` makes it.
+    """
+    assert document["schema_version"] == VERSIONS[document["document"]], "of a kind that is known"
     sys.stdout.write(json_text(document))
     sys.stdout.flush()
 

@@ -12,6 +12,7 @@ from agewell import _agewell
 from agewell.cli.options import JsonOption, QuietOption
 from agewell.cli.terminal import note, print_json, print_table, print_text, progress
 from agewell.files import catalogue
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -86,12 +87,14 @@ def info(
 
     Example: agewell trace info hplajw_1week.srt.zst
     """
-    document = json.loads(_agewell.trace_info(str(path), format_name, skip_bad))
+    found = document(
+        "trace-info", json.loads(_agewell.trace_info(str(path), format_name, skip_bad))
+    )
     if as_json:
-        print_json(document)
+        print_json(found)
     else:
-        print_info(document)
-    _warn_of_skipped(document["metadata"])
+        print_info(found)
+    _warn_of_skipped(found["metadata"])
 
 
 @trace.command("head")
@@ -110,7 +113,7 @@ def head(
     """
     records = json.loads(_agewell.trace_head(str(path), format_name, count, skip_bad))
     if as_json:
-        print_json(records)
+        print_json(document("trace-head", {"requests": records}))
         return
     columns = (
         ">enqueue s",
@@ -205,7 +208,7 @@ def formats(as_json: JsonOption = False) -> None:
     """
     known = json.loads(_agewell.trace_formats())
     if as_json:
-        print_json(known)
+        print_json(document("trace-formats", {"formats": known}))
         return
     rows = (
         (
@@ -254,7 +257,7 @@ def _convert(
             )
         )
     if as_json:
-        print_json(done)
+        print_json(document("trace-convert", done))
     elif not quiet:
         note(_done_line(done, target))
     for warning, count in done["warnings"].items():
@@ -276,11 +279,11 @@ def _done_line(done: dict[str, Any], target: Path) -> str:
     return f"{target}: {kept} as {done['output_format']}, {done['bytes_out']:,} bytes"
 
 
-def _warn_of_skipped(document: dict[str, Any]) -> None:
-    if document["skipped_records"]:
+def _warn_of_skipped(found: dict[str, Any]) -> None:
+    if found["skipped_records"]:
         note(
-            f"agewell: warning: {document['skipped_records']:,} bad records were left out; the "
-            f"first: {document['first_skipped']}"
+            f"agewell: warning: {found['skipped_records']:,} bad records were left out; the "
+            f"first: {found['first_skipped']}"
         )
 
 
@@ -330,14 +333,14 @@ def _span(seconds: float) -> str:
     return " ".join(parts)
 
 
-def print_info(document: dict[str, Any]) -> None:
+def print_info(found: dict[str, Any]) -> None:
     """What a trace is and holds, as `_agewell.trace_info` gives it."""
-    metadata, summary = document["metadata"], document["summary"]
+    metadata, summary = found["metadata"], found["summary"]
     origin = metadata["format"]
-    kind = document["title"] + (f", from {origin}" if origin != document["format"] else "")
+    kind = found["title"] + (f", from {origin}" if origin != found["format"] else "")
     compressed = f", compressed ({metadata['compression']})" if metadata["compression"] else ""
     rows = [
-        ("format", f"{kind}{compressed} ({document['sureness']})"),
+        ("format", f"{kind}{compressed} ({found['sureness']})"),
         ("requests", f"{summary['requests']:,}"),
         (
             "of them",
@@ -352,8 +355,8 @@ def print_info(document: dict[str, Any]) -> None:
         ),
         ("span", _span(summary["span_s"])),
     ]
-    if document["start_wall"]:
-        rows.append(("begins", f"{document['start_wall']} {metadata['start_wall_zone'] or ''}"))
+    if found["start_wall"]:
+        rows.append(("begins", f"{found['start_wall']} {metadata['start_wall_zone'] or ''}"))
     if summary["synchronous"] or summary["asynchronous"]:
         rows.append(
             (
@@ -390,8 +393,8 @@ def print_info(document: dict[str, Any]) -> None:
         columns, [(name, *(f"{value[key]:,.3f}" for key in keys)) for name, value in times if value]
     )
     _print_devices(metadata, summary)
-    if document["files"]:
-        _print_files(document["files"])
+    if found["files"]:
+        _print_files(found["files"])
     header = [(key, " ".join(str(value).split())) for key, value in metadata["header"].items()]
     if header:
         print_table(("header", ""), header)

@@ -11,6 +11,7 @@ from agewell.cli.options import CatalogueOption, JsonOption
 from agewell.cli.terminal import note, print_json, print_table
 from agewell.errors import InputError
 from agewell.experiments import validations
+from agewell.values.documents import document, fields_of
 
 app = typer.Typer()
 
@@ -110,9 +111,9 @@ def _validate_all(
             note(f"{pair.parameters.name}: {why}")
             reports.append({**drive, "refused": str(why)})
         else:
-            reports.append({**drive, **report})
+            reports.append({**drive, **fields_of(report)})
     if as_json:
-        print_json({"validations": reports})
+        print_json(document("validate-drives", {"validations": reports}))
     else:
         _print_drives(reports)
     if refused:

@@ -12,6 +12,7 @@ from typing import Any, Self
 from agewell.cli.terminal import print_text, progress
 from agewell.filesystems import watching
 from agewell.filesystems.scoring import size_text as size
+from agewell.values.documents import document
 
 TENTHS_FROM_SECONDS = 10.0
 """Times from here on are shown in tenths; chosen by us: three digits and more either way."""
@@ -47,7 +48,8 @@ def watch(path: Path, *, as_json: bool, quiet: bool, **options: Any) -> None:
 
         def report(event: dict[str, Any]) -> bool:
             if event["kind"] == "round":
-                print_text((json.dumps(event) if as_json else round_text(event)) + "\n")
+                printed = document("reorganise-round", event)
+                print_text((json.dumps(printed) if as_json else round_text(event)) + "\n")
             else:
                 show(*_going(event))
             return not ending.came

@@ -14,6 +14,7 @@ from agewell.errors import InputError
 from agewell.experiments.configuration import parse_value
 from agewell.files import path_text
 from agewell.filesystems import workloads
+from agewell.values.documents import document
 
 app = typer.Typer()
 
@@ -299,7 +300,7 @@ def info(
     with progress("reading", quiet=quiet) as report:
         facts = workloads.info(path, progress=lambda done: report(None, f"{done:,} operations"))
     if as_json:
-        print_json(facts)
+        print_json(document("workload-info", facts))
     else:
         _print_facts(facts)
 
@@ -357,7 +358,7 @@ def _make(request: dict[str, Any], output: Path, as_json: bool, quiet: bool) -> 
 
         done = workloads.make(request, output, progress=show)
     if as_json:
-        print_json(done)
+        print_json(document("workload", done))
         return
     _print_facts(done["facts"])
     if not quiet:

@@ -133,23 +133,27 @@ def parse_settings(assignments: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def parse_axis(assignment: str) -> tuple[str, list[Any]]:
+def parse_axis(assignment: str, option: str = "--over") -> tuple[str, list[Any]]:
     """The name and the values of one `table.key=v1,v2,...`.
 
     A comma inside quotes, brackets or braces belongs to the value.
 
+    Args:
+        assignment: The text.
+        option: What it was given to, for the message.
+
     Raises:
         InputError: A text has no `=`, or a value is missing or stands twice.
     """
-    name, text = _split_assignment(assignment, "--over")
+    name, text = _split_assignment(assignment, option)
     values = [parse_value(part.strip()) for part in _split_at_commas(text)]
     if any(value == "" for value in values):
-        raise InputError(f"--over {assignment}: a value is missing between the commas")
+        raise InputError(f"{option} {assignment}: a value is missing between the commas")
     seen: set[str] = set()
     for value in values:
         key = canonical_json(value)
         if key in seen:
-            raise InputError(f"--over {assignment}: the value {value} stands there twice")
+            raise InputError(f"{option} {assignment}: the value {value} stands there twice")
         seen.add(key)
     return name, values
 

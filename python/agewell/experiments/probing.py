@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.files import catalogue
+from agewell.values import documents
 from agewell.values.findings import Findings, numbers
 from agewell.values.plot import Curve, Plot
 
@@ -137,7 +138,7 @@ def probe(
         despite_others,
         progress,
     )
-    found = Probed(json.loads(text))
+    found = Probed(documents.document("probe", json.loads(text)))
     if output is not None:
         found.write(output)
     return found

@@ -17,6 +17,7 @@ from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.experiments.configuration import Configuration, Experiment, load, with_settings
 from agewell.files import catalogue
+from agewell.values import documents
 from agewell.version import build
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ def run_experiment(
     elapsed_seconds = time.perf_counter() - started_seconds
     document: dict[str, Any] = json.loads(text)
     if out is not None:
-        files.write_json(out / TIMING_FILE, {"run_seconds": round(elapsed_seconds, 6)})
+        timing = documents.document("run-timing", {"run_seconds": round(elapsed_seconds, 6)})
+        files.write_json(out / TIMING_FILE, timing)
         base = os.path.relpath(experiment.base.resolve(), out.resolve())
-        files.write_json(out / ORIGIN_FILE, {"base": base})
+        files.write_json(out / ORIGIN_FILE, documents.document("run-origin", {"base": base}))
     return document
 
 

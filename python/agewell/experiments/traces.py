@@ -26,6 +26,7 @@ from agewell import _agewell
 from agewell.errors import InputError
 from agewell.files import catalogue, parquet_tables, path_text
 from agewell.files.made_traces import canonical_metadata
+from agewell.values import documents
 from agewell.values.findings import Findings, numbers
 from agewell.values.plot import Curve, Plot
 
@@ -143,9 +144,11 @@ class Trace(Findings):
         """What the trace says of itself and holds, as `agewell trace info --json` gives it."""
         if self._document is None:
             if self.kind == "block":
-                self._document = json.loads(_agewell.trace_info(str(self.path)))
+                facts = json.loads(_agewell.trace_info(str(self.path)))
+                self._document = documents.document("trace-info", facts)
             else:
-                self._document = {"format": "parquet", "summary": {"operations": len(self)}}
+                facts = {"format": "parquet", "summary": {"operations": len(self)}}
+                self._document = documents.document("trace-info", facts)
         return self._document
 
     @property

@@ -18,6 +18,7 @@ from agewell import _agewell
 from agewell.errors import InputError
 from agewell.experiments.traces import Trace, path_of
 from agewell.files import catalogue
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 
@@ -210,4 +211,4 @@ def validate(
             file = Path(folder) / "device.toml"
             file.write_text(_agewell.device_import(device, None), encoding="utf-8")
             text = _agewell.validate_device(str(file), str(directory), str(trace), options)
-    return Validation(json.loads(text))
+    return Validation(documents.document("validate", json.loads(text)))

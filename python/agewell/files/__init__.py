@@ -12,7 +12,8 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,31 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             os.close(handle)
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def held(path: Path) -> Iterator[Path]:
+    """A partial file beside `path` that no one else has, for as long as a block lasts.
+
+    Args:
+        path: The name it is of; its folder is made if needed.
+
+    Yields:
+        The partial file, empty; it is removed at the end. What a killed process has left is taken
+        over.
+
+    Raises:
+        RunError: It cannot be made.
+    """
+    try:
+        handle, partial = _partial_file(path)
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield partial
+    finally:
+        partial.unlink(missing_ok=True)
+        os.close(handle)
 
 
 def require_writable(paths: Iterable[str | os.PathLike[str] | None]) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from agewell import _agewell, files
 from agewell.errors import InputError
 from agewell.files import parquet_tables, path_text
+from agewell.values import documents
 from agewell.values.findings import Findings, numbers
 from agewell.values.plot import Curve, Plot
 
@@ -205,7 +206,7 @@ def age(
         table = parquet_tables.read(series_path)
     if series is not None and not kept:
         files.write_whole(Path(series), lambda path: _write_csv(table, path))
-    return Aged(json.loads(record), table)
+    return Aged(documents.document("age", json.loads(record)), table)
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

@@ -25,6 +25,7 @@ from agewell.errors import InputError
 from agewell.files import path_text
 from agewell.filesystems import simulated_benchmark
 from agewell.filesystems.aging import SIMULATED
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 
@@ -150,24 +151,23 @@ def bench(
         {name: value or None for name, value in options.items() if name not in shared},
         "is of a mounted file system; a simulated one has none",
     )
-    return Measured(
-        simulated_benchmark.simulated(
-            str(target),
-            workload=workload,
-            device=device,
-            machine=machine,
-            layout=layout,
-            sizes=options.get("sizes"),
-            total=options.get("total"),
-            files_per_directory=options.get("files_per_directory"),
-            sync_each=(False,) if sync_each is None else sync_each,
-            repetitions=options.get("repetitions"),
-            hot=hot,
-            raw=raw,
-            seed=options.get("seed"),
-            progress=on_operations,
-        )
+    record = simulated_benchmark.simulated(
+        str(target),
+        workload=workload,
+        device=device,
+        machine=machine,
+        layout=layout,
+        sizes=options.get("sizes"),
+        total=options.get("total"),
+        files_per_directory=options.get("files_per_directory"),
+        sync_each=(False,) if sync_each is None else sync_each,
+        repetitions=options.get("repetitions"),
+        hot=hot,
+        raw=raw,
+        seed=options.get("seed"),
+        progress=on_operations,
     )
+    return Measured(documents.document("bench", record))
 
 
 def _refuse(options: Mapping[str, object], why: str) -> None:
@@ -262,7 +262,7 @@ def directory(
     }
     record: dict[str, Any] = json.loads(_agewell.bench_directory(json.dumps(request), progress))
     rows = record.pop("measurements")
-    return Measured(record, _table(rows))
+    return Measured(documents.document("bench", record), _table(rows))
 
 
 def _days(period: str) -> int:

@@ -10,6 +10,7 @@ import json
 import os
 import struct
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,11 @@ _BAD_INPUT = 2
 
 def program() -> Path:
     """The program that serves mounts."""
+    if sys.platform != "linux":
+        raise InputError(
+            f"file systems of agewell are made and mounted on Linux, and this is {sys.platform}; "
+            "run it there"
+        )
     path = Path(__file__).resolve().parent.parent / "bin" / "agewell-fs"
     if not path.exists():
         raise RunError(f"{path} is missing; 'make extension' builds it")

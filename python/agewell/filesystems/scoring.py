@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from agewell import _agewell
 from agewell.files import catalogue
+from agewell.values import documents
 from agewell.values.findings import Findings
-from agewell.values.metrics import Better
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int | None], object]
 """Called with the files seen so far and, where the file system says so, how many there are."""
 
-SCHEMA_VERSION = 2
 
 _UNITS = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
@@ -49,35 +48,31 @@ class ScoreMetric:
         label: The name in words.
         keys: Where it stands in the report.
         kind: How it is written: `share` (0.987), `percent`, `bytes` or `number`.
-        better: Which direction is younger.
     """
 
     name: str
     label: str
     keys: tuple[str, ...]
     kind: str = "share"
-    better: Better = "higher"
 
 
 METRICS = (
-    ScoreMetric("utilization", "full", ("contents", "utilization"), "percent", "neither"),
+    ScoreMetric("utilization", "full", ("contents", "utilization"), "percent"),
     ScoreMetric("layout_score", "layout score", ("layout", "layout_score")),
     ScoreMetric("mean_file_score", "mean of file scores", ("layout", "mean_file_score")),
     ScoreMetric("hot_layout_score", "of hot files", ("layout", "hot", "layout_score")),
-    ScoreMetric("split_share", "files split", ("fragmentation", "split_share"), "percent", "lower"),
+    ScoreMetric("split_share", "files split", ("fragmentation", "split_share"), "percent"),
     ScoreMetric(
         "fragments_per_file",
         "fragments a file",
         ("fragmentation", "fragments_per_file"),
         "number",
-        "lower",
     ),
     ScoreMetric(
         "mean_gap_bytes",
         "mean gap at a break",
         ("fragmentation", "mean_gap_bytes"),
         "bytes",
-        "lower",
     ),
     ScoreMetric(
         "name_adjacency", "neighbours by name", ("neighbours", "by_name", "adjacency"), "percent"
@@ -259,11 +254,8 @@ def in_time(scores: Sequence[Score]) -> list[Score]:
 
 def document(scores: Sequence[Score]) -> dict[str, Any]:
     """The JSON output for several scores: a series stands in the order of time."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "series": is_series(scores),
-        "targets": [scored.document for scored in in_time(scores)],
-    }
+    targets = [scored.document for scored in in_time(scores)]
+    return documents.document("score", {"series": is_series(scores), "targets": targets})
 
 
 def _identity(scored: Score) -> tuple[Any, ...]:

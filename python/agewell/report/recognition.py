@@ -29,22 +29,24 @@ from agewell.report.parts import (
 )
 from agewell.report.parts.reproduction import ROWS_FILE
 from agewell.runs.sweeping import DESCRIPTION_FILE as SWEEP_FILE
+from agewell.values.documents import kind_of
 
 RESULT_FILE = "result.json"
 FILES = (RESULT_FILE, SWEEP_FILE, COMPARISON_FILE, ADVICE_FILE, ROWS_FILE)
 """What a folder is known by."""
 
-_BY_KEYS: Sequence[tuple[frozenset[str], Callable[[Mapping[str, Any], Path], Part]]] = (
-    (frozenset({"cells", "robustness", "verdict"}), comparison.part),
-    (frozenset({"recommended", "steps", "against"}), advice.part),
-    (frozenset({"best_segment_bytes", "sizes"}), segment_size.part),
-    (frozenset({"series", "targets"}), score.part),
-    (frozenset({"target", "workload", "report"}), aging.part),
-    (frozenset({"figures", "papers", "rows"}), reproduction.part),
-    (frozenset({"target", "summary"}), benchmark.part),
-    (frozenset({"store", "metrics"}), store.part),
-)
-"""The keys that a document is known by, and what makes a part of it."""
+_BY_KIND: Mapping[str, Callable[[Mapping[str, Any], Path], Part]] = {
+    "advice": advice.part,
+    "age": aging.part,
+    "bench": benchmark.part,
+    "compare": comparison.part,
+    "reproduce": reproduction.part,
+    "score": score.part,
+    "segment-size": segment_size.part,
+    "store-check": store.part,
+    "store-info": store.part,
+}
+"""What makes a part of a document of each kind that has more than a table to show."""
 
 
 def parts_of(paths: Sequence[Path]) -> list[Part]:
@@ -102,13 +104,11 @@ def _part(path: Path, file: Path) -> Part:
     document = read_json(file, "what a command of agewell left")
     if not isinstance(document, dict):
         raise InputError(f"{file}: is not a JSON object; give what a command wrote with --json")
-    for keys, make in _BY_KEYS:
-        if keys <= document.keys():
-            try:
-                return make(document, name)
-            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-                raise InputError(
-                    f"{file}: looks like what agewell leaves, but is damaged or of another "
-                    f"version ({type(error).__name__}: {error}); make it again"
-                ) from None
-    return plain.part(document, name)
+    make = _BY_KIND.get(kind_of(document) or "", plain.part)
+    try:
+        return make(document, name)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(
+            f"{file}: looks like what agewell leaves, but is damaged or of another "
+            f"version ({type(error).__name__}: {error}); make it again"
+        ) from None

@@ -1,4 +1,4 @@
-"""Two sets of runs held against one another, pair by pair: `agewell.diff`.
+"""Two sets of runs, or two documents, held against one another, pair by pair: `agewell.diff`.
 
 Runs are paired on their resolved configuration alone, so that two builds, two machines or two
 states of an input can be compared; what differs in its seed only is a replicate. For each metric of
@@ -21,15 +21,15 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from agewell.errors import InputError
-from agewell.experiments.configuration import canonical_json
+from agewell.experiments.configuration import canonical_json, read_json
 from agewell.runs import run_tables
+from agewell.runs.document_metrics import COMPARED, entries
 from agewell.runs.found_runs import DONE, identity, without_settings
-from agewell.values import student_t
+from agewell.values import documents, student_t
+from agewell.values.documents import kind_of
 from agewell.values.findings import Findings
 from agewell.values.metrics import describe, in_order
 from agewell.values.plot import Curve, Plot
-
-DOCUMENT_SCHEMA_VERSION = 1
 
 TOLERANCE = 0.02
 """Change that is taken for none; chosen by us: what a modelled disk is good for."""
@@ -197,8 +197,7 @@ class Difference(Findings):
     @property
     def document(self) -> dict[str, Any]:
         """As `agewell diff --json` prints it."""
-        return {
-            "schema_version": DOCUMENT_SCHEMA_VERSION,
+        fields = {
             "a": str(self.a),
             "b": str(self.b),
             "builds": {side: list(builds) for side, builds in self.builds.items()},
@@ -215,6 +214,7 @@ class Difference(Findings):
                 {**_fields(each), "settings": dict(each.settings)} for each in self.comparisons
             ],
         }
+        return documents.document("diff", fields)
 
     def table(self) -> pa.Table:
         """A row a configuration and metric."""
@@ -256,10 +256,11 @@ def diff(
     ignore: Iterable[str] = (),
     worse_only: bool = False,
 ) -> Difference:
-    """Hold the runs below one folder against those below another.
+    """Hold the runs below one folder against those below another, or a document against another.
 
     Args:
-        a: The first folder: a run, a sweep, or anything below which there are runs.
+        a: The first folder: a run, a sweep, or anything below which there are runs; or the file of
+            a document with numbers, such as of `agewell score --json`.
         b: The second one.
         tolerance: Change that is taken for none, as a fraction of A.
         metrics: Those to compare; all by default.
@@ -270,13 +271,13 @@ def diff(
         The ratios, and which are beyond the tolerance.
 
     Raises:
-        InputError: A folder cannot be read, no runs can be paired, one side has two answers to one
-            question, or a metric is in no pair.
+        InputError: A folder or document cannot be read, two documents are not of one kind, no runs
+            can be paired, one side has two answers to one question, or a metric is in no pair.
     """
     ignored = tuple(ignore)
     if not 0 <= tolerance < math.inf:
         raise InputError(f"tolerance {tolerance}: must be a fraction that is not negative")
-    sides = {"a": _side(Path(a), ignored), "b": _side(Path(b), ignored)}
+    sides = _sides({"a": Path(a), "b": Path(b)}, ignored)
     pairs, unpaired = _paired(sides)
     if not pairs:
         raise InputError(f"{a}, {b}: no runs can be paired: {_why_none(sides)}")
@@ -349,6 +350,72 @@ class _Side:
     not_done: Sequence[Mapping[str, str]]
 
 
+def _sides(paths: Mapping[str, Path], ignored: Sequence[str]) -> dict[str, _Side]:
+    """Both sides: runs below folders, or what documents of one kind say.
+
+    Raises:
+        InputError: They cannot be read, or are not of one kind.
+    """
+    files = [path for path in paths.values() if path.is_file()]
+    if not files:
+        return {name: _side(path, ignored) for name, path in paths.items()}
+    if len(files) < len(paths):
+        other = next(path for path in paths.values() if path not in files)
+        raise InputError(
+            f"{files[0]}: a file, and {other} is none; give two folders, or two documents"
+        )
+    read = {name: _document(path) for name, path in paths.items()}
+    kinds = [kind for kind, _ in read.values()]
+    if kinds[0] != kinds[1]:
+        raise InputError(
+            f"{files[1]}: a document of {kinds[1]}, and {files[0]} is of {kinds[0]}; "
+            "only two of a kind can be compared"
+        )
+    return {
+        name: _said(paths[name], kind, document, ignored) for name, (kind, document) in read.items()
+    }
+
+
+def _document(path: Path) -> tuple[str, Mapping[str, Any]]:
+    """A document with numbers to compare, and its kind.
+
+    Raises:
+        InputError: It is none.
+    """
+    document = read_json(path, "what a command of agewell printed with --json")
+    kind = kind_of(document) if isinstance(document, dict) else None
+    if kind == "run":
+        raise InputError(f"{path}: a run; name its folder")
+    if kind not in COMPARED:
+        known = ", ".join(COMPARED)
+        what = "no document of agewell" if kind is None else f"a document of {kind}"
+        raise InputError(f"{path}: {what}; those of {known} can be compared, and folders of runs")
+    return kind, document
+
+
+def _said(path: Path, kind: str, document: Mapping[str, Any], ignored: Sequence[str]) -> _Side:
+    """The numbers of a document, by what they are of.
+
+    Raises:
+        InputError: It is damaged, or two of its numbers are of the same.
+    """
+    try:
+        found = entries(kind, document)
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+        raise InputError(
+            f"{path}: looks like a document of {kind}, but is damaged or of another version "
+            f"({type(error).__name__}: {error}); make it again"
+        ) from None
+    runs: dict[_Key, _Run] = {}
+    for of, metrics in found:
+        settings = without_settings(of, ignored)
+        name = ", ".join(f"{key}={_text(value)}" for key, value in of.items()) or str(path)
+        run = _Run(name, str(document.get("agewell_build", "unknown")), "", settings, metrics)
+        if runs.setdefault((identity(settings), None), run) is not run:
+            raise InputError(f"{path}: {name}: stands there twice, or differs in what is ignored")
+    return _Side(runs, [])
+
+
 def _side(folder: Path, ignored: Sequence[str]) -> _Side:
     """The runs below a folder.
 
@@ -395,9 +462,9 @@ def _paired(
             *(
                 {
                     "run": run.run,
-                    "why": "no run with its seed"
+                    "why": "none with its seed"
                     if key[0] in questions
-                    else "no run of its configuration",
+                    else "none of its configuration",
                 }
                 for key, run in sides[name].runs.items()
                 if key not in sides[other].runs
@@ -411,7 +478,7 @@ def _why_none(sides: Mapping[str, _Side]) -> str:
     a, b = sides["a"].runs, sides["b"].runs
     for side, runs in (("first", a), ("second", b)):
         if not runs:
-            return f"no run of the {side} folder is done"
+            return f"the {side} has no run that is done, and no numbers"
     if {question for question, _ in a} & {question for question, _ in b}:
         return "those of one configuration differ in their seeds"
     nearest = min(

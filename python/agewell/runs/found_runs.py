@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agewell.errors import InputError
 from agewell.experiments.configuration import canonical_json
 from agewell.experiments.simulation import RESULT_FILE, TIMING_FILE
@@ -155,11 +157,15 @@ def read(folder: Path, place: Place) -> FoundRun:
     path = f"{folder}/{place.path}/"
     record = path + place.record
     try:
-        document = _value(record)
-        found = _of_error(document) if place.record == ERROR_FILE else _of_result(document)
+        content = _content(record)
+        found = (
+            _of_error(json.loads(content))
+            if place.record == ERROR_FILE
+            else _of_result(_result(content))
+        )
     except OSError as error:
         return FoundRun(status=DAMAGED, error=f"{record}: cannot be read: {error.strerror}")
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         return FoundRun(status=DAMAGED, error=f"{record}: not a record of agewell run: {error}")
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         return FoundRun(
@@ -170,8 +176,8 @@ def read(folder: Path, place: Place) -> FoundRun:
     return replace(found, run_seconds=_run_seconds(path + TIMING_FILE))
 
 
-def _value(path: str) -> Any:
-    """The value of a JSON file that a run has left, with as few calls as that takes."""
+def _content(path: str) -> bytes:
+    """The bytes of a file that a run has left, with as few calls as that takes."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         content = b""
@@ -181,26 +187,70 @@ def _value(path: str) -> Any:
                 break
     finally:
         os.close(handle)
-    return json.loads(content)
+    return content
 
 
-def _of_result(document: Mapping[str, Any]) -> FoundRun:
-    config = document["config"]
+class _Result(msgspec.Struct):
+    """What a result says of a run; its other fields are passed over without being made values."""
+
+    config: dict[str, Any]
+    metrics: dict[str, Any]
+    agewell_version: Any
+    agewell_build: Any = None
+    kind: Any = None
+    seed: Any = None
+    inputs: Any = ()
+    warnings: Any = ()
+    baseline_metrics: dict[str, Any] | None = None
+
+
+class _PlainResult(_Result):
+    """Nearly every result: its metrics are numbers, and become reals while they are read."""
+
+    metrics: dict[str, float | None]
+    baseline_metrics: dict[str, float | None] | None = None
+
+
+_RESULTS = msgspec.json.Decoder(_PlainResult)
+_CANONICAL = msgspec.json.Encoder(order="sorted")
+
+
+def _result(content: bytes) -> _Result:
+    """A result out of its text.
+
+    Raises:
+        ValueError: It is none.
+        TypeError: It lacks something.
+    """
+    try:
+        return _RESULTS.decode(content)
+    except msgspec.MsgspecError:
+        # Tables among metrics, names that are no UTF-8, numbers without end: what Python reads
+        # counts, and says better what is wrong.
+        return msgspec.convert(json.loads(content), _Result)
+
+
+def _of_result(found: _Result) -> FoundRun:
     return FoundRun(
-        kind=_text(document.get("kind")),
+        kind=_text(found.kind),
         status=DONE,
-        version=_text(document["agewell_version"]),
-        build=_text(document.get("agewell_build")),
-        seed=_seed(document.get("seed")),
-        configuration=canonical_json(config),
-        configuration_id=identity(config),
-        inputs=canonical_json(document.get("inputs", [])),
-        warnings=canonical_json(document.get("warnings", [])),
-        metrics={
-            "run": _reals(document["metrics"]),
-            "baseline": _reals(document.get("baseline_metrics") or {}),
-        },
+        version=_text(found.agewell_version),
+        build=_text(found.agewell_build),
+        seed=_seed(found.seed),
+        configuration=_canonical(found.config),
+        configuration_id=identity(found.config),
+        inputs=_canonical(found.inputs),
+        warnings=_canonical(found.warnings),
+        metrics={"run": _reals(found.metrics), "baseline": _reals(found.baseline_metrics or {})},
     )
+
+
+def _canonical(value: Any) -> str:
+    """The one JSON text of a value: keys sorted, no spaces."""
+    try:
+        return _CANONICAL.encode(value).decode()
+    except (UnicodeEncodeError, msgspec.MsgspecError):
+        return canonical_json(value)
 
 
 def _of_error(document: Mapping[str, Any]) -> FoundRun:
@@ -212,7 +262,7 @@ def _of_error(document: Mapping[str, Any]) -> FoundRun:
         version=_text(document.get("version")),
         build=_text(document.get("build")),
         seed=_seed(config.get("run", {}).get("seed")),
-        configuration=canonical_json(config),
+        configuration=_canonical(config),
         configuration_id=identity(config),
     )
 
@@ -242,7 +292,7 @@ def identity(config: Mapping[str, Any], without: Iterable[str] = ()) -> str:
         config: The resolved configuration.
         without: Further settings that make no difference, as `table.key`; `table` is all of it.
     """
-    text = canonical_json(without_settings(config, ("run.seed", *without)))
+    text = _canonical(without_settings(config, ("run.seed", *without)))
     return hashlib.sha256(text.encode()).hexdigest()[:_IDENTITY_CHARACTERS]
 
 
@@ -266,6 +316,6 @@ def without_settings(config: Mapping[str, Any], names: Iterable[str]) -> dict[st
 def _run_seconds(path: str) -> float | None:
     """How long the run took, if it says so."""
     try:
-        return float(_value(path)["run_seconds"])
+        return float(json.loads(_content(path))["run_seconds"])
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,8 @@ from agewell.experiments.configuration import (
 )
 from agewell.experiments.simulation import RESULT_FILE, run_experiment
 from agewell.files import catalogue
-from agewell.runs.workers import Job, Outcome, run_jobs
+from agewell.runs.workers import Job, Outcome, RunJobs, run_jobs
+from agewell.values import documents
 from agewell.values.metrics import mechanisms
 from agewell.version import __version__, build
 
@@ -39,7 +41,10 @@ ERROR_FILE = "error.json"
 """Why a run has failed, in the folder of a run without a result. It does not count as one: the run
 is tried again when it is asked for again."""
 
-ERROR_SCHEMA_VERSION = 1
+
+SEEN_SECONDS = 60.0
+"""What may pass until a result that another machine has written is seen here; chosen by us: twice
+what network file systems keep names for."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of runs done and of all runs."""
@@ -123,6 +128,7 @@ class RunFolder:
         catalogue_directory: Path | str | None = None,
         jobs: int | None = None,
         hashes: dict[Path, str] | None = None,
+        elsewhere: RunJobs | None = None,
     ) -> None:
         """The folder is made if needed.
 
@@ -131,11 +137,14 @@ class RunFolder:
             catalogue_directory: Folder of device files to use instead of the catalogue.
             jobs: Processes at once; one a processor by default.
             hashes: Of inputs, by file, where several folders share them; each is read once.
+            elsewhere: What makes runs in place of processes on this machine.
         """
         self.root = files.make_folder(root)
         self._devices = catalogue.directory(catalogue_directory)
+        self._own_devices = catalogue_directory is not None
         self._jobs = jobs or os.cpu_count() or 1
         self._hashes = {} if hashes is None else hashes
+        self._elsewhere = elsewhere
 
     def answers(self, runs: Sequence[KeyedRun], progress: Progress | None = None) -> list[Answer]:
         """Every run's result, or why it cannot be done; arguments are those of `make`.
@@ -174,6 +183,9 @@ class RunFolder:
 
         Returns:
             How each run ended: without an error where it is there.
+
+        Raises:
+            RunError: A worker must not make these runs, or made one of other inputs.
         """
         outcomes = [Outcome()] * len(runs)
         places: dict[str, list[int]] = {}
@@ -187,6 +199,10 @@ class RunFolder:
 
         def finished(index: int, outcome: Outcome) -> None:
             nonlocal done
+            if outcome.is_worker_unfit:
+                raise RunError(f"{outcome.error}")
+            if self._elsewhere is not None and outcome.error is None:
+                self._require_here(runs[work[index][0]])
             for place in work[index]:
                 outcomes[place] = outcome
             self._note(runs[work[index][0]], outcome)
@@ -196,7 +212,8 @@ class RunFolder:
             if progress is not None:
                 progress(done, len(runs))
 
-        run_jobs([self._job(runs[same[0]]) for same in work], self._jobs, finished)
+        make_all = self._elsewhere or run_jobs
+        make_all([self._job(runs[same[0]]) for same in work], self._jobs, finished)
         return outcomes
 
     def made_here(self, run: KeyedRun) -> dict[str, Any]:
@@ -220,6 +237,29 @@ class RunFolder:
             self._sha256(name, run.experiment.base) == sha256 for name, sha256 in inputs.items()
         )
 
+    def _require_here(self, run: KeyedRun) -> None:
+        """Make sure of a run that another machine says it has left here.
+
+        Raises:
+            RunError: It does not come to be seen, or its inputs are not those seen here.
+        """
+        folder = run.folder(self.root)
+        until_seconds = time.monotonic() + SEEN_SECONDS
+        # A network file system keeps names for a while, those that are not there too; to list a
+        # folder makes it ask again.
+        while RESULT_FILE not in os.listdir(folder):  # noqa: PTH208 (names, many times)
+            if time.monotonic() > until_seconds:
+                raise RunError(
+                    f"{folder / RESULT_FILE}: a worker says that it has written it, and it is not "
+                    "seen here; the folder must be shared with every worker, under the same path"
+                )
+            time.sleep(SEEN_SECONDS / 1000)
+        if not self.has(run):
+            raise RunError(
+                f"{folder}: a worker made this run from other inputs than lie here; share their "
+                "folder with every worker, under the same path"
+            )
+
     def _note(self, run: KeyedRun, outcome: Outcome) -> None:
         """Leave beside the place of its result why a run failed; take it away if it did not."""
         path = run.folder(self.root) / ERROR_FILE
@@ -227,15 +267,14 @@ class RunFolder:
             path.unlink(missing_ok=True)
             return
         files.make_folder(path.parent)
-        failure = {
-            "schema_version": ERROR_SCHEMA_VERSION,
+        fields = {
             "version": __version__,
             "build": build(),
             "config": run.experiment.configuration,
             "error": outcome.error,
             "kind": outcome.kind,
         }
-        files.write_json(path, failure)
+        files.write_json(path, documents.document("run-error", fields))
 
     def _sha256(self, name: str, base: Path) -> str | None:
         """Of the file that an experiment means by a name; None if it is not there."""
@@ -249,5 +288,6 @@ class RunFolder:
             configuration=run.experiment.configuration,
             base=str(run.experiment.base.resolve()),
             out=str(run.folder(self.root).resolve()),
-            catalogue=str(self._devices.resolve()),
+            catalogue=str(self._devices.resolve()) if self._own_devices else "",
+            build=build(),
         )

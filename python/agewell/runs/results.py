@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,17 +26,18 @@ from agewell.errors import InputError
 from agewell.runs import run_tables
 from agewell.runs.found_runs import DONE
 from agewell.runs.run_tables import RunTables
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 
 if TYPE_CHECKING:
     import duckdb
 
-DOCUMENT_SCHEMA_VERSION = 1
-
 _ASKS_FOR_SERIES = re.compile(r"\bseries\b", re.IGNORECASE)
 """Whether a query needs the series, which are read from the files of all runs; one that only names
 them in a text reads them in vain."""
+
+_INTERRUPT_SECONDS = 0.05
 
 _WHERE_IT_STANDS = re.compile(r"\n\s*LINE \d+:.*", re.DOTALL)
 """What DuckDB shows below its message: the line of the query and a mark under the place."""
@@ -176,15 +178,46 @@ def _answer(query: str, views: dict[str, pa.Table]) -> pa.Table:
             connection.register(name, table)
         _shut(connection)
         try:
-            answer = connection.sql(query)
-            if answer is None:
-                raise InputError("the query gives no rows; write a SELECT")
-            return answer.to_arrow_table()
-        except duckdb.InterruptException as error:
-            raise KeyboardInterrupt from error
+            answer = _asked(connection, query)
         except duckdb.Error as error:
             message = " ".join(_WHERE_IT_STANDS.sub("", str(error)).split())
             raise InputError(f"the query cannot be answered: {message}") from error
+    if answer is None:
+        raise InputError("the query gives no rows; write a SELECT")
+    return answer
+
+
+def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table | None:
+    """The answer of a database; none to a statement that gives no rows.
+
+    It works in a thread of its own: in this one, which heeds signals, it would go on after Ctrl-C
+    until it is done.
+    """
+    finished = threading.Event()
+    answers: list[pa.Table | None] = []
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            relation: Any = connection.sql(query)
+            answers.append(None if relation is None else relation.to_arrow_table())
+        except BaseException as error:  # it is raised where it can be heeded
+            failures.append(error)
+        finally:
+            finished.set()
+
+    asking = threading.Thread(target=ask, name="query", daemon=True)
+    try:
+        asking.start()
+        finished.wait()
+    except BaseException:
+        # Again and again: before the query has begun it is not heard.
+        while asking.ident is not None and not finished.wait(_INTERRUPT_SECONDS):
+            connection.interrupt()
+        raise
+    for failure in failures:
+        raise failure
+    return answers[0]
 
 
 def _shut(connection: duckdb.DuckDBPyConnection) -> None:
@@ -203,11 +236,11 @@ def _shut(connection: duckdb.DuckDBPyConnection) -> None:
 
 def document(rows: pa.Table) -> dict[str, Any]:
     """An answer as JSON values: the columns with their types, and the rows as lists."""
-    return {
-        "schema_version": DOCUMENT_SCHEMA_VERSION,
+    fields = {
         "columns": [{"name": each.name, "type": str(each.type)} for each in rows.schema],
         "rows": [list(row) for row in plain_rows(rows)],
     }
+    return documents.document("results", fields)
 
 
 def plain_rows(rows: pa.Table) -> list[tuple[Any, ...]]:

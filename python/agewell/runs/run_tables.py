@@ -25,6 +25,7 @@ from agewell.experiments.simulation import SERIES_FILE, THROUGHPUT_FILE
 from agewell.files import parquet_tables
 from agewell.runs.found_runs import DONE, FoundRun, Place, places, read
 from agewell.values.metrics import describe
+from agewell.values.units import unit_of_name
 from agewell.version import __version__
 
 KEPT_FILE = "results.parquet"
@@ -102,19 +103,6 @@ VIEWS: Mapping[str, Mapping[str, str]] = {
 }
 """What can be asked: tables, their columns and what each holds."""
 
-_UNITS = {
-    "_ms": "ms",
-    "_us": "us",
-    "_ns": "ns",
-    "_seconds": "s",
-    "_bytes": "B",
-    "_pct": "%",
-    "_mb_per_s": "MB/s",
-    "_per_s": "1/s",
-    "_cylinders": "cylinders",
-}
-"""Names carry the unit of the value as it is stored; what is shown to people may be scaled."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunTables:
@@ -133,9 +121,8 @@ class RunTables:
 
 def unit(metric: str) -> str:
     """Of the values of a metric, as they are stored; empty for counts, ratios and fractions."""
-    for ending, name in _UNITS.items():
-        if metric.endswith(ending):
-            return name
+    if named := unit_of_name(metric):
+        return named
     known = describe(metric)
     return known.unit if known.scale == 1.0 else ""
 
@@ -224,7 +211,7 @@ def _known(folder: Path) -> tuple[pa.Table, list[str]]:
         return _of_runs(there, [read(folder, place) for place in there]), paths
     kept = _kept(folder)
     stamps = [place.stamp for place in there]
-    if kept["path"].to_pylist() == paths and kept["stamp"].to_pylist() == stamps:
+    if kept is not None and _holds(kept, paths, stamps):
         return kept, paths
     table = _of_runs(there, [read(folder, place) for place in there])
     marked = table.replace_schema_metadata({_VERSION_KEY: _stamp_of_form()})
@@ -268,16 +255,21 @@ def _measured(found: Sequence[Mapping[str, Mapping[str, float | None]]]) -> pa.L
     return pa.ListArray.from_arrays(_integers(offsets, pa.int32()), rows)
 
 
-def _kept(folder: Path) -> pa.Table:
-    """What was kept beside the runs; nothing where it cannot be had."""
+def _holds(kept: pa.Table, paths: Sequence[str], stamps: Sequence[str]) -> bool:
+    """Whether what was kept is of these runs, and of what their files are now."""
+    return bool(kept["path"].to_pylist() == paths and kept["stamp"].to_pylist() == stamps)
+
+
+def _kept(folder: Path) -> pa.Table | None:
+    """What was kept beside the runs; none where it cannot be had."""
     try:
         kept = parquet_tables.read(folder / KEPT_FILE)
     except InputError:
-        return _ROW.empty_table()
+        return None
     metadata = kept.schema.metadata or {}
     plain = kept.replace_schema_metadata()
     if metadata.get(_VERSION_KEY) != _stamp_of_form() or plain.schema.types != _ROW.types:
-        return _ROW.empty_table()
+        return None
     return plain.combine_chunks()
 
 

@@ -2,7 +2,8 @@
 
 A sweep is a folder:
 
-    sweep.json            the build of agewell, the axes and the keys of the runs
+    sweep.json            the build of agewell, the axes, how points were drawn, and the keys of
+                          the runs
     runs/<key>/           one run each, as `agewell run --out` leaves it; the key is a hash of what
                           was asked for and of the build that answered
     sweep.parquet         a row a run, in the order of the axes, the last one fastest; written when
@@ -36,14 +37,22 @@ from agewell.experiments.configuration import (
 )
 from agewell.experiments.simulation import resolve
 from agewell.files import parquet_tables
+from agewell.runs.axes import Axis, Varied, axes_of
 from agewell.runs.keyed_runs import KeyedRun, Progress, RunFolder
+from agewell.runs.workers import RunJobs
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Curve, Plot
 from agewell.version import __version__, build
 
 TABLE_FILE = "sweep.parquet"
 DESCRIPTION_FILE = "sweep.json"
-DESCRIPTION_SCHEMA_VERSION = 1
+
+EXECUTORS = ("local", "dask")
+"""Where runs are made: in processes of this machine, or by a cluster."""
+
+_LABELS_MAX = 40
+"""Runs that a plot names one by one; chosen by us: more are not read."""
 
 SHOWN_METRICS = (
     "mean_service_ms",
@@ -75,7 +84,7 @@ class Point:
     @property
     def label(self) -> str:
         """The values for a message: `0.5, none`."""
-        return ", ".join(str(value) for value in self.values)
+        return ", ".join(map(shown_value, self.values))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,7 +92,8 @@ class Sweep(Findings):
     """A finished sweep.
 
     Attributes:
-        axes: Values by `table.key`, the first slowest.
+        axes: Values by `table.key`, the first slowest. Of settings that vary together, as in rows
+            or in a sample, one a point.
         rows: A column an axis, then `run` (the key), `status` (`ok` or `failed`) and `error` (one
             line, or null), then a column a metric (`metrics.` and, where a baseline ran,
             `baseline_metrics.` before the name), null where the run failed.
@@ -98,7 +108,8 @@ class Sweep(Findings):
     def document(self) -> dict[str, Any]:
         """As `agewell sweep --json` prints it."""
         table = str(self.directory / TABLE_FILE)
-        return {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        fields = {"axes": list(self.axes), "table": table, "runs": self.rows.to_pylist()}
+        return documents.document("sweep-runs", fields)
 
     @property
     def failed(self) -> list[dict[str, Any]]:
@@ -120,7 +131,7 @@ class Sweep(Findings):
     def plots(self) -> list[Plot]:
         """Each metric that is a number, over the runs that have it."""
         labels = [
-            ", ".join(str(row[axis]) for axis in self.axes)
+            ", ".join(shown_value(row[axis]) for axis in self.axes)
             for row in self.rows.select(list(self.axes)).to_pylist()
         ]
         plots = []
@@ -135,7 +146,7 @@ class Sweep(Findings):
                         x_label=", ".join(self.axes),
                         y_label=name,
                         curves=[Curve("", made, numbers, style="points")],
-                        categories=labels,
+                        categories=labels if len(labels) <= _LABELS_MAX else (),
                     )
                 )
         return plots
@@ -147,27 +158,36 @@ class Sweep(Findings):
 
 def sweep(
     experiment: Configuration | Path | str,
-    over: Mapping[str, Sequence[Any]],
+    over: Varied,
     out: Path | str,
     *,
     settings: Mapping[str, Any] | None = None,
     base: Path | str | None = None,
     catalogue_directory: Path | str | None = None,
     jobs: int | None = None,
+    executor: str | None = None,
+    scheduler: str | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Run an experiment once for every combination of values.
+    """Run an experiment once for every combination of values, row of a table or drawn point.
 
     Args:
         experiment: A TOML file, the `result.json` of an earlier run, or the tables as a dict.
-        over: Values by `table.key`; the first name varies slowest.
+        over: What varies. Lists by `table.key`: every combination, the first name slowest. A list
+            of dicts, an Arrow table, a data frame, or the CSV, Parquet or JSON file of one: a run a
+            row, where None leaves what the experiment says. An `agewell.Sample`: a run a point. A
+            tuple of those: every combination of them.
         out: Folder of the sweep; made if needed, continued if all runs of the sweep that it holds
             are runs of this one.
         settings: Single values by `table.key`, the same in every run.
         base: Folder that relative paths in a dict start from; the current folder by default.
         catalogue_directory: Folder of device files to use instead of the catalogue that comes with
             agewell.
-        jobs: Processes at once; one a processor by default.
+        jobs: Runs at once; one a processor by default, of a cluster one a thread of its workers.
+        executor: `local`, processes of this machine, by default; or `dask`, a cluster of Dask that
+            is made for this sweep or the one that `scheduler` names.
+        scheduler: The address of a Dask scheduler, such as `tcp://10.0.0.1:8786`. Its workers must
+            have this build of agewell, and see `out` and all inputs under the same paths.
         progress: Called after each run.
 
     Returns:
@@ -177,7 +197,7 @@ def sweep(
     Raises:
         InputError: The experiment is bad, whatever the values; or `out` holds another sweep or one
             by another build.
-        RunError: Not one run could be made.
+        RunError: Not one run could be made; or there is no such cluster, or none of this build.
 
     Examples:
         >>> import tempfile, agewell
@@ -189,40 +209,70 @@ def sweep(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     agewell.sweep(experiment, {"workload.utilization": [0.5, 0.8]}, folder, jobs=1)
         Sweep(axes=['workload.utilization'], runs=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     drawn = agewell.Sample({"workload.utilization": agewell.Range(0.5, 0.9)}, 3)
+        ...     agewell.sweep(experiment, drawn, folder, jobs=1)
+        Sweep(axes=['workload.utilization'], runs=3)
     """
-    runs = RunFolder(Path(out), catalogue_directory, jobs)
+    elsewhere = _elsewhere(Path(out), executor, scheduler, jobs)
+    asked = resolve(experiment, settings=settings, base=base)
+    axes = axes_of(over)
+    points = plan(asked, axes)
+    runs = RunFolder(Path(out), catalogue_directory, jobs, elsewhere=elsewhere)
     folder = runs.root
-    points = plan(resolve(experiment, settings=settings, base=base), over)
-    _claim(folder, points, over)
+    columns = {name: axis.column(name) for axis in axes for name in axis.names}
+    _claim(folder, points, axes, columns)
 
     outcomes = runs.make([point.run for point in points], progress)
     if all(outcome.error for outcome in outcomes):
         first = outcomes[0]
         kind = InputError if first.is_input_error else RunError
         raise kind(f"run {points[0].label}: {first.error}; no other run could be made either")
-    table = tabulate(folder, points, list(over), [outcome.error for outcome in outcomes])
+    table = tabulate(folder, points, list(columns), [outcome.error for outcome in outcomes])
     parquet_tables.write(folder / TABLE_FILE, table)
-    return Sweep({name: list(values) for name, values in over.items()}, table, folder)
+    return Sweep(columns, table, folder)
 
 
-def plan(experiment: Experiment, over: Mapping[str, Sequence[Any]]) -> list[Point]:
-    """Every run of a sweep, in order.
+def _elsewhere(
+    folder: Path, executor: str | None, scheduler: str | None, jobs: int | None
+) -> RunJobs | None:
+    """What makes the runs, if not processes of this machine.
 
     Raises:
-        InputError: There is no axis, an axis has no values, or a name is not `table.key`.
+        InputError: There is no such executor, or it takes no scheduler, or is not installed.
     """
-    if not over:
-        raise InputError("a sweep needs at least one axis: --over table.key=v1,v2")
-    for name, values in over.items():
-        if len(values) == 0:
-            raise InputError(f"the axis {name} has no values")
+    if executor is not None and executor not in EXECUTORS:
+        raise InputError(f"the executor '{executor}': it is {' or '.join(EXECUTORS)}")
+    if scheduler is not None and executor == "local":
+        raise InputError("a scheduler is of Dask: leave --executor out, or say dask")
+    if scheduler is None and executor != "dask":
+        return None
+    from agewell.runs.dask_cluster import on_dask
+
+    return on_dask(folder, scheduler, jobs)
+
+
+def plan(experiment: Experiment, axes: Sequence[Axis]) -> list[Point]:
+    """Every run of a sweep, in order: every combination of the points of its axes.
+
+    Raises:
+        InputError: A setting goes through something that is not a table.
+    """
+    names = [name for axis in axes for name in axis.names]
     points = []
-    for values in itertools.product(*over.values()):
-        configuration = with_settings(
-            experiment.configuration, dict(zip(over, values, strict=True))
-        )
+    for parts in itertools.product(*(axis.points for axis in axes)):
+        values = tuple(itertools.chain.from_iterable(parts))
+        settings = {
+            name: value for name, value in zip(names, values, strict=True) if value is not None
+        }
+        configuration = with_settings(experiment.configuration, settings)
         points.append(Point(values, KeyedRun.of(Experiment(configuration, experiment.base))))
     return points
+
+
+def shown_value(value: Any) -> str:
+    """A value on an axis as tables show it; `-` where a point leaves what the experiment says."""
+    return "-" if value is None else str(value)
 
 
 def tabulate(
@@ -274,15 +324,24 @@ def _column(values: Sequence[Any]) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _claim(folder: Path, points: Sequence[Point], over: Mapping[str, Sequence[Any]]) -> None:
+def _claim(
+    folder: Path,
+    points: Sequence[Point],
+    axes: Sequence[Axis],
+    columns: Mapping[str, Sequence[Any]],
+) -> None:
     """Say in `sweep.json` what this sweep is, or refuse a folder that holds another one."""
-    description = {
-        "schema_version": DESCRIPTION_SCHEMA_VERSION,
+    together = [list(axis.names) for axis in axes if axis.is_table]
+    samples = [axis.sample.document() for axis in axes if axis.sample is not None]
+    fields = {
         "version": __version__,
         "build": build(),
-        "axes": {name: list(values) for name, values in over.items()},
+        "axes": columns,
+        **({"together": together} if together else {}),
+        **({"samples": samples} if samples else {}),
         "runs": [point.key for point in points],
     }
+    description = documents.document("sweep", fields)
     path = folder / DESCRIPTION_FILE
     if path.is_file():
         earlier = read_json(path, "the description of a sweep")

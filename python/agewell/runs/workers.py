@@ -1,7 +1,8 @@
-"""Local worker processes for sweeps.
+"""Worker processes, and the jobs that they make on this machine.
 
 A worker is a Python process in `work`: it reads one job a line from standard input and answers
-each with one line on standard output, both JSON. The parent holds one thread a worker. Plain
+each with one line on standard output, both JSON. `WorkerProcess` is its parent's end. `run_jobs`
+holds one thread a worker; on a cluster the parent is a worker of Dask (`dask_cluster`). Plain
 processes rather than a pool from the standard library: a pool either hangs when a worker is killed
 or cannot be stopped at once, and needs an importable main module, which a notebook is not.
 
@@ -18,6 +19,7 @@ import contextlib
 import json
 import os
 import queue
+import selectors
 import signal
 import subprocess
 import sys
@@ -29,16 +31,29 @@ from typing import Any
 
 from agewell.errors import AgewellError, InputError
 from agewell.experiments.configuration import Experiment
+from agewell.version import __version__, build
+
+WANTED_SECONDS = 0.1
+"""Time between two looks at whether a job is still wanted; chosen by us: at once, to a person."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One simulation to make; paths are absolute."""
+    """One simulation to make; paths are absolute.
+
+    Attributes:
+        configuration: What is asked.
+        base: Folder that its relative paths start from.
+        out: Folder that its record is left in.
+        catalogue: Folder of device files; empty for the one that comes with agewell.
+        build: Of agewell, which alone may make it; empty for any.
+    """
 
     configuration: dict[str, Any]
     base: str
     out: str
     catalogue: str
+    build: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +64,13 @@ class Outcome:
         error: What is wrong, or None.
         is_input_error: Whether the experiment is to blame.
         is_worker_lost: Whether no answer came at all, so that nothing is known of the experiment.
+        is_worker_unfit: Whether the worker must not make any of these jobs, whichever it is.
     """
 
     error: str | None = None
     is_input_error: bool = False
     is_worker_lost: bool = False
+    is_worker_unfit: bool = False
 
     @property
     def kind(self) -> str:
@@ -63,7 +80,14 @@ class Outcome:
         return "input" if self.is_input_error else "run"
 
 
-def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome], None]) -> None:
+Finished = Callable[[int, Outcome], None]
+"""Called with the index of a job and its outcome, in order of completion."""
+
+RunJobs = Callable[[Sequence[Job], int, Finished], None]
+"""Makes every job, at most that many at once, as `run_jobs` does."""
+
+
+def run_jobs(jobs: Sequence[Job], workers: int, finished: Finished) -> None:
     """Make every job, at most `workers` at once.
 
     Args:
@@ -87,47 +111,22 @@ def run_jobs(jobs: Sequence[Job], workers: int, finished: Callable[[int, Outcome
             worker.stop()
 
 
-class _Worker:
-    """One process and the thread that feeds it.
+class WorkerProcess:
+    """The parent's end of a worker, whose process is started when the first job comes."""
 
-    A process that dies fails its job only: the next job gets a new process.
-    """
-
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        waiting: queue.SimpleQueue[int],
-        outcomes: queue.SimpleQueue[tuple[int, Outcome]],
-    ) -> None:
-        self._jobs = jobs
-        self._waiting = waiting
-        self._outcomes = outcomes
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._stopped = False
         self._process: subprocess.Popen[str] | None = None
-        self.thread = threading.Thread(target=self._serve, daemon=True)
 
-    def stop(self) -> None:
-        """End the process at once and wait for the thread."""
-        with self._lock:
-            self._stopped = True
-            if self._process is not None:
-                self._process.kill()
-        if self.thread.ident is not None:
-            self.thread.join()
+    def make(self, job: Job, is_wanted: Callable[[], bool] | None = None) -> Outcome:
+        """Have a job made. If the process dies meanwhile, the next job gets a new one.
 
-    def _serve(self) -> None:
-        try:
-            while not self._stopped:
-                try:
-                    index = self._waiting.get_nowait()
-                except queue.Empty:
-                    break
-                self._outcomes.put((index, self._make(self._jobs[index])))
-        finally:
-            self._end_process()
-
-    def _make(self, job: Job) -> Outcome:
+        Args:
+            job: What to do.
+            is_wanted: Asked every `WANTED_SECONDS` whether the job still is; if not, the process is
+                ended.
+        """
         try:
             process = self._running()
         except OSError as error:
@@ -135,12 +134,33 @@ class _Worker:
                 f"a worker process cannot be started: {error.strerror}", is_worker_lost=True
             )
         try:
-            return _ask(process, job)
+            return _ask(process, job, is_wanted)
         except (OSError, ValueError):
-            self._end_process()
+            self.end()
             return Outcome(
                 f"the worker process ended with status {process.returncode}", is_worker_lost=True
             )
+
+    def stop(self) -> None:
+        """End the process at once, in the midst of a job of another thread too, and any later."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def end(self) -> None:
+        """End the process and wait for it."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            # A job that was being written has no reader any more.
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
 
     def _running(self) -> subprocess.Popen[str]:
         with self._lock:
@@ -159,29 +179,69 @@ class _Worker:
                     self._process.kill()
             return self._process
 
-    def _end_process(self) -> None:
-        with self._lock:
-            process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            # A job that was being written has no reader any more.
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
+
+class _Worker:
+    """One process and the thread that feeds it."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        waiting: queue.SimpleQueue[int],
+        outcomes: queue.SimpleQueue[tuple[int, Outcome]],
+    ) -> None:
+        self._jobs = jobs
+        self._waiting = waiting
+        self._outcomes = outcomes
+        self._stopped = False
+        self._process = WorkerProcess()
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+
+    def stop(self) -> None:
+        """End the process at once and wait for the thread."""
+        self._stopped = True
+        self._process.stop()
+        if self.thread.ident is not None:
+            self.thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while not self._stopped:
+                try:
+                    index = self._waiting.get_nowait()
+                except queue.Empty:
+                    break
+                self._outcomes.put((index, self._process.make(self._jobs[index])))
+        finally:
+            self._process.end()
 
 
-def _ask(process: subprocess.Popen[str], job: Job) -> Outcome:
+def _ask(process: subprocess.Popen[str], job: Job, is_wanted: Callable[[], bool] | None) -> Outcome:
     assert process.stdin is not None, "a worker is started with both pipes"
     assert process.stdout is not None, "a worker is started with both pipes"
     process.stdin.write(json.dumps(asdict(job)) + "\n")
     process.stdin.flush()
+    # One line answers one job, so that nothing of it waits in the reader's own memory.
+    if is_wanted:
+        with selectors.DefaultSelector() as answers:
+            answers.register(process.stdout, selectors.EVENT_READ)
+            while not answers.select(WANTED_SECONDS):
+                if not is_wanted():
+                    process.kill()
     line = process.stdout.readline()
     if not line:
         raise OSError("the worker closed its end")
     return Outcome(**json.loads(line))
+
+
+def why_unfit(wanted_build: str) -> Outcome | None:
+    """Why this process must not make runs that another build asks for; None if it may."""
+    if wanted_build in ("", build()):
+        return None
+    return Outcome(
+        f"has agewell {__version__}, build {build()}, and the runs are asked for by build "
+        f"{wanted_build}; install the same agewell at both ends, then give the same command again",
+        is_worker_unfit=True,
+    )
 
 
 def work() -> None:
@@ -197,8 +257,9 @@ def work() -> None:
         job = Job(**json.loads(lines.get()))
         try:
             experiment = Experiment(job.configuration, Path(job.base))
-            run_experiment(experiment, Path(job.out), job.catalogue)
-            outcome = Outcome()
+            outcome = why_unfit(job.build) or Outcome()
+            if outcome.error is None:
+                run_experiment(experiment, Path(job.out), job.catalogue or None)
         except AgewellError as error:
             outcome = Outcome(str(error), isinstance(error, InputError))
         # The parent may be gone by now; the other thread sees to what that means.

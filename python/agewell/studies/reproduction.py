@@ -22,6 +22,7 @@ from agewell.report.parts.reproduction import ROWS_FILE
 from agewell.studies import studies
 from agewell.studies.context import Context, find_input, missing_input
 from agewell.studies.study import Figure, FigureResult, Row, Study, Verdict
+from agewell.values import documents
 from agewell.values.findings import Findings
 from agewell.values.plot import Plot
 from agewell.version import __version__, build
@@ -29,7 +30,6 @@ from agewell.version import __version__, build
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS_SCHEMA_VERSION = 1
 _REPORT_FILE = "report.html"
 
 
@@ -161,8 +161,7 @@ def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
     `figures` holds what the rows do not: the title, notes and plots of each figure that was asked
     for, in the order of the rows; `papers` of each paper what it is.
     """
-    return {
-        "schema_version": ROWS_SCHEMA_VERSION,
+    fields = {
         "agewell_version": __version__,
         "agewell_build": build(),
         "papers": {
@@ -185,6 +184,7 @@ def document(reproduced: Sequence[Reproduced]) -> dict[str, Any]:
             for row in each.result.rows
         ],
     }
+    return documents.document("reproduce", fields)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

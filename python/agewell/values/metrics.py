@@ -207,9 +207,42 @@ def with_mechanisms(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return dict(metrics) if text is None else {"mechanisms": text, **metrics}
 
 
+_BETTER_ELSEWHERE: Mapping[str, Better] = {
+    "mean_file_score": "higher",
+    "split_share": "lower",
+    "fragments_per_file": "lower",
+    "mean_gap_bytes": "lower",
+    "name_adjacency": "higher",
+    "creation_adjacency": "higher",
+    "readdir_adjacency": "higher",
+    "free_space_score": "higher",
+    "mean_free_extent_bytes": "higher",
+    "walk_seconds": "lower",
+    "mb_per_s": "higher",
+    "ratio": "lower",
+    "above_best_pct": "lower",
+    "damaged_blocks": "lower",
+}
+"""Which direction is an improvement of what other commands measure than runs."""
+
+_BETTER_BY_BEGINNING: Mapping[str, Better] = {
+    "demerit_": "lower",
+    "paired_rms_": "lower",
+    "within_5_pct": "higher",
+}
+"""The same of errors of a device model, each of several clocks and parts of a trace."""
+
+
 def describe(name: str) -> Metric:
     """The metric of a name; one that is not in the list is shown under its own name."""
-    return _BY_NAME.get(name) or Metric(name, name.replace("_", " "), digits=3)
+    known = _BY_NAME.get(name)
+    if known is not None:
+        return known
+    better = _BETTER_ELSEWHERE.get(name)
+    for beginning, direction in _BETTER_BY_BEGINNING.items():
+        if name.startswith(beginning):
+            better = direction
+    return Metric(name, name.replace("_", " "), better=better or "neither", digits=3)
 
 
 def in_order(names: Mapping[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ use agewell_core::{DAY_NS, RandomStreams, Stream, within_64_bits};
 use agewell_disk::DeviceModel;
 use agewell_layout::file_system::FileSystem;
 use agewell_sim::config::ExperimentKind;
-use agewell_sim::result::{inputs, write_whole};
+use agewell_sim::result::{DOCUMENT, SCHEMA_VERSION, inputs, write_whole};
 use agewell_sim::{Places, RunError, load_device, require_writes_anywhere, resolve_path};
 use serde_json::{Map, Value, json};
 
@@ -22,9 +22,6 @@ use crate::score::{HotPeriod, Report, ScoreOptions, layout_counts, score};
 use crate::simulated_layout::AnyFileSystem;
 use crate::workload::{WorkloadReader, smith_1996};
 use crate::{Action, AgeError, FileKind, LayoutCounts, Operation, Snapshot};
-
-/// Version of the document, as of every result of `agewell run`.
-const SCHEMA_VERSION: u32 = 1;
 
 /// A finished experiment.
 #[derive(Debug)]
@@ -139,6 +136,7 @@ fn run_to_the_end(
     };
     let name = experiment.device.as_ref().and_then(|device| device.name());
     let document = json!({
+        "document": DOCUMENT,
         "schema_version": SCHEMA_VERSION,
         "kind": ExperimentKind::FileSystem.name(),
         "agewell_version": env!("CARGO_PKG_VERSION"),

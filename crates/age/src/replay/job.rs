@@ -10,12 +10,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+#[cfg(target_os = "linux")]
+use super::checkpoint_path;
 use super::recipe::{Recipe, RecipeWorkload};
 use super::{
-    ReplayFiles, ReplayOptions, ReplayReport, Tell, WorkloadOperations, checkpoint_path, replay,
-    write_series,
+    ReplayFiles, ReplayOptions, ReplayReport, Tell, WorkloadOperations, replay, write_series,
 };
-use crate::onto::{DirectoryOptions, DirectoryTarget, SimulatedTarget, Target};
+#[cfg(target_os = "linux")]
+use crate::onto::DirectoryTarget;
+use crate::onto::{DirectoryOptions, SimulatedTarget, Target};
 use crate::path_text;
 use crate::simulated_layout::LayoutSetup;
 use crate::workload::{
@@ -141,7 +144,7 @@ impl Job {
                 self.workload.display()
             )));
         }
-        let mut files = ReplayFiles {
+        let files = ReplayFiles {
             workload_identity: sha256.clone(),
             target_identity: self.identity()?,
             workload_operations: Some(facts.operations),
@@ -152,13 +155,7 @@ impl Job {
         let workload = WorkloadOperations::new(reader);
         let (report, target) = match &self.target {
             TargetChoice::Directory { path, options } => {
-                files.checkpoint = Some(self.checkpoint_beside(path)?);
-                let mut target = self.open_directory(path, options, &files)?;
-                let block_bytes = target.block_bytes()?;
-                let report =
-                    self.replay(workload, &mut target, block_bytes, &files, &mut log, tell)?;
-                let described = self.finish_directory(&mut target)?;
-                (report, described)
+                self.onto_directory(path, options, workload, files, &mut log, tell)?
             }
             TargetChoice::Simulated(setup) => {
                 let mut target = SimulatedTarget::new(setup.build()?, setup.facts());
@@ -175,12 +172,46 @@ impl Job {
         let recipe = Recipe::new(target.clone(), workload.clone(), &self.options, &report);
         self.write_outputs(&report, &recipe, log)?;
         Ok(json!({
-            "schema_version": 1,
             "target": target,
             "workload": workload,
             "options": self.options,
             "report": report,
         }))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn onto_directory(
+        &self,
+        path: &Path,
+        options: &DirectoryOptions,
+        workload: WorkloadOperations,
+        mut files: ReplayFiles,
+        log: &mut Option<LogFile>,
+        tell: &mut Tell<'_>,
+    ) -> Result<(ReplayReport, Value), AgeError> {
+        files.checkpoint = Some(self.checkpoint_beside(path)?);
+        let mut target = self.open_directory(path, options, &files)?;
+        let block_bytes = target.block_bytes()?;
+        let report = self.replay(workload, &mut target, block_bytes, &files, log, tell)?;
+        let described = self.finish_directory(&mut target)?;
+        Ok((report, described))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn onto_directory(
+        &self,
+        path: &Path,
+        _: &DirectoryOptions,
+        _: WorkloadOperations,
+        _: ReplayFiles,
+        _: &mut Option<LogFile>,
+        _: &mut Tell<'_>,
+    ) -> Result<(ReplayReport, Value), AgeError> {
+        Err(AgeError::Input(format!(
+            "{}: a real file system is aged on Linux, and this is {}; age a simulated one",
+            path.display(),
+            std::env::consts::OS
+        )))
     }
 
     fn replay<T: Target>(
@@ -223,6 +254,7 @@ impl Job {
         }
     }
 
+    #[cfg(target_os = "linux")]
     fn checkpoint_beside(&self, path: &Path) -> Result<PathBuf, AgeError> {
         let Some(checkpoint) = &self.checkpoint else { return checkpoint_path(path) };
         let below = |inner: &Path| -> std::io::Result<bool> {
@@ -241,6 +273,7 @@ impl Job {
         Ok(checkpoint.clone())
     }
 
+    #[cfg(target_os = "linux")]
     fn open_directory(
         &self,
         path: &Path,
@@ -262,6 +295,7 @@ impl Job {
         DirectoryTarget::reopen(path, options.clone())
     }
 
+    #[cfg(target_os = "linux")]
     fn finish_directory(&self, target: &mut DirectoryTarget) -> Result<Value, AgeError> {
         let options = target.options().clone();
         let block_bytes = target.block_bytes()?;

@@ -14,7 +14,7 @@ use crate::error::RunError;
 use crate::host::block_host::{HostRun, LOOKED_UP_TOGETHER};
 use crate::host::throughput::ThroughputSeries;
 use crate::prefetch::Prefetch;
-use crate::result::SCHEMA_VERSION;
+use crate::result::{DOCUMENT, SCHEMA_VERSION};
 
 /// What a run reports its progress to, and what may answer with a stop.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64) -> bool;
@@ -32,6 +32,7 @@ impl Prepared<'_> {
         values.insert("initial_blocks".into(), json!(self.survey.initial_blocks));
         let disk = &self.estimate;
         let document = json!({
+            "document": DOCUMENT,
             "schema_version": SCHEMA_VERSION,
             "kind": ExperimentKind::Layout.name(),
             "agewell_version": env!("CARGO_PKG_VERSION"),

@@ -19,7 +19,7 @@ use crate::drive::load::{load_device, require_writes_anywhere};
 use crate::error::RunError;
 use crate::metrics::Metrics;
 use crate::places::Places;
-use crate::result::{SCHEMA_VERSION, inputs};
+use crate::result::{DOCUMENT, SCHEMA_VERSION, inputs};
 
 /// A finished run.
 pub(crate) struct Run {
@@ -276,6 +276,7 @@ fn finish(
         warnings.extend(overload(loads[0], &run, intake.disks.len(), remedy));
     }
     let document = json!({
+        "document": DOCUMENT,
         "schema_version": SCHEMA_VERSION,
         "kind": ExperimentKind::Requests.name(),
         "agewell_version": env!("CARGO_PKG_VERSION"),

@@ -134,7 +134,6 @@ impl RealSuite {
             }
         }
         Ok(json!({
-            "schema_version": 1,
             "target": {"kind": "directory", "cache": bench.cache(), "still_cached": bench.still_cached()},
             "total_bytes": total_bytes,
             "files_per_directory": self.files_per_directory(),

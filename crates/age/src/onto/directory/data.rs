@@ -12,7 +12,7 @@
 use agewell_core::{RandomStreams, mix};
 use rand_core::Rng;
 
-use super::Data;
+use crate::onto::Data;
 
 /// Bytes between two stamps: the smallest block of the file systems of today.
 const STAMP_EVERY_BYTES: usize = 4096;

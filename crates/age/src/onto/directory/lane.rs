@@ -12,8 +12,8 @@ use rustix::io::Errno;
 
 use super::data::Pool;
 use super::places::{Places, file_name};
-use super::{Allocation, DirectoryOptions};
 use crate::onto::Outcome;
+use crate::onto::{Allocation, DirectoryOptions};
 use crate::{Action, AgeError, Operation};
 
 /// Files that all lanes together keep open, chosen by us: with the directories well below the 1,024

@@ -1,0 +1,1 @@
+"""agewell beside what a user would pick instead, in one run and as ratios."""

@@ -1,0 +1,302 @@
+"""Documents about files that are moved."""
+
+from typing import NotRequired, TypedDict
+
+
+class LeftOut(TypedDict):
+    """Files that are left as they are, for one reason.
+
+    Attributes:
+        reason: The reason, in a word.
+        words: The reason, in words.
+        files: How many there are.
+        bytes: Their length.
+    """
+
+    reason: str
+    words: str
+    files: int
+    bytes: int
+
+
+class Order(TypedDict):
+    """In which order the files of a recording are laid, and why.
+
+    Attributes:
+        order: The one that was taken: `first-reads` or `access-graph`.
+        first_reads_seconds: What the recording takes, laid in the order of first reads.
+        access_graph_seconds: What it takes along the access graph; none if no file is come back to.
+    """
+
+    order: str
+    first_reads_seconds: float
+    access_graph_seconds: float | None
+
+
+class ByName(TypedDict):
+    """Neighbours in one order.
+
+    Attributes:
+        adjacency: Share of pairs that are adjacent.
+        adjacent_pairs: Pairs where the next begins right behind the one before.
+        mean_gap_bytes: Mean distance from the end of one to the start of the next, forward
+            or backward, bytes.
+        median_gap_bytes: Its median, bytes.
+        pairs: Pairs of neighbours.
+    """
+
+    adjacency: float | None
+    adjacent_pairs: int
+    mean_gap_bytes: float | None
+    median_gap_bytes: int | None
+    pairs: int
+
+
+class LengthBin(TypedDict):
+    """Free extents of about one length.
+
+    Attributes:
+        bytes: Their bytes.
+        bytes_end: The next bin's least length, bytes.
+        bytes_min: The least length, bytes, included.
+        extents: Extents.
+    """
+
+    bytes: int
+    bytes_end: int
+    bytes_min: int
+    extents: int
+
+
+class Reach(TypedDict):
+    """Free space in extents of at least some length.
+
+    Attributes:
+        bytes: Bytes in extents at least so long.
+        extent_bytes: The length, bytes.
+        share: Share of what is free.
+    """
+
+    bytes: int
+    extent_bytes: int
+    share: float | None
+
+
+class FreeExtents(TypedDict):
+    """What is free, as far as the snapshot has a map of it.
+
+    Attributes:
+        by_length: By length, powers of two.
+        bytes: Bytes of all free extents.
+        counted_blocks: Free blocks, the first left out.
+        extents: Free extents.
+        following_blocks: Free blocks that follow another.
+        fragment_bytes: Bytes of them in no whole block.
+        free_space_score: Share of free blocks, without the first, that follow another free
+            block.
+        half_in_extents_of_bytes: Half of what is free lies in extents at least so long,
+            bytes.
+        largest_extent_bytes: The longest, bytes.
+        mean_extent_bytes: Their mean length, bytes.
+        reach: How much of it lies in extents long enough for something.
+    """
+
+    by_length: list[LengthBin]
+    bytes: int
+    counted_blocks: int
+    extents: int
+    following_blocks: int
+    fragment_bytes: int
+    free_space_score: float | None
+    half_in_extents_of_bytes: int
+    largest_extent_bytes: int
+    mean_extent_bytes: float | None
+    reach: list[Reach]
+
+
+class Layout(TypedDict):
+    """How the files of a snapshot lie, in few numbers.
+
+    Attributes:
+        by_name: By name, as sorted listings and most programs read them.
+        by_readdir: As the file system lists them, which is how a program reads that does
+            not sort.
+        free_extents: How free space is broken.
+        layout_score: Share of them; none if no block counts.
+    """
+
+    by_name: ByName
+    by_readdir: ByName
+    free_extents: FreeExtents
+    layout_score: float
+
+
+class Saving(TypedDict):
+    """What a plan saves on a disk.
+
+    An estimate.
+
+    Attributes:
+        after_seconds: The same afterwards, s.
+        before_seconds: Time of a cold read of all files in the plan's order as they lie,
+            with metadata, s.
+        device: The device's name.
+        gain_pct: Time saved, per cent.
+        metadata_seconds: Of both, for directories and inodes, s.
+        noticed: Whether it is at least noticed.
+        pays: Whether it is likely to pay.
+        title: What people call it.
+        uncertainty_pct: How far the times may be off, per cent either way.
+    """
+
+    after_seconds: float
+    before_seconds: float
+    device: str
+    gain_pct: float
+    metadata_seconds: float
+    noticed: bool
+    pays: bool
+    title: str
+    uncertainty_pct: float
+
+
+class Work(TypedDict):
+    """What carrying a plan out takes.
+
+    Attributes:
+        file_bytes: Their bytes.
+        files: Files that are moved to their place.
+        moved_bytes: Bytes moved in all, with what makes room.
+        no_room: Files for which there is no room.
+        stay: Files that stay because they lie well, or are beyond the budget.
+        stretches_after: The same afterwards.
+        stretches_before: Pieces in which the files lie in their order, before.
+    """
+
+    file_bytes: int
+    files: int
+    moved_bytes: int
+    no_room: int
+    stay: int
+    stretches_after: int
+    stretches_before: int
+
+
+class Done(TypedDict):
+    """What was done.
+
+    Attributes:
+        evacuated_bytes: Of them, to make room.
+        files: Files in place that were moved.
+        left: Files left as they were, and their bytes, by reason.
+        moved_bytes: Bytes moved, with what made room.
+        out_of_time: Whether the time was over.
+        remaining: Files for which there was no time or no room.
+        seconds: How long it took, s.
+    """
+
+    evacuated_bytes: int
+    files: int
+    left: list[LeftOut]
+    moved_bytes: int
+    out_of_time: bool
+    remaining: int
+    seconds: float
+
+
+class Reorganise(TypedDict):
+    """A reorganisation, planned or carried out.
+
+    Attributes:
+        carried_out: Whether files were moved.
+        file_system: Which file system it is.
+        layout: How files lie.
+        left_out: Files that are left out, and why.
+        order: How the order of a recording was chosen; none without one.
+        saving: What it saves.
+        work: What there is to move.
+        done: What was done.
+        layout_after: How they lie afterwards.
+    """
+
+    carried_out: bool
+    file_system: str
+    layout: Layout
+    left_out: list[LeftOut]
+    order: Order | None
+    saving: Saving
+    work: Work
+    done: NotRequired[Done]
+    layout_after: NotRequired[Layout]
+
+
+class Considered(TypedDict):
+    """What was looked at, and what became of it.
+
+    Attributes:
+        best_cost_seconds: And what it would cost, s.
+        best_saved_seconds: What the best of those declined is likely to save, s.
+        beyond_budget: Groups beyond the budget.
+        bounded: Groups with a file that has been moved as often as it may be.
+        declined: Groups that would not save more than they cost.
+        groups: Groups of files that were read together more than twice, or single ones.
+        well: Of those, groups that lie well.
+    """
+
+    best_cost_seconds: float
+    best_saved_seconds: float
+    beyond_budget: int
+    bounded: int
+    declined: int
+    groups: int
+    well: int
+
+
+class ReorganiseRound(TypedDict):
+    """One round of `reorganise --watch`, a line each.
+
+    Attributes:
+        all_read_seconds: Time of all reads so far, s.
+        busy_pct: Share of the time for which others kept the disk busy when a round was postponed,
+            per cent.
+        bytes: Bytes that were, with those that made room.
+        considered: What was looked at.
+        cost_seconds: What it costs, s.
+        files: Files that were moved, or would be.
+        files_known: Files in the history.
+        kind: Always `round`.
+        left_bytes: What is left of the hour's budget, bytes; none without one.
+        likely_seconds: What that is likely to save until the files are written again, s.
+        lost_events: Events that the kernel lost.
+        moved_bytes: Bytes of all moves so far.
+        moving_seconds: Time of all moves so far, s.
+        named_pct: Of the bytes read, those of known files, per cent.
+        now_ns: When it ended, ns since 1970.
+        outcome: What became of it.
+        read_seconds: That time.
+        reads: Reads, and the time for which the disk was busy with them, s.
+        saved_seconds: Time that reads were saved by moves so far, as observed, s; negative
+            if they took longer.
+        seconds: How long was recorded, s.
+    """
+
+    all_read_seconds: float
+    busy_pct: float
+    bytes: int
+    considered: Considered
+    cost_seconds: float
+    files: int
+    files_known: int
+    kind: str
+    left_bytes: int | None
+    likely_seconds: float
+    lost_events: int
+    moved_bytes: int
+    moving_seconds: float
+    named_pct: float
+    now_ns: int
+    outcome: str
+    read_seconds: float
+    reads: int
+    saved_seconds: float
+    seconds: float

@@ -1,0 +1,67 @@
+"""The small example of each crate that its page names: it runs, and prints what it is about."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY
+
+SAYS = {
+    "times": "128 sectors, 8500000 ns",
+    "table": "did you mean 'parts'?",
+    "reading": "3 requests",
+    "drive": "at random: 14",
+    "collect": "write amplification",
+    "fast_file_system": "with large ones in their holes",
+    "related": "block 400 belongs to",
+    "organ_pipe": "block 10 lies at block",
+    "caches": '"policy": "lru"',
+    "score": "",
+    "modelled": 'name = "two-numbers"',
+    "recording": "a block device or a path on one",
+    "aging": "layout score",
+    "damaged": "damaged: [(42, 42)]",
+    "names": "",
+    "store": "block 12: none",
+    "files": "good morning",
+}
+"""What each prints; those that look at the machine's own files may say anything."""
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """Where cargo puts the examples; skips where `make test-rust` has not built them."""
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"]
+    try:
+        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        pytest.skip("no cargo here")
+    built = Path(json.loads(done.stdout)["target_directory"], "release", "examples")
+    if not (built / "times").exists():
+        pytest.skip("examples are not built: cargo test --release --workspace builds them")
+    return built
+
+
+def test_every_page_names_an_example_that_is_run_here() -> None:
+    pages = [path.read_text() for path in (REPOSITORY / "crates").glob("*/README.md")]
+    named = {word for page in pages for word in re.findall(r"cargo run --example (\w+)", page)}
+    # That of the kernel's protocol waits for mounts.
+    assert named - {"memory"} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_the_example_runs(folder: Path, name: str) -> None:
+    program = folder / name
+    if not program.exists():
+        pytest.skip("is not built")
+    done = subprocess.run(
+        [program], cwd=REPOSITORY / "docs", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[name] in done.stdout
+    assert done.stdout
