@@ -83,6 +83,7 @@ REGRESSION = By("test_guides.py::test_the_layout_regression_is_caught")
 MOUNTED = By("test_guides.py::test_the_file_system_of_the_guide_is_mounted_used_and_checked")
 SEGMENT = By("test_guides.py::test_the_segment_size_of_the_guide_is_what_is_printed")
 GARBAGE = By("test_guides.py::test_garbage_is_collected_on_a_trace_of_the_readers")
+RESULTS = By("test_guides.py::test_results_are_asked_and_compared")
 CLUSTER = By("test_guides.py::test_a_cluster_makes_the_same_table")
 POLICY = By("test_guides.py::test_policies_of_the_guide_decide")
 
@@ -103,6 +104,7 @@ TREATMENTS: Mapping[str, tuple[Treatment, ...]] = {
     "docs/guides/age-before-a-benchmark.md": (
         By("test_guides.py::test_a_file_system_is_measured_new_and_aged"),
     ),
+    "docs/guides/ask-results.md": (RESULTS,) * 7,
     "docs/guides/cluster.md": (CLUSTER,) * 5,
     "docs/guides/collect-garbage.md": (GARBAGE,) * 6,
     "docs/guides/commands-by-example.md": (Run(),),

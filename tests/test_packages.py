@@ -67,6 +67,17 @@ def test_every_crate_has_a_page_and_the_example_that_it_names(
         assert named.group(1) in targets, name
 
 
+def test_no_two_examples_have_one_name(crates: dict[str, dict[str, Any]]) -> None:
+    # They are built into one folder.
+    names = [
+        target["name"]
+        for package in crates.values()
+        for target in package["targets"]
+        if target["kind"] == ["example"]
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_crates_can_be_packaged() -> None:
     command = ["cargo", "package", "--workspace", "--list", "--allow-dirty", "--offline", "--quiet"]
     excluded = [word for name in sorted(NOT_PUBLISHED) for word in ("--exclude", name)]

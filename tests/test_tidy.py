@@ -498,5 +498,5 @@ def test_workflows_call_targets_that_the_makefile_has() -> None:
         assert named, f"{workflow.name} calls no target of the Makefile"
         for name in named:
             called.update(listed.split(", ") if name == "${{ matrix.target }}" else name.split())
-    assert called == {"lint", "test", "wheel", "reproduce"}
+    assert called == {"lint", "test", "wheel", "sdist", "check-macos", "reproduce"}
     assert called <= targets

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from peers.comparison import AbsentError, Row, row
+from peers.comparison import AbsentError, Row, row, run
 from peers.host import REPOSITORY
 
 REFERENCES = 5_000_000
@@ -23,7 +23,7 @@ PEERS = {"lru": "LRU", "fifo": "FIFO", "arc": "ARC", "sieve": "Sieve", "s3-fifo"
 def compare(work: Path, rounds: int) -> Iterator[Row]:
     """A row a policy: references a second, both reading the stream from a file."""
     try:
-        import libcachesim
+        import libcachesim  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise AbsentError(f"no wheel of libcachesim here ({error})") from None
     from importlib.metadata import version
@@ -37,7 +37,7 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
         measured = []
         missed = (0.0, 0.0)
         for _ in range(rounds):
-            done = json.loads(_run([program, ours, name, CACHED]))
+            done = json.loads(run(program, ours, name, CACHED))
             rate, miss = _theirs(libcachesim, peer, theirs)
             measured.append((REFERENCES / done["seconds"], rate))
             missed = (done["misses"] / REFERENCES, miss)
@@ -86,9 +86,3 @@ def _program() -> Path:
     command = ["cargo", "build", "--locked", "--release", "--quiet", "--workspace"]
     subprocess.run([*command, "--example", "caches"], cwd=REPOSITORY, check=True)
     return REPOSITORY / "target" / "release" / "examples" / "caches"
-
-
-def _run(command: list[Any]) -> str:
-    return subprocess.run(
-        [str(word) for word in command], check=True, capture_output=True, text=True
-    ).stdout

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 Better = Literal["more", "less", "same"]
@@ -68,6 +72,21 @@ def row(
         ratios,
         note,
     )
+
+
+def run(*words: object, where: Path | None = None) -> str:
+    """What a command prints.
+
+    Raises CalledProcessError, with what it said, if it fails.
+    """
+    command = [str(word) for word in words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, cwd=where).stdout
+
+
+def agewell(*words: object) -> dict[str, Any]:
+    """What a command of agewell prints with `--json`."""
+    document: dict[str, Any] = json.loads(run(sys.executable, "-m", "agewell", *words, "--json"))
+    return document
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,9 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from peers.comparison import AbsentError, Row, row, seconds
+from peers.comparison import AbsentError, Better, Row, agewell, row, seconds
 from peers.fragments import version
 
 IMAGE_BYTES = 512 << 20
@@ -37,20 +35,15 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
     ours_do = [sys.executable, "-m", "agewell", "reorganise", "MOUNT", "--anyway", "--quiet"]
     theirs_do = ["e4defrag", "MOUNT"]
     measured = [(_tried(aged, work, ours_do), _tried(aged, work, theirs_do)) for _ in range(rounds)]
-    for name, unit, better in (
+    measures: list[tuple[str, str, Better]] = [
         ("fragments", "pieces a file", "less"),
         ("strays", "files not behind the one before", "less"),
         ("written", "MB to the disk", "less"),
         ("time", "s", "less"),
-    ):
+    ]
+    for name, unit, better in measures:
         pairs = [(mine[name], others[name]) for mine, others in measured]
-        yield row(
-            f"defragment/{name}",
-            f"e4defrag {version('e4defrag')}",
-            unit,
-            better,
-            pairs,  # type: ignore[arg-type]
-        )
+        yield row(f"defragment/{name}", f"e4defrag {version('e4defrag')}", unit, better, pairs)
 
 
 def _tried(aged: Path, work: Path, command: list[str]) -> dict[str, float]:
@@ -69,9 +62,7 @@ def _tried(aged: Path, work: Path, command: list[str]) -> dict[str, float]:
 
         took = seconds(do)
         written = (_sectors_written(stat) - before) * 512 / 1e6
-        score = [sys.executable, "-m", "agewell", "score", mount, "--json", "--quiet"]
-        done = subprocess.run(score, check=True, capture_output=True, text=True)
-    metrics: dict[str, Any] = json.loads(done.stdout)["targets"][0]["metrics"]
+        metrics = agewell("score", mount, "--quiet")["targets"][0]["metrics"]
     return {
         "fragments": metrics["fragments_per_file"],
         # By name. None at all counts as one of all, so that there is a ratio.
@@ -111,7 +102,7 @@ def _mounted(image: Path, work: Path) -> Iterator[tuple[Path, Path]]:
     """Where the image is mounted, and the counters of its loop device."""
     mount = work / "mount"
     mount.mkdir(exist_ok=True)
-    attach = ["losetup", "--find", "--show", image]
+    attach = ["losetup", "--find", "--show", str(image)]
     done = subprocess.run(attach, check=True, capture_output=True)
     device = done.stdout.decode().strip()
     try:

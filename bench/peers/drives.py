@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers.comparison import AbsentError, Row, row, seconds
+from peers.comparison import AbsentError, Row, agewell, row, run, seconds
 
 FOLDER = "AGEWELL_DISKSIM"
 """Names the folder of a DiskSim 4.0 that was built: with `src/disksim` and `valid`."""
@@ -41,18 +38,17 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
 
 def ours(specification: Path, trace: Path) -> float:
     """The demerit of our model, ms."""
-    command = [sys.executable, "-m", "agewell", "validate", specification, trace, "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    document = json.loads(done.stdout)
+    document = agewell("validate", specification, trace)
     return float(document["closed"]["whole"]["all"]["demerit_ms"])
 
 
 def theirs(program: Path, trace: Path, work: Path) -> float:
     """The demerit that DiskSim prints of its own, ms. Runs in its folder, as `runvalid` does."""
     out = work / f"{trace.stem}.outv"
-    command = [program, f"{trace.stem}.parv", out, "validate", trace.name, "0", "0"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=trace.parent)
-    text = done.stdout + (out.read_text(errors="replace") if out.exists() else "")
+    words = (f"{trace.stem}.parv", out, "validate", trace.name, "0", "0")
+    text = run(program, *words, where=trace.parent) + (
+        out.read_text(errors="replace") if out.exists() else ""
+    )
     found = re.search(r"\brms\s*=\s*([\d.]+)", text)
     if found is None:
         raise AbsentError(f"DiskSim printed no rms for {trace.name}")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers.comparison import AbsentError, Row, in_turns, row
+from peers.comparison import AbsentError, Row, agewell, in_turns, row, run
 from peers.host import said
 
 FILES = 20_000
@@ -62,15 +60,12 @@ def make_tree(tree: Path) -> None:
 
 def ours(tree: Path) -> float:
     """Pieces of a file on the mean."""
-    command = [sys.executable, "-m", "agewell", "score", tree, "--json", "--quiet"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    target = json.loads(done.stdout)["targets"][0]
+    target = agewell("score", tree, "--quiet")["targets"][0]
     return float(target["metrics"]["fragments_per_file"])
 
 
 def theirs(tree: Path) -> float:
     """The same of filefrag, whose argument list is made by find."""
-    command = ["find", tree, "-type", "f", "-exec", "filefrag", "{}", "+"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    pieces = [int(found) for found in re.findall(r": (\d+) extents? found", done.stdout)]
+    printed = run("find", tree, "-type", "f", "-exec", "filefrag", "{}", "+")
+    pieces = [int(found) for found in re.findall(r": (\d+) extents? found", printed)]
     return sum(pieces) / len(pieces)

@@ -22,7 +22,7 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
     out = work / "stores.json"
     options = ["--stores", ",".join((OURS, *PEERS)), "--full", "90", "--clients", "1"]
     size = ["--gib", "0.06", "--rounds", str(max(rounds, 3)), "--seconds", "0.3"]
-    command = [REPOSITORY / "bench" / "run-stores", *options, *size, "--out", out]
+    command = [str(REPOSITORY / "bench" / "run-stores"), *options, *size, "--out", str(out)]
     environment = {**os.environ, "BENCH_STORES_DISK": str(work), "BENCH_STORES_MEMORY": ""}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:

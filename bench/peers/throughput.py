@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from peers.comparison import AbsentError, Row, row
+from peers.comparison import AbsentError, Row, agewell, row, run
 from peers.host import said
 
 FILE_BYTES = 32 << 20
@@ -30,9 +28,8 @@ def compare(work: Path, rounds: int) -> Iterator[Row]:
 def ours(work: Path) -> dict[str, float]:
     """MB/s of `agewell bench` by phase."""
     sizes = ["--sizes", f"{FILE_BYTES >> 20} MiB", "--bytes", f"{FILES * FILE_BYTES >> 20} MiB"]
-    command = [sys.executable, "-m", "agewell", "bench", work, *sizes, "--repetitions", "1"]
-    done = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
-    return {one["phase"]: one["mb_per_s"] for one in json.loads(done.stdout)["summary"]}
+    document = agewell("bench", work, *sizes, "--repetitions", "1")
+    return {one["phase"]: one["mb_per_s"] for one in document["summary"]}
 
 
 def theirs(work: Path) -> dict[str, float]:
@@ -49,9 +46,9 @@ def theirs(work: Path) -> dict[str, float]:
         ("create", ["--rw=write", "--end_fsync=1", "--refill_buffers"]),
         ("read", ["--rw=read", "--invalidate=1"]),
     ):
-        done = subprocess.run(["fio", *job, *options], check=True, capture_output=True, text=True)
+        printed = run("fio", *job, *options)
         kind = "write" if phase == "create" else "read"
-        found = json.loads(done.stdout)["jobs"][0]
+        found = json.loads(printed)["jobs"][0]
         # Its own time ends with the last call; the sync at the end is in the time of the job.
         rates[phase] = found[kind]["io_bytes"] / (found["job_runtime"] / 1e3) / 1e6
     shutil.rmtree(folder)

@@ -3,7 +3,7 @@
 //!     cargo run -p agewell-config --example table
 #![allow(clippy::print_stdout, reason = "an example shows what it found")]
 
-use agewell_config::{Form, Keyed, keys, read_table, size, whole};
+use agewell_config::{Form, Key, Keyed, keys, read_table, size, whole};
 use serde_json::json;
 
 keys! {
@@ -21,8 +21,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} bytes in {} part", cache.bytes, cache.parts);
     let wrong = read_table::<Cache>("[cache]", json!({"size": "4 MiB", "part": 2}));
     println!("{}", wrong.expect_err("no such key"));
-    for key in Cache::keys() {
-        println!("{}", key.markdown());
-    }
+    println!("{}", Key::markdown(&Cache::keys()));
     Ok(())
 }

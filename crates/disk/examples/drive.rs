@@ -1,4 +1,4 @@
-//! What a modelled drive takes for requests in order and at random places.
+//! What a modelled drive takes for requests of three sizes, in order and at random places.
 //!
 //!     cargo run -p agewell-disk --example drive -- [DEVICE.toml]
 //!
@@ -30,24 +30,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(path) => DeviceParameters::load(path)?,
         None => DeviceParameters::from_toml("the example", TWO_NUMBERS)?,
     };
-    for name in ["in order", "at random"] {
-        let mut device = DeviceModel::new(&parameters);
-        let mut stream = RandomStreams::new(1).stream("places");
-        let places = device.capacity().0 / 128;
-        let mut now = SimTime::ZERO;
-        for number in 0..1000 {
-            let place =
-                if name == "in order" { number } else { uniform_below(&mut stream, places) };
-            let request = BlockRequest {
-                enqueue: now,
-                sector: Sector(place * 128),
-                sectors: SectorCount(128),
-                operation: Operation::Read,
-                synchronous: true,
-            };
-            now = device.serve(now, &request).finish;
+    for (name, is_random) in [("in order", false), ("at random", true)] {
+        for sectors in [8, 128, 2048] {
+            let mut device = DeviceModel::new(&parameters);
+            let mut stream = RandomStreams::new(1).stream("places");
+            let places = device.capacity().0 / sectors;
+            let mut now = SimTime::ZERO;
+            for number in 0..1000 {
+                let place = if is_random { uniform_below(&mut stream, places) } else { number };
+                let request = BlockRequest {
+                    enqueue: now,
+                    sector: Sector(place * sectors),
+                    sectors: SectorCount(sectors),
+                    operation: Operation::Read,
+                    synchronous: true,
+                };
+                now = device.serve(now, &request).finish;
+            }
+            println!("{name}, {} KiB: {:.2} ms", sectors / 2, now.0 as f64 / 1e9);
         }
-        println!("{name}: {:.2} ms for 64 KiB", now.0 as f64 / 1e6 / 1000.0);
     }
     Ok(())
 }

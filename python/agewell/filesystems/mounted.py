@@ -27,15 +27,19 @@ _BAD_INPUT = 2
 
 def program() -> Path:
     """The program that serves mounts."""
+    _refuse_other_systems()
+    path = Path(__file__).resolve().parent.parent / "bin" / "agewell-fs"
+    if not path.exists():
+        raise RunError(f"{path} is missing; 'make extension' builds it")
+    return path
+
+
+def _refuse_other_systems() -> None:
     if sys.platform != "linux":
         raise InputError(
             f"file systems of agewell are made and mounted on Linux, and this is {sys.platform}; "
             "run it there"
         )
-    path = Path(__file__).resolve().parent.parent / "bin" / "agewell-fs"
-    if not path.exists():
-        raise RunError(f"{path} is missing; 'make extension' builds it")
-    return path
 
 
 def call(words: Sequence[str | Path]) -> str:
@@ -163,6 +167,7 @@ def _asked(path: Path, attribute: str) -> dict[str, Any]:
 
 
 def _attribute(path: Path, attribute: str) -> bytes:
+    _refuse_other_systems()
     try:
         return os.getxattr(path, attribute)
     except PermissionError:

@@ -1,6 +1,6 @@
 //! Reads a block trace, of whatever format it is, and says what is asked of the disk.
 //!
-//!     cargo run -p agewell-trace --example reading -- [FILE]
+//!     cargo run -p agewell-trace --example requests -- [FILE]
 //!
 //! Without FILE three lines in the format of MSR Cambridge stand in.
 #![allow(clippy::print_stdout, reason = "an example shows what it found")]
