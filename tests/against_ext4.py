@@ -47,7 +47,13 @@ NAMES_MAX = 160
 _NAMES = ["a", "b", "c", "d", "e", "f", "g", "h", "s", "t"]
 _LONG = "l" * 255
 _ATTRIBUTES = ["user.one", "user.two", "user." + "n" * 250, "trusted.t", "security.s", "user.x"]
-_LISTS = ["system.posix_acl_access", "system.posix_acl_default"]
+LISTS = ["system.posix_acl_access", "system.posix_acl_default"]
+Entry = tuple[int, int, int]
+"""Of an access control list: whom it is of, the rights, and the number of the user or group."""
+
+NOBODY = 0xFFFFFFFF
+"""The number of what has none."""
+
 _CAPABILITY = struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0)
 """`cap_net_bind_service+ep` as `security.capability` holds it (`linux/capability.h`)."""
 
@@ -66,19 +72,55 @@ class DifferenceError(Exception):
         self.calls: list[Call] = []
 
 
-def access_list(draw: random.Random) -> bytes:
-    """An access control list (`linux/posix_acl_xattr.h`), which may be wrong."""
-    bits = [draw.randrange(8) for _ in range(6)]
-    none = 0xFFFFFFFF
-    entries = [(1, bits[0], none), (4, bits[1], none), (0x20, bits[2], none)]
-    if draw.random() < 0.7:
-        entries += [(2, bits[3], 1001), (8, bits[4], 2001), (0x10, bits[5], none)]
-    if draw.random() < 0.1:
-        entries.pop(draw.randrange(len(entries)))
-    if draw.random() < 0.9:
-        entries.sort()
-    packed = b"".join(struct.pack("<HHI", *entry) for entry in entries)
-    return struct.pack("<I", 2) + packed
+def access_list(draw: random.Random) -> list[Entry]:
+    """The entries of an access control list that the kernel takes."""
+
+    def named(tag: int, numbers: list[int]) -> list[Entry]:
+        some = draw.sample(numbers, draw.randrange(3))
+        return [(tag, draw.randrange(8), number) for number in some]
+
+    users, groups = named(2, [0, 7, 1001, 1002]), named(8, [7, 1001, 2001])
+    has_mask = bool(users or groups) or draw.random() < 0.2
+    owner, group, mask, other = ((tag, draw.randrange(8), NOBODY) for tag in (1, 4, 0x10, 0x20))
+    return [owner, *users, group, *groups, *([mask] if has_mask else []), other]
+
+
+def packed(entries: list[Entry]) -> bytes:
+    """The list as the value of an attribute (`linux/posix_acl_xattr.h`)."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def wrong_lists(entries: list[Entry]) -> dict[str, bytes]:
+    """What the kernel does not take, by what is wrong: `entries`, each with one mistake."""
+    owner, *rest = entries
+    masked = [entry for entry in rest if entry[0] != 0x10]
+    masked.insert(-1, (0x10, 7, NOBODY))
+    unmasked = [entry for entry in masked if entry[0] != 0x10]
+    lists = {
+        "without the owner": rest,
+        "without the group": [entry for entry in entries if entry[0] != 4],
+        "without others": entries[:-1],
+        "without a mask": [owner, (2, 7, 1001), *unmasked],
+        "two owners": [owner, *entries],
+        "two masks": [owner, *masked[:-1], *masked[-2:]],
+        "of nobody": [owner, (2, 7, NOBODY), *masked],
+        "of no group": [owner, *masked[:-2], (8, 7, NOBODY), *masked[-2:]],
+        "out of order": entries[::-1],
+        "a right that there is not": [(1, 8, NOBODY), *rest],
+        "a tag that there is not": [*entries[:-1], (0x40, 7, NOBODY)],
+    }
+    whole = packed(entries)
+    cut = {"half an entry": whole[:-4], "half a version": whole[:3], "nothing": b""}
+    version = {"another version": struct.pack("<I", 1) + whole[4:]}
+    return {what: packed(wrong) for what, wrong in lists.items()} | cut | version
+
+
+def list_value(draw: random.Random) -> bytes:
+    """A list; sometimes one without entries, which takes the list away, or a wrong one."""
+    entries, kind = access_list(draw), draw.random()
+    if kind < 0.2:
+        return draw.choice(list(wrong_lists(entries).values()))
+    return packed([] if kind < 0.25 else entries)
 
 
 @dataclass
@@ -257,7 +299,7 @@ class Drawing:
         name = draw.choice(_ATTRIBUTES)
         value = os.urandom(0) if draw.random() < 0.2 else bytes([draw.randrange(256)]) * 40
         if draw.random() < 0.3:
-            name, value = draw.choice(_LISTS), access_list(draw)
+            name, value = draw.choice(LISTS), list_value(draw)
         elif draw.random() < 0.1:
             name, value = "security.capability", _CAPABILITY
         elif draw.random() < 0.05:
@@ -364,13 +406,17 @@ def differences(ours: Found, theirs: Found) -> str:
 TREE: Call = (0, 0, "tree")
 
 
-def replay(points: list[Path], number: int, calls: list[Call]) -> None:
-    """Carries `calls` out; DifferenceError if not all is the same."""
+def replay(points: list[Path], number: int, calls: list[Call]) -> list[Found]:
+    """Carries `calls` out; what came of each on both. DifferenceError if not all is the same."""
+    found: list[Found] = []
     with directories(points, number) as roots, processes(roots) as both:
         for first in range(0, len(calls), AT_ONCE):
             some = calls[first : first + AT_ONCE]
-            compare(some, on_both(both, some), first)
+            results = on_both(both, some)
+            compare(some, results, first)
+            found += [ours for ours, _ in results]
         compare([TREE], on_both(both, [TREE]), len(calls))
+    return found
 
 
 def run(

@@ -5,15 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import shutil
-import struct
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from against_ext4 import DifferenceError, fewest, replay, run
+from against_ext4 import (
+    LISTS,
+    NOBODY,
+    DifferenceError,
+    access_list,
+    fewest,
+    packed,
+    replay,
+    run,
+    wrong_lists,
+)
 from agewell.filesystems import mounted
 from same_calls import KEEP, PUNCH, ZERO, Call
 from test_mounted import why_not
@@ -86,9 +97,7 @@ def test_random_calls_do_what_they_do_on_ext4(both: Both, seed: int) -> None:
 
 
 # What was different once.
-NO_LIST = struct.pack("<I", 2) + b"".join(
-    struct.pack("<HHI", tag, bits, 0xFFFFFFFF) for tag, bits in ((1, 6), (4, 2), (0x20, 4))
-)
+NO_LIST = packed([(tag, bits, NOBODY) for tag, bits in ((1, 6), (4, 2), (0x20, 4))])
 MADE = (0, 0, "open", 0, None, "/a", os.O_RDWR | os.O_CREAT, 0o644)
 RIGHTS = (0, 0, "chmod", "/a", 0o6755)
 FOUND: dict[str, list[Call]] = {
@@ -163,6 +172,68 @@ FOUND: dict[str, list[Call]] = {
 @pytest.mark.parametrize("what", FOUND)
 def test_what_was_different_once_is_not(both: Both, what: str) -> None:
     replay(both.points, 1000 + list(FOUND).index(what), FOUND[what])
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_wrong_lists_are_refused_as_by_ext4(both: Both, name: str) -> None:
+    draw = random.Random(name)  # noqa: S311 (no secret)
+    for number in range(4):
+        entries = access_list(draw)
+        wrong = wrong_lists(entries)
+        before: list[Call] = [
+            (0, 0, "mkdir", None, "/d", 0o755),
+            (0, 0, "setxattr", "/d", name, packed(entries), 0, True),
+        ]
+        sets: list[Call] = [
+            (0, 0, "setxattr", "/d", name, value, 0, True) for value in wrong.values()
+        ]
+        found = replay(both.points, 2000 + 10 * LISTS.index(name) + number, before + sets)
+        assert found[: len(before)] == [None, None]
+        refused = dict(zip(wrong, found[len(before) :], strict=True))
+        # An attribute of no bytes takes the list away, as one without entries does.
+        assert refused.pop("nothing") is None
+        assert refused.pop("another version") == "ENOTSUP"
+        assert set(refused.values()) == {"EINVAL"}, refused
+
+
+def _made_under(folder: str, draw: random.Random) -> list[Call]:
+    """A directory with a default list, and all that can be made in it, by whom it may be."""
+    who, mask = draw.randrange(3), draw.choice([0, 0o022, 0o077, 0o777])
+    mode = draw.choice([0o777, 0o666, 0o2775, 0o6751, 0o640, 0o070, 0])
+    default, access = (packed(access_list(draw)) for _ in range(2))
+    unnamed = os.O_TMPFILE | os.O_RDWR
+    return [
+        (0, 0, "mkdir", None, folder, 0o777),
+        (0, 0, "chmod", folder, draw.choice([0o777, 0o2777])),
+        (0, 0, "setxattr", folder, LISTS[1], default, 0, True),
+        (who, mask, "open", 0, None, f"{folder}/file", os.O_RDWR | os.O_CREAT, mode),
+        (who, mask, "mkdir", None, f"{folder}/folder", mode),
+        (0, mask, "mkdir", None, f"{folder}/folder/below", mode),
+        (who, mask, "mknod", None, f"{folder}/fifo", stat.S_IFIFO | mode, 0),
+        (who, mask, "symlink", None, "to", f"{folder}/link"),
+        (who, mask, "open", 1, None, folder, unnamed, mode),
+        (0, mask, "flink", 1, f"{folder}/named"),
+        (0, 0, "getxattr", f"{folder}/file", LISTS[0], True),
+        (0, 0, "chmod", f"{folder}/file", draw.randrange(0o10000)),
+        (0, 0, "getxattr", f"{folder}/file", LISTS[0], True),
+        (0, 0, "chown", f"{folder}/named", 1001, draw.choice([0, 1001, 2001]), True),
+        (0, 0, "chmod", f"{folder}/named", 0o2775),
+        # Whoever is not of the group takes its right away with a list.
+        (draw.choice([0, 1, 1]), 0, "setxattr", f"{folder}/named", LISTS[0], access, 0, True),
+        (2, 0, "access", f"{folder}/named", draw.randrange(8)),
+        (0, 0, "setxattr", f"{folder}/file", LISTS[1], default, 0, True),
+        (0, 0, "setxattr", f"{folder}/link", LISTS[0], access, 0, False),
+        (0, 0, "removexattr", f"{folder}/folder", draw.choice(LISTS), True),
+    ]
+
+
+def test_what_is_made_has_the_lists_and_modes_that_it_has_on_ext4(both: Both) -> None:
+    draw = random.Random(1)  # noqa: S311 (no secret)
+    calls = [call for number in range(48) for call in _made_under(f"/{number}", draw)]
+    found = replay(both.points, 3000, calls)
+    # They are held to something: there are lists, and not only errors.
+    lists = [came for call, came in zip(calls, found, strict=True) if call[2] == "getxattr"]
+    assert sum(isinstance(came, bytes) for came in lists) > len(lists) // 3
 
 
 def test_what_differs_is_found_and_told_by_few_calls(both: Both, tmp_path: Path) -> None:

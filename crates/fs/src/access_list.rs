@@ -22,6 +22,9 @@ const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
+/// The number that no user and no group has; entries of neither have it.
+const NOBODY: u32 = u32::MAX;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Entry {
     tag: u16,
@@ -38,11 +41,15 @@ impl AccessList {
     /// Out of the value of an extended attribute.
     ///
     /// # Errors
-    /// `INVAL` if it is not a whole list in the order of tags, as the kernel sends them.
+    /// `OPNOTSUPP` if it is of another version; `INVAL` if it is not a whole list in the order of tags, as the
+    /// kernel sends them. It sends none without entries: setting that is removing the list.
     pub fn parse(value: &[u8]) -> Result<Self, Errno> {
         let (version, rest) = value.split_first_chunk().ok_or(Errno::INVAL)?;
         let (chunks, remainder) = rest.as_chunks::<8>();
-        if u32::from_le_bytes(*version) != VERSION || !remainder.is_empty() {
+        if u32::from_le_bytes(*version) != VERSION {
+            return Err(Errno::OPNOTSUPP);
+        }
+        if !remainder.is_empty() {
             return Err(Errno::INVAL);
         }
         let entries: Vec<Entry> = chunks
@@ -56,7 +63,8 @@ impl AccessList {
         let count = |tag| entries.iter().filter(|entry| entry.tag == tag).count();
         let known = entries.iter().all(|entry| {
             let tags = [OWNER, USER, OWNING_GROUP, GROUP, MASK, OTHER];
-            tags.contains(&entry.tag) && entry.permissions <= 7
+            let is_nobody = matches!(entry.tag, USER | GROUP) && entry.id == NOBODY;
+            tags.contains(&entry.tag) && entry.permissions <= 7 && !is_nobody
         });
         let is_whole = [OWNER, OWNING_GROUP, OTHER].iter().all(|&tag| count(tag) == 1);
         let named = count(USER) + count(GROUP);
@@ -124,6 +132,8 @@ impl AccessList {
 
 #[cfg(test)]
 mod tests {
+    use rustix::io::Errno;
+
     use super::AccessList;
 
     fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
@@ -184,8 +194,38 @@ mod tests {
             list(&[entry(1), entry(1), entry(4), entry(32)]),
             list(&[entry(1), entry(4), (32, 8, 0)]),
             list(&[entry(1), entry(4), entry(32), entry(64)]),
+            list(&[entry(1), entry(4), entry(16), entry(16), entry(32)]),
+            list(&[entry(1), (2, 7, u32::MAX), entry(4), entry(16), entry(32)]),
+            list(&[entry(1), entry(4), (8, 7, u32::MAX), entry(16), entry(32)]),
+            list(&[]),
         ] {
-            assert!(AccessList::parse(&bad).is_err(), "{bad:?}");
+            assert_eq!(AccessList::parse(&bad), Err(Errno::INVAL), "{bad:?}");
+        }
+        let mut other_version = good;
+        other_version[0] = 1;
+        assert_eq!(AccessList::parse(&other_version), Err(Errno::OPNOTSUPP));
+    }
+
+    #[test]
+    fn what_the_kernel_takes_is_taken() {
+        let entry = |tag| (tag, 5, 0);
+        for good in [
+            // A mask may stand without names, and a name twice.
+            list(&[entry(1), entry(4), entry(16), entry(32)]),
+            list(&[
+                entry(1),
+                entry(2),
+                entry(2),
+                entry(4),
+                entry(8),
+                entry(8),
+                entry(16),
+                entry(32),
+            ]),
+        ] {
+            let parsed = AccessList::parse(&good).unwrap();
+            assert!(!parsed.is_minimal());
+            assert_eq!(parsed.to_bytes(), good);
         }
     }
 }

@@ -1,17 +1,8 @@
 //! Bugs that can be put into the file system one at a time, to see that the tests find them.
 //!
-//! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
-//! the program is compiled.
+//! Only with the feature `seeded-faults`, which no other build has.
 
-#![cfg_attr(
-    not(feature = "seeded-faults"),
-    expect(unreachable_pub, reason = "who chooses needs the feature")
-)]
-
-/// A bug.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SeededFault {
+agewell_store::seeded_faults! {
     /// A file that has lost its last name is not listed as one to be removed.
     OrphanLeaked,
     /// What lay behind the new end of a file comes back when it grows again.
@@ -46,56 +37,4 @@ pub enum SeededFault {
     BeforeIsZeros,
     /// A name's hash leads to it still when it is removed.
     NameStays,
-}
-
-#[cfg(feature = "seeded-faults")]
-mod chosen {
-    use std::sync::atomic::{AtomicU8, Ordering};
-
-    use super::SeededFault;
-
-    const NONE: u8 = u8::MAX;
-    static CHOSEN: AtomicU8 = AtomicU8::new(NONE);
-
-    impl SeededFault {
-        /// All of them.
-        pub const ALL: &[Self] = &[
-            Self::OrphanLeaked,
-            Self::OldBytesAfterTruncation,
-            Self::SharedFreedWithTwoOwners,
-            Self::SharedWrittenInPlace,
-            Self::MovedDirectoryNotCounted,
-            Self::ReplacedKeepsLink,
-            Self::DataAfterMetadata,
-            Self::FreedFirst,
-            Self::PromiseKept,
-            Self::ShrinkingNotListed,
-            Self::NodesNotTakenBack,
-            Self::GivenNotTakenBack,
-            Self::NothingKept,
-            Self::SyncWithoutFlush,
-            Self::NumbersGivenAgain,
-            Self::BeforeIsZeros,
-            Self::NameStays,
-        ];
-
-        /// From here on all file systems have this bug, or none.
-        pub fn choose(fault: Option<Self>) {
-            CHOSEN.store(fault.map_or(NONE, |fault| fault as u8), Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the file system has `fault`.
-    pub(crate) fn is_seeded(fault: SeededFault) -> bool {
-        CHOSEN.load(Ordering::Relaxed) == fault as u8
-    }
-}
-
-#[cfg(feature = "seeded-faults")]
-pub(crate) use chosen::is_seeded;
-
-/// Whether the file system has `fault`.
-#[cfg(not(feature = "seeded-faults"))]
-pub(crate) const fn is_seeded(_: SeededFault) -> bool {
-    false
 }

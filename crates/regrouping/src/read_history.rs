@@ -93,69 +93,50 @@ struct Arm {
     home_end: u64,
 }
 
-/// Sums over the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Totals {
-    /// Reads.
-    pub reads: u64,
-    /// Slots that were read.
-    pub read_slots: u64,
-    /// Of those, slots of known files.
-    pub named_slots: u64,
-    /// Time of reads, ns.
-    pub read_ns: u64,
-    /// Visits.
-    pub visits: u64,
-    /// Cost of all moves, ns.
-    pub moving_ns: u64,
-    /// Bytes moved.
-    pub moved_bytes: u64,
-    /// Files moved.
-    pub moved_files: u64,
-    /// Bytes moved beyond those of the files that came to their place, to make room.
-    pub room_bytes: u64,
+/// Declares the sums, and them as words, for a file.
+macro_rules! totals {
+    ($(#[$meta:meta])* pub struct Totals { $($(#[$of:meta])* pub $sum:ident: u64,)* }) => {
+        $(#[$meta])*
+        pub struct Totals {
+            $($(#[$of])* pub $sum: u64,)*
+        }
+
+        impl Totals {
+            const WORDS: usize = [$(stringify!($sum)),*].len();
+
+            fn words(&self) -> [u64; Self::WORDS] {
+                [$(self.$sum),*]
+            }
+
+            fn of([$($sum),*]: [u64; Self::WORDS]) -> Self {
+                Self { $($sum),* }
+            }
+        }
+    };
 }
 
-impl Totals {
-    fn words(&self) -> [u64; 9] {
-        let Self { reads, read_slots, named_slots, read_ns, visits, .. } = *self;
-        let Self { moving_ns, moved_bytes, moved_files, room_bytes, .. } = *self;
-        [
-            reads,
-            read_slots,
-            named_slots,
-            read_ns,
-            visits,
-            moving_ns,
-            moved_bytes,
-            moved_files,
-            room_bytes,
-        ]
-    }
-
-    fn of(words: [u64; 9]) -> Self {
-        let [
-            reads,
-            read_slots,
-            named_slots,
-            read_ns,
-            visits,
-            moving_ns,
-            moved_bytes,
-            moved_files,
-            room_bytes,
-        ] = words;
-        Self {
-            reads,
-            read_slots,
-            named_slots,
-            read_ns,
-            visits,
-            moving_ns,
-            moved_bytes,
-            moved_files,
-            room_bytes,
-        }
+totals! {
+    /// Sums over the history.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct Totals {
+        /// Reads.
+        pub reads: u64,
+        /// Slots that were read.
+        pub read_slots: u64,
+        /// Of those, slots of known files.
+        pub named_slots: u64,
+        /// Time of reads, ns.
+        pub read_ns: u64,
+        /// Visits.
+        pub visits: u64,
+        /// Cost of all moves, ns.
+        pub moving_ns: u64,
+        /// Bytes moved.
+        pub moved_bytes: u64,
+        /// Files moved.
+        pub moved_files: u64,
+        /// Bytes moved beyond those of the files that came to their place, to make room.
+        pub room_bytes: u64,
     }
 }
 
@@ -549,7 +530,7 @@ impl ReadHistory {
         words: &mut impl Iterator<Item = u64>,
     ) -> Option<Self> {
         let mut history = Self::new(files_max, row_slots, disk);
-        let mut totals = [0; 9];
+        let mut totals = [0; Totals::WORDS];
         for total in &mut totals {
             *total = words.next()?;
         }

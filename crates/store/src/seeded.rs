@@ -3,15 +3,60 @@
 //! Only with the feature `seeded-faults`, which no other build has: elsewhere [`is_seeded`] is `false` when
 //! the program is compiled.
 
-#![cfg_attr(
-    not(feature = "seeded-faults"),
-    expect(unreachable_pub, reason = "who chooses needs the feature")
-)]
+/// The bugs of a crate that has a feature `seeded-faults`: `SeededFault` with all of them, and
+/// `is_seeded`, which says whether one was chosen. One of them at most is.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! seeded_faults {
+    ($($(#[$what:meta])+ $fault:ident,)+) => {
+        /// A bug.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        #[cfg_attr(
+            not(feature = "seeded-faults"),
+            allow(unreachable_pub, reason = "who chooses needs the feature")
+        )]
+        pub enum SeededFault {
+            $($(#[$what])+ $fault,)+
+        }
 
-/// A bug.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum SeededFault {
+        #[cfg(feature = "seeded-faults")]
+        mod chosen {
+            use std::sync::atomic::{AtomicU8, Ordering};
+
+            use super::SeededFault;
+
+            const NONE: u8 = u8::MAX;
+            static CHOSEN: AtomicU8 = AtomicU8::new(NONE);
+
+            impl SeededFault {
+                /// All of them.
+                pub const ALL: &[Self] = &[$(Self::$fault,)+];
+
+                /// From here on all of the program have this bug, or none.
+                pub fn choose(fault: Option<Self>) {
+                    CHOSEN.store(fault.map_or(NONE, |fault| fault as u8), Ordering::Relaxed);
+                }
+            }
+
+            /// Whether `fault` is the one that was chosen.
+            pub(crate) fn is_seeded(fault: SeededFault) -> bool {
+                CHOSEN.load(Ordering::Relaxed) == fault as u8
+            }
+        }
+
+        #[cfg(feature = "seeded-faults")]
+        pub(crate) use chosen::is_seeded;
+
+        /// Whether `fault` is the one that was chosen.
+        #[cfg(not(feature = "seeded-faults"))]
+        pub(crate) const fn is_seeded(_: SeededFault) -> bool {
+            false
+        }
+    };
+}
+
+seeded_faults! {
     /// A slot is written before the record that says that it is dead lasts.
     NeedsCoveredIgnored,
     /// A hole is filled that a crash may still bring back.
@@ -100,83 +145,4 @@ pub enum SeededFault {
     GrownBeforeMap,
     /// Opening leaves superblocks that are older than the current one.
     StaleSuperblockLeft,
-}
-
-#[cfg(feature = "seeded-faults")]
-mod chosen {
-    use std::sync::atomic::{AtomicU8, Ordering};
-
-    use super::SeededFault;
-
-    const NONE: u8 = u8::MAX;
-    static CHOSEN: AtomicU8 = AtomicU8::new(NONE);
-
-    impl SeededFault {
-        /// All of them.
-        pub const ALL: &[Self] = &[
-            Self::NeedsCoveredIgnored,
-            Self::HeldHolesFilled,
-            Self::CheckpointBeforeFlush,
-            Self::CheckpointNotFlushed,
-            Self::RootsInOneFlush,
-            Self::PagesNotFlushed,
-            Self::PageInPlace,
-            Self::PlannedInMap,
-            Self::PageNotDirty,
-            Self::FreedAndWrittenForgotten,
-            Self::RootsNotMadeAlike,
-            Self::SegmentNotSearched,
-            Self::IncarnationNotRaised,
-            Self::IncarnationOfRingIgnored,
-            Self::IncarnationOfInlineIgnored,
-            Self::DroppedPartsComeBack,
-            Self::OpeningNotFlushed,
-            Self::CoveredInlineAccepted,
-            Self::PartCountIgnored,
-            Self::DataNotVerified,
-            Self::SupersededVerified,
-            Self::FirstGapIgnored,
-            Self::OrderForgotten,
-            Self::FreedNotRecorded,
-            Self::FlushedTooFar,
-            Self::RingOvertakes,
-            Self::NamedOnce,
-            Self::UnflushedCovered,
-            Self::CopyNotWrittenBack,
-            Self::ChainCrossesSegment,
-            Self::OpenOneTooEarly,
-            Self::SyncWithoutFlush,
-            Self::FailedFlushForgotten,
-            Self::NotWrittenAgain,
-            Self::ForgottenIsRead,
-            Self::SumOfOldSlot,
-            Self::DamageCopiedAsGood,
-            Self::SumOfReadIgnored,
-            Self::ChecksumWithoutAddress,
-            Self::RoomNotLookedAt,
-            Self::FailedWriteForgotten,
-            Self::UnreadableIsAbsent,
-            Self::GrownBeforeMap,
-            Self::StaleSuperblockLeft,
-        ];
-
-        /// From here on all stores have this bug, or none.
-        pub fn choose(fault: Option<Self>) {
-            CHOSEN.store(fault.map_or(NONE, |fault| fault as u8), Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the store has `fault`.
-    pub(crate) fn is_seeded(fault: SeededFault) -> bool {
-        CHOSEN.load(Ordering::Relaxed) == fault as u8
-    }
-}
-
-#[cfg(feature = "seeded-faults")]
-pub(crate) use chosen::is_seeded;
-
-/// Whether the store has `fault`.
-#[cfg(not(feature = "seeded-faults"))]
-pub(crate) const fn is_seeded(_: SeededFault) -> bool {
-    false
 }

@@ -7,8 +7,10 @@ mod crash_disk;
 mod draws;
 mod garbage_log;
 mod replay;
+mod seeded;
 
 pub use crash_disk::{CrashDisk, Durable, Version};
 pub use draws::zipf_draws;
 pub use garbage_log::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 pub use replay::{Served, reference_replay};
+pub use seeded::{caught, every_fault_is_found};

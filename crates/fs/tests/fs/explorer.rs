@@ -6,10 +6,11 @@ use std::collections::HashSet;
 use agewell_core::mix;
 use agewell_fs::{FileSystem, ROOT_INODE, Time};
 use agewell_store::device::{CrashDisk, Disk, MemoryDisk, Recording};
+use agewell_testkit::caught;
 use rayon::prelude::*;
 
 use super::compare::{Between, compare, is_clean};
-use super::held::{caught, drawn};
+use super::held::drawn;
 use super::load::{Operation, Shape, carry_out, close, step};
 use super::model::{Maker, Model, New};
 

@@ -1,7 +1,5 @@
 //! Operations on a store in memory, everything compared.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use agewell_core::mix;
 use agewell_fs::Time;
 use agewell_store::device::MemoryDisk;
@@ -57,13 +55,4 @@ pub(crate) fn drawn(seed: u64, count: u64) -> Vec<Draw> {
         (bytes[0], [bytes[1], bytes[2], bytes[3], bytes[4]], numbers)
     };
     (0..count).map(draw).collect()
-}
-
-/// What `work` says; a panic is an error too.
-pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("panic: {}", text.unwrap_or("of something else")))
-    })
 }

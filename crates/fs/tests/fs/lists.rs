@@ -8,8 +8,66 @@ pub(crate) const DEFAULT_LIST: &[u8] = b"system.posix_acl_default";
 /// An access control list: tag, permissions and id of each entry.
 pub(crate) type List = Vec<(u16, u16, u32)>;
 
+/// A list as the kernel sends them, of any numbers: any count of users and groups, and a mask if there are
+/// such, and sometimes if there are none.
+pub(crate) fn valid_list([bits, names]: [u32; 2]) -> List {
+    let permissions = |number: u32| (bits >> (3 * number) & 7) as u16;
+    let named = |tag: u16, count: u32| {
+        (0..count).map(move |one| (tag, permissions(4 + one), names >> 8 & 0xffff | one << 16))
+    };
+    let (users, groups) = (names % 4, names / 4 % 3);
+    let mut list = vec![(1, permissions(0), u32::MAX)];
+    list.extend(named(2, users));
+    list.push((4, permissions(1), u32::MAX));
+    list.extend(named(8, groups));
+    if users + groups > 0 || names / 12 % 4 == 0 {
+        list.push((0x10, permissions(2), u32::MAX));
+    }
+    list.push((0x20, permissions(3), u32::MAX));
+    list
+}
+
+/// What is no list, in each way that there is, and how it is refused.
+pub(crate) fn invalid_list(numbers: [u32; 2], way: u32) -> (Vec<u8>, Errno) {
+    // One user at least, so that there is a mask.
+    let mut list = valid_list([numbers[0], numbers[1] | 1]);
+    let at = |list: &List, tag: u16| list.iter().position(|entry| entry.0 == tag).unwrap();
+    let (user, mask, last) = (at(&list, 2), at(&list, 0x10), list.len() - 1);
+    match way % INVALID_WAYS {
+        0 => list.clear(),
+        1 => list[user].1 |= 8,
+        2 => list[user].2 = u32::MAX,
+        3 => list[last].0 = 0x40,
+        4 => drop(list.remove(last)),
+        5 => drop(list.remove(mask)),
+        6 => drop(list.remove(0)),
+        7 => list.insert(mask, list[mask]),
+        8 => list.insert(0, list[0]),
+        9 => list.swap(user - 1, user),
+        10 => list.swap(mask, last),
+        11 => {
+            let mut bytes = encode_list(&list);
+            bytes.truncate(bytes.len() - 1 - (numbers[0] % 7) as usize);
+            return (bytes, Errno::INVAL);
+        }
+        12 => {
+            let mut bytes = encode_list(&list);
+            bytes[0] ^= 1;
+            return (bytes, Errno::OPNOTSUPP);
+        }
+        _ => return (vec![2, 0, 0], Errno::INVAL),
+    }
+    (encode_list(&list), Errno::INVAL)
+}
+
+/// The ways in which a value is no list.
+pub(crate) const INVALID_WAYS: u32 = 14;
+
 pub(crate) fn decode_list(value: &[u8]) -> Result<List, Errno> {
-    if value.len() < 4 || value[..4] != 2u32.to_le_bytes() || value.len() % 8 != 4 {
+    if value.len() >= 4 && value[..4] != 2u32.to_le_bytes() {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if value.len() % 8 != 4 {
         return Err(Errno::INVAL);
     }
     let list: List = value[4..]
@@ -25,6 +83,8 @@ pub(crate) fn decode_list(value: &[u8]) -> Result<List, Errno> {
     let is_good =
         is_good && (named == 0 || count(0x10) == 1) && list.is_sorted_by_key(|entry| entry.0);
     let is_good = is_good && list.iter().all(|entry| [1, 2, 4, 8, 0x10, 0x20].contains(&entry.0));
+    let is_good =
+        is_good && list.iter().all(|entry| ![2, 8].contains(&entry.0) || entry.2 < u32::MAX);
     if is_good && list.iter().all(|entry| entry.1 < 8) { Ok(list) } else { Err(Errno::INVAL) }
 }
 

@@ -12,7 +12,7 @@ use agewell_store::{FormatOptions, Means, OpenOptions, Store};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::lists::{ACCESS_LIST, DEFAULT_LIST, encode_list};
+use super::lists::{ACCESS_LIST, DEFAULT_LIST, encode_list, invalid_list, valid_list};
 use super::model::{Maker, Model, New};
 
 /// What an operation is made of: its kind, and numbers that choose what it is about.
@@ -71,23 +71,13 @@ fn attribute_name(draw: u8) -> Vec<u8> {
     }
 }
 
-/// An access control list, which may be none.
-fn list(numbers: [u32; 2]) -> Vec<u8> {
-    let [first, second] = numbers;
-    let bits = |shift: u32| (first >> shift & 7) as u16;
-    let mut list = vec![(1, bits(0), u32::MAX), (4, bits(3), u32::MAX), (0x20, bits(6), u32::MAX)];
-    if first >> 9 & 3 > 0 {
-        list.push((2, bits(12), second));
-        list.push((8, bits(15), second ^ 1));
-        list.push((0x10, bits(18), u32::MAX));
+/// The value of an access control list, or one that is none and is to be refused.
+fn list(numbers: [u32; 2], draw: u8) -> Vec<u8> {
+    if draw < 64 {
+        invalid_list(numbers, u32::from(draw)).0
+    } else {
+        encode_list(&valid_list(numbers))
     }
-    if !(first >> 24).is_multiple_of(8) {
-        list.sort_by_key(|entry| entry.0);
-    }
-    if (first >> 21).is_multiple_of(8) {
-        list.pop();
-    }
-    encode_list(&list)
 }
 
 /// Bytes that are told from all others of the same file.
@@ -228,7 +218,7 @@ impl Operation {
                 let name = attribute_name(b);
                 let is_list = name == ACCESS_LIST || name == DEFAULT_LIST;
                 let value = if is_list {
-                    list([x, y])
+                    list([x, y], c)
                 } else {
                     let lengths = [y_long % 60, 0, y_long % 5000, 65_536, y_long % 66_000, 30];
                     bytes(lengths[usize::from(c % 6)], x)

@@ -2,10 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agewell_core::mix;
+use agewell_fs::{FsError, ROOT_INODE, Time};
+use agewell_store::device::MemoryDisk;
+use agewell_testkit::caught;
 use proptest::prelude::*;
 
 use super::full::fill_and_empty;
 use super::held::{drawn, hold};
+use super::lists::{
+    ACCESS_LIST, DEFAULT_LIST, INVALID_WAYS, encode_list, invalid_list, mode_of, valid_list,
+};
 use super::load::{Draw, Shape};
 
 fn draws(most: usize) -> impl Strategy<Value = Vec<Draw>> {
@@ -33,9 +40,39 @@ proptest! {
     }
 }
 
+/// Whatever is wrong with a list, nothing is changed; whatever is right, the mode shows it.
+#[test]
+fn lists_are_refused_or_shown_by_the_mode() {
+    let shape = Shape::of(0);
+    let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
+    let set = |name, value: &[u8]| {
+        fs.set_extended_attribute(ROOT_INODE, (name, value), (false, false), Time::default())
+    };
+    let mode = || fs.attributes(ROOT_INODE).unwrap().mode;
+    for draw in 0..64_u64 {
+        let drawn = mix(draw);
+        let numbers = [drawn as u32, (drawn >> 32) as u32];
+        let list = valid_list(numbers);
+        for name in [ACCESS_LIST, DEFAULT_LIST] {
+            set(name, &encode_list(&list)).unwrap();
+            assert_eq!(mode() & 0o777, mode_of(&list), "{list:?}");
+            let before = (mode(), fs.extended_attribute(ROOT_INODE, name).ok());
+            for way in 0..INVALID_WAYS {
+                let (value, expected) = invalid_list(numbers, way);
+                let found = set(name, &value).unwrap_err();
+                assert!(
+                    matches!(found, FsError::Errno(found) if found == expected),
+                    "{way}: {found}, {value:?}"
+                );
+            }
+            assert_eq!((mode(), fs.extended_attribute(ROOT_INODE, name).ok()), before);
+        }
+    }
+}
+
 /// The fewest of `draws` that still fail, by leaving out ever shorter runs of them.
 fn fewest(shape: Shape, mut draws: Vec<Draw>, size_max: u64) -> (Vec<Draw>, String) {
-    let fails = |draws: &[Draw]| super::held::caught(|| hold(shape, draws, size_max)).err();
+    let fails = |draws: &[Draw]| caught(|| hold(shape, draws, size_max)).err();
     let mut what = fails(&draws).unwrap();
     let mut run = draws.len() / 2;
     while run > 0 {
@@ -70,7 +107,7 @@ fn many_seeds_are_what_the_model_is() {
         }
         let size_max = if full { 400_000 } else { 60_000 };
         let draws = drawn(seed, 200 + seed % 5 * 200);
-        if super::held::caught(|| hold(shape, &draws, size_max)).is_err() {
+        if caught(|| hold(shape, &draws, size_max)).is_err() {
             let (draws, what) = fewest(shape, draws, size_max);
             panic!("SEED={seed}, {} operations of {shape:?}: {what}\n{draws:?}", draws.len());
         }

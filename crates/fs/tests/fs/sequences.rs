@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use agewell_fs::{Allocation, ROOT_INODE, Rename};
+use agewell_testkit::caught;
 use rayon::prelude::*;
 
 use super::explorer::{Extent, Tally, explore_one};
@@ -123,7 +124,7 @@ pub(crate) fn explore_workload(
         Some(found)
     };
     let shape = Shape { blocks: 3000, block_bytes: 1024, segment_blocks: 192, means: 4 };
-    super::held::caught(|| explore_one(shape, seed, &[], extent, &mut next))
+    caught(|| explore_one(shape, seed, &[], extent, &mut next))
 }
 
 /// All of them.

@@ -7,9 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use agewell_core::mix;
 use agewell_store::device::{Disk, MemoryDisk, Piece};
 use agewell_store::{Store, StoreError};
+use agewell_testkit::caught;
 use rayon::prelude::*;
 
-use super::explorer::{caught, prepare};
+use super::explorer::prepare;
 use super::load::{Driver, Load, Step, Versions, read_version, write};
 
 /// An image at rest, and what may be found there.

@@ -8,11 +8,11 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use agewell_core::mix;
 use agewell_store::device::{CrashDisk, Disk, Recording};
 use agewell_store::{Store, StoreError};
+use agewell_testkit::caught;
 use rayon::prelude::*;
 
 use super::load::{Driver, Load, Step, Versions, fill, read_version, write};
@@ -249,15 +249,6 @@ pub(crate) fn record(load: &Load, prepared: &Prepared, steps: &[Step]) -> Result
     });
     recorded?;
     Ok(Run::new(&disk, prepared.versions.clone(), steps, &filled, None))
-}
-
-/// What `work` says; a panic is an error too.
-pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(format!("panic: {}", text.unwrap_or("of something else")))
-    })
 }
 
 /// Which transactions `store` has, of those that it may have: what its blocks hold.

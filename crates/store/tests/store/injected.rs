@@ -1,7 +1,8 @@
 //! Faults of devices, and damage to what lies there.
 
+use agewell_testkit::caught;
+
 use super::corruption::{AtRest, damage_every_block, swap_records};
-use super::explorer::caught;
 use super::faults;
 
 fn all(seeds: std::ops::Range<u64>, case: fn(u64) -> Result<(), String>) {

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use agewell_testkit::caught;
+
 use super::explorer::{
-    Extent, Tally, Violation, caught, check_state, explore_run, prepare, record, unrecorded,
-    violation,
+    Extent, Tally, Violation, check_state, explore_run, prepare, record, unrecorded, violation,
 };
 use super::load::{Load, Step};
 
