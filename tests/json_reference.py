@@ -27,7 +27,8 @@ in a folder do the same. `agewell schema COMMAND` prints the JSON Schema of what
 and `agewell schema` that of experiments.
 
 * **Versions.** A field that is added leaves the version as it is: pass over what you do not know. A
-  field that is gone or means something else raises it.
+  field that is gone or means something else raises it. A schema is that of the agewell that prints
+  it, and admits no field that it does not name.
 * **Older documents** do not say what they are. Commands that read documents know them by their
   fields.
 * **Errors** are no documents. The message is one line on standard error, and standard output stays
