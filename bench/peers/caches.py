@@ -23,7 +23,7 @@ PEERS = {"lru": "LRU", "fifo": "FIFO", "arc": "ARC", "sieve": "Sieve", "s3-fifo"
 def compare(work: Path, rounds: int) -> Iterator[Row]:
     """A row a policy: references a second, both reading the stream from a file."""
     try:
-        import libcachesim  # type: ignore[import-untyped, unused-ignore]
+        import libcachesim  # type: ignore[import-not-found, import-untyped, unused-ignore]
     except ImportError as error:
         raise AbsentError(f"no wheel of libcachesim here ({error})") from None
     from importlib.metadata import version
