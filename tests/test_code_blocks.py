@@ -92,7 +92,6 @@ TREATMENTS: Mapping[str, tuple[Treatment, ...]] = {
         Shown(),
         Checked("these targets build everything, and run all tests"),
         By("test_documentation.py::test_the_session_of_the_readme_prints_what_it_shows"),
-        Shown(),
     ),
     "CONTRIBUTING.md": (
         Checked("these targets run all tests"),
