@@ -109,7 +109,7 @@ class SinceMounted(TypedDict):
     segments_threaded: int
     threaded_blocks: int
     user_blocks: int
-    write_amplification: float
+    write_amplification: float | None
 
 
 class FsStatus(TypedDict):
