@@ -1,6 +1,6 @@
 """Documents about the adaptive file system, and the stores that it lies on."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Times(TypedDict):
@@ -42,7 +42,7 @@ class Considered(TypedDict):
 
 
 class Regrouping(TypedDict):
-    """What has become of it.
+    """What has become of it; nothing but `is_on` where it is not done.
 
     Attributes:
         blocks: Blocks of the store.
@@ -62,19 +62,19 @@ class Regrouping(TypedDict):
         without_room: Those.
     """
 
-    blocks: int
-    considered: Considered
-    decisions: int
-    groups: int
+    blocks: NotRequired[int]
+    considered: NotRequired[Considered]
+    decisions: NotRequired[int]
+    groups: NotRequired[int]
     is_on: bool
-    lost_reads: int
-    moving_seconds: float
-    read_seconds: float
-    reads: int
-    saved_seconds: float
-    units: int
-    why: str
-    without_room: int
+    lost_reads: NotRequired[int]
+    moving_seconds: NotRequired[float]
+    read_seconds: NotRequired[float]
+    reads: NotRequired[int]
+    saved_seconds: NotRequired[float]
+    units: NotRequired[int]
+    why: NotRequired[str]
+    without_room: NotRequired[int]
 
 
 class SinceMounted(TypedDict):
