@@ -282,6 +282,8 @@ def diff(
     if not pairs:
         raise InputError(f"{a}, {b}: no runs can be paired: {_why_none(sides)}")
     varying = _varying([sides["a"].runs[key].settings for key in pairs])
+    # Folders of runs are named by keys, in which the build counts: their order means nothing.
+    pairs.sort(key=lambda key: _rank([sides["a"].runs[key].settings.get(n) for n in varying], key))
     wanted = set(metrics)
     compared: dict[str, list[Pair]] = {}
     settings: dict[str, Mapping[str, Any]] = {}
@@ -447,6 +449,17 @@ def _side(folder: Path, ignored: Sequence[str]) -> _Side:
                 "be compared with; name a folder that holds one of them"
             )
     return _Side(runs, not_done)
+
+
+def _rank(values: Sequence[Any], key: _Key) -> tuple[Any, ...]:
+    """The place of a pair among others: by what varies, numbers before words, then by its seed."""
+    by_value = [
+        (0, value, "")
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else (1, 0, str(value))
+        for value in values
+    ]
+    return (by_value, str(key[0]), key[1] is not None, key[1] or 0)
 
 
 def _paired(
