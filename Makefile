@@ -7,6 +7,7 @@
 #     make bench      the benchmark table
 #     make bench-peers  agewell beside what a user would pick instead, kept in bench/runs (BENCH_PEERS=options of bench/run)
 #     make bench-history  the ratios of the runs in bench/runs
+#     make bench-sweep  a sweep of 200 runs by one process, by two and by a Dask cluster
 #     make bench-policies  how fast a log is simulated with policies in Python
 #     make bench-stores  the store beside other stores, on files (BENCH_STORES=options of bench/run-stores)
 #     make count      instructions of the hot loops, against those that are kept in bench/counts
@@ -52,7 +53,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
@@ -145,6 +146,9 @@ count:
 
 bench-policies: $(STAMPS)/extension
 	@$(BIN)/python bench/policies
+
+bench-sweep: $(STAMPS)/extension $(STAMPS)/develop
+	@$(BIN)/python bench/sweep
 
 # Their crates are fetched when it is first built; nothing else needs them.
 bench-stores:

@@ -283,7 +283,9 @@ def diff(
         raise InputError(f"{a}, {b}: no runs can be paired: {_why_none(sides)}")
     varying = _varying([sides["a"].runs[key].settings for key in pairs])
     # Folders of runs are named by keys, in which the build counts: their order means nothing.
-    pairs.sort(key=lambda key: _rank([sides["a"].runs[key].settings.get(n) for n in varying], key))
+    pairs.sort(
+        key=lambda key: _rank([sides["a"].runs[key].settings.get(each) for each in varying], key)
+    )
     wanted = set(metrics)
     compared: dict[str, list[Pair]] = {}
     settings: dict[str, Mapping[str, Any]] = {}
