@@ -19,6 +19,9 @@ pub struct TakeOptions {
     /// Have delayed data written first, so that its place is known. This makes the file system
     /// write; without it such data is reported as `UNKNOWN`.
     pub sync: bool,
+    /// Ask the kernel about every file of a mounted tree, also where its inode could be read from the
+    /// device with the same answer, only faster.
+    pub calls_only: bool,
     /// The time now, nanoseconds since 1970.
     pub now_ns: i64,
     /// Threads to read with; as many as there are processors if `None`.

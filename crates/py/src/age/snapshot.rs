@@ -71,6 +71,7 @@ pub(crate) fn snapshot_take(
         let options = TakeOptions {
             names,
             sync,
+            calls_only: false,
             now_ns,
             threads: None,
             checkpoint: Some(checkpoint.clone()),

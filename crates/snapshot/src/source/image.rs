@@ -29,6 +29,8 @@ use std::path::Path;
 use fault::Fault;
 use reader::Image;
 
+pub(super) use ext::{InodeTable, TableWindow};
+
 use super::{Progress, TakeProgress};
 use crate::{Snapshot, SnapshotError};
 

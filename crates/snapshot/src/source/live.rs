@@ -21,6 +21,7 @@ pub mod ioctl;
 mod kernel;
 mod listing;
 mod mount;
+mod settled_inodes;
 mod status;
 mod walk;
 
@@ -37,8 +38,9 @@ pub use self::extent_map::{ExtentMap, is_unsupported};
 use self::kernel::XfsGeometry;
 use self::mount::Mount;
 pub use self::mount::mounts_below;
+use self::settled_inodes::SettledInodes;
 use self::status::Status;
-use self::walk::Walk;
+use self::walk::{Walk, settled_ns};
 use super::{Progress, TakeOptions};
 use crate::{FileSystemFacts, FreeExtent, Snapshot, SnapshotError};
 
@@ -65,6 +67,9 @@ pub fn take(
     let opened = options.checkpoint.as_ref();
     let opened = opened.map(|at| checkpoint::open(at, &identity, options.now_ns)).transpose()?;
     let none = Finished::new();
+    let settled = (!options.calls_only)
+        .then(|| SettledInodes::open(path, &tree.status, &tree.mount, settled_ns()));
+    let settled = settled.flatten();
     let walk = Walk {
         path,
         kind: &facts.kind,
@@ -74,6 +79,7 @@ pub fn take(
         block_bytes: facts.block_bytes.into(),
         realtime: facts.parameters.contains_key("realtime_bytes"),
         files_in_all: tree.files_in_all(),
+        settled: settled.as_ref(),
         finished: opened.as_ref().map_or(&none, |opened| &opened.finished),
         record: opened.as_ref().map(|opened| &opened.record),
     };

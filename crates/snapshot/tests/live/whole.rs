@@ -567,3 +567,79 @@ fn without_extent_maps() {
     let result = take(directory.path(), &options(), &mut |_| Ok(()));
     assert!(matches!(result, Err(SnapshotError::Input(text)) if text.contains("no FIEMAP")));
 }
+
+/// Longer ago than what a walk takes for a change of this moment.
+const SETTLED: std::time::Duration = std::time::Duration::from_millis(1200);
+
+/// What inodes say of files that have not changed lately is what the kernel says of them: pieces,
+/// holes, blocks that are reserved beyond the end, long attributes, several links, what is cut off,
+/// punched out and written over, and also while the blocks of some wait for their places.
+fn inodes_say_what_the_kernel_says(mkfs: &[&str], options: &str) {
+    use agewell_core::RandomStreams;
+    use rand_core::Rng;
+    use rustix::fs::{FallocateFlags, XattrFlags, fallocate, setxattr};
+    let Some(mut mounted) = Mounted::new("ext4", 160, mkfs) else { return };
+    mounted.unmount();
+    assert!(mounted.mount(options));
+    age(&mounted, 600);
+    let mut random = RandomStreams::new(5).stream("settled-tree");
+    let mut draw = |below: u64| random.next_u64() % below;
+    for round in 0..3 {
+        for _ in 0..400 {
+            let path = mounted.top().join(format!("d{}/g{}", draw(7), draw(150)));
+            let (at, bytes) = (draw(60) * 4096, vec![1; draw(30_000) as usize]);
+            let file = File::options().create(true).truncate(false).write(true).open(&path);
+            let file = file.expect("there is room");
+            let flags = FallocateFlags::KEEP_SIZE;
+            match draw(9) {
+                0..=2 => file.write_all_at(&bytes, at).expect("there is room"),
+                3 => file.set_len(at).expect("a length"),
+                4 => fallocate(&file, flags, at, 50_000).expect("there is room"),
+                5 => fallocate(&file, flags | FallocateFlags::PUNCH_HOLE, at, 9000).expect("holes"),
+                6 => setxattr(&path, "user.long", &[7; 900], XattrFlags::empty()).expect("room"),
+                7 => drop(std::fs::hard_link(&path, mounted.top().join(format!("l{at}")))),
+                _ => file.sync_all().expect("it can be written"),
+            }
+        }
+        // Once with what waits in memory, twice with all of it on the device.
+        if round > 0 {
+            mounted.sync();
+        }
+        std::thread::sleep(SETTLED);
+        let called = TakeOptions { calls_only: true, ..self::options() };
+        let called = || take(&mounted.top(), &called, &mut |_| Ok(())).expect("a mounted tree");
+        // What waits may be written between two walks; then neither is wrong.
+        let agreed = (0..5).any(|_| taken(&mounted.top()) == called());
+        assert!(agreed, "round {round}");
+    }
+}
+
+/// As it comes, and with times and checksums kept in other ways.
+#[test]
+fn inodes_of_ext4() {
+    for (mkfs, options) in [
+        (&["-b", "4096"][..], "rw"),
+        (&["-b", "1024", "-I", "256"], "rw"),
+        (&["-b", "4096", "-I", "128"], "rw,nodelalloc"),
+        (&["-O", "metadata_csum_seed,inline_data"], "rw"),
+        (&["-O", "^metadata_csum"], "rw,lazytime"),
+    ] {
+        inodes_say_what_the_kernel_says(mkfs, options);
+    }
+}
+
+/// What is mounted on a single file is not taken for what lies below it.
+#[test]
+fn a_mount_on_a_file() {
+    let Some(mounted) = Mounted::new("ext4", 100, &[]) else { return };
+    age(&mounted, 50);
+    std::thread::sleep(SETTLED);
+    let point = mounted.top().join("d1/f1");
+    let whole = taken(&mounted.top()).files.len();
+    let arguments = ["--bind".as_ref(), Path::new("/etc/passwd").as_os_str(), point.as_os_str()];
+    assert!(output("mount", &arguments).is_some());
+    let snapshot = taken(&mounted.top());
+    assert!(output("umount", &[point.as_os_str()]).is_some());
+    assert_eq!(snapshot.facts.parameters["left_out_on_other_devices"], "1");
+    assert_eq!(snapshot.files.len() + 1, whole);
+}

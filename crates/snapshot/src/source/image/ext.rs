@@ -21,6 +21,7 @@ mod directory;
 mod groups;
 mod hash;
 mod inode;
+mod inode_table;
 mod mapping;
 mod superblock;
 
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 use directory::DirectoryReader;
 use groups::Groups;
 use inode::{INODE_BYTES_MIN, Inode};
+pub(in crate::source) use inode_table::{InodeTable, TableWindow};
 use mapping::Mapper;
 use superblock::Superblock;
 

@@ -5,9 +5,12 @@
 //! is read, not mapped: a mapped file that another program cuts short would kill us.
 
 use std::fs::File;
-use std::io::{Seek as _, SeekFrom};
+use std::io::{self, Seek as _, SeekFrom};
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+
+use rustix::fs::Advice;
 
 use super::fault::Fault;
 use crate::SnapshotError;
@@ -55,14 +58,26 @@ impl Image {
                 "{path}: neither an image nor a block device"
             )));
         }
-        let mut file = File::open(path).map_err(SnapshotError::io("read", path))?;
-        let length_bytes = file.seek(SeekFrom::End(0)).map_err(SnapshotError::io("read", path))?;
+        let file = File::open(path).map_err(SnapshotError::io("read", path))?;
+        Self::of_file(file).map_err(SnapshotError::io("read", path))
+    }
+
+    /// The image or device that `file` is open on.
+    pub(super) fn of_file(mut file: File) -> io::Result<Self> {
+        let length_bytes = file.seek(SeekFrom::End(0))?;
         Ok(Self::new(file, length_bytes))
     }
 
     fn new(file: File, length_bytes: u64) -> Self {
         let slots = (0..SLOTS).map(|_| Slot::default()).collect();
         Self { file, length_bytes, window_bytes: WINDOW_BYTES, slots, spare: Vec::new() }
+    }
+
+    /// Has the system fetch `length_bytes` from `offset_bytes` on into its cache, if it likes.
+    pub(super) fn fetch_ahead(&self, offset_bytes: u64, length_bytes: u64) {
+        let length_bytes = NonZeroU64::new(length_bytes);
+        // Whatever it says: what was not fetched is read later.
+        let _ = rustix::fs::fadvise(&self.file, offset_bytes, length_bytes, Advice::WillNeed);
     }
 
     /// How long it is, bytes.

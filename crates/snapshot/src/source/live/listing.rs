@@ -21,7 +21,7 @@ pub(super) const LIST_BYTES: usize = 1 << 17;
 /// One entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    /// As the directory has it; only an order to ask in.
+    /// As the directory has it.
     inode: u64,
     name_start: usize,
     /// Without the zero behind it.
@@ -36,6 +36,8 @@ pub(super) struct Entry {
 /// A file of a listing.
 pub(super) struct ListedFile<'a> {
     pub(super) name: &'a CStr,
+    /// As the directory has it.
+    pub(super) inode: u64,
     pub(super) place: Place,
     /// Whether the directory says that it is a regular file, so that it may be opened.
     pub(super) is_regular: bool,
@@ -144,6 +146,6 @@ impl Listing {
             readdir_rank: entry.readdir_rank,
             name_rank: entry.name_rank,
         };
-        ListedFile { name, place, is_regular: entry.is_regular }
+        ListedFile { name, inode: entry.inode, place, is_regular: entry.is_regular }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Mount {
     source: PathBuf,
     /// Device numbers of the file system, which on btrfs are not those of its files.
     device: (u32, u32),
+    /// Options of the file system, split by commas.
+    options: Vec<u8>,
 }
 
 /// Text with its octal escapes (`\040` is a space) resolved.
@@ -66,7 +68,8 @@ impl Mount {
         let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
         let kind = String::from_utf8(unescaped(fields.next()?)).ok()?;
         let source = PathBuf::from(OsString::from_vec(unescaped(fields.next()?)));
-        Some(Self { kind, root, point, source, device })
+        let options = fields.next().unwrap_or_default().to_vec();
+        Some(Self { kind, root, point, source, device, options })
     }
 
     /// Whether `path` is the top of the file system, not a part of it.
@@ -94,6 +97,11 @@ impl Mount {
             let right = metadata.file_type().is_block_device() && metadata.rdev() == wanted;
             right.then_some(file)
         })
+    }
+
+    /// Whether times of files may wait in memory only.
+    pub(super) fn keeps_times_back(&self) -> bool {
+        self.options.split(|&byte| byte == b',').any(|option| option == b"lazytime")
     }
 
     /// Device numbers of the file system.
@@ -140,6 +148,9 @@ mod tests {
         assert_eq!(mount.point, b"/mnt 2");
         assert_eq!(mount.source.to_str(), Some(r"/dev/ro\ot"));
         assert_eq!(mount.device, (98, 0));
+        assert!(!mount.keeps_times_back());
+        let lazy = [&line[..], b",lazytime"].concat();
+        assert!(Mount::parse(&lazy, &status).is_some_and(|mount| mount.keeps_times_back()));
         assert_eq!(Mount::parse(line, &Status { mount: 37, ..status }), None);
     }
 

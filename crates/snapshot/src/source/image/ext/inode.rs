@@ -16,7 +16,10 @@ pub(super) const MAP_BYTES: usize = 60;
 
 const FLAG_ENCRYPTED: u32 = 0x800;
 const FLAG_INDEX: u32 = 0x1000;
+const FLAG_HUGE: u32 = 0x4_0000;
 const FLAG_EXTENTS: u32 = 0x8_0000;
+const FLAG_VERITY: u32 = 0x10_0000;
+const FLAG_ATTRIBUTE: u32 = 0x20_0000;
 const FLAG_INLINE: u32 = 0x1000_0000;
 const FLAG_CASEFOLD: u32 = 0x4000_0000;
 
@@ -50,6 +53,13 @@ impl<'a> Inode<'a> {
     /// Whether it is mapped by extents.
     pub(super) fn has_extents(self) -> bool {
         self.flags() & FLAG_EXTENTS != 0
+    }
+
+    /// Whether its map is one of extents, of data as it is in the file, and its blocks are counted in
+    /// the usual way.
+    pub(super) fn is_plain(self) -> bool {
+        let special = FLAG_ENCRYPTED | FLAG_HUGE | FLAG_VERITY | FLAG_ATTRIBUTE | FLAG_INLINE;
+        self.flags() & (special | FLAG_EXTENTS) == FLAG_EXTENTS
     }
 
     /// Whether what is on the device is not what is in the file.

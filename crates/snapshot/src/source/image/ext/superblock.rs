@@ -24,6 +24,7 @@ pub(super) const INCOMPATIBLE_RECOVER: u32 = 0x4;
 pub(super) const INCOMPATIBLE_META_BG: u32 = 0x10;
 pub(super) const INCOMPATIBLE_64BIT: u32 = 0x80;
 pub(super) const INCOMPATIBLE_FLEX_BG: u32 = 0x200;
+pub(super) const INCOMPATIBLE_CSUM_SEED: u32 = 0x2000;
 pub(super) const INCOMPATIBLE_LARGEDIR: u32 = 0x4000;
 pub(super) const READ_ONLY_SPARSE_SUPER: u32 = 0x1;
 pub(super) const READ_ONLY_GDT_CSUM: u32 = 0x10;
@@ -54,7 +55,7 @@ const INCOMPATIBLE_NAMES: [(u32, &str); 14] = [
     (0x100, "mmp"),
     (INCOMPATIBLE_FLEX_BG, "flex_bg"),
     (0x400, "ea_inode"),
-    (0x2000, "metadata_csum_seed"),
+    (INCOMPATIBLE_CSUM_SEED, "metadata_csum_seed"),
     (INCOMPATIBLE_LARGEDIR, "large_dir"),
     (0x8000, "inline_data"),
     (0x10000, "encrypt"),
