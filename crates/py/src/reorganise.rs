@@ -9,7 +9,7 @@ use agewell_config::{Form, flag, keys, rate, read_table, size, text, time};
 use agewell_core::{Operation, SimDuration};
 use agewell_disk::DeviceParameters;
 use agewell_reorganise::{
-    ChosenOrder, Limits, Order, Pace, Plan, PlanOptions, Progress, RecordedRead, Volume,
+    ChosenOrder, FileReads, FileSystem, Limits, Order, Pace, Part, Plan, PlanOptions, Progress, RecordedRead, Volume,
     by_recording, carry_out, plan, read_order, read_plan, write_plan,
 };
 use agewell_snapshot::Snapshot;
@@ -38,6 +38,8 @@ keys! {
         dry_run: bool = "dry_run" flag().or(false);
         /// files are moved also where it does not pay
         anyway: bool = "anyway" flag().or(false);
+        /// with a recording, no file is laid in parts
+        whole_files: bool = "whole_files" flag().or(false);
         /// where the plan is written to, or read from
         plan: Option<String> = "plan" text().optional();
     }
@@ -124,6 +126,7 @@ fn reorganise(
         "file_system": plan.file_system,
         "order": order,
         "work": plan.work,
+        "parted": plan.parted,
         "saving": plan.saving,
         "left_out": left_out(&plan.skipped),
         "layout": layout(&snapshot)?,
@@ -160,28 +163,28 @@ fn make_plan(
 ) -> Result<(Plan, Option<ChosenOrder>), AgeError> {
     let device = asked.device.as_ref();
     let limits = Limits::default();
-    let (files, recorded) = match asked.options.by.as_str() {
-        "names" => (read_order(snapshot, Order::Names), None),
-        "directory" => (read_order(snapshot, Order::Directory), None),
+    let walk = |order| read_order(snapshot, order).into_iter().map(Part::whole).collect();
+    let (parts, recorded): (Vec<Part>, _) = match asked.options.by.as_str() {
+        "names" => (walk(Order::Names), None),
+        "directory" => (walk(Order::Directory), None),
         file => {
-            let mut chosen = recorded_order(snapshot, Path::new(file), device, &limits)?;
-            (std::mem::take(&mut chosen.files), Some(chosen))
+            // An extent of btrfs lasts until nothing refers to any part of it: what is not read and
+            // stays would hold the place of what is moved.
+            let divides = !asked.options.whole_files && volume.file_system() != FileSystem::Btrfs;
+            let reads = recorded_reads(snapshot, Path::new(file))?;
+            let mut chosen = reads.choose(device, limits.longest_bytes, divides);
+            (std::mem::take(&mut chosen.parts), Some(chosen))
         }
     };
     let walk = recorded.is_none();
     let options = PlanOptions { limits, budget_bytes: asked.options.budget, walk };
     let room = volume.room(snapshot)?;
-    let plan = plan(snapshot, volume.file_system(), &files, &room, device, &options)?;
+    let plan = plan(snapshot, volume.file_system(), &parts, &room, device, &options)?;
     Ok((plan, recorded))
 }
 
-/// The order of the files of `snapshot` in which the recording `path` reads fastest.
-fn recorded_order(
-    snapshot: &Snapshot,
-    path: &Path,
-    device: Option<&DeviceParameters>,
-    limits: &Limits,
-) -> Result<ChosenOrder, AgeError> {
+/// What the recording `path` reads of the files of `snapshot`.
+fn recorded_reads(snapshot: &Snapshot, path: &Path) -> Result<FileReads, AgeError> {
     let wrong = |why: agewell_trace::TraceError| {
         AgeError::Input(format!(
             "{why}; --by takes names, directory or a recording of block requests"
@@ -209,7 +212,7 @@ fn recorded_order(
             path.display()
         )));
     }
-    Ok(found.choose(device, limits.longest_bytes))
+    Ok(found)
 }
 
 /// Counts by reason, in words.

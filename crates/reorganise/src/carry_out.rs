@@ -17,7 +17,7 @@ use crate::file_system::FileSystem;
 use crate::kernel;
 use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault};
 use crate::pace::{Clock, Pace, wait_part};
-use crate::plan::Plan;
+use crate::plan::{Plan, cut, first_of_file, within};
 use crate::skip::{Skip, SkipCounts};
 use crate::volume::Volume;
 
@@ -112,8 +112,13 @@ struct Work<'a> {
     arranger: Arranger,
     clock: Clock,
     done: Done,
+    /// The first of the plan that is of the same file.
+    first_of_file: Vec<u32>,
     laid: Vec<bool>,
+    /// Parts of each file that are laid, by the first of them.
+    laid_parts: Vec<u32>,
     laid_files: u64,
+    /// By the first of each file.
     is_left: Vec<bool>,
     retries: Vec<u8>,
     map: ExtentMap,
@@ -132,7 +137,9 @@ impl<'a> Work<'a> {
             arranger: Arranger::new(pieces, &stays, plan.limits, plan.block_bytes),
             clock: Clock::new(pace),
             done: Done::default(),
+            first_of_file: first_of_file(&plan.files),
             laid: vec![false; stays.len()],
+            laid_parts: vec![0; stays.len()],
             laid_files: 0,
             is_left: vec![false; stays.len()],
             retries: vec![0; stays.len()],
@@ -185,8 +192,7 @@ impl<'a> Work<'a> {
                     self.leave(number, Skip::NoRoom);
                 } else {
                     self.arranger.retry(number);
-                    let laid = std::mem::replace(&mut self.laid[number as usize], false);
-                    self.laid_files -= u64::from(laid);
+                    self.set_laid(number, false);
                 }
             }
         }
@@ -290,9 +296,8 @@ impl<'a> Work<'a> {
             self.done.evacuated_bytes += if purpose == Purpose::Evacuate { bytes } else { 0 };
         }
         match fault {
-            None if purpose == Purpose::Lay && !self.is_left[next.file as usize] => {
-                let laid = std::mem::replace(&mut self.laid[next.file as usize], true);
-                self.laid_files += u64::from(!laid);
+            None if purpose == Purpose::Lay && !self.is_left(next.file) => {
+                self.set_laid(next.file, true);
             }
             Some(Fault::Leave(why)) => self.leave(next.file, why),
             Some(Fault::Taken) if purpose == Purpose::Lay => again.push(next.file),
@@ -316,32 +321,51 @@ impl<'a> Work<'a> {
             return Err(Skip::Changed);
         }
         let special = ExtentFlags::ALL.0 & !ExtentFlags::UNWRITTEN.0;
-        let end_bytes = planned.identity.size_bytes.next_multiple_of(self.plan.block_bytes);
-        let within = self.extents.iter().filter(|extent| extent.logical_bytes < end_bytes);
-        let found: Vec<Piece> = within
-            .clone()
-            .map(|extent| Piece {
-                logical_bytes: extent.logical_bytes,
-                physical_bytes: extent.physical_bytes,
-                length_bytes: extent.length_bytes.min(end_bytes - extent.logical_bytes),
-            })
-            .collect();
-        let plain = within.clone().all(|extent| !extent.flags.any(ExtentFlags(special)));
+        let size_bytes = planned.identity.size_bytes;
+        let all = within(None, size_bytes, self.plan.block_bytes);
+        let range = within(planned.range, size_bytes, self.plan.block_bytes);
+        let found: Vec<Piece> =
+            self.extents.iter().filter_map(|extent| cut(extent, range)).collect();
+        let plain = self
+            .extents
+            .iter()
+            .filter(|extent| extent.logical_bytes < all.to_bytes)
+            .all(|extent| !extent.flags.any(ExtentFlags(special)));
         if !plain || crate::arranger::joined(&found) != self.arranger.pieces(number) {
             return Err(Skip::Changed);
         }
         Ok(file)
     }
 
-    /// The file stays as it is; counted once.
+    /// The file, or part of one, stays as it is; files are counted once.
     fn leave(&mut self, number: u32, why: Skip) {
         self.arranger.leave(number);
-        let place = number as usize;
-        let laid = std::mem::replace(&mut self.laid[place], false);
-        self.laid_files -= u64::from(laid);
-        if !std::mem::replace(&mut self.is_left[place], true) {
+        self.set_laid(number, false);
+        let file = self.first_of_file[number as usize] as usize;
+        if !std::mem::replace(&mut self.is_left[file], true) {
             let count = self.done.left.entry(why).or_default();
-            *count = (count.0 + 1, count.1 + self.plan.files[place].identity.size_bytes);
+            *count = (count.0 + 1, count.1 + self.plan.files[file].identity.size_bytes);
+        }
+    }
+
+    fn is_left(&self, number: u32) -> bool {
+        self.is_left[self.first_of_file[number as usize] as usize]
+    }
+
+    /// Whether `number` is laid from now on. A file in parts counts as laid if one of them is.
+    fn set_laid(&mut self, number: u32, laid: bool) {
+        let before = std::mem::replace(&mut self.laid[number as usize], laid);
+        let parts = &mut self.laid_parts[self.first_of_file[number as usize] as usize];
+        match (before, laid) {
+            (false, true) => {
+                *parts += 1;
+                self.laid_files += u64::from(*parts == 1);
+            }
+            (true, false) => {
+                *parts -= 1;
+                self.laid_files -= u64::from(*parts == 0);
+            }
+            _ => {}
         }
     }
 

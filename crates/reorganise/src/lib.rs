@@ -41,10 +41,11 @@ pub use arranger::{Arranger, Limits, Move, Piece};
 pub use carry_out::{Done, Progress, Step, carry_out};
 pub use file_system::FileSystem;
 pub use order::{
-    ChosenOrder, FileRead, FileReads, Order, RecordedOrder, RecordedRead, by_recording, read_order,
+    ByteRange, ChosenOrder, FileRead, FileReads, InParts, Order, Part, RecordedOrder, RecordedRead,
+    by_recording, read_order,
 };
 pub use pace::Pace;
-pub use plan::{Plan, PlanOptions, PlannedFile, Saving, Work, plan};
+pub use plan::{PartedFiles, Plan, PlanOptions, PlannedFile, Saving, Work, plan};
 pub use plan_file::{read_plan, write_plan};
 pub use read_time::{ReadTime, cold_read};
 pub use room::Room;

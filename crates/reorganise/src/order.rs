@@ -1,9 +1,12 @@
 //! In which order files are read, and so should lie.
 
 mod access_graph;
+mod parts;
 mod recording;
 
-pub use recording::{ChosenOrder, FileRead, FileReads, RecordedOrder, RecordedRead, by_recording};
+pub use recording::{
+    ChosenOrder, FileRead, FileReads, InParts, RecordedOrder, RecordedRead, by_recording,
+};
 
 use agewell_snapshot::{FileKind, Snapshot};
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,40 @@ pub enum Order {
     /// Directory by directory, the files of each as the file system lists them: how `tar`, `cp -r`
     /// and `grep -r` read.
     Directory,
+}
+
+/// A range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ByteRange {
+    /// Its first byte.
+    pub from_bytes: u64,
+    /// The byte behind its last.
+    pub to_bytes: u64,
+}
+
+impl ByteRange {
+    /// How long it is, bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.to_bytes - self.from_bytes
+    }
+}
+
+/// What is laid in one place: a file, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which file, as its place among those of the snapshot.
+    pub file: u32,
+    /// Which part, whole blocks or up to the file's end; none is all of it.
+    pub range: Option<ByteRange>,
+}
+
+impl Part {
+    /// All of `file`.
+    #[must_use]
+    pub fn whole(file: u32) -> Self {
+        Self { file, range: None }
+    }
 }
 
 /// The regular files of `snapshot`, as places among its files, in the order in which a walk reads

@@ -1,14 +1,19 @@
 //! What would be moved, what that costs, and what it saves. A function of a snapshot.
 
+use std::collections::{HashMap, HashSet};
+
 use agewell_disk::DeviceParameters;
 use agewell_snapshot::score::{NOTICED_PCT, PAYS_PCT, reorganising};
-use agewell_snapshot::{FileKind, Snapshot, SnapshotError, SnapshotFile};
+use agewell_snapshot::{
+    Extent, ExtentFlags, FileKind, LayoutCounts, Snapshot, SnapshotError, SnapshotFile,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::arranger::{Arranger, Limits, Piece, Purpose};
+use crate::arranger::{Arranger, Limits, Move, Piece, Purpose};
 use crate::budget::{Candidate, Costs, choose};
 use crate::file_system::{FileSystem, Identity};
 use crate::gain::{moved_for_nothing, stretches};
+use crate::order::{ByteRange, Part};
 use crate::read_time::{ColdReader, ReadTime, sequential_byte_seconds};
 use crate::room::Room;
 use crate::runs::Runs;
@@ -25,7 +30,7 @@ pub struct PlanOptions {
     pub walk: bool,
 }
 
-/// A file that a plan names.
+/// A file that a plan names, or a part of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFile {
     /// Its path from the root of the tree.
@@ -33,6 +38,9 @@ pub struct PlannedFile {
     pub path: Vec<u8>,
     /// What it was.
     pub identity: Identity,
+    /// Which part of it; none is all. Other parts are named for themselves, or stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<ByteRange>,
     /// Where it lay, up to its end.
     pub pieces: Vec<Piece>,
     /// Whether it lies well enough, or is beyond the budget.
@@ -42,9 +50,9 @@ pub struct PlannedFile {
 /// What carrying a plan out takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Work {
-    /// Files that are moved to their place.
+    /// Files that are moved to their place, or parts of which are.
     pub files: u64,
-    /// Their bytes.
+    /// Their bytes, of parts those.
     pub file_bytes: u64,
     /// Bytes moved in all, with what makes room.
     pub moved_bytes: u64,
@@ -56,6 +64,19 @@ pub struct Work {
     pub stay: u64,
     /// Files for which there is no room.
     pub no_room: u64,
+}
+
+/// Files that are laid in parts, and what that does to them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PartedFiles {
+    /// Files.
+    pub files: u64,
+    /// Parts in which they are laid; what is not read of them stays where it is.
+    pub parts: u64,
+    /// Share of their blocks that lie right behind the one before; none if they have one block each.
+    pub layout_score_before: Option<f64>,
+    /// The same afterwards.
+    pub layout_score_after: Option<f64>,
 }
 
 /// What a plan saves on a disk. An estimate.
@@ -102,11 +123,14 @@ pub struct Plan {
     pub skipped: SkipCounts,
     /// What it takes.
     pub work: Work,
+    /// Files that are laid in parts; none if all are whole.
+    #[serde(default)]
+    pub parted: Option<PartedFiles>,
     /// What it saves, if a disk was named.
     pub saving: Option<Saving>,
 }
 
-/// Plans to lay the files of `snapshot` in `order` into `room`; `device` is the disk for which the
+/// Plans to lay what `order` names of the files of `snapshot` into `room`; `device` is the disk for which the
 /// saving is estimated.
 ///
 /// # Errors
@@ -114,7 +138,7 @@ pub struct Plan {
 pub fn plan(
     snapshot: &Snapshot,
     file_system: FileSystem,
-    order: &[u32],
+    order: &[Part],
     room: &Room,
     device: Option<&DeviceParameters>,
     options: &PlanOptions,
@@ -123,28 +147,32 @@ pub fn plan(
     let paths = Paths::new(snapshot)?;
     let mut skipped = SkipCounts::new();
     let mut files = Vec::with_capacity(order.len());
-    for place in order {
-        let file = &snapshot.files[*place as usize];
+    let mut counted = HashSet::new();
+    for part in order {
+        let file = &snapshot.files[part.file as usize];
         if file.kind != FileKind::Regular || file.size_bytes == 0 {
             continue;
         }
         if let Some(why) = skip::by_extents(snapshot, file, file_system) {
-            let count = skipped.entry(why).or_default();
-            *count = (count.0 + 1, count.1 + file.size_bytes);
+            if counted.insert(part.file) {
+                let count = skipped.entry(why).or_default();
+                *count = (count.0 + 1, count.1 + file.size_bytes);
+            }
             continue;
         }
-        let pieces = pieces_of(snapshot, file, block_bytes);
+        let pieces = pieces_of(snapshot, file, block_bytes, part.range);
         if pieces.is_empty() {
             continue;
         }
         files.push(PlannedFile {
-            path: paths.of(*place as usize),
+            path: paths.of(part.file as usize),
             identity: Identity {
                 inode: file.inode,
                 birth_ns: file.birth_ns,
                 change_ns: file.change_ns,
                 size_bytes: file.size_bytes,
             },
+            range: part.range,
             pieces,
             stays: false,
         });
@@ -162,7 +190,7 @@ pub fn plan(
     let total_bytes = snapshot.facts.total_bytes;
     let ground = Ground { room, block_bytes, total_bytes, device };
     let before = ground.read(files.iter().map(|file| &file.pieces[..]));
-    let Foreseen { work, limits, after } = match options.budget_bytes {
+    let Foreseen { work, limits, after, places } = match options.budget_bytes {
         None => ground.foresee(&files, &limits),
         Some(budget_bytes) => ground.within_budget(&mut files, &limits, &before, budget_bytes),
     };
@@ -174,7 +202,67 @@ pub fn plan(
             Some(saving_of(device, before.told, after, metadata_seconds))
         }
     };
-    Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, saving })
+    let parted = parted_files(snapshot, &files, &places);
+    Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, parted, saving })
+}
+
+/// Of `files` those that are laid in parts: how they lie, and how if what moves of them comes to
+/// `places`.
+fn parted_files(
+    snapshot: &Snapshot,
+    files: &[PlannedFile],
+    places: &[Vec<Piece>],
+) -> Option<PartedFiles> {
+    let block_bytes = u64::from(snapshot.facts.block_bytes);
+    let mut parts: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (number, _) in files.iter().enumerate().filter(|(_, file)| file.range.is_some()) {
+        parts.entry(files[number].identity.inode).or_default().push(number);
+    }
+    let (mut before, mut after) = (LayoutCounts::default(), LayoutCounts::default());
+    let mut found = PartedFiles {
+        files: parts.len() as u64,
+        parts: parts.values().map(Vec::len).sum::<usize>() as u64,
+        layout_score_before: None,
+        layout_score_after: None,
+    };
+    for (inode, parts) in parts {
+        let Ok(file) = snapshot.files.binary_search_by_key(&inode, |file| file.inode) else {
+            continue;
+        };
+        let pieces = pieces_of(snapshot, &snapshot.files[file], block_bytes, None);
+        let mut arranger =
+            Arranger::new(vec![pieces.clone()], &[true], Limits::default(), block_bytes);
+        for piece in parts.iter().flat_map(|part| &places[*part]) {
+            arranger.moved(&Move {
+                file: 0,
+                logical_bytes: piece.logical_bytes,
+                length_bytes: piece.length_bytes,
+                physical_bytes: piece.physical_bytes,
+            });
+        }
+        add(&mut before, &pieces, block_bytes);
+        add(&mut after, arranger.pieces(0), block_bytes);
+    }
+    let score = |counts: LayoutCounts| {
+        (counts.counted > 0).then(|| counts.optimal as f64 / counts.counted as f64)
+    };
+    found.layout_score_before = score(before);
+    found.layout_score_after = score(after);
+    (found.files > 0).then_some(found)
+}
+
+/// Counts a file that lies in `pieces`.
+fn add(counts: &mut LayoutCounts, pieces: &[Piece], block_bytes: u64) {
+    let extent = |piece: &Piece| Extent {
+        logical_bytes: piece.logical_bytes,
+        physical_bytes: piece.physical_bytes,
+        length_bytes: piece.length_bytes,
+        flags: ExtentFlags::default(),
+    };
+    let extents: Vec<Extent> = pieces.iter().map(extent).collect();
+    let told = LayoutCounts::of_extents(&extents, block_bytes);
+    counts.optimal += told.optimal;
+    counts.counted += told.counted;
 }
 
 fn saving_of(
@@ -203,15 +291,19 @@ fn saving_of(
     }
 }
 
-/// Where the bytes of `file` lie, up to its end; what is allocated beyond stays where it is.
-fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<Piece> {
-    let limit_bytes = file.size_bytes.next_multiple_of(block_bytes);
+/// Where the bytes of `file`, or of a part of it, lie, up to its end; what is allocated beyond stays
+/// where it is.
+fn pieces_of(
+    snapshot: &Snapshot,
+    file: &SnapshotFile,
+    block_bytes: u64,
+    range: Option<ByteRange>,
+) -> Vec<Piece> {
+    let within = within(range, file.size_bytes, block_bytes);
     let mut pieces: Vec<Piece> = Vec::new();
     for extent in snapshot.extents_of(file) {
-        if extent.logical_bytes >= limit_bytes {
-            break;
-        }
-        let length_bytes = extent.length_bytes.min(limit_bytes - extent.logical_bytes);
+        let Some(extent) = cut(extent, within) else { continue };
+        let length_bytes = extent.length_bytes;
         match pieces.last_mut() {
             Some(last)
                 if last.logical_bytes + last.length_bytes == extent.logical_bytes
@@ -227,6 +319,35 @@ fn pieces_of(snapshot: &Snapshot, file: &SnapshotFile, block_bytes: u64) -> Vec<
         }
     }
     pieces
+}
+
+/// `range` of a file of `size_bytes`, or all of it, up to its last block.
+pub(crate) fn within(range: Option<ByteRange>, size_bytes: u64, block_bytes: u64) -> ByteRange {
+    let end_bytes = size_bytes.next_multiple_of(block_bytes);
+    let range = range.unwrap_or(ByteRange { from_bytes: 0, to_bytes: end_bytes });
+    ByteRange { to_bytes: range.to_bytes.min(end_bytes), ..range }
+}
+
+/// What of `extent` is within `range`.
+pub(crate) fn cut(extent: &Extent, range: ByteRange) -> Option<Piece> {
+    let from = extent.logical_bytes.max(range.from_bytes);
+    let to = (extent.logical_bytes + extent.length_bytes).min(range.to_bytes);
+    (from < to).then(|| Piece {
+        logical_bytes: from,
+        physical_bytes: extent.physical_bytes + (from - extent.logical_bytes),
+        length_bytes: to - from,
+    })
+}
+
+/// For each of `files`, by its number, the number of the first that is of the same file: parts of one
+/// count as one.
+pub(crate) fn first_of_file(files: &[PlannedFile]) -> Vec<u32> {
+    let mut seen: HashMap<u64, u32> = HashMap::new();
+    let first = |(number, file): (usize, &PlannedFile)| match file.range {
+        None => number as u32,
+        Some(_) => *seen.entry(file.identity.inode).or_insert(number as u32),
+    };
+    files.iter().enumerate().map(first).collect()
 }
 
 /// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
@@ -250,15 +371,21 @@ fn leave_out_contradictions(files: &mut Vec<PlannedFile>, free: &Runs, skipped: 
             (end, last) = (start + length, number);
         }
     }
-    let mut twice = twice.into_iter();
-    files.retain(|file| {
-        let contradicts = twice.next().unwrap_or(false);
-        if contradicts {
-            let count = skipped.entry(skip::Skip::Changed).or_default();
-            *count = (count.0 + 1, count.1 + file.identity.size_bytes);
-        }
-        !contradicts
-    });
+    // With a part of a file go all others.
+    let first = first_of_file(files);
+    for number in 0..files.len() {
+        twice[first[number] as usize] |= twice[number];
+    }
+    for (number, _) in twice
+        .iter()
+        .enumerate()
+        .filter(|(number, twice)| **twice && first[*number] as usize == *number)
+    {
+        let count = skipped.entry(skip::Skip::Changed).or_default();
+        *count = (count.0 + 1, count.1 + files[number].identity.size_bytes);
+    }
+    let mut first = first.into_iter();
+    files.retain(|_| first.next().is_none_or(|first| !twice[first as usize]));
 }
 
 /// Files that already lie one behind the other over a stretch, or over all there is, stay.
@@ -346,6 +473,8 @@ struct Foreseen {
     limits: Limits,
     /// The cold read afterwards.
     after: ReadTime,
+    /// Where each file, or part of one, lies then.
+    places: Vec<Vec<Piece>>,
 }
 
 impl Ground<'_> {
@@ -373,9 +502,9 @@ impl Ground<'_> {
 
     /// What carrying it out takes, and how the files are read then.
     fn foresee(&self, files: &[PlannedFile], limits: &Limits) -> Foreseen {
-        let (work, after) = foresee(files, self.room, limits, self.block_bytes);
-        let after = self.read(after.iter().map(|pieces| &pieces[..])).told;
-        Foreseen { work, limits: *limits, after }
+        let (work, places) = foresee(files, self.room, limits, self.block_bytes);
+        let after = self.read(places.iter().map(|pieces| &pieces[..])).told;
+        Foreseen { work, limits: *limits, after, places }
     }
 
     /// Chooses the files that are moved within `budget_bytes`, those that make room for them counted;
@@ -490,7 +619,6 @@ fn foresee(
     let mut room = room.clone();
     let mut work = Work {
         stretches_before: stretches(files.iter().map(|file| &file.pieces[..])),
-        stay: stays.iter().filter(|stays| **stays).count() as u64,
         ..Work::default()
     };
     let mut laid = vec![false; files.len()];
@@ -511,10 +639,21 @@ fn foresee(
         }
     }
     let bytes = |file: &PlannedFile| file.pieces.iter().map(|p| p.length_bytes).sum::<u64>();
-    for (file, laid) in files.iter().zip(laid) {
-        work.files += u64::from(laid);
-        work.file_bytes += if laid { bytes(file) } else { 0 };
-        work.no_room += u64::from(!laid && !file.stays);
+    // Of a file in parts: whether one is laid, and whether one had no room.
+    let first = first_of_file(files);
+    let mut of_file = vec![(false, false); files.len()];
+    for (number, file) in files.iter().enumerate() {
+        let (any_laid, any_unlaid) = &mut of_file[first[number] as usize];
+        *any_laid |= laid[number];
+        *any_unlaid |= !laid[number] && !file.stays;
+        work.file_bytes += if laid[number] { bytes(file) } else { 0 };
+    }
+    for (number, (any_laid, any_unlaid)) in of_file.into_iter().enumerate() {
+        if first[number] as usize == number {
+            work.files += u64::from(any_laid);
+            work.no_room += u64::from(any_unlaid && !any_laid);
+            work.stay += u64::from(!any_laid && !any_unlaid);
+        }
     }
     let after: Vec<Vec<Piece>> =
         (0..files.len() as u32).map(|file| arranger.pieces(file).to_vec()).collect();
@@ -575,6 +714,7 @@ mod tests {
         PlannedFile {
             path: vec![b'a'],
             identity: Identity { inode, birth_ns: 0, change_ns: 0, size_bytes: length_bytes },
+            range: None,
             pieces: vec![Piece { logical_bytes: 0, physical_bytes, length_bytes }],
             stays: false,
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::arranger::Piece;
 
 /// Longest request, bytes: the default of the kernel's `read_ahead_kb`, 128.
-const REQUEST_BYTES: u64 = 128 << 10;
+pub(crate) const REQUEST_BYTES: u64 = 128 << 10;
 
 /// A cold read.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -99,13 +99,15 @@ impl ColdReader {
         (self.now.0 - began.0) as f64 / 1e9
     }
 
-    /// Reads `bytes` from `at_bytes` on in one request.
-    pub(crate) fn read_at(&mut self, at_bytes: u64, bytes: u64) {
+    /// Reads `bytes` from `at_bytes` on in one request; the time it took, s.
+    pub(crate) fn read_at(&mut self, at_bytes: u64, bytes: u64) -> f64 {
+        let began = self.now;
         if self.end_bytes != Some(at_bytes) {
             self.breaks += u64::from(self.end_bytes.is_some());
         }
         self.end_bytes = Some(at_bytes + bytes);
         self.serve(at_bytes, bytes);
+        (self.now.0 - began.0) as f64 / 1e9
     }
 
     fn serve(&mut self, at_bytes: u64, bytes: u64) {

@@ -38,6 +38,7 @@ use serde::Serialize;
 pub use agewell_regrouping::Considered;
 
 use crate::carry_out::{Progress, carry_out};
+use crate::order::Part;
 use crate::pace::Pace;
 use crate::plan::{Plan, PlanOptions, plan};
 use crate::volume::Volume;
@@ -534,7 +535,8 @@ impl<'a> Watch<'a> {
         let room = volume.room(&self.before)?;
         for _ in 0..PLANS_MAX {
             let files = groups.iter().flat_map(|group| &group.files);
-            let order: Vec<u32> = files.filter_map(|file| view.place(*file)).collect();
+            let places = files.filter_map(|file| view.place(*file));
+            let order: Vec<Part> = places.map(Part::whole).collect();
             let options = PlanOptions::default();
             let file_system = volume.file_system();
             let plan = plan(&self.before, file_system, &order, &room, None, &options)?;

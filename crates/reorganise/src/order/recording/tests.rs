@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{FileRead, FileReads, RecordedOrder};
+use super::{ChosenOrder, FileRead, FileReads, RecordedOrder};
 
 const PAGE: u64 = 4096;
 
@@ -24,6 +24,12 @@ fn reads_of(files: &[u64], sequence: &[(u32, u32)]) -> FileReads {
     found
 }
 
+/// The files that are laid, which are whole.
+fn files_of(chosen: &ChosenOrder) -> Vec<u32> {
+    assert!(chosen.in_parts.is_none() && chosen.parts.iter().all(|part| part.range.is_none()));
+    chosen.parts.iter().map(|part| part.file).collect()
+}
+
 proptest! {
     /// Whichever order is taken, it has each file that was read once; it is never slower than that of
     /// first reads, and is that if no file was come back to.
@@ -35,8 +41,8 @@ proptest! {
     ) {
         let files: Vec<u64> = files.iter().map(|pages| pages * PAGE).collect();
         let reads = reads_of(&files, &sequence);
-        let chosen = reads.choose(None, stretch_pages * PAGE);
-        let (mut sorted, mut expected) = (chosen.files.clone(), reads.order.clone());
+        let chosen = reads.choose(None, stretch_pages * PAGE, true);
+        let (mut sorted, mut expected) = (files_of(&chosen), reads.order.clone());
         sorted.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(sorted, expected);
@@ -48,7 +54,7 @@ proptest! {
         prop_assert_eq!(chosen.access_graph_seconds.is_some(), came_back);
         let taken = match chosen.order {
             RecordedOrder::FirstReads => {
-                prop_assert_eq!(&chosen.files, &reads.order);
+                prop_assert_eq!(&files_of(&chosen), &reads.order);
                 chosen.first_reads_seconds
             }
             RecordedOrder::AccessGraph => chosen.access_graph_seconds.expect("it was tried"),
@@ -73,10 +79,10 @@ fn programs_that_once_started_side_by_side_are_put_apart() {
     }
     let reads = reads_of(&files, &sequence);
     assert_eq!(reads.order[..3], [0, 40, 80]);
-    let chosen = reads.choose(None, 16 << 20);
+    let chosen = reads.choose(None, 16 << 20, true);
     assert_eq!(chosen.order, RecordedOrder::AccessGraph);
-    let follows = chosen.files.windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
-    assert!(follows >= 115, "{follows} of 119 files follow the one before: {:?}", chosen.files);
+    let follows = files_of(&chosen).windows(2).filter(|pair| pair[1] == pair[0] + 1).count();
+    assert!(follows >= 115, "{follows} of 119 files follow the one before: {:?}", chosen.parts);
 }
 
 /// What is read once, and in one order, lies in that order.
@@ -84,10 +90,10 @@ fn programs_that_once_started_side_by_side_are_put_apart() {
 fn a_single_start_lies_as_it_was_read() {
     let files = vec![4 * PAGE; 50];
     let sequence: Vec<(u32, u32)> = (0..50).map(|step| (step * 7 % 50, 1)).collect();
-    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20);
+    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20, true);
     assert_eq!(chosen.order, RecordedOrder::FirstReads);
     assert_eq!(chosen.access_graph_seconds, None);
-    assert_eq!(chosen.files[..3], [0, 7, 14]);
+    assert_eq!(files_of(&chosen)[..3], [0, 7, 14]);
 }
 
 /// A single recorded occasion on which programs ran side by side, and came back to files: what lies as
@@ -100,7 +106,7 @@ fn one_occasion_keeps_the_order_of_first_reads() {
         sequence.extend([(file, 1), (40 + file, 2)]);
     }
     sequence.push((0, 1));
-    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20);
+    let chosen = reads_of(&files, &sequence).choose(None, 16 << 20, true);
     assert!(chosen.access_graph_seconds.is_some_and(|graph| graph > chosen.first_reads_seconds));
     assert_eq!(chosen.order, RecordedOrder::FirstReads);
 }
