@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import recorded_reads
 import reorganise_torture_tree as tree
 from reorganise_torture_images import (
     KINDS,
@@ -312,7 +313,7 @@ class Run:
 
     def _arguments(self) -> list[str]:
         draw = self.draw
-        arguments = ["--by", draw.choice(("names", "directory"))]
+        arguments = ["--by", draw.choice(("names", "directory", str(self._recording())))]
         if draw.random() < 0.3:
             arguments += ["--rate", draw.choice(("20 MB/s", "60 MB/s"))]
         if draw.random() < 0.2:
@@ -320,6 +321,13 @@ class Run:
         if draw.random() < 0.1:
             arguments += ["--budget", draw.choice(("1 MB", "10 MB"))]
         return arguments
+
+    def _recording(self) -> Path:
+        """A drawn recording of reads of the files as they lie; long ones are read in parts."""
+        recording = self.folder / "reads.trace"
+        extents = recorded_reads.places(self.mount, self.folder)
+        recorded_reads.write(recording, extents, recorded_reads.drawn(extents, self.draw))
+        return recording
 
     def _wait_for_moves(self, process: subprocess.Popen[bytes]) -> None:
         """Until it holds a file without a name, mostly, and a while longer."""

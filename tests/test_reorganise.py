@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import documents
+import recorded_reads
 from agewell.errors import InputError
 from agewell.filesystems import reorganising, scoring
 from reorganise_torture_images import CHECKS, IMAGE_BYTES, PLAIN_OPTIONS, missing, mounted
@@ -260,25 +261,19 @@ def test_what_a_file_of_btrfs_had_is_free_when_it_is_removed(tmp_path: Path) -> 
         assert used_bytes() == left_bytes
 
 
-def _recording(paths: list[Path], recording: Path) -> None:
-    """Write a recording as text, of reads of the first 64 KiB of files as they lie."""
-    lines = {}
-    for path in set(paths):
-        extents = subprocess.run(
-            ["filefrag", "-b512", "-e", "-v", path], capture_output=True, text=True, check=True
-        ).stdout
-        first = next(line for line in extents.splitlines() if line.strip().startswith("0:"))
-        place, length = first.split(":")[2].split("..")[0], first.split(":")[3]
-        lines[path] = f"0 {int(place)} {min(int(length), 128)} 1"
-    rows = (f"{number * 10.0} {lines[path]}\n" for number, path in enumerate(paths))
-    recording.write_text("".join(rows))
+def _recording(paths: list[Path], mount: Path, recording: Path) -> None:
+    """Write a recording of reads of the first 64 KiB of files as they lie."""
+    inodes = {path: path.stat().st_ino for path in set(paths)}
+    extents = recorded_reads.places(mount, recording.parent)
+    reads = [(inodes[path], 0, 64 << 10) for path in paths]
+    recorded_reads.write(recording, extents, reads)
 
 
 def test_a_recording_says_the_order(scattered: tuple[str, Path, Path], tmp_path: Path) -> None:
     _, mount, _ = scattered
     recording = tmp_path / "reads.trace"
     wanted = sorted((path for path in mount.rglob("f*")), reverse=True)[:20]
-    _recording(wanted, recording)
+    _recording(wanted, mount, recording)
     done = reorganising.reorganise(mount, by=str(recording), anyway=True)
     assert done["done"]["files"] == 20
     assert done["order"]["order"] == "first-reads"
@@ -288,9 +283,7 @@ def test_a_recording_says_the_order(scattered: tuple[str, Path, Path], tmp_path:
 def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_taken(
     scattered: tuple[str, Path, Path], tmp_path: Path
 ) -> None:
-    kind, mount, _ = scattered
-    if kind == "btrfs":
-        pytest.skip("filefrag prints logical addresses of btrfs, not places on the device")
+    _, mount, _ = scattered
     recording = tmp_path / "reads.trace"
     # More than a drive keeps in its buffer.
     one, other = ([mount / f"{name}{number:03}" for number in range(90)] for name in "ab")
@@ -302,7 +295,7 @@ def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_
     command += ["--dry-run", "--by", str(recording)]
     # Once side by side and often alone; and as often so as alone.
     for starts, expected in ((1, "access-graph"), (30, "first-reads")):
-        _recording(starts * side_by_side + 30 * (one + other), recording)
+        _recording(starts * side_by_side + 30 * (one + other), mount, recording)
         shown = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
         assert documents.check(shown.stdout) == "reorganise"
         order = json.loads(shown.stdout)["order"]
@@ -311,6 +304,73 @@ def test_of_a_recording_that_comes_back_to_files_the_order_that_reads_faster_is_
         assert order["order"] == expected
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Order of first reads" in shown.stdout
+
+
+def _read_in_jumps(mount: Path) -> list[tuple[int, int, int]]:
+    """Twelve files of 2 MiB in which a program jumps, and a small file after each."""
+    reads = []
+    for number in range(12):
+        library, small = mount / f"lib{number:02}", mount / f"small{number:02}"
+        library.write_bytes(bytes([number]) * (2 << 20))
+        small.write_bytes(bytes([number]) * 5000)
+        os.sync()
+        inode = library.stat().st_ino
+        # Its header, its tables at the end, then code; the rest is not read.
+        reads += [(inode, 0, 16 << 10), (inode, 1984 << 10, 64 << 10)]
+        reads += [(inode, 640 << 10, 128 << 10), (inode, 768 << 10, 128 << 10)]
+        reads.append((small.stat().st_ino, 0, 5000))
+    return reads
+
+
+def test_files_are_laid_in_the_parts_that_a_recording_reads(
+    scattered: tuple[str, Path, Path], tmp_path: Path
+) -> None:
+    kind, mount, image = scattered
+    recording, plan = tmp_path / "reads.trace", tmp_path / "plan.json"
+    reads = _read_in_jumps(mount)
+    recorded_reads.write(recording, recorded_reads.places(mount, tmp_path), reads)
+    before = record(mount)
+    whole = reorganising.reorganise(mount, by=str(recording), dry_run=True, whole_files=True)
+    assert whole["parted"] is None
+    assert whole["order"]["in_parts"] is None
+    done = reorganising.reorganise(mount, by=str(recording), anyway=True, plan=plan)
+    if kind == "btrfs":
+        # What stays would hold the place of what is moved.
+        assert done["parted"] is None
+        return
+    parted = done["parted"]
+    assert (parted["files"], parted["parts"]) == (12, 36)
+    assert parted["layout_score_before"] == 1
+    assert 0.98 < parted["layout_score_after"] < 1
+    assert done["order"]["in_parts"]["seconds"] < whole["order"]["first_reads_seconds"] / 2
+    assert done["done"]["files"] == 24
+    assert done["done"]["moved_bytes"] < whole["work"]["moved_bytes"] / 4
+    # As it was read, one behind the other; the rest stays together where it was.
+    extents = recorded_reads.places(mount, tmp_path)
+    ends = None
+    for inode, offset, length in reads:
+        extent = next(
+            e
+            for e in extents[inode]
+            if e.logical_bytes <= offset < e.logical_bytes + e.length_bytes
+        )
+        at = extent.physical_bytes + offset - extent.logical_bytes
+        assert ends in (None, at)
+        ends = at + -(-length // 4096) * 4096
+    recorded_reads.write(recording, extents, reads)
+    again = reorganising.reorganise(mount, by=str(recording), anyway=True)
+    assert (again["parted"]["files"], again["done"]["moved_bytes"]) == (12, 0)
+    # A plan of which parts lie elsewhere by now moves nothing.
+    left = reorganising.reorganise(mount, plan=plan, apply=True)["done"]
+    assert (left["files"], left["left"][0]["reason"], left["left"][0]["files"]) == (
+        0,
+        "changed",
+        24,
+    )
+    reorganising.reorganise(mount, anyway=True)
+    assert differences(before, record(mount)) == []
+    subprocess.run(["umount", mount], check=True)
+    subprocess.run([*CHECKS[kind], image], check=True, capture_output=True)
 
 
 def test_the_command_says_what_it_did(scattered: tuple[str, Path, Path]) -> None:

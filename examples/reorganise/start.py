@@ -3,9 +3,14 @@
 Copies Python packages onto an ext4 or xfs on a loop device, file after file in a drawn order, so that they lie scattered. The
 program imports every module of them: some thousand files. Its start with nothing in memory is recorded by `agewell record
 --files`, `agewell reorganise --by` the recording lays the files, and the same start is recorded again. Both are replayed on a
-modelled disk, beside one sequential read of as many bytes. Of each it tells all requests, and those of contents of files
-alone: directories and inodes lie where the file system puts them, and stay. Of the latter it also tells what no order of
-whole files can better: the same requests with no way from file to file, and within each file as they are.
+modelled disk, beside one sequential read of as many bytes. Of each it tells the requests of contents of files, and all of
+them, as recorded a second time: to name files `agewell record` looks at each before the start, so that their inodes are in
+memory then. Directories and inodes lie where the file system puts them, and stay.
+Of the contents it also tells what no order of whole files can better: the same requests with no way from file to file, and
+within each file as they are.
+
+With `--tree` and `--command` it is the start of another program: all files of the tree are copied so, and `{tree}` of the
+command is where they lie.
 
 Needs root, loop devices, tracefs, mkfs.ext4 or mkfs.xfs.
 """
@@ -13,9 +18,11 @@ Needs root, loop devices, tracefs, mkfs.ext4 or mkfs.xfs.
 from __future__ import annotations
 
 import argparse
+import bisect
 import itertools
 import json
 import random
+import shlex
 import shutil
 import sys
 import sysconfig
@@ -110,23 +117,23 @@ def scatter(source: Path, mount: Path, draw: random.Random) -> None:
             harness.run(["sync", "-f", str(mount)])
 
 
-def record_start(target: harness.Target, listed: Path, trace: Path) -> None:
+def record_start(target: harness.Target, program: list[str], trace: Path, *names: str) -> None:
     """Record the program, and refuse if the kernel lost an event."""
-    words = ["record", target.mount, "--files", "--json", "-o", trace, "--buffer", "64 MiB"]
-    program = [sys.executable, "-c", PROGRAM, target.mount / "site", listed]
-    command = [*words, "--quiet", "--", *program]
+    words = ["record", target.mount, *names, "--json", "-o", trace, "--buffer", "64 MiB"]
+    at = str(target.mount / "site")
+    command = [*words, "--quiet", "--", *(word.replace("{tree}", at) for word in program)]
     told = json.loads(harness.run([sys.executable, "-m", "agewell", *map(str, command)]))
     if told["recording"]["lost_events"]:
         raise harness.RecordError(f"{told['recording']['lost_events']} events were lost")
 
 
-def reads_of(trace: Path, part: str) -> Path:
-    """The reads of a recording; with `files` those of contents of files alone."""
+def reads_of(trace: Path) -> Path:
+    """The reads of a recording; where it names files, those of their contents alone."""
     table = pq.read_table(trace)
     table = table.filter(pc.equal(table["operation"], READ))
-    if part == "files":
+    if "path" in table.schema.names:
         table = table.filter(pc.is_valid(table["path"]))
-    found = trace.with_name(f"{trace.stem}-{part}.parquet")
+    found = trace.with_name(f"{trace.stem}-reads.parquet")
     pq.write_table(table, found)
     return found
 
@@ -177,16 +184,34 @@ def without_ways_between_files(reads: Path) -> Path:
     return found
 
 
-def tell(kind: str, device: str, folder: Path, before: Path, after: Path) -> None:
-    """Disk time before, after, and of one sequential read, of all requests and of those of files."""
-    for part in ("all", "files"):
-        reads = [reads_of(trace, part) for trace in (before, after)]
+def elsewhere(reads: Path, files: Path) -> tuple[int, int]:
+    """How many of `reads` begin in nothing that `files` reads, and their sectors: reads of metadata."""
+    table = pq.read_table(files, columns=["sector", "sectors"])
+    runs = sorted(zip(table["sector"].to_pylist(), table["sectors"].to_pylist(), strict=True))
+    starts = [start for start, _ in runs]
+    count = sectors = 0
+    table = pq.read_table(reads, columns=["sector", "sectors"])
+    for at, length in zip(table["sector"].to_pylist(), table["sectors"].to_pylist(), strict=True):
+        place = bisect.bisect_right(starts, at) - 1
+        if place < 0 or at >= sum(runs[place]):
+            count, sectors = count + 1, sectors + length
+    return count, sectors
+
+
+def tell(kind: str, device: str, folder: Path, recordings: dict[str, tuple[Path, Path]]) -> None:
+    """Disk time before, after, and of one sequential read, of requests for files and of all."""
+    files = reads_of(recordings["files"][1])
+    for part, traces in recordings.items():
+        reads = [reads_of(trace) for trace in traces]
         lines = [sequential(reads[1], as_asked=as_asked) for as_asked in (False, True)]
         seconds = [disk_seconds(trace, folder, device) for trace in (*reads, *lines)]
         floor = ""
         if part == "files":
             together = disk_seconds(without_ways_between_files(reads[1]), folder, device)
             floor = f"; with no way from file to file {together:.2f} s, {together / seconds[2]:.2f} times"
+        else:
+            count, sectors = elsewhere(reads[1], files)
+            floor = f"; of them {count:,} reads of {sectors * 512 / 1e6:.1f} MB are of metadata"
         table = pq.read_table(reads[1], columns=["sectors"])
         ratio = seconds[1] / seconds[2]
         print(
@@ -206,34 +231,59 @@ def main() -> None:
     )
     parser.add_argument("kind", choices=("ext4", "xfs"))
     parser.add_argument("--packages", default=PACKAGES)
+    parser.add_argument("--tree", type=Path, default=None, help="in place of packages: copy this")
+    parser.add_argument("--command", default=None, help="and run this, {tree} being where it lies")
+    parser.add_argument("--options", default="", help="more options of agewell reorganise")
     parser.add_argument("--device", default="seagate-st2000dm006")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, default=None)
     parser.add_argument("--keep", type=Path, default=None, help="keep the recordings here")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="agewell-start-", dir=asked.work) as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="agewell-start-", dir=asked.work) as work:
+        folder = Path(work)
         image = folder / "image"
-        staged, listed = stage(asked.packages.split(","), folder)
+        if asked.tree:
+            staged, program = asked.tree, shlex.split(asked.command)
+            name = asked.command
+        else:
+            staged, listed = stage(asked.packages.split(","), folder)
+            program = [sys.executable, "-c", PROGRAM, "{tree}", str(listed)]
+            name = f"{len(json.loads(listed.read_text())):,} modules"
         make(asked.kind, image, IMAGE_BYTES)
         with mounted(image, folder) as target:
             scatter(staged, target.mount, random.Random(asked.seed))
-        before, after = folder / "before.parquet", folder / "after.parquet"
+        traces = {
+            part: (folder / f"before-{part}.parquet", folder / f"after-{part}.parquet")
+            for part in ("files", "all")
+        }
+        options = ["--device", asked.device, *shlex.split(asked.options), "--anyway", "--json"]
         with mounted(image, folder) as target:
-            record_start(target, listed, before)
-            done = json.loads(
-                agewell("reorganise", target.mount, "--by", before, "--anyway", "--json")
-            )
+            record_start(target, program, traces["all"][0])
         with mounted(image, folder) as target:
-            record_start(target, listed, after)
+            by = traces["files"][0]
+            record_start(target, program, by, "--files")
+            done = json.loads(agewell("reorganise", target.mount, "--by", by, *options))
+        with mounted(image, folder) as target:
+            record_start(target, program, traces["all"][1])
+        with mounted(image, folder) as target:
+            by = traces["files"][1]
+            record_start(target, program, by, "--files")
+            again = json.loads(agewell("reorganise", target.mount, "--by", by, *options))
+        parted = done["parted"] or {"files": 0, "parts": 0}
         print(
-            f"{asked.kind}: {len(json.loads(listed.read_text())):,} modules; "
-            f"{done['done']['files']:,} files moved, {done['order']['order']}"
+            f"{asked.kind}: {name}; {done['done']['files']:,} files moved, "
+            f"{done['done']['moved_bytes'] / 1e6:.1f} MB, {done['order']['order']}, "
+            f"{parted['files']} of them in {parted['parts']} parts, layout score of these "
+            f"{parted.get('layout_score_before') or 1:.4f} before and "
+            f"{parted.get('layout_score_after') or 1:.4f} after, of all "
+            f"{done['layout']['layout_score']:.4f} and {done['layout_after']['layout_score']:.4f}; "
+            f"a second time by the start after it {again['done']['files']:,} files, "
+            f"{again['done']['moved_bytes'] / 1e6:.1f} MB"
         )
         if asked.keep:
-            for trace in (before, after):
+            for trace in itertools.chain(*traces.values()):
                 shutil.copy2(trace, asked.keep / f"{asked.kind}.{trace.name}")
-        tell(asked.kind, asked.device, folder, before, after)
+        tell(asked.kind, asked.device, folder, traces)
 
 
 if __name__ == "__main__":

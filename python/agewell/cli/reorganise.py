@@ -80,6 +80,16 @@ def reorganise(
     time_limit: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="End after so long, such as '1 h'.")
     ] = None,
+    whole_files: Annotated[
+        bool,
+        typer.Option(
+            "--whole-files",
+            help=(
+                "With a recording, lay every file whole. Else long files are laid in the parts "
+                "that it reads of them, where that is faster."
+            ),
+        ),
+    ] = False,
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Move files also where it is not expected to pay.")
     ] = False,
@@ -126,10 +136,10 @@ def reorganise(
     Example: agewell reorganise /srv --watch --budget '2 GB/h' --for '8 h'
     """
     if watch:
-        if by != "names" or plan or apply or rate or anyway:
+        if by != "names" or plan or apply or rate or anyway or whole_files:
             raise InputError(
                 "--watch goes by what it records, moves only what pays and paces itself; leave "
-                "--by, --plan, --apply, --rate and --anyway out"
+                "--by, --whole-files, --plan, --apply, --rate and --anyway out"
             )
         show_watch(
             path,
@@ -148,6 +158,10 @@ def reorganise(
         raise InputError("--every and --state are of --watch; add it, or leave them out")
     if apply is not None and (plan is not None or dry_run):
         raise InputError("--apply carries a plan out; leave --plan and --dry-run out")
+    if whole_files and (by in {"names", "directory"} or apply is not None):
+        raise InputError(
+            "--whole-files is of --by RECORDING, and all else keeps files whole; leave it out"
+        )
     with progress("reorganise", quiet=quiet) as report:
 
         def show(phase: str, done: int, of: int | None, seconds: float) -> None:
@@ -167,6 +181,7 @@ def reorganise(
             time_limit=time_limit,
             dry_run=dry_run,
             anyway=anyway,
+            whole_files=whole_files,
             plan=apply if apply is not None else plan,
             apply=apply is not None,
             catalogue_directory=catalogue,
@@ -198,9 +213,33 @@ def _order(order: dict[str, Any] | None) -> list[str]:
     ]
 
 
+def _parted(found: dict[str, Any]) -> list[str]:
+    """Which files are laid in parts, what that saves and costs."""
+    parted, order = found["parted"], found["order"]
+    if parted is None:
+        return []
+    gain = ""
+    if order and order["in_parts"]:
+        whole = min(
+            seconds
+            for seconds in (order["first_reads_seconds"], order["access_graph_seconds"])
+            if seconds is not None
+        )
+        gain = (
+            f": the recording reads in {order['in_parts']['seconds']:.1f} s, "
+            f"and in {whole:.1f} s with whole files"
+        )
+    before, after = parted["layout_score_before"], parted["layout_score_after"]
+    return [
+        f"{parted['files']:,} files are laid in {parted['parts']:,} parts, as they are read{gain}.",
+        f"The layout score of these files is {number(before)} before and {number(after)} after; "
+        "--whole-files keeps them whole.",
+    ]
+
+
 def _verdict(found: dict[str, Any], *, dry_run: bool) -> str:
     work, saving = found["work"], found["saving"]
-    lines = _order(found["order"])
+    lines = [*_order(found["order"]), *_parted(found)]
     if not work["moved_bytes"]:
         lines.append("There is nothing to move: the files lie in this order already.")
     elif saving:

@@ -37,6 +37,7 @@ def reorganise(
     time_limit: str | None = None,
     dry_run: bool = False,
     anyway: bool = False,
+    whole_files: bool = False,
     plan: str | PathLike[str] | None = None,
     apply: bool = False,
     catalogue_directory: Path | str | None = None,
@@ -51,20 +52,23 @@ def reorganise(
         path: A directory of a mounted file system.
         by: The order: `names` and `directory` (as it is listed) walk the tree; anything else is the
             path of a recording of block requests, whose files are laid in the order of their
-            first reads, or along the access graph if the recording reads faster so.
+            first reads, or along the access graph if the recording reads faster so. Long files
+            are laid in the parts that it reads of them, where that is faster (not on btrfs).
         device: The disk for which the saving is estimated: a name of the catalogue, or a file.
         budget: No more than this is moved, such as `1 GB`; what saves most for its bytes first.
         rate: No more than this is moved in a second, such as `20 MB/s`.
         time_limit: It ends after so long, such as `1 h`.
         dry_run: Only plan.
         anyway: Move files also where it is not expected to pay.
+        whole_files: With a recording, lay every file whole.
         plan: Where the plan is written to, or is read from with `apply`.
         apply: Carry out the plan in the file `plan`.
         catalogue_directory: Folder of device files in place of the catalogue.
         progress: Called now and then; what it raises ends the work between two moves.
 
     Returns:
-        What was planned (`order` of the files of a recording, `work`, `saving`, `left_out`), how
+        What was planned (`order` of the files of a recording, `work`, files that are `parted`,
+        `saving`, `left_out`), how
         files lay (`layout`), whether it was carried out, and then what was `done` and
         `layout_after`.
 
@@ -80,6 +84,7 @@ def reorganise(
         "time": time_limit,
         "dry_run": dry_run,
         "anyway": anyway or apply,
+        "whole_files": whole_files,
         "plan": fspath(plan) if plan is not None else None,
     }
     directory = catalogue.directory(catalogue_directory)

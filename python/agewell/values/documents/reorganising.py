@@ -19,18 +19,53 @@ class LeftOut(TypedDict):
     bytes: int
 
 
+class InParts(TypedDict):
+    """Files that are laid in the parts that a recording reads of them.
+
+    Attributes:
+        files: Files.
+        parts: Parts in which they are laid.
+        seconds: What the recording takes, laid so, s.
+    """
+
+    files: int
+    parts: int
+    seconds: float
+
+
 class Order(TypedDict):
     """In which order the files of a recording are laid, and why.
 
     Attributes:
         order: The one that was taken: `first-reads` or `access-graph`.
-        first_reads_seconds: What the recording takes, laid in the order of first reads.
-        access_graph_seconds: What it takes along the access graph; none if no file is come back to.
+        first_reads_seconds: What the recording takes with whole files in the order of first reads,
+            s.
+        access_graph_seconds: What it takes with whole files along the access graph, s; none if no
+            file is come back to.
+        in_parts: Files that are laid in parts; none if all are whole.
     """
 
     order: str
     first_reads_seconds: float
     access_graph_seconds: float | None
+    in_parts: InParts | None
+
+
+class PartedFiles(TypedDict):
+    """Files that are laid in parts, and what that does to them.
+
+    Attributes:
+        files: Files.
+        parts: Parts in which they are laid; what is not read of them stays where it is.
+        layout_score_before: Share of their blocks that lie right behind the one before; none if
+            they have one block each.
+        layout_score_after: The same afterwards, as planned.
+    """
+
+    files: int
+    parts: int
+    layout_score_before: float | None
+    layout_score_after: float | None
 
 
 class ByName(TypedDict):
@@ -213,6 +248,7 @@ class Reorganise(TypedDict):
         layout: How files lie.
         left_out: Files that are left out, and why.
         order: How the order of a recording was chosen; none without one.
+        parted: Files that are laid in parts; none if all are whole.
         saving: What it saves.
         work: What there is to move.
         done: What was done.
@@ -224,6 +260,7 @@ class Reorganise(TypedDict):
     layout: Layout
     left_out: list[LeftOut]
     order: Order | None
+    parted: PartedFiles | None
     saving: Saving
     work: Work
     done: NotRequired[Done]
