@@ -8,14 +8,15 @@
 //! read again with the files in each order, says which of them is taken.
 //!
 //! Then the same is done with files laid in parts, as they are read (`parts`). A file is divided if
-//! that saves at least what a way of the disk takes: the file system may need one more to read where
-//! so many parts lie. What a file saves is told by two replays, with all files whole and with all that
+//! that saves at least what a way of the disk takes, since the file system may need one more to read
+//! where so many parts lie, and of the time of its reads what is noticed at all. What a file saves is told by two replays, with all files whole and with all that
 //! could be divided in parts; a way from one file to another is counted half to each.
 
 use std::collections::HashMap;
 
 use agewell_core::SECTOR_BYTES;
 use agewell_disk::DeviceParameters;
+use agewell_snapshot::score::NOTICED_PCT;
 use agewell_snapshot::{ExtentFlags, FileKind, Snapshot};
 use serde::Serialize;
 
@@ -219,9 +220,11 @@ impl FileReads {
             return None;
         }
         let all = self.laid(&parts).best(device, stretch_bytes);
-        let least_seconds = whole.way_seconds;
         for (file, parts) in parts.iter_mut().enumerate() {
-            if whole.file_seconds[file] - all.file_seconds[file] < least_seconds {
+            let seconds = whole.file_seconds[file];
+            let least_seconds = whole.way_seconds.max(seconds * NOTICED_PCT / 100.0);
+            let saved_seconds = seconds - all.file_seconds[file];
+            if saved_seconds <= 0.0 || saved_seconds < least_seconds {
                 *parts = None;
             }
         }
@@ -230,7 +233,7 @@ impl FileReads {
         }
         let laid = self.laid(&parts);
         let divided = laid.best(device, stretch_bytes);
-        (divided.seconds + least_seconds <= whole.seconds).then_some((laid, divided))
+        (divided.seconds < whole.seconds).then_some((laid, divided))
     }
 
     /// What is laid, and what is read of it, if files are in `parts`, or whole if they have none.

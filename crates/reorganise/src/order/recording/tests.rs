@@ -1,8 +1,9 @@
 //! Orders of recordings.
 
+use agewell_disk::DeviceParameters;
 use proptest::prelude::*;
 
-use super::{ChosenOrder, FileRead, FileReads, RecordedOrder};
+use super::{ChosenOrder, FileRead, FileReads, Part, RecordedOrder};
 
 const PAGE: u64 = 4096;
 
@@ -109,4 +110,54 @@ fn one_occasion_keeps_the_order_of_first_reads() {
     let chosen = reads_of(&files, &sequence).choose(None, 16 << 20, true);
     assert!(chosen.access_graph_seconds.is_some_and(|graph| graph > chosen.first_reads_seconds));
     assert_eq!(chosen.order, RecordedOrder::FirstReads);
+}
+
+/// A program that jumps within its libraries, with a small file between each and the next.
+fn libraries() -> FileReads {
+    let mut found = FileReads { block_bytes: PAGE, ..FileReads::default() };
+    let mut read = |file, page: u64, pages: u64| {
+        let (offset_bytes, bytes) = (page * PAGE, pages * PAGE);
+        found.reads.push(FileRead { file, offset_bytes, bytes, client: 1 });
+    };
+    for library in 0..20 {
+        for (page, pages) in [(0, 4), (900, 64), (4, 64), (300, 128)] {
+            read(2 * library, page, pages);
+        }
+        read(2 * library + 1, 0, 2);
+    }
+    found.order = (0..40).map(|file| 100 + file).collect();
+    found.file_bytes = [1000 * PAGE, 2 * PAGE].repeat(20);
+    found
+}
+
+#[test]
+fn libraries_are_laid_as_they_are_read() {
+    let chosen = libraries().choose(None, 16 << 20, true);
+    let in_parts = chosen.in_parts.expect("ways are saved");
+    assert_eq!((in_parts.files, in_parts.parts), (20, 80));
+    // Whole, each is jumped in three times, and the small file behind it gone to once.
+    assert!((chosen.first_reads_seconds - 81.0).abs() < 1e-9);
+    assert!((in_parts.seconds - 1.0).abs() < 1e-9);
+    let pages = |part: &Part| part.range.map(|r| (r.from_bytes / PAGE, r.to_bytes / PAGE));
+    let told: Vec<_> = chosen.parts[..5].iter().map(|part| (part.file, pages(part))).collect();
+    let first = [(0, 4), (900, 964), (4, 68), (300, 428)].map(|range| (100, Some(range)));
+    assert_eq!(told[..4], first);
+    assert_eq!(told[4], (101, None));
+}
+
+#[test]
+fn files_stay_whole_where_that_is_asked_for() {
+    let chosen = libraries().choose(None, 16 << 20, false);
+    assert_eq!(chosen.in_parts, None);
+    assert_eq!(files_of(&chosen), (100..140).collect::<Vec<u32>>());
+}
+
+/// On flash nothing is gained by it.
+#[test]
+fn on_flash_files_stay_whole() {
+    let devices = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices"));
+    let device = |name| DeviceParameters::find(name, devices).expect("it is in the catalogue");
+    let parts = |name| libraries().choose(Some(&device(name)), 16 << 20, true).in_parts;
+    assert_eq!(parts("samsung-970-pro"), None);
+    assert_eq!(parts("seagate-st2000dm006").map(|parts| parts.files), Some(20));
 }
