@@ -44,7 +44,7 @@ def write(
     recording: Path, extents: dict[int, list[Extent]], reads: Iterable[tuple[int, int, int]]
 ) -> None:
     """Write a recording of `reads`, each an inode, an offset and a length, bytes."""
-    lines = []
+    lines: list[str] = []
     for inode, offset, length in reads:
         for extent in extents[inode]:
             start = max(offset, extent.logical_bytes)

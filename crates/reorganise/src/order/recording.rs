@@ -9,8 +9,9 @@
 //!
 //! Then the same is done with files laid in parts, as they are read (`parts`). A file is divided if
 //! that saves at least what a way of the disk takes, since the file system may need one more to read
-//! where so many parts lie, and of the time of its reads what is noticed at all. What a file saves is told by two replays, with all files whole and with all that
-//! could be divided in parts; a way from one file to another is counted half to each.
+//! where its parts lie, and at least so much of the time of its reads as is noticed at all. What a
+//! file saves is told by two replays, with all files whole and with all that could be divided in
+//! parts; a way from one file to another is counted half to each.
 
 use std::collections::HashMap;
 
