@@ -266,7 +266,9 @@ impl FileReads {
             let from = part.range.map_or(0, |range| range.from_bytes);
             of_file[part.file as usize].push((from, number as u32));
         }
-        of_file.iter_mut().for_each(|parts| parts.sort_unstable());
+        for parts in &mut of_file {
+            parts.sort_unstable();
+        }
         let mut reads = Vec::with_capacity(self.reads.len());
         for read in &self.reads {
             let of_file = &of_file[read.file as usize];
