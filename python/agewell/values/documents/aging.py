@@ -241,51 +241,8 @@ class WorkloadMade(TypedDict):
     facts: Facts
 
 
-class WorkloadInfo(TypedDict):
-    """What a workload holds.
-
-    Attributes:
-        actions: Operations by name of their action.
-        days: Days begun from the start to the last operation.
-        directories: Numbers of directories used, with the root's.
-        file_numbers: Numbers of files used: a target's table of files needs as many rows.
-        groups: Directories 1 to `groups` stand for cylinder groups; none where
-            directories are directories.
-        last_ns: Time of the last operation, ns from the start.
-        live_bytes: Bytes of the files that are left at the end.
-        live_directories: Directories left at the end, with the root.
-        live_files: Files left at the end.
-        notes: What was left out or changed on the way, each with its count.
-        operations: Operations in all.
-        parameters: Parameters by name, enough to make it again.
-        peak_live_bytes: The most bytes alive at once.
-        peak_live_files: The most files alive at once.
-        seed: Seed of its random streams; 0 where nothing is drawn.
-        source: Name of the source: `git`, `smith-1996`, ...
-        start_unix_s: Civil time of its start, seconds since 1970, where there is one.
-        streams: Concurrent writers.
-        written_bytes: Bytes of all writes.
-    """
-
-    actions: dict[str, int]
-    days: int
-    directories: int
-    file_numbers: int
-    groups: int | None
-    last_ns: int
-    live_bytes: int
-    live_directories: int
-    live_files: int
-    notes: dict[str, int]
-    operations: int
-    parameters: dict[str, Any]
-    peak_live_bytes: int
-    peak_live_files: int
-    seed: int
-    source: str
-    start_unix_s: int | None
-    streams: int
-    written_bytes: int
+class WorkloadInfo(Facts):
+    """What a workload holds."""
 
 
 class Summary(TypedDict):

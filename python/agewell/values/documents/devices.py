@@ -326,30 +326,16 @@ class Validate(TypedDict):
     trace_clock: ErrorsByPart
 
 
-class ValidationOfDrive(TypedDict):
+class ValidationOfDrive(Validate):
     """The outcome of a validation.
 
     Attributes:
         drive: Name of the drive.
         parameters: File of its parameters.
-        base: The clock that `metrics` are of: `closed` or `trace`.
-        closed: Errors on the closed base.
-        device: The device's name.
-        estimated: The estimates from the first half.
-        metrics: Flat figures under fixed names.
-        trace: Errors on the trace's own clock.
-        trace_clock: Errors when requests are issued at the measured times.
     """
 
     drive: str
     parameters: str
-    base: str
-    closed: ErrorsByPart
-    device: ValidatedDevice
-    estimated: Estimated
-    metrics: dict[str, float | None]
-    trace: Trace
-    trace_clock: ErrorsByPart
 
 
 class ValidateDrives(TypedDict):

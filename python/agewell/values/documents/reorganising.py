@@ -2,6 +2,8 @@
 
 from typing import NotRequired, TypedDict
 
+from agewell.values.documents.scores import FreeSpace
+
 
 class LeftOut(TypedDict):
     """Files that are left as they are, for one reason.
@@ -87,68 +89,6 @@ class ByName(TypedDict):
     pairs: int
 
 
-class LengthBin(TypedDict):
-    """Free extents of about one length.
-
-    Attributes:
-        bytes: Their bytes.
-        bytes_end: The next bin's least length, bytes.
-        bytes_min: The least length, bytes, included.
-        extents: Extents.
-    """
-
-    bytes: int
-    bytes_end: int
-    bytes_min: int
-    extents: int
-
-
-class Reach(TypedDict):
-    """Free space in extents of at least some length.
-
-    Attributes:
-        bytes: Bytes in extents at least so long.
-        extent_bytes: The length, bytes.
-        share: Share of what is free.
-    """
-
-    bytes: int
-    extent_bytes: int
-    share: float | None
-
-
-class FreeExtents(TypedDict):
-    """What is free, as far as the snapshot has a map of it.
-
-    Attributes:
-        by_length: By length, powers of two.
-        bytes: Bytes of all free extents.
-        counted_blocks: Free blocks, the first left out.
-        extents: Free extents.
-        following_blocks: Free blocks that follow another.
-        fragment_bytes: Bytes of them in no whole block.
-        free_space_score: Share of free blocks, without the first, that follow another free
-            block.
-        half_in_extents_of_bytes: Half of what is free lies in extents at least so long,
-            bytes.
-        largest_extent_bytes: The longest, bytes.
-        mean_extent_bytes: Their mean length, bytes.
-        reach: How much of it lies in extents long enough for something.
-    """
-
-    by_length: list[LengthBin]
-    bytes: int
-    counted_blocks: int
-    extents: int
-    following_blocks: int
-    fragment_bytes: int
-    free_space_score: float | None
-    half_in_extents_of_bytes: int
-    largest_extent_bytes: int
-    mean_extent_bytes: float | None
-    reach: list[Reach]
-
-
 class Layout(TypedDict):
     """How the files of a snapshot lie, in few numbers.
 
@@ -162,7 +102,7 @@ class Layout(TypedDict):
 
     by_name: ByName
     by_readdir: ByName
-    free_extents: FreeExtents
+    free_extents: FreeSpace
     layout_score: float
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import KeysView
-from typing import Any
+from functools import cache
+from typing import Any, is_typeddict
 
 import msgspec
 
 from agewell.errors import InputError
-from agewell.values.documents import STAMP, VERSIONS, scores
+from agewell.values.documents import STAMP, VERSIONS
 from agewell.values.documents.kinds import COMMANDS, KINDS
 from agewell.values.units import unit_of_name
 
@@ -90,10 +92,23 @@ def _said(attributes: str) -> dict[str, str]:
 
 
 def _inherited(names: KeysView[str]) -> dict[str, str]:
-    """What the score of a file system says of its fields, where an object has all of them."""
-    if not scores.Report.__annotations__.keys() <= names:
-        return {}
-    return _said((inspect.getdoc(scores.Report) or "").partition("Attributes:")[2])
+    """What declarations with some of these fields say of them, that with the most of them last.
+
+    A typed dictionary does not know which others it is made from, but has all their fields.
+    """
+    said: dict[str, str] = {}
+    for known in sorted(_declarations(), key=lambda known: len(known.__annotations__)):
+        if known.__annotations__.keys() <= names:
+            text = inspect.getdoc(known) or ""
+            said |= _said(text.partition("Attributes:")[2])
+    return said
+
+
+@cache
+def _declarations() -> list[type]:
+    modules = {known.shape.__module__ for known in KINDS.values()}
+    found = [each for name in sorted(modules) for each in vars(sys.modules[name]).values()]
+    return [each for each in found if is_typeddict(each)]
 
 
 def _stamped(part: dict[str, Any], kind: str) -> None:
