@@ -27,7 +27,7 @@ class InParts(TypedDict):
     Attributes:
         files: Files.
         parts: Parts in which they are laid.
-        seconds: What the recording takes, laid so, s.
+        seconds: What the recording takes, laid so.
     """
 
     files: int
@@ -40,9 +40,8 @@ class Order(TypedDict):
 
     Attributes:
         order: The one that was taken: `first-reads` or `access-graph`.
-        first_reads_seconds: What the recording takes with whole files in the order of first reads,
-            s.
-        access_graph_seconds: What it takes with whole files along the access graph, s; none if no
+        first_reads_seconds: What the recording takes with whole files in the order of first reads.
+        access_graph_seconds: What it takes with whole files along the access graph; none if no
             file is come back to.
         in_parts: Files that are laid in parts; none if all are whole.
     """
@@ -139,8 +138,8 @@ class Work(TypedDict):
     """What carrying a plan out takes.
 
     Attributes:
-        file_bytes: Their bytes.
-        files: Files that are moved to their place.
+        file_bytes: Their bytes, of parts those.
+        files: Files that are moved to their place, or parts of which are.
         moved_bytes: Bytes moved in all, with what makes room.
         no_room: Files for which there is no room.
         stay: Files that stay because they lie well, or are beyond the budget.
