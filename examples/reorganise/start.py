@@ -21,6 +21,7 @@ import argparse
 import bisect
 import itertools
 import json
+import os
 import random
 import shlex
 import shutil
@@ -60,7 +61,7 @@ PROMISED = 1.3
 """Disk time of the start after, over that of one sequential read."""
 
 PROGRAM = """
-import contextlib, importlib, io, json, pathlib, sys, warnings
+import contextlib, importlib, io, json, os, pathlib, sys, warnings
 warnings.simplefilter("ignore")
 sys.dont_write_bytecode = len(sys.argv) == 3
 sys.path.insert(0, sys.argv[1])
@@ -71,6 +72,8 @@ for name in json.loads(pathlib.Path(sys.argv[2]).read_text()):
         done.append(name)
 if len(sys.argv) == 4:
     pathlib.Path(sys.argv[3]).write_text(json.dumps(done))
+# Modules may have started threads that do not end.
+os._exit(0)
 """
 
 
@@ -243,7 +246,7 @@ def main() -> None:
         folder = Path(work)
         image = folder / "image"
         if asked.tree:
-            staged, program = asked.tree, shlex.split(asked.command)
+            staged, program = asked.tree, ["sh", "-c", f"exec {asked.command} > {os.devnull}"]
             name = asked.command
         else:
             staged, listed = stage(asked.packages.split(","), folder)
