@@ -271,7 +271,9 @@ def main() -> None:
         with mounted(image, folder) as target:
             by = traces["files"][1]
             record_start(target, program, by, "--files")
-            again = json.loads(agewell("reorganise", target.mount, "--by", by, *options))
+            again = json.loads(
+                agewell("reorganise", target.mount, "--by", by, "--dry-run", *options)
+            )
         parted = done["parted"] or {"files": 0, "parts": 0}
         print(
             f"{asked.kind}: {name}; {done['done']['files']:,} files moved, "
@@ -280,8 +282,10 @@ def main() -> None:
             f"{parted.get('layout_score_before') or 1:.4f} before and "
             f"{parted.get('layout_score_after') or 1:.4f} after, of all "
             f"{done['layout']['layout_score']:.4f} and {done['layout_after']['layout_score']:.4f}; "
-            f"a second time by the start after it {again['done']['files']:,} files, "
-            f"{again['done']['moved_bytes'] / 1e6:.1f} MB"
+            f"by the start after it {again['work']['files']:,} files, "
+            f"{again['work']['moved_bytes'] / 1e6:.1f} MB, would move again to save "
+            f"{again['saving']['gain_pct']:.0f} %, which "
+            f"{'pays' if again['saving']['pays'] else 'does not pay'}"
         )
         if asked.keep:
             for trace in itertools.chain(*traces.values()):
