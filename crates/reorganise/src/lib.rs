@@ -6,8 +6,8 @@
 //!                     saving   goes where
 //! ```
 //!
-//! `order` says in which order files are read; `plan` which of them are moved, what that costs and
-//! saves; the `arranger` chooses places among what is free, and is the same code in a plan and when
+//! `order` says in which order files are read, and which of them in parts that are laid apart; `plan`
+//! which of them are moved, what that costs and saves; the `arranger` chooses places among what is free, and is the same code in a plan and when
 //! it is carried out. These are functions of values and touch no file. A `mechanism` takes hold of
 //! free space and has one file after another lie there, through calls by which the kernel keeps the
 //! contents; `carry_out` drives it. `watch` does all of that again and again, with an order that it
@@ -27,6 +27,7 @@ mod kernel;
 mod mechanism;
 mod order;
 mod pace;
+mod parted;
 mod path_text;
 mod plan;
 mod plan_file;
@@ -45,7 +46,8 @@ pub use order::{
     by_recording, read_order,
 };
 pub use pace::Pace;
-pub use plan::{PartedFiles, Plan, PlanOptions, PlannedFile, Saving, Work, plan};
+pub use parted::PartedFiles;
+pub use plan::{Plan, PlanOptions, PlannedFile, Saving, Work, plan};
 pub use plan_file::{read_plan, write_plan};
 pub use read_time::{ReadTime, cold_read};
 pub use room::Room;
