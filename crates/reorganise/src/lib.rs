@@ -7,11 +7,12 @@
 //! ```
 //!
 //! `order` says in which order files are read, and which of them in parts that are laid apart; `plan`
-//! which of them are moved, what that costs and saves; the `arranger` chooses places among what is free, and is the same code in a plan and when
-//! it is carried out. These are functions of values and touch no file. A `mechanism` takes hold of
-//! free space and has one file after another lie there, through calls by which the kernel keeps the
-//! contents; `carry_out` drives it. `watch` does all of that again and again, with an order that it
-//! learns from recorded requests, where its history says that it pays.
+//! which of them are moved, what that costs and saves; the `arranger` chooses places among what is
+//! free, and is the same code in a plan and when it is carried out. These are functions of values and
+//! touch no file. A `mechanism` takes hold of free space and has one file after another lie there,
+//! through calls by which the kernel keeps the contents; `carry_out` drives it. `watch` does all of
+//! that again and again, with an order that it learns from recorded requests, where its history says
+//! that it pays.
 //!
 //! Invariants: contents, sizes and times of files never change; a file is moved only if it is still
 //! what the plan saw; free space is held by a file without a name, which ends with the process.
