@@ -200,6 +200,8 @@ def _order(order: dict[str, Any] | None) -> list[str]:
     if order is None:
         return []
     first, graph = order["first_reads_seconds"], order["access_graph_seconds"]
+    if order["order"] == "access-graph" and graph is None:
+        return ["Order along the access graph: only parts of files are come back to."]
     if graph is None:
         return ["Order of first reads: no file is come back to."]
     if order["order"] == "access-graph":
