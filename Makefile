@@ -111,6 +111,7 @@ reproduce: $(STAMPS)/extension
 	@$(BIN)/agewell reproduce --out runs/reproduce
 	@cargo build --locked --release --quiet --workspace --example catalogue
 	@target/release/examples/catalogue
+	@cargo test --locked --release --quiet --workspace --lib -- --ignored every_placement
 
 # One file system after the other, a few runs of xfs without reflink, which is refused; goes on after a run that fails, and then ends
 # with an error.

@@ -154,11 +154,12 @@ impl Runs {
     }
 }
 
+/// Of what a file system says, which may say a place twice: it goes on changing while it is asked.
 impl FromIterator<(u64, u64)> for Runs {
     fn from_iter<T: IntoIterator<Item = (u64, u64)>>(runs: T) -> Self {
         let mut all = Self::default();
         for (start, length) in runs {
-            all.add(start, length);
+            all.add_absent(start, length);
         }
         all
     }
@@ -181,6 +182,14 @@ mod tests {
             }
         }
         runs
+    }
+
+    /// A place that is said twice is free once.
+    #[test]
+    fn what_overlaps_is_counted_once() {
+        let runs: Runs = [(100, 50), (100, 50), (140, 20), (300, 10)].into_iter().collect();
+        assert_eq!(runs.iter().collect::<Vec<_>>(), [(100, 60), (300, 10)]);
+        assert_eq!(runs.bytes(), 70);
     }
 
     proptest! {

@@ -242,8 +242,11 @@ fn no_key_panics_at_an_extreme_value() {
         leaves(&base, "", &mut places);
         for place in places {
             let value = base.pointer(&place).expect("a leaf").clone();
-            // The same key with the same value under the same kinds was tried before.
-            if !seen.insert(format!("{kind:?} {place} {value}")) {
+            // The same key with the same value under the same kinds was tried before. A device and
+            // its queue do not know what asks.
+            let alone = ["/device", "/queue"].iter().any(|table| place.starts_with(table));
+            let under = (!alone).then_some(&kind);
+            if !seen.insert(format!("{under:?} {place} {value}")) {
                 continue;
             }
             for extreme in extremes(&place, &value) {

@@ -114,6 +114,12 @@ impl Mechanism for Btrfs {
         volume.commit()?;
         // What is held stays held: only what came free since the last time is added.
         let (holder, space) = Holder::holding_free_space(volume)?;
+        // A balance moves what is held as it moves any file.
+        if !space.has_chunks_of(&self.space) {
+            for holder in &mut self.holders {
+                holder.held = Holder::places_of(volume, &holder.file, &space)?;
+            }
+        }
         self.space = space;
         self.holders.extend(holder);
         let held: Runs = self.held().collect();
@@ -352,11 +358,21 @@ impl Holder {
         }
         // A chunk may have been made for it: block groups keep to extents of a class of lengths.
         let space = volume.data_space()?;
+        let held = Self::places_of(volume, &file, &space)?;
+        Ok(((!held.is_empty()).then_some(Self { file, held }), space))
+    }
+
+    /// What `file` holds, as `space` has it: ascending by place on the device.
+    fn places_of(
+        volume: &Volume,
+        file: &OwnedFd,
+        space: &DataSpace,
+    ) -> Result<Vec<Extent>, SnapshotError> {
         let mut held = Vec::new();
-        ExtentMap::new(true).read(&file, &mut held).map_err(volume.failed("map a file of"))?;
+        ExtentMap::new(true).read(file, &mut held).map_err(volume.failed("map a file of"))?;
         held.retain_mut(|extent| space.place(std::slice::from_mut(extent)));
         held.sort_unstable_by_key(|extent| extent.physical_bytes);
-        Ok(((!held.is_empty()).then_some(Self { file, held }), space))
+        Ok(held)
     }
 
     /// Gives up what it holds of `runs`, which is free from the next commit on.

@@ -373,6 +373,12 @@ impl DataSpace {
         starts
     }
 
+    /// Whether its chunks are those of `other`: a balance puts others in their place.
+    #[must_use]
+    pub fn has_chunks_of(&self, other: &Self) -> bool {
+        self.chunks == other.chunks
+    }
+
     /// The address within btrfs of the byte at `physical_bytes` of the device; `None` if no chunk of
     /// data has it.
     #[must_use]
