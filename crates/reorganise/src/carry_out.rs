@@ -17,8 +17,8 @@ use crate::file_system::FileSystem;
 use crate::kernel;
 use crate::mechanism::{self, AHEAD_BYTES, Carried, Fault};
 use crate::pace::{Clock, Pace, wait_part};
-use crate::parted::{cut, first_of_file, within};
 use crate::plan::Plan;
+use crate::planned_file::{cut, first_of_file, within};
 use crate::skip::{Skip, SkipCounts};
 use crate::volume::Volume;
 

@@ -32,6 +32,7 @@ mod parted;
 mod path_text;
 mod plan;
 mod plan_file;
+mod planned_file;
 mod read_time;
 mod room;
 mod runs;
@@ -48,8 +49,9 @@ pub use order::{
 };
 pub use pace::Pace;
 pub use parted::PartedFiles;
-pub use plan::{Plan, PlanOptions, PlannedFile, Saving, Work, plan};
+pub use plan::{Plan, PlanOptions, Saving, Work, plan};
 pub use plan_file::{read_plan, write_plan};
+pub use planned_file::PlannedFile;
 pub use read_time::{ReadTime, cold_read};
 pub use room::Room;
 pub use runs::Runs;

@@ -1,5 +1,4 @@
-//! Files that are laid in parts: which part of a file is meant, what counts as one file, and what it
-//! does to their layout. Plain functions of values.
+//! Files that are laid in parts, and what that does to their layout. Plain functions of values.
 
 use std::collections::HashMap;
 
@@ -7,8 +6,7 @@ use agewell_snapshot::{Extent, ExtentFlags, LayoutCounts, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::arranger::{Arranger, Limits, Move, Piece};
-use crate::order::ByteRange;
-use crate::plan::{PlannedFile, pieces_of};
+use crate::planned_file::{PlannedFile, pieces_of};
 
 /// Files that are laid in parts, and what that does to them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -80,33 +78,4 @@ fn add(counts: &mut LayoutCounts, pieces: &[Piece], block_bytes: u64) {
     let told = LayoutCounts::of_extents(&extents, block_bytes);
     counts.optimal += told.optimal;
     counts.counted += told.counted;
-}
-
-/// `range` of a file of `size_bytes`, or all of it, up to its last block.
-pub(crate) fn within(range: Option<ByteRange>, size_bytes: u64, block_bytes: u64) -> ByteRange {
-    let end_bytes = size_bytes.next_multiple_of(block_bytes);
-    let range = range.unwrap_or(ByteRange { from_bytes: 0, to_bytes: end_bytes });
-    ByteRange { to_bytes: range.to_bytes.min(end_bytes), ..range }
-}
-
-/// What of `extent` is within `range`.
-pub(crate) fn cut(extent: &Extent, range: ByteRange) -> Option<Piece> {
-    let from = extent.logical_bytes.max(range.from_bytes);
-    let to = (extent.logical_bytes + extent.length_bytes).min(range.to_bytes);
-    (from < to).then(|| Piece {
-        logical_bytes: from,
-        physical_bytes: extent.physical_bytes + (from - extent.logical_bytes),
-        length_bytes: to - from,
-    })
-}
-
-/// For each of `files`, by its number, the number of the first that is of the same file: parts of one
-/// count as one.
-pub(crate) fn first_of_file(files: &[PlannedFile]) -> Vec<u32> {
-    let mut seen: HashMap<u64, u32> = HashMap::new();
-    let first = |(number, file): (usize, &PlannedFile)| match file.range {
-        None => number as u32,
-        Some(_) => *seen.entry(file.identity.inode).or_insert(number as u32),
-    };
-    files.iter().enumerate().map(first).collect()
 }

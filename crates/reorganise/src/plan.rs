@@ -4,15 +4,16 @@ use std::collections::HashSet;
 
 use agewell_disk::DeviceParameters;
 use agewell_snapshot::score::{NOTICED_PCT, PAYS_PCT, reorganising};
-use agewell_snapshot::{FileKind, Snapshot, SnapshotError, SnapshotFile};
+use agewell_snapshot::{FileKind, Snapshot, SnapshotError};
 use serde::{Deserialize, Serialize};
 
 use crate::arranger::{Arranger, Limits, Piece, Purpose};
 use crate::budget::{Candidate, Costs, choose};
 use crate::file_system::{FileSystem, Identity};
 use crate::gain::{moved_for_nothing, stretches};
-use crate::order::{ByteRange, Part};
-use crate::parted::{PartedFiles, cut, first_of_file, parted_files, within};
+use crate::order::Part;
+use crate::parted::{PartedFiles, parted_files};
+use crate::planned_file::{PlannedFile, first_of_file, pieces_of};
 use crate::read_time::{ColdReader, ReadTime, sequential_byte_seconds};
 use crate::room::Room;
 use crate::runs::Runs;
@@ -27,23 +28,6 @@ pub struct PlanOptions {
     pub budget_bytes: Option<u64>,
     /// Whether the order is that of a walk over the tree, which also reads directories and inodes.
     pub walk: bool,
-}
-
-/// A file that a plan names, or a part of one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PlannedFile {
-    /// Its path from the root of the tree.
-    #[serde(with = "crate::path_text")]
-    pub path: Vec<u8>,
-    /// What it was.
-    pub identity: Identity,
-    /// Which part of it; none is all. Other parts are named for themselves, or stay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub range: Option<ByteRange>,
-    /// Where it lay, up to its end.
-    pub pieces: Vec<Piece>,
-    /// Whether it lies well enough, or is beyond the budget.
-    pub stays: bool,
 }
 
 /// What carrying a plan out takes.
@@ -216,36 +200,6 @@ fn saving_of(
         pays: gain_pct >= PAYS_PCT,
         noticed: gain_pct >= NOTICED_PCT,
     }
-}
-
-/// Where the bytes of `file`, or of a part of it, lie, up to its end; what is allocated beyond stays
-/// where it is.
-pub(crate) fn pieces_of(
-    snapshot: &Snapshot,
-    file: &SnapshotFile,
-    block_bytes: u64,
-    range: Option<ByteRange>,
-) -> Vec<Piece> {
-    let within = within(range, file.size_bytes, block_bytes);
-    let mut pieces: Vec<Piece> = Vec::new();
-    for extent in snapshot.extents_of(file) {
-        let Some(extent) = cut(extent, within) else { continue };
-        let length_bytes = extent.length_bytes;
-        match pieces.last_mut() {
-            Some(last)
-                if last.logical_bytes + last.length_bytes == extent.logical_bytes
-                    && last.physical_bytes + last.length_bytes == extent.physical_bytes =>
-            {
-                last.length_bytes += length_bytes;
-            }
-            _ => pieces.push(Piece {
-                logical_bytes: extent.logical_bytes,
-                physical_bytes: extent.physical_bytes,
-                length_bytes,
-            }),
-        }
-    }
-    pieces
 }
 
 /// A snapshot of a file system in use is not of one moment: what a file has left may be listed as
