@@ -85,10 +85,9 @@ def is_lost_without_us(kind: str, options: str, ending: str, meanwhile: str) -> 
     """
     if kind != "ext4":
         return False
-    return (
-        (ending == "shutdown-unlogged" and meanwhile == "trim")
-        or (ending in ("shutdown-logged", "shutdown-unlogged") and "discard" in options)
-        or (ending == "power" and meanwhile == "defragment" and "data=writeback" in options)
+    discards = meanwhile == "trim" or "discard" in options
+    return (ending in ("shutdown-logged", "shutdown-unlogged") and discards) or (
+        ending == "power" and meanwhile == "defragment" and "data=writeback" in options
     )
 
 

@@ -282,8 +282,8 @@ fn check_own(column: usize, writes: &[u32]) {
 /// Uniform updates cost the same for a quarter of the blocks, in quarter segments.
 const QUARTER: usize = BLOCKS / 4;
 
-/// A run takes a second of the processor: of the figures at full size those are checked that tell the
-/// placements apart most, and the others by `make reproduce`.
+/// A run takes a second of the processor: of the figures at full size those are checked in which the
+/// placements differ most, and the others by `make reproduce`.
 #[test]
 fn uniform_updates_cost_what_the_simulator_counts() {
     check_figures(0, &zipf(0.0, QUARTER), &[Greedy]);
