@@ -39,7 +39,10 @@ def _why_not() -> str | None:
     return None if shutil.which("mkfs.ext4") else "there is no mkfs.ext4"
 
 
-pytestmark = pytest.mark.skipif(_why_not() is not None, reason=str(_why_not()))
+pytestmark = [
+    pytest.mark.skipif(_why_not() is not None, reason=str(_why_not())),
+    pytest.mark.xdist_group("beside ext4"),
+]
 
 
 class Both:

@@ -26,6 +26,9 @@ from conftest import SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 pytest.importorskip("distributed")
 
+# One cluster, in one process of the tests.
+pytestmark = pytest.mark.xdist_group("cluster")
+
 GRID = {"run.seed": [1, 2], "queue.discipline": ["fcfs", "sstf"]}
 LONG = {"workload.requests": 4_000_000_000}
 

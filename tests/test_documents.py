@@ -21,6 +21,9 @@ from agewell.values.documents.schemas import of_command, of_kind
 from command_reference import commands
 from conftest import REPOSITORY, SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
 
+# What is printed is printed once: in one process of the tests.
+pytestmark = pytest.mark.xdist_group("documents")
+
 FILE_SYSTEM = """\
 [workload]
 kind = "none"

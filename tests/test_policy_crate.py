@@ -15,6 +15,9 @@ import pytest
 
 from conftest import REPOSITORY
 
+# It is built once: in one process of the tests.
+pytestmark = pytest.mark.xdist_group("policy crate")
+
 TEMPLATE = REPOSITORY / "examples" / "policy-crate"
 TRACE = REPOSITORY / "examples" / "traces" / "mail.parquet"
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))

@@ -151,6 +151,13 @@ def test_values_are_shown_to_pointer_and_keyboard(
     assert first[2] != second[2]
 
 
+def test_a_group_stays_in_one_process(request: pytest.FixtureRequest) -> None:
+    """Only releases of pytest and pytest-xdist that know each other see to that."""
+    if not getattr(request.config.option, "loadgroup", False):
+        pytest.skip("one process runs all tests, or groups are not asked for")
+    assert request.node.nodeid.endswith("@what commands leave")
+
+
 def test_points_lie_where_the_picture_has_its_marks() -> None:
     drawn = drawing.inline(
         Plot("p", "P", "x", "y", [Curve("one", [0, 1, 2], [3, 1, 2]), Curve("two", [1], [2.5])])
