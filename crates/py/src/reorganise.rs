@@ -9,8 +9,8 @@ use agewell_config::{Form, flag, keys, rate, read_table, size, text, time};
 use agewell_core::{Operation, SimDuration};
 use agewell_disk::DeviceParameters;
 use agewell_reorganise::{
-    ChosenOrder, FileReads, FileSystem, Limits, Order, Pace, Part, Plan, PlanOptions, Progress, RecordedRead, Volume,
-    by_recording, carry_out, plan, read_order, read_plan, write_plan,
+    ChosenOrder, FileReads, FileSystem, Limits, Order, Pace, Part, Plan, PlanOptions, Progress,
+    RecordedRead, Volume, by_recording, carry_out, plan, read_order, read_plan, write_plan,
 };
 use agewell_snapshot::Snapshot;
 use agewell_trace::{ReadOptions, open_block_trace};
