@@ -107,15 +107,15 @@ pub struct InParts {
 /// An extent: its place on the device, from and to, bytes; its file; and where in it, bytes.
 type Owner = (u64, u64, u32, u64);
 
-/// Which files `reads`, in the order of their issue, read of `snapshot`.
-#[must_use]
-pub fn by_recording(snapshot: &Snapshot, reads: impl Iterator<Item = RecordedRead>) -> FileReads {
+/// Which files lie where in `snapshot`, ascending. Files may share a place (copies by reference,
+/// compressed extents): the first of them has it.
+fn owners_of(snapshot: &Snapshot) -> Vec<Owner> {
+    let placeless = ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE);
     let mut owners: Vec<Owner> = Vec::new();
     for (place, file) in snapshot.files.iter().enumerate() {
         if file.kind != FileKind::Regular {
             continue;
         }
-        let placeless = ExtentFlags::UNKNOWN.with(ExtentFlags::INLINE);
         let placed = snapshot.extents_of(file).iter().filter(|extent| !extent.flags.any(placeless));
         owners.extend(placed.map(|extent| {
             let start = extent.physical_bytes;
@@ -123,6 +123,22 @@ pub fn by_recording(snapshot: &Snapshot, reads: impl Iterator<Item = RecordedRea
         }));
     }
     owners.sort_unstable();
+    let mut behind = 0;
+    owners.retain_mut(|(start, end, _, offset_bytes)| {
+        let cut = behind.max(*start) - *start;
+        *start += cut;
+        *offset_bytes += cut;
+        let has_some = *start < *end;
+        behind = behind.max(*end);
+        has_some
+    });
+    owners
+}
+
+/// Which files `reads`, in the order of their issue, read of `snapshot`.
+#[must_use]
+pub fn by_recording(snapshot: &Snapshot, reads: impl Iterator<Item = RecordedRead>) -> FileReads {
+    let owners = owners_of(snapshot);
     let block_bytes = u64::from(snapshot.facts.block_bytes);
     let mut found = FileReads { block_bytes, ..FileReads::default() };
     let mut seen: HashMap<u32, u32> = HashMap::new();

@@ -1,9 +1,12 @@
 //! Orders of recordings.
 
 use agewell_disk::DeviceParameters;
+use agewell_snapshot::{Extent, ExtentFlags, FileKind, NO_TIME, Snapshot, SnapshotFile};
 use proptest::prelude::*;
 
-use super::{ChosenOrder, FileRead, FileReads, Part, RecordedOrder};
+use super::{
+    ChosenOrder, FileRead, FileReads, Part, RecordedOrder, RecordedRead, SECTOR_BYTES, by_recording,
+};
 
 const PAGE: u64 = 4096;
 
@@ -31,7 +34,68 @@ fn files_of(chosen: &ChosenOrder) -> Vec<u32> {
     chosen.parts.iter().map(|part| part.file).collect()
 }
 
+/// Files of one extent each: where it lies on the device, and how long it is; pages.
+fn snapshot_of(extents: &[(u64, u64)]) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    snapshot.facts.block_bytes = PAGE as u32;
+    for (number, (at, pages)) in extents.iter().enumerate() {
+        snapshot.extents.push(Extent {
+            logical_bytes: 0,
+            physical_bytes: at * PAGE,
+            length_bytes: pages * PAGE,
+            flags: ExtentFlags::default(),
+        });
+        snapshot.files.push(SnapshotFile {
+            inode: 10 + number as u64,
+            kind: FileKind::Regular,
+            links: 1,
+            size_bytes: pages * PAGE,
+            birth_ns: NO_TIME,
+            change_ns: NO_TIME,
+            modify_ns: NO_TIME,
+            directory: 2,
+            readdir_rank: 0,
+            name_rank: 0,
+            first_extent: number as u32,
+            extents: 1,
+        });
+    }
+    snapshot
+}
+
 proptest! {
+    /// Files may share places: each page that is read is read of one file that lies there, the
+    /// same each time, and pages where none lies of none.
+    #[test]
+    fn each_page_is_read_of_one_file_that_lies_there(
+        extents in prop::collection::vec((0_u64..40, 1_u64..12), 1..8),
+        reads in prop::collection::vec((0_u64..50, 1_u64..10), 1..8),
+    ) {
+        let snapshot = snapshot_of(&extents);
+        let sectors = PAGE / SECTOR_BYTES;
+        let asked = reads.iter().map(|(at, pages)| RecordedRead {
+            sector: at * sectors,
+            sectors: pages * sectors,
+            client: 0,
+        });
+        let found = by_recording(&snapshot, asked);
+        let mut pages: Vec<u64> = Vec::new();
+        for read in &found.reads {
+            let file = found.order[read.file as usize] as usize;
+            let (at, length) = extents[file];
+            prop_assert!(read.offset_bytes + read.bytes <= length * PAGE);
+            let first = at + read.offset_bytes / PAGE;
+            pages.extend(first..first + read.bytes / PAGE);
+        }
+        let lies = |page: &u64| extents.iter().any(|(at, pages)| (*at..at + pages).contains(page));
+        let all = reads.iter().flat_map(|(at, pages)| *at..at + pages);
+        let expected: Vec<u64> = all.clone().filter(lies).collect();
+        prop_assert_eq!(&pages, &expected);
+        prop_assert_eq!(found.file_sectors, expected.len() as u64 * sectors);
+        let others = all.filter(|page| !lies(page)).count() as u64;
+        prop_assert_eq!(found.other_sectors, others * sectors);
+    }
+
     /// Whichever order is taken, it has each file that was read once; it is never slower than that of
     /// first reads, and is that if no file was come back to.
     #[test]
