@@ -140,6 +140,7 @@ TREATMENTS: Mapping[str, tuple[Treatment, ...]] = {
     "docs/reference/images.md": (Run(),),
     "docs/reference/reorganising.md": (
         Run(),
+        Shown(),
         Run(),
         Shown(),
         Checked("a unit of systemd, which would stay on the machine"),
