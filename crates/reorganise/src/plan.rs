@@ -100,8 +100,8 @@ pub struct Plan {
     pub saving: Option<Saving>,
 }
 
-/// Plans to lay what `order` names of the files of `snapshot` into `room`; `device` is the disk for which the
-/// saving is estimated.
+/// Plans to lay what `order` names of the files of `snapshot` into `room`; `device` is the disk for
+/// which the saving is estimated.
 ///
 /// # Errors
 /// If the snapshot contradicts itself, or has no names.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use agewell_snapshot::{Extent, Snapshot, SnapshotFile};
 use serde::{Deserialize, Serialize};
 
-use crate::arranger::Piece;
+use crate::arranger::{Piece, joined};
 use crate::file_system::Identity;
 use crate::order::ByteRange;
 
@@ -35,25 +35,8 @@ pub(crate) fn pieces_of(
     range: Option<ByteRange>,
 ) -> Vec<Piece> {
     let within = within(range, file.size_bytes, block_bytes);
-    let mut pieces: Vec<Piece> = Vec::new();
-    for extent in snapshot.extents_of(file) {
-        let Some(extent) = cut(extent, within) else { continue };
-        let length_bytes = extent.length_bytes;
-        match pieces.last_mut() {
-            Some(last)
-                if last.logical_bytes + last.length_bytes == extent.logical_bytes
-                    && last.physical_bytes + last.length_bytes == extent.physical_bytes =>
-            {
-                last.length_bytes += length_bytes;
-            }
-            _ => pieces.push(Piece {
-                logical_bytes: extent.logical_bytes,
-                physical_bytes: extent.physical_bytes,
-                length_bytes,
-            }),
-        }
-    }
-    pieces
+    let extents = snapshot.extents_of(file).iter();
+    joined(&extents.filter_map(|extent| cut(extent, within)).collect::<Vec<_>>())
 }
 
 /// `range` of a file of `size_bytes`, or all of it, up to its last block.

@@ -11,8 +11,8 @@
 //! other one answer is enough, since a change would have moved its inode change time to now.
 //!
 //! Cost: four system calls a regular file (open, FIEMAP, statx, close), one for any other; of ext4
-//! read by root, one for the inodes of 16 to 64 neighbouring regular files that have not changed lately and have at
-//! most four extents.
+//! read by root, one for the inodes of 16 to 64 neighbouring regular files that have not changed
+//! lately and have at most four extents.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;

@@ -22,6 +22,7 @@ use super::super::fields::Fields;
 use super::super::reader::Image;
 use super::groups::Groups;
 use super::inode::{INODE_BYTES_MIN, Inode};
+use super::mapping::{EXTENT_BLOCKS_MAX, NODE_ENTRY_BYTES, NODE_MAGIC};
 use super::superblock::{INCOMPATIBLE_CSUM_SEED, READ_ONLY_METADATA_CSUM, Superblock};
 use crate::{Extent, ExtentFlags, FileKind};
 
@@ -38,10 +39,6 @@ const COUNTED_BYTES: u64 = 512;
 /// Where the two halves of the checksum stand.
 const CHECKSUM_LOW_AT: usize = 0x7C;
 const CHECKSUM_HIGH_AT: usize = 0x82;
-/// Beyond this many blocks an extent is not written.
-const WRITTEN_BLOCKS_MAX: u16 = 1 << 15;
-const EXTENT_MAGIC: u16 = 0xF30A;
-const EXTENT_BYTES: usize = 12;
 
 /// The inode tables of an ext4 file system that keeps checksums.
 #[derive(Debug)]
@@ -190,15 +187,15 @@ impl InodeTable {
         let (mut blocks, mut reached) = (0, 0);
         let map = Fields::little(inode.map());
         let entries = usize::from(map.u16(2));
-        if map.u16(0) != EXTENT_MAGIC || map.u16(6) != 0 || entries > 4 {
+        if map.u16(0) != NODE_MAGIC || map.u16(6) != 0 || entries > 4 {
             return None;
         }
-        for at in (1..=entries).map(|entry| entry * EXTENT_BYTES) {
+        for at in (1..=entries).map(|entry| entry * NODE_ENTRY_BYTES) {
             let length = map.u16(at + 4);
             let start = u64::from(map.u16(at + 6)) << 32 | u64::from(map.u32(at + 8));
             let logical = u64::from(map.u32(at));
             let end = start + u64::from(length);
-            if !(1..=WRITTEN_BLOCKS_MAX).contains(&length)
+            if !(1..=EXTENT_BLOCKS_MAX).contains(&length)
                 || logical < reached
                 || end > self.superblock.blocks
             {

@@ -13,12 +13,12 @@ use super::inode::{Inode, MAP_BYTES};
 use super::superblock::Superblock;
 use crate::{Extent, ExtentFlags, FileKind};
 
-const NODE_MAGIC: u16 = 0xF30A;
-const NODE_ENTRY_BYTES: usize = 12;
+pub(super) const NODE_MAGIC: u16 = 0xF30A;
+pub(super) const NODE_ENTRY_BYTES: usize = 12;
 /// The deepest tree that the kernel makes (Linux, `fs/ext4/ext4_extents.h`).
 const DEPTH_MAX: u16 = 5;
 /// A length above this is that of an unwritten extent, plus this.
-const EXTENT_BLOCKS_MAX: u16 = 32768;
+pub(super) const EXTENT_BLOCKS_MAX: u16 = 32768;
 const DIRECT_BLOCKS: usize = 12;
 /// Blocks in a file are numbered by 32 bits.
 const FILE_BLOCKS_MAX: u64 = 1 << 32;
