@@ -216,10 +216,10 @@ pub trait BlockDevice {
         true
     }
 
-    /// Whether every hole may be filled.
+    /// Holes that may not be filled, at most.
     #[inline]
-    fn may_fill_all(&self) -> bool {
-        true
+    fn unfillable_most(&self) -> u64 {
+        0
     }
 
     /// Everything transferred before is now what the map on disk says; slots that this frees may be

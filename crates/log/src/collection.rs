@@ -577,14 +577,11 @@ impl<P: Placement> Log<P> {
     /// Copies the live blocks of the least utilized segment, or of the policy's victim if the rule
     /// says so, into holes of the most utilized; false if there are not enough holes.
     fn plug(&mut self, device: &mut impl BlockDevice) -> bool {
-        if !device.may_fill_all() {
-            return false;
-        }
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
         let live = self.table.live[victim as usize];
         let holes = self.dead_sealed() - u64::from(self.table.dead(victim));
-        if holes < u64::from(live) {
+        if holes < u64::from(live) + device.unfillable_most() {
             return false;
         }
         self.take_victim(victim, device);
@@ -598,19 +595,28 @@ impl<P: Placement> Log<P> {
             slot = live + 1;
         }
         let mut filled = std::mem::take(&mut self.filled);
+        let mut left_out = Vec::new();
         device.begin_batch();
         while filled.len() < moves.len() {
             // Holes were counted over all zones, so this finds one.
             let found = self.index.fullest_with_hole(0..self.table.shape.zones());
             let segment = found.expect("the holes that were counted are there");
-            let rest = &moves[filled.len()..];
+            let done = filled.len();
+            let rest = &moves[done..];
             let blocks = rest.iter().map(|moved| moved.0);
             let sources = Sources::Copies(rest);
             self.fill_holes(segment, blocks, Purpose::Plug, sources, &mut filled, device);
+            if filled.len() == done {
+                // None of its holes may be filled: it is left out of the index while others are looked for.
+                self.index.remove(segment, self.table.shape.zone_of(segment));
+                left_out.push(segment);
+                continue;
+            }
             self.rejuvenate(segment, self.table.youngest[victim as usize]);
         }
         device.end_batch();
         device.commit();
+        left_out.into_iter().for_each(|segment| self.enter_index(segment));
         self.moved(&moves, filled.iter().copied());
         filled.clear();
         self.filled = filled;

@@ -56,7 +56,7 @@ impl<P: Placement> Log<P> {
         self.refresh_index();
         let zones = self.all_zones();
         let segment = self.emptiest_with_hole(zones.clone())?;
-        if device.may_fill_all() || self.has_fillable(segment, device) {
+        if device.unfillable_most() == 0 || self.has_fillable(segment, device) {
             return Some(segment);
         }
         // It is left out of the index while the next is looked for.

@@ -5,7 +5,9 @@
 //! engine is ahead of the medium, never waits for it, and cannot fail because of it.
 //!
 //! A slot that has died may still be what a crash brings back. Such slots are *held*: no hole is filled
-//! there, and a group that writes over one says up to which group the medium must be ahead first.
+//! there, and a group that writes over one says up to which group the medium must be ahead first. What
+//! data lay in is held until the group in which it died is flushed; an inline record, until a checkpoint
+//! that lasts has it.
 //! Nothing is ever written over what died in the same group: before blocks are taken in, there is room
 //! for them elsewhere, and a collection that writes where it has just read becomes another group.
 
@@ -23,7 +25,7 @@ use agewell_log::{
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
-use crate::group::{Group, Move, Origin, PlannedRun};
+use crate::group::{Group, Move, Needs, Origin, PlannedRun};
 use crate::options::{Means, OpenOptions};
 use crate::seeded::{SeededFault, is_seeded};
 
@@ -79,10 +81,11 @@ struct Recorder {
     /// Groups before it that nobody has taken.
     finished: Vec<Group>,
     next_sequence: u64,
-    /// Slots that died in the group.
-    dying: Vec<u32>,
+    /// Slots whose data died in the group, and those of its inline records.
+    dying: Dead,
     /// Slots that died in groups before, and are held.
-    deaths: VecDeque<(u64, Vec<u32>)>,
+    deaths: Deaths,
+    record_deaths: Deaths,
     /// A bit for each slot that is held.
     held: Vec<u64>,
     /// Moves of a group of copies at most, so that one record has them all.
@@ -93,42 +96,92 @@ struct Recorder {
     emptied_blocks: Option<u32>,
 }
 
+/// Slots that died in one group.
+#[derive(Debug, Default)]
+struct Dead {
+    data: Vec<u32>,
+    records: Vec<u32>,
+}
+
+/// Slots that died, by the groups in which they did, the oldest first.
+#[derive(Debug, Default)]
+struct Deaths {
+    by_group: VecDeque<(u64, Vec<u32>)>,
+    slots: u64,
+}
+
+impl Deaths {
+    fn push(&mut self, sequence: u64, slots: Vec<u32>) {
+        if !slots.is_empty() {
+            self.slots += slots.len() as u64;
+            self.by_group.push_back((sequence, slots));
+        }
+    }
+
+    /// The slots that died in groups up to `sequence`, of one group.
+    fn pop(&mut self, sequence: u64) -> Option<Vec<u32>> {
+        self.by_group.front().filter(|(group, _)| *group <= sequence)?;
+        let (_, slots) = self.by_group.pop_front()?;
+        self.slots -= slots.len() as u64;
+        Some(slots)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &u32> {
+        self.by_group.iter().flat_map(|(_, slots)| slots)
+    }
+
+    /// The last group in which one of `slots` died; 0 if in none.
+    fn last_of(&self, slots: &std::ops::Range<u32>) -> u64 {
+        let youngest = self.by_group.iter().rev();
+        let mut found = youngest.filter(|(_, died)| died.iter().any(|slot| slots.contains(slot)));
+        found.next().map_or(0, |(sequence, _)| *sequence)
+    }
+}
+
 impl Recorder {
+    fn hold(held: &mut [u64], slot: u32) {
+        held[(slot / 64) as usize] |= 1 << (slot % 64);
+    }
+
     fn dies(&mut self, slot: u32) {
-        self.held[(slot / 64) as usize] |= 1 << (slot % 64);
-        self.dying.push(slot);
+        Self::hold(&mut self.held, slot);
+        self.dying.data.push(slot);
     }
 
     fn is_held(&self, slot: u32) -> bool {
         self.held[(slot / 64) as usize] >> (slot % 64) & 1 == 1
     }
 
-    /// The records of all groups up to `sequence` last.
-    fn covered(&mut self, sequence: u64) {
-        let before = self.deaths.len();
-        while let Some((_, died)) = self.deaths.front().filter(|(group, _)| *group <= sequence) {
-            for slot in died {
-                self.held[(slot / 64) as usize] &= !(1 << (slot % 64));
-            }
-            self.deaths.pop_front();
+    /// All groups up to `flushed` are on the medium, and the records of those up to `covered` are in the
+    /// ring, or the map.
+    fn settled(&mut self, flushed: u64, covered: u64) {
+        let before = self.held_most();
+        let (deaths, records) = (&mut self.deaths, &mut self.record_deaths);
+        let released = std::iter::from_fn(|| deaths.pop(flushed).or_else(|| records.pop(covered)));
+        for slot in released.flatten() {
+            self.held[(slot / 64) as usize] &= !(1 << (slot % 64));
         }
-        if self.deaths.len() < before {
+        if self.held_most() < before {
             // What was reused since, and died again, is held for that.
-            let later = self.deaths.iter().flat_map(|(_, died)| died);
-            for slot in later.chain(&self.dying) {
-                self.held[(slot / 64) as usize] |= 1 << (slot % 64);
+            let dying = self.dying.data.iter().chain(&self.dying.records);
+            for slot in self.deaths.all().chain(self.record_deaths.all()).chain(dying) {
+                Self::hold(&mut self.held, *slot);
             }
         }
     }
 
-    /// The last group in which one of `slots` died, if one of them is held.
-    fn death_of(&self, slots: std::ops::Range<u32>) -> u64 {
+    /// Slots that are held, at most.
+    fn held_most(&self) -> u64 {
+        let dying = self.dying.data.len() + self.dying.records.len();
+        self.deaths.slots + self.record_deaths.slots + dying as u64
+    }
+
+    /// The last group that must be flushed, and the last that must be covered, before `slots` are written.
+    fn needs_of(&self, slots: &std::ops::Range<u32>) -> Needs {
         if !slots.clone().any(|slot| self.is_held(slot)) {
-            return 0;
+            return Needs::default();
         }
-        let youngest = self.deaths.iter().rev();
-        let mut found = youngest.filter(|(_, died)| died.iter().any(|slot| slots.contains(slot)));
-        found.next().map_or(0, |(sequence, _)| *sequence)
+        Needs { flushed: self.deaths.last_of(slots), covered: self.record_deaths.last_of(slots) }
     }
 
     /// Plans `moves` to `slot` and those behind it, in as many groups as it takes.
@@ -156,20 +209,21 @@ impl Recorder {
         {
             slots.end = slots.end.max(slots.start + segment_blocks);
         }
-        if slots.clone().any(|slot| self.is_held(slot))
-            && self.dying.iter().any(|slot| slots.contains(slot))
-        {
+        let mut dying = self.dying.data.iter().chain(&self.dying.records);
+        if slots.clone().any(|slot| self.is_held(slot)) && dying.any(|slot| slots.contains(slot)) {
             let copies = self.group.runs.iter().all(|run| run.origin.copies());
             assert!(origin.copies() && copies, "reused within a group");
             self.close();
         }
         let first = self.group.moves.len() as u32;
         self.group.moves.extend_from_slice(moves);
-        let needed = self.death_of(slots);
-        self.group.needs_covered = self.group.needs_covered.max(needed);
+        self.group.needs = self.group.needs.and(self.needs_of(&slots));
         if record > 0 {
-            // What stands there is needed until a record that lasts has it.
-            self.dies(slot - record);
+            // What stands there is needed until a checkpoint that lasts has it.
+            Self::hold(&mut self.held, slot - record);
+            let is_data = is_seeded(SeededFault::RecordsDieAsData);
+            let dying = if is_data { &mut self.dying.data } else { &mut self.dying.records };
+            dying.push(slot - record);
         }
         self.group.runs.push(PlannedRun { slot, first, blocks, origin });
         moves.iter().filter(|moved| moved.old != NONE).for_each(|moved| self.dies(moved.old));
@@ -180,12 +234,14 @@ impl Recorder {
         let mut group = std::mem::take(&mut self.group);
         let dying = std::mem::take(&mut self.dying);
         if group.is_empty() {
-            assert!(dying.is_empty(), "something died in no group");
+            let nothing_died = dying.data.is_empty() && dying.records.is_empty();
+            assert!(nothing_died, "something died in no group");
             return;
         }
         group.sequence = self.next_sequence;
         self.next_sequence += 1;
-        self.deaths.push_back((group.sequence, dying));
+        self.deaths.push(group.sequence, dying.data);
+        self.record_deaths.push(group.sequence, dying.records);
         self.group.reads.clone_from(&group.reads);
         if group.runs.iter().any(|run| run.origin.copies()) {
             group.read_only_what_is_moved();
@@ -254,11 +310,8 @@ impl BlockDevice for Recorder {
         !self.is_held(slot) || is_seeded(SeededFault::HeldHolesFilled)
     }
 
-    fn may_fill_all(&self) -> bool {
-        if is_seeded(SeededFault::HeldHolesFilled) {
-            return true;
-        }
-        self.deaths.is_empty() && self.dying.is_empty()
+    fn unfillable_most(&self) -> u64 {
+        if is_seeded(SeededFault::HeldHolesFilled) { 0 } else { self.held_most() }
     }
 }
 
@@ -340,7 +393,7 @@ impl Engine {
     /// versions are.
     pub(crate) fn can_take(&self, blocks: u32) -> bool {
         let needed = u64::from(self.waiting() + blocks);
-        if self.threads() && self.is_covered() && self.log.log().holes() >= needed {
+        if self.threads() && self.has_holes(needed) {
             return true;
         }
         let (rest, free, opened) = self.appended(needed);
@@ -355,7 +408,7 @@ impl Engine {
     fn appended(&self, blocks: u64) -> (u64, u64, u64) {
         let log = self.log.log();
         let (rest, free) = (u64::from(log.open_rest()), log.free_segments().len() as u64);
-        let segment_blocks = u64::from(log.shape().segment_blocks_max()) - 1;
+        let segment_blocks = u64::from(self.segment_blocks()) - 1;
         (rest, free, blocks.saturating_sub(rest).div_ceil(segment_blocks))
     }
 
@@ -366,13 +419,24 @@ impl Engine {
         free > u64::from(RESERVE_SEGMENTS) + opened
     }
 
+    fn segment_blocks(&self) -> u32 {
+        self.log.log().shape().segment_blocks_max()
+    }
+
     fn threads(&self) -> bool {
         self.log.log().collect_rule() == Collect::Always(Mechanism::Thread)
     }
 
-    /// Whether its mechanism fills holes.
-    pub(crate) fn fills_holes(&self) -> bool {
-        self.log.log().collect_rule() != Collect::Always(Mechanism::Clean)
+    /// Whether there are as many holes that may be filled.
+    fn has_holes(&self, blocks: u64) -> bool {
+        self.log.log().holes() >= blocks + self.recorder.unfillable_most()
+    }
+
+    /// Whether its mechanism could fill more holes if none were held.
+    pub(crate) fn waits_for_holes(&self) -> bool {
+        let is_cleaned = self.log.log().collect_rule() == Collect::Always(Mechanism::Clean);
+        // As many as a victim may have blocks.
+        !is_cleaned && !self.is_covered() && !self.has_holes(u64::from(self.segment_blocks()))
     }
 
     /// Free segments that come first.
@@ -382,7 +446,7 @@ impl Engine {
 
     /// Whether no slot is held.
     pub(crate) fn is_covered(&self) -> bool {
-        self.recorder.may_fill_all()
+        self.recorder.unfillable_most() == 0
     }
 
     /// Room is short, which the log itself never sees: the mechanism matters from here on.
@@ -531,9 +595,10 @@ impl Engine {
         groups
     }
 
-    /// The records of all groups up to `sequence` last: what died in them may be written over.
-    pub(crate) fn covered(&mut self, sequence: u64) {
-        self.recorder.covered(sequence);
+    /// All groups up to `flushed` are on the medium, and the records of those up to `covered` are in the ring,
+    /// or the map: what died in them may be written over.
+    pub(crate) fn settled(&mut self, flushed: u64, covered: u64) {
+        self.recorder.settled(flushed, covered);
     }
 }
 
@@ -579,30 +644,55 @@ mod tests {
         assert_eq!(next, segment_blocks);
     }
 
-    #[test]
-    fn what_died_again_is_held_until_its_last_death_is_covered() {
-        let mut recorder = Recorder { held: vec![0; 4], ..Recorder::default() };
-        // Slot 70 dies, is reused by the next group while the first is not covered, and dies there again.
-        for sequence in [1, 2] {
-            recorder.dies(70);
-            recorder.dies(100 + sequence as u32);
-            let dying = std::mem::take(&mut recorder.dying);
-            recorder.deaths.push_back((sequence, dying));
-        }
-        recorder.dies(5);
-        assert_eq!(recorder.death_of(64..72), 2);
-        recorder.covered(1);
-        assert!(recorder.is_held(70) && recorder.is_held(102) && recorder.is_held(5));
-        assert!(!recorder.is_held(101));
-        assert_eq!(recorder.death_of(64..72), 2);
-        recorder.covered(2);
-        assert!(!recorder.is_held(70) && recorder.is_held(5));
-        assert!(!recorder.may_fill_all());
+    /// Has what died since belong to group `sequence`.
+    fn end_group(recorder: &mut Recorder, sequence: u64) {
+        let dying = std::mem::take(&mut recorder.dying);
+        recorder.deaths.push(sequence, dying.data);
+        recorder.record_deaths.push(sequence, dying.records);
     }
 
     #[test]
-    fn a_segment_that_is_emptied_as_a_whole_needs_all_of_it_covered() {
-        for (emptied_blocks, needed) in [(None, 0), (Some(64), 3)] {
+    fn what_died_again_is_held_until_its_last_death_is_flushed() {
+        let mut recorder = Recorder { held: vec![0; 4], ..Recorder::default() };
+        let flushed = |flushed| Needs { flushed, covered: 0 };
+        // Slot 70 dies, is reused by the next group while the first is not flushed, and dies there again.
+        for sequence in [1, 2] {
+            recorder.dies(70);
+            recorder.dies(100 + sequence as u32);
+            end_group(&mut recorder, sequence);
+        }
+        recorder.dies(5);
+        assert_eq!(recorder.needs_of(&(64..72)), flushed(2));
+        recorder.settled(1, 0);
+        assert!(recorder.is_held(70) && recorder.is_held(102) && recorder.is_held(5));
+        assert!(!recorder.is_held(101));
+        assert_eq!((recorder.needs_of(&(64..72)), recorder.held_most()), (flushed(2), 3));
+        recorder.settled(2, 0);
+        assert!(!recorder.is_held(70) && recorder.is_held(5));
+        assert_eq!(recorder.unfillable_most(), 1);
+    }
+
+    #[test]
+    fn data_is_held_until_it_is_flushed_and_inline_records_until_they_are_covered() {
+        let mut recorder = Recorder { held: vec![0; 4], next_sequence: 3, ..Recorder::default() };
+        let of_block = |block, old| Move { block, source: 0, old };
+        // A record in slot 10 and two blocks behind it, one of which lay in slot 40.
+        recorder.plan(11, Origin::Appended, &[of_block(1, NONE), of_block(2, 40)]);
+        recorder.close();
+        assert_eq!(recorder.needs_of(&(40..41)), Needs { flushed: 3, covered: 0 });
+        assert_eq!(recorder.needs_of(&(8..48)), Needs { flushed: 3, covered: 3 });
+        assert_eq!(recorder.needs_of(&(11..13)), Needs::default());
+        recorder.settled(3, 2);
+        assert!(recorder.is_held(10) && !recorder.is_held(40));
+        assert_eq!(recorder.needs_of(&(8..48)), Needs { flushed: 0, covered: 3 });
+        assert!(!recorder.may_fill(10) && recorder.may_fill(40));
+        recorder.settled(3, 3);
+        assert_eq!((recorder.is_held(10), recorder.unfillable_most()), (false, 0));
+    }
+
+    #[test]
+    fn a_segment_that_is_emptied_as_a_whole_needs_all_of_it() {
+        for (emptied_blocks, flushed) in [(None, 0), (Some(64), 3)] {
             let mut recorder = Recorder {
                 held: vec![0; 4],
                 emptied_blocks,
@@ -610,18 +700,17 @@ mod tests {
                 ..Recorder::default()
             };
             recorder.dies(114);
-            let dying = std::mem::take(&mut recorder.dying);
-            recorder.deaths.push_back((3, dying));
+            end_group(&mut recorder, 3);
             // A record in slot 64, the first of its segment, and a block behind it.
             let moves = [Move { block: 1, source: 0, old: NONE }];
             recorder.plan(65, Origin::Appended, &moves);
-            assert_eq!(recorder.group.needs_covered, needed);
+            assert_eq!(recorder.group.needs, Needs { flushed, covered: 0 });
             // What goes on in a segment empties nothing.
-            recorder.covered(3);
+            recorder.settled(3, 3);
             recorder.dies(120);
             recorder.close();
             recorder.plan(67, Origin::Appended, &moves);
-            assert_eq!(recorder.group.needs_covered, 0);
+            assert_eq!(recorder.group.needs, Needs::default());
         }
     }
 }

@@ -122,9 +122,10 @@ impl Front {
         self.queue.pop_front();
     }
 
-    /// The records of all groups up to `covered` last, and `spare` are buffers of those that are done with.
-    pub(crate) fn settled(&mut self, covered: u64, spare: &mut Vec<AlignedBytes>) {
-        self.engine.covered(covered);
+    /// All groups up to `flushed` are on the medium, the records of those up to `covered` in the ring or the
+    /// map, and `spare` are buffers of those that are done with.
+    pub(crate) fn settled(&mut self, flushed: u64, covered: u64, spare: &mut Vec<AlignedBytes>) {
+        self.engine.settled(flushed, covered);
         if self.spare.is_empty() {
             self.spare.extend(spare.pop());
         }

@@ -48,6 +48,25 @@ pub(crate) struct Move {
     pub(crate) old: u32,
 }
 
+/// Up to which groups the medium must be ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Needs {
+    /// These must be on the medium: data that died in them is written over.
+    pub(crate) flushed: u64,
+    /// A checkpoint that lasts, or the map, must have the inline records of these, which are written over.
+    pub(crate) covered: u64,
+}
+
+impl Needs {
+    /// Both.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            flushed: self.flushed.max(other.flushed),
+            covered: self.covered.max(other.covered),
+        }
+    }
+}
+
 /// A group. Its parts are found when it is carried out.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -60,9 +79,8 @@ pub(crate) struct Group {
     pub(crate) freed: Vec<(u32, u32)>,
     /// Data of buffer entries.
     pub(crate) data: Arc<AlignedBytes>,
-    /// Groups up to this one must be on the medium, with records that last, before a slot of this
-    /// group is written.
-    pub(crate) needs_covered: u64,
+    /// What must have been done before a slot of this group is written.
+    pub(crate) needs: Needs,
     /// Free segments afterwards, in the order in which they will be opened; none where a collection
     /// goes on.
     pub(crate) free: Vec<u32>,

@@ -5,8 +5,9 @@
 //! was written since the last is written again before the next, because nobody knows what of it the
 //! device still has.
 //!
-//! *Covered* are groups whose records last: those of the ring, and inline ones that a checkpoint has
-//! repeated there. What died in them may be written over.
+//! What died in groups that are *flushed* may be written over, but for inline records. *Covered* are groups
+//! whose records are in the ring or the map, because they were written there or a checkpoint that lasts has
+//! repeated them: inline records of these may be written over, too.
 
 mod closing;
 mod gathering;
@@ -244,9 +245,14 @@ impl<D: Disk> Medium<D> {
     pub(crate) fn carry_out(&mut self, group: &Group) -> Result<(), StoreError> {
         assert_eq!(group.sequence, self.written + 1, "groups come in their order");
         assert!(!self.root_is_due, "a root that was begun is written first");
-        if group.needs_covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
+        let needs = group.needs;
+        if needs.covered > self.covered && !is_seeded(SeededFault::NeedsCoveredIgnored) {
             self.cover()?;
-            assert!(group.needs_covered <= self.covered, "what is needed is covered");
+            assert!(needs.covered <= self.covered, "what is needed is covered");
+        }
+        if needs.flushed > self.flushed && !is_seeded(SeededFault::NeedsFlushedIgnored) {
+            self.flush()?;
+            assert!(needs.flushed <= self.flushed, "what is needed is flushed");
         }
         let begin_ns = self.now_ns();
         let Gathered { data, entries, bad } = self.gather(group);

@@ -57,8 +57,12 @@ macro_rules! seeded_faults {
 }
 
 seeded_faults! {
-    /// A slot is written before the record that says that it is dead lasts.
+    /// An inline record is written over before a checkpoint that lasts has it.
     NeedsCoveredIgnored,
+    /// A slot of data is written over before the group in which it died is flushed.
+    NeedsFlushedIgnored,
+    /// An inline record counts as dead as soon as it is flushed, as data does.
+    RecordsDieAsData,
     /// A hole is filled that a crash may still bring back.
     HeldHolesFilled,
     /// A checkpoint has what was not flushed before it was written.

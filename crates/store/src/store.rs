@@ -189,7 +189,7 @@ impl<D: Disk> Store<D> {
             write(&*disk, &[Piece { offset, data: &data }])?;
             flush(&*disk)?;
         }
-        engine.covered(medium.covered);
+        engine.settled(medium.flushed, medium.covered);
         let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));
         let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
         let ahead = ReadAhead::default();
@@ -406,7 +406,7 @@ impl<D: Disk> Store<D> {
 
     /// What `medium` has done reaches the engine.
     fn settle(&self, medium: &mut Medium<D>) {
-        lock(&self.front).settled(medium.covered, &mut medium.spare);
+        lock(&self.front).settled(medium.flushed, medium.covered, &mut medium.spare);
     }
 
     /// Carries out what is planned.
@@ -517,7 +517,7 @@ impl<D: Disk> Store<D> {
                 continue;
             }
             // Holes of what others have freed since then are left.
-            if was_covered || front.engine.is_covered() || !front.engine.fills_holes() {
+            if was_covered || !front.engine.waits_for_holes() {
                 let made = front.plan_collection(extent);
                 drop(front);
                 self.drain(medium)?;

@@ -339,8 +339,8 @@ impl BlockDevice for TimedDisk {
         self.replaced.as_ref().is_none_or(|replaced| !replaced.contains(&slot))
     }
 
-    fn may_fill_all(&self) -> bool {
-        self.replaced.as_ref().is_none_or(Vec::is_empty)
+    fn unfillable_most(&self) -> u64 {
+        self.replaced.as_ref().map_or(0, |replaced| replaced.len() as u64)
     }
 
     fn transfer(&mut self, transfer: &Transfer, contents: &[u32]) {
