@@ -42,7 +42,7 @@ use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
 use super::policy::placement::Placement;
-use super::segment_table::RESTORED_ALONE;
+use super::segment_table::SegmentTable;
 use super::{
     BlockDevice, Call, CostMeter, Kept, Log, LogError, LogSetting, RestoreError, ShapeError,
     TransferTimes, Unpriced,
@@ -154,21 +154,22 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         setting.collect = Collect::Always(*first);
         let mut adviser = Adviser::new(mechanisms, &setting, &placement)?;
         let placement = placement(setting.blocks);
-        let sampled = match &adviser.follower {
-            Some(_) => adviser.sample.numbers_of(&kept.map),
-            None => Vec::new(),
-        };
-        let mut follow = || sampled.iter().for_each(|block| adviser.follow(Call::Preload(*block)));
-        let log = if sampled.len() < RESTORED_ALONE / 4 {
-            follow();
+        let log = if adviser.follower.is_none() {
             Log::restore(setting, placement, kept)?
         } else {
-            std::thread::scope(|scope| {
-                let follower = scope.spawn(follow);
-                let log = Log::restore(setting, placement, kept);
+            // A log that is sampled is large.
+            let (sample, map) = (adviser.sample, &kept.map);
+            let mut follow = || {
+                let sampled = sample.numbers_of(map).into_iter();
+                sampled.for_each(|block| adviser.follow(Call::Preload(block)));
+            };
+            let table = std::thread::scope(|scope| {
+                let follower = scope.spawn(&mut follow);
+                let table = SegmentTable::restore(&setting.shape, map);
                 follower.join().unwrap_or_else(|panic| resume_unwind(panic));
-                log
-            })?
+                table
+            })?;
+            Log::restore_with(setting, placement, kept, table)?
         };
         // What is written over it from here on is learnt from.
         adviser.peak_blocks = adviser.follower.as_ref().unwrap_or(&log).live_blocks();

@@ -34,7 +34,7 @@ impl<P: Placement> Log<P> {
         let rounds = if by_seal_order { self.table.shape.segments() } else { 1 };
         for _ in 0..rounds {
             match self.choose_mechanism() {
-                Mechanism::Plug if self.plug(device) => {}
+                Mechanism::Plug if self.plug(u32::MAX, device) => {}
                 _ => {
                     if !self.clean(self.setting.batch_segments, device)? {
                         return Err(self.full());
@@ -65,7 +65,7 @@ impl<P: Placement> Log<P> {
             return Ok(false);
         }
         match self.choose_mechanism() {
-            Mechanism::Plug if self.plug(device) => Ok(true),
+            Mechanism::Plug if self.plug(u32::MAX, device) => Ok(true),
             Mechanism::Thread => Ok(false),
             _ => self.clean_ahead(self.setting.batch_segments, device),
         }
@@ -127,7 +127,7 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    fn choose_mechanism(&mut self) -> Mechanism {
+    pub(super) fn choose_mechanism(&mut self) -> Mechanism {
         match self.setting.collect {
             Collect::Always(mechanism) => mechanism,
             Collect::Matthews1999(candidate) => {
@@ -402,13 +402,21 @@ impl<P: Placement> Log<P> {
 
     /// Takes `victim` out of the index and reads it.
     fn take_victim(&mut self, victim: u32, device: &mut impl BlockDevice) {
-        let zone = self.table.shape.zone_of(victim);
         let (slot, end) = self.table.bounds(victim);
-        let (blocks, live) = (end - slot, self.table.live[victim as usize]);
-        self.index.remove(victim, zone);
+        self.counts.victim_live_blocks += u64::from(self.table.live[victim as usize]);
+        self.counts.victim_blocks += u64::from(end - slot);
+        self.take_part(victim, (slot, end - slot), device);
+    }
+
+    /// Takes `victim` out of the index and reads `blocks` blocks of it from `slot` on.
+    fn take_part(
+        &mut self,
+        victim: u32,
+        (slot, blocks): (u32, u32),
+        device: &mut impl BlockDevice,
+    ) {
+        self.index.remove(victim, self.table.shape.zone_of(victim));
         self.table.state[victim as usize] = State::COLLECTING;
-        self.counts.victim_live_blocks += u64::from(live);
-        self.counts.victim_blocks += u64::from(blocks);
         if self.index.is_cached(victim) {
             self.counts.segments_from_cache += 1;
             return;
@@ -575,8 +583,9 @@ impl<P: Placement> Log<P> {
     }
 
     /// Copies the live blocks of the least utilized segment, or of the policy's victim if the rule
-    /// says so, into holes of the most utilized; false if there are not enough holes.
-    fn plug(&mut self, device: &mut impl BlockDevice) -> bool {
+    /// says so, into holes of the most utilized, `most` of them at most; false if there are not enough
+    /// holes for all.
+    pub(super) fn plug(&mut self, most: u32, device: &mut impl BlockDevice) -> bool {
         self.refresh_index();
         let Some(victim) = self.choose_plug_victim() else { return false };
         let live = self.table.live[victim as usize];
@@ -584,16 +593,25 @@ impl<P: Placement> Log<P> {
         if holes < u64::from(live) + device.unfillable_most() {
             return false;
         }
-        self.take_victim(victim, device);
-        self.counts.segments_plugged += 1;
-        self.counts.plugged_blocks += u64::from(live);
         let mut moves = std::mem::take(&mut self.staged[0]);
         let (first, end) = self.table.bounds(victim);
         let mut slot = first;
-        while let Some(live) = self.table.next_live(slot, end) {
+        while moves.len() < most as usize
+            && let Some(live) = self.table.next_live(slot, end)
+        {
             moves.push((self.table.owner[live as usize], live));
             slot = live + 1;
         }
+        let is_part = live > most;
+        if is_part {
+            self.counts.victim_live_blocks += u64::from(most);
+            self.take_part(victim, (moves[0].1, slot - moves[0].1), device);
+        } else {
+            // What came before of it was read, and is not live in it any more.
+            self.take_victim(victim, device);
+            self.counts.segments_plugged += 1;
+        }
+        self.counts.plugged_blocks += moves.len() as u64;
         let mut filled = std::mem::take(&mut self.filled);
         let mut left_out = Vec::new();
         device.begin_batch();
@@ -618,6 +636,10 @@ impl<P: Placement> Log<P> {
         device.commit();
         left_out.into_iter().for_each(|segment| self.enter_index(segment));
         self.moved(&moves, filled.iter().copied());
+        if is_part {
+            // It is the least utilized still.
+            self.enter_index(victim);
+        }
         filled.clear();
         self.filled = filled;
         moves.clear();

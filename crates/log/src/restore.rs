@@ -58,10 +58,20 @@ impl<P: Placement> Log<P> {
         placement: P,
         kept: Kept<'_>,
     ) -> Result<Self, RestoreError> {
+        let table = SegmentTable::restore(&setting.shape, &kept.map)?;
+        Self::restore_with(setting, placement, kept, table)
+    }
+
+    /// The same with what [`SegmentTable::restore`] has made of the map.
+    pub(crate) fn restore_with(
+        setting: LogSetting,
+        placement: P,
+        kept: Kept<'_>,
+        (table, live): (SegmentTable, u64),
+    ) -> Result<Self, RestoreError> {
         let Kept { mut map, open, times, clock } = kept;
         let blocks = map.len() as u32;
         map.resize(map.len().max(setting.blocks as usize), NONE);
-        let (table, live) = SegmentTable::restore(&setting.shape, &map)?;
         let mut log = Self::with(setting, placement, Vec::new(), table)?;
         if blocks > log.setting.blocks {
             log.ensure_blocks(blocks);
@@ -213,6 +223,24 @@ impl<P: Placement> Log<P> {
         let made = self.make_room(device);
         self.setting.batch_segments = batch;
         made.map(|()| true)
+    }
+
+    /// Makes room as [`make_more_room`](Self::make_more_room) does of one victim, but plugs no more than
+    /// `blocks` blocks at a time: what is left of the victim is for the next time, and room comes with
+    /// its last block.
+    ///
+    /// # Errors
+    /// If nothing can be freed.
+    pub fn make_room_in_parts(
+        &mut self,
+        blocks: u32,
+        device: &mut impl super::BlockDevice,
+    ) -> Result<bool, LogError> {
+        use super::policy::mechanism::Mechanism;
+        if self.choose_mechanism() == Mechanism::Plug && self.plug(blocks, device) {
+            return Ok(true);
+        }
+        self.make_more_room(1, device)
     }
 }
 

@@ -126,11 +126,12 @@ impl SegmentTable {
         let restored = std::thread::scope(|scope| {
             let low = (words > 0).then(|| scope.spawn(|| restore_half(0, low, low_bits, map)));
             let high = restore_half(words as u32 * 64, high, high_bits, map);
-            let low =
-                low.map_or((0, 0), |low| low.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            (low.0 + high.0, low.1 + high.1)
+            let low = low
+                .map_or((0, 0, 0), |low| low.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            // Both have gone through all of the map.
+            ((low.0 + high.0, low.1 + high.1), high.2)
         });
-        let exist = map.iter().filter(|slot| **slot != NONE).count() as u64;
+        let (restored, exist) = restored;
         if restored != (exist, exist) {
             return Err(table.contradiction(map));
         }
@@ -314,26 +315,33 @@ impl SegmentTable {
 }
 
 /// Blocks that one thread puts into their slots as fast as two; chosen by us: some milliseconds.
-pub(crate) const RESTORED_ALONE: usize = 1 << 18;
+const RESTORED_ALONE: usize = 1 << 18;
 
 /// Puts the blocks of `map` that lie in the slots from `first` on into them, and sets the bits of slots that
-/// have one: blocks that were put somewhere, and slots that have one.
-fn restore_half(first: u32, owner: &mut [u32], live_bits: &mut [u64], map: &[u32]) -> (u64, u64) {
+/// have one: blocks that were put somewhere, slots that have one, and blocks of the map that exist.
+fn restore_half(
+    first: u32,
+    owner: &mut [u32],
+    live_bits: &mut [u64],
+    map: &[u32],
+) -> (u64, u64, u64) {
     owner.fill(NONE);
-    let mut put = 0;
+    let (mut put, mut exist, mut elsewhere) = (0_u32, 0_u32, NONE);
     for (block, slot) in (0..).zip(map) {
-        if let Some(owner) = owner.get_mut(slot.wrapping_sub(first) as usize) {
-            *owner = block;
-            put += 1;
-        }
+        let at = slot.wrapping_sub(first) as usize;
+        let is_here = at < owner.len();
+        // No branch: which half a block lies in nobody can foretell. There are fewer than 2^32 blocks.
+        *if is_here { &mut owner[at] } else { &mut elsewhere } = block;
+        put = put.wrapping_add(u32::from(is_here));
+        exist = exist.wrapping_add(u32::from(*slot != NONE));
     }
-    let mut live = 0;
+    let mut live = 0_u64;
     for (bits, owners) in live_bits.iter_mut().zip(owner.chunks(64)) {
         let bit = |at: usize, owner: &u32| u64::from(*owner != NONE) << at;
         *bits = (0..).zip(owners).fold(0, |bits, (at, owner)| bits | bit(at, owner));
         live += u64::from(bits.count_ones());
     }
-    (put, live)
+    (u64::from(put), live, u64::from(exist))
 }
 
 #[cfg(test)]

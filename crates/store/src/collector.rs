@@ -1,6 +1,6 @@
 //! Making room behind the writers' backs, in a thread of its own.
 //!
-//! It keeps room ahead, a victim at a time, so that nobody waits long for the medium, and measures what a
+//! It keeps room ahead, a victim at a time or a part of one, so that nobody waits long for the medium, and measures what a
 //! block of room takes: by that writers are slowed when they are faster ([`crate::pacing`]). When nobody
 //! has written for a while it makes more room than it must, and stops when somebody does. When nothing can
 //! be gained it rests until something has been written.
@@ -136,9 +136,11 @@ impl<D: Disk> Worker<'_, D> {
 
     /// Makes as much room as is wanted, or can be had.
     fn make_room(&self, bell: &Bell, block_ns: &mut f64) -> Result<(), StoreError> {
+        // A victim may take several steps.
+        let mut begun = None;
         while !bell.is_over() {
             self.store.decide()?;
-            let begun = Instant::now();
+            let since = *begun.get_or_insert_with(Instant::now);
             match self.store.collect_ahead(self.wanted)? {
                 Ahead::Enough => return Ok(()),
                 Ahead::Nothing => {
@@ -148,8 +150,10 @@ impl<D: Disk> Worker<'_, D> {
                     self.note(|done| done.rests += 1);
                     return Ok(());
                 }
+                Ahead::Begun => {}
                 Ahead::Gained(blocks) => {
-                    let took = begun.elapsed().as_nanos() as f64 / blocks as f64;
+                    begun = None;
+                    let took = since.elapsed().as_nanos() as f64 / blocks as f64;
                     let weight = if *block_ns == 0.0 { 1.0 } else { LAST_WEIGHT };
                     *block_ns += weight * (took - *block_ns);
                     self.store.set_pace(*block_ns);
@@ -168,6 +172,7 @@ impl<D: Disk> Worker<'_, D> {
                 return Ok(false);
             }
             match self.store.collect_ahead(self.more)? {
+                Ahead::Begun => {}
                 Ahead::Gained(_) => self.note(|done| done.idle += 1),
                 Ahead::Enough | Ahead::Nothing => break,
             }

@@ -36,6 +36,10 @@ const RESERVE_SEGMENTS: u32 = 2;
 /// segment, and is made up for afterwards.
 const LOG_RESERVE_SEGMENTS: u32 = 1;
 
+/// Blocks that are plugged at once behind writers' backs; chosen by us: who waits for them waits no longer
+/// than for a transaction of as many.
+const PART_BLOCKS: u32 = 64;
+
 /// What is collected at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -43,8 +47,10 @@ pub(crate) enum Extent {
     Segment,
     /// The same by cleaning, whatever is chosen.
     Cleaned,
-    /// One victim, by the mechanism that is chosen: the least that there is to wait for.
+    /// One victim, by the mechanism that is chosen.
     Victim,
+    /// The same, a part at a time if it is plugged: the least that there is to wait for.
+    Part,
 }
 
 /// The engine.
@@ -570,8 +576,12 @@ impl Engine {
         if extent == Extent::Cleaned {
             self.log.log_mut().set_collect(Collect::Always(Mechanism::Clean));
         }
-        let victims = u32::from(extent == Extent::Victim);
-        let made = self.log.log_mut().make_more_room(victims, &mut self.recorder);
+        let (log, recorder) = (self.log.log_mut(), &mut self.recorder);
+        let made = match extent {
+            Extent::Segment | Extent::Cleaned => log.make_more_room(0, recorder),
+            Extent::Victim => log.make_more_room(1, recorder),
+            Extent::Part => log.make_room_in_parts(PART_BLOCKS, recorder),
+        };
         self.log.log_mut().set_collect(rule);
         (self.take_groups(), made)
     }

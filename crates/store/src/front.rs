@@ -55,6 +55,11 @@ impl Front {
         self.engine.log().counts().new_blocks
     }
 
+    /// Blocks that were plugged since the store was opened.
+    pub(crate) fn plugged_blocks(&self) -> u64 {
+        self.engine.log().counts().plugged_blocks
+    }
+
     /// How long who brought the last `blocks` is to wait, if somebody makes room; wakes that one if there is
     /// something to do.
     pub(crate) fn delay(&mut self, blocks: u32) -> Duration {

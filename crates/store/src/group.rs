@@ -60,10 +60,7 @@ pub(crate) struct Needs {
 impl Needs {
     /// Both.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            flushed: self.flushed.max(other.flushed),
-            covered: self.covered.max(other.covered),
-        }
+        Self { flushed: self.flushed.max(other.flushed), covered: self.covered.max(other.covered) }
     }
 }
 

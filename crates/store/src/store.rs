@@ -72,6 +72,8 @@ pub(crate) enum Ahead {
     Enough,
     /// Blocks of room that were gained.
     Gained(u64),
+    /// None yet: a part of a victim has been collected.
+    Begun,
     /// None can be had.
     Nothing,
 }
@@ -582,7 +584,7 @@ impl<D: Disk> Store<D> {
         is_quiet
     }
 
-    /// Collects one victim, if there is less room than `wanted`.
+    /// Collects one victim, or a part of it, if there is less room than `wanted`.
     pub(crate) fn collect_ahead(&self, wanted: u64) -> Result<Ahead, StoreError> {
         if lock(&self.front).is_resting() {
             return Ok(Ahead::Enough);
@@ -592,15 +594,20 @@ impl<D: Disk> Store<D> {
             std::thread::yield_now();
         }
         let mut medium = lock(&self.medium);
-        let before = lock(&self.front).room();
+        let front = lock(&self.front);
+        let (before, plugged) = (front.room(), front.plugged_blocks());
+        drop(front);
         if before >= wanted {
             return Ok(Ahead::Enough);
         }
-        let made = self.collect_once(&mut medium, Extent::Victim)?;
+        let made = self.collect_once(&mut medium, Extent::Part)?;
         let mut front = lock(&self.front);
         let gained = front.room().saturating_sub(before);
         if made && gained > 0 {
             return Ok(Ahead::Gained(gained));
+        }
+        if made && front.plugged_blocks() > plugged {
+            return Ok(Ahead::Begun);
         }
         let rests_until = front.new_blocks() + u64::from(self.geometry.segment_blocks);
         if let Some(pacing) = &mut front.pacing {

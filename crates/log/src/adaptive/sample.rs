@@ -46,14 +46,19 @@ impl Sample {
 
     /// The sample's numbers of the blocks that are in it and have a slot in `map`, in order.
     pub(super) fn numbers_of(self, map: &[u32]) -> Vec<u32> {
-        // Only the groups that are picked are looked at.
+        let mut numbers = Vec::with_capacity(self.blocks(map.len() as u32) as usize);
+        // Only the groups that are picked are looked at, in a loop that waits for several at a time.
         let groups = map.len().div_ceil(GROUP_BLOCKS as usize) as u32;
-        let windows = 0..groups.div_ceil(self.scale);
-        let first = |window: u32| (window * self.scale + self.picked(window)) * GROUP_BLOCKS;
-        let blocks = windows.flat_map(|window| first(window)..first(window) + GROUP_BLOCKS);
-        let there =
-            blocks.filter(|block| map.get(*block as usize).is_some_and(|slot| *slot != NONE));
-        there.filter_map(|block| self.number_of(block)).collect()
+        for window in 0..groups.div_ceil(self.scale) {
+            let first = (window * self.scale + self.picked(window)) * GROUP_BLOCKS;
+            let group = map.get(first as usize..).unwrap_or_default();
+            for (number, slot) in (window * GROUP_BLOCKS..).zip(group).take(GROUP_BLOCKS as usize) {
+                if *slot != NONE {
+                    numbers.push(number);
+                }
+            }
+        }
+        numbers
     }
 
     /// Which group of `window` is in the sample.
