@@ -83,7 +83,7 @@ impl Load {
             segment_blocks,
             device_bytes: u64::from(block_bytes) * [700, 520, 900][(seed / 12 % 3) as usize],
             means: means(seed),
-            full: [0.9, 0.98, 0.6, 1.0][(seed / 36 % 4) as usize],
+            full: [0.9, 0.98, 0.8, 1.0][(seed / 36 % 4) as usize],
             transactions: 120,
             blocks_max: [7, segment_blocks - 1, 2][(seed / 11 % 3) as usize],
             sync_every: [1, 3, 8][(seed / 7 % 3) as usize],
