@@ -56,9 +56,13 @@ impl Disk for SlowlyFlushed {
 }
 
 fn store<D: Disk>(disk: D, options: &OpenOptions) -> Arc<Store<D>> {
+    store_of(disk, options, 32)
+}
+
+fn store_of<D: Disk>(disk: D, options: &OpenOptions, segment_blocks: u32) -> Arc<Store<D>> {
     let format = FormatOptions {
         block_bytes: BLOCK_BYTES as u32,
-        segment_blocks: 32,
+        segment_blocks,
         ..FormatOptions::new([9; 16])
     };
     Store::format(&disk, &format).unwrap();
@@ -268,6 +272,35 @@ fn a_collector_keeps_room_ahead_and_rests_when_none_can_be_had() {
         assert!(store.read(block, &mut into).unwrap());
         assert_eq!(into, data(block, 1 << 30));
     }
+}
+
+/// Segments that are collected a part at a time, while others write; and then all at once, when nobody makes
+/// room any more.
+#[test]
+fn long_segments_are_plugged_behind_in_parts() {
+    let disk = Arc::new(MemoryDisk::new(8 << 20));
+    let options = OpenOptions::fixed(Mechanism::Plug);
+    let store = store_of(Arc::clone(&disk), &options, 512);
+    let collector = Collector::start(Arc::clone(&store), CollectorOptions::default()).unwrap();
+    let blocks = store.geometry().capacity_blocks() as u32 * 9 / 10 / THREADS;
+    let owners = work(&store, 6_000, blocks);
+    let done = collector.stop();
+    assert!(done.error.is_none() && done.needed + done.idle > 10, "{done:?}");
+    let counts = store.log_counts();
+    assert!(counts.plugged_blocks > 2_000 && counts.cleaned_blocks == 0, "{counts:?}");
+    let mut owners = owners.into_iter();
+    let mut last = owners.next().expect("there are some");
+    for _ in 0..1_000 {
+        last.write(&store);
+        store.sync().unwrap();
+    }
+    store.verify();
+    // As after a crash: it is not closed.
+    drop(store);
+    let store = Store::open(disk, &options).unwrap();
+    store.verify();
+    last.check_all(&store);
+    owners.for_each(|owner| owner.check_all(&store));
 }
 
 #[test]

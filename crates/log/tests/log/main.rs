@@ -7,6 +7,7 @@ mod indifferent;
 mod limit;
 mod operations;
 mod outside;
+mod parts;
 mod preloading;
 mod reference;
 mod repetition;
