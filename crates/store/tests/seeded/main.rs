@@ -109,6 +109,6 @@ fn find(end_by: Instant) -> Option<(&'static str, String)> {
 /// One test, as a bug is in all stores of the program.
 #[test]
 fn every_seeded_fault_is_found() {
-    assert!(SeededFault::ALL.len() >= 44);
+    assert!(SeededFault::ALL.len() >= 46);
     every_fault_is_found(SeededFault::ALL, SeededFault::choose, find);
 }
