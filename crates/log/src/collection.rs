@@ -634,7 +634,9 @@ impl<P: Placement> Log<P> {
         }
         device.end_batch();
         device.commit();
-        left_out.into_iter().for_each(|segment| self.enter_index(segment));
+        for segment in left_out {
+            self.enter_index(segment);
+        }
         self.moved(&moves, filled.iter().copied());
         if is_part {
             // It is the least utilized still.

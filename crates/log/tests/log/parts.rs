@@ -104,7 +104,7 @@ fn a_victim_is_plugged_in_parts_until_it_is_free() {
                 }
                 steps += 1;
                 // Others write meanwhile.
-                if steps % 5 == 0 && log.open_rest() > 1 {
+                if steps.is_multiple_of(5) && log.open_rest() > 1 {
                     update(&mut log, &mut random);
                 }
             }
