@@ -44,7 +44,8 @@ impl Kept {
 }
 
 impl<P: Placement + Clone> Log<P> {
-    /// This log with about `segments` of its full segments, or twice as many until they can be collected; none if there are not clearly more, or
+    /// This log with about `segments` of its full segments, or twice as many until they can be
+    /// collected; none if there are not clearly more, or
     /// if a part cannot stand for it: if it has zones, collects before room is short, or keeps what
     /// is read together apart.
     pub(crate) fn thinned(&self, segments: u32) -> Option<Self> {

@@ -3,8 +3,8 @@
 //!     cargo run --release -p agewell-store --example opening -- [FILE] [GiB] [full %]
 //!
 //! The file has holes where data is zero, so it needs a hundredth of its size. Blocks lie in no order. Each
-//! state is opened several times, and then gone on from; a file that is there is only opened. What it takes of the processor is that of both threads
-//! together, to a hundredth of a second.
+//! state is opened several times, and then gone on from; a file that is there is only opened. What it takes of
+//! the processor is that of both threads together, to a hundredth of a second.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures and prints")]
 
