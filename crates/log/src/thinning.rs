@@ -199,7 +199,7 @@ mod tests {
         kept: u32,
     ) -> Result<(), TestCaseError> {
         let log = aged(case, mechanism, buffer_blocks, |_| UserCollected);
-        // So many may have no segment's worth of dead blocks between them.
+        // As few as that may have no segment's worth of dead blocks between them.
         let is_tight = (1.0 - utilization(&log)) * f64::from(kept) < 2.0;
         let full_of = |log: &Log<UserCollected>| {
             log.table.state.iter().filter(|state| state.is_full()).count() as u32

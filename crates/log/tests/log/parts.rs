@@ -123,7 +123,7 @@ fn holes_that_may_not_be_filled_are_left() {
     let holes = holes(&log);
     let mut plugged = 0;
     for share in [0, 1, 3, 10] {
-        // Every so many holes, or whole segments.
+        // One hole in `share`, or one segment in as many.
         for of_segment in [false, true] {
             let is_held = |slot: &u32| {
                 let number = if of_segment { slot / SEGMENT_BLOCKS } else { *slot };
