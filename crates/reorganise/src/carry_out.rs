@@ -90,6 +90,9 @@ const AHEAD_FILES: usize = 128;
 const BEGUN_MOVES: usize = AHEAD_FILES / 2;
 const BEGUN_BYTES: u64 = AHEAD_BYTES / 2;
 
+/// A longer wait for the next move is a pause; chosen by us: longer than a commit mostly takes.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// The files of the moves that are next.
 #[derive(Default)]
 struct Ahead {
@@ -180,7 +183,7 @@ impl<'a> Work<'a> {
                     self.done.out_of_time = true;
                     return Ok(());
                 }
-                self.wait(step)?;
+                self.wait(mechanism, step)?;
                 self.look_ahead(mechanism, &moves, number, &mut ahead);
                 self.carry(mechanism, next, purpose, &mut ahead, &mut again)?;
             }
@@ -201,7 +204,11 @@ impl<'a> Work<'a> {
     }
 
     /// Tells how far it has come, and waits until the next move is due.
-    fn wait(&mut self, step: &mut Step<'_>) -> Result<(), SnapshotError> {
+    fn wait(
+        &mut self,
+        mechanism: &mut dyn mechanism::Mechanism,
+        step: &mut Step<'_>,
+    ) -> Result<(), SnapshotError> {
         loop {
             step(&Progress {
                 moved_bytes: self.done.moved_bytes,
@@ -212,6 +219,9 @@ impl<'a> Work<'a> {
             let wait = self.clock.due_in(self.done.moved_bytes);
             if wait.is_zero() || self.clock.is_over() {
                 return Ok(());
+            }
+            if wait >= PAUSE {
+                mechanism.pause(self.volume)?;
             }
             wait_part(wait);
         }

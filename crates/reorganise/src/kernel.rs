@@ -3,8 +3,9 @@
 //! Each call fills a buffer of which only this module sets the size.
 //!
 //! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{fs,ioprio}.h`,
+//! `include/uapi/asm-generic/fcntl.h`,
 //! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2),
-//! ioprio_set(2).
+//! ioprio_set(2), fcntl(2).
 
 #![allow(unsafe_code, reason = "ioctl takes a pointer; this module keeps its promises")]
 
@@ -37,6 +38,9 @@ const XFS_GEOMETRY_WORDS: usize = 32;
 const DIFFERS: i32 = 1;
 /// `XFS_FSOP_GEOM_FLAGS_REFLINK`.
 const XFS_REFLINK: u32 = 1 << 20;
+
+/// `F_SETSIG`.
+const SET_SIGNAL: libc::c_int = 10;
 
 /// `IOPRIO_WHO_PROCESS`.
 const WHO_PROCESS: libc::c_long = 1;
@@ -125,6 +129,20 @@ pub(super) fn start_writing(file: impl AsFd) -> Result<()> {
     } else {
         Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL))
     }
+}
+
+/// Whether others have `file`, which is open for writing here, open too; `true` where it cannot be told.
+///
+/// Who alone has a file open is given a lease for it, which is given back at once. If another opens it
+/// in between, it waits for that, and a signal comes here that is ignored unless someone cares for it.
+pub(super) fn has_others(file: impl AsFd) -> bool {
+    let number = file.as_fd().as_raw_fd();
+    // SAFETY: the calls take numbers and touch no memory of ours.
+    let lease =
+        |what: libc::c_int, how: libc::c_int| unsafe { libc::fcntl(number, what, how) } == 0;
+    // The usual signal, SIGIO, would end the process.
+    let alone = lease(SET_SIGNAL, libc::SIGURG) && lease(libc::F_SETLEASE, libc::F_WRLCK);
+    !(alone && lease(libc::F_SETLEASE, libc::F_UNLCK))
 }
 
 /// `chattr` attributes of a file.

@@ -9,6 +9,7 @@ mod copying;
 mod dedupe;
 mod donor;
 mod ext4;
+mod openers;
 
 use std::num::NonZeroU64;
 
@@ -81,6 +82,11 @@ pub(crate) trait Mechanism {
 
     /// Moves a part of `file`, which has `size_bytes`.
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried;
+
+    /// Nothing is moved for a while.
+    fn pause(&mut self, _volume: &Volume) -> Result<(), SnapshotError> {
+        Ok(())
+    }
 
     /// Gives up what is held.
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError>;

@@ -115,10 +115,10 @@ impl Volume {
                          moves only to places as far from the start of a page",
                     );
                 }
-                if has("fast_commit") && !self.logs_moves() {
+                if has("fast_commit") {
                     return refused(
-                        "an ext4 with fast commits, into which this kernel does not log moves: after \
-                         a crash it could not be mounted; umount it, tune2fs -O ^fast_commit",
+                        "an ext4 with fast commits, which with moves lose data in a failure of power; \
+                         umount it, tune2fs -O ^fast_commit",
                     );
                 }
                 if has("bigalloc") {
@@ -153,20 +153,6 @@ impl Volume {
             }
         }
         Ok(())
-    }
-
-    /// Whether this ext4 makes a full commit of moves where it else makes fast ones, as the kernel
-    /// does since `fs/ext4/move_extent.c` marks them (commit 690558921d9f, in 2026): the reason is
-    /// then among those that it lists.
-    fn logs_moves(&self) -> bool {
-        let listed = || {
-            let told = statx(&self.root, c"", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS).ok()?;
-            let number = format!("/sys/dev/block/{}:{}", told.stx_dev_major, told.stx_dev_minor);
-            let device = std::fs::canonicalize(number).ok()?;
-            let folder = Path::new("/proc/fs/ext4").join(device.file_name()?);
-            std::fs::read_to_string(folder.join("fc_info")).ok()
-        };
-        listed().is_some_and(|reasons| reasons.contains("\"Move extents\""))
     }
 
     /// What it is.

@@ -3,7 +3,7 @@
 //! The contents go through the page cache under the locks of both files, and are written before the
 //! exchange is committed. What the file leaves comes to the donor and, when that is let go, to what is
 //! free; the kernel uses it again only after the commit, so that a crash finds either the old place
-//! intact or the new one written.
+//! intact or the new one written. What others make durable before the commit: see [`super::openers`].
 //!
 //! Source: Linux `fs/ext4/move_extent.c`.
 
@@ -15,6 +15,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::donor::{Donor, Holding};
+use super::openers::Openers;
 use super::{AHEAD_BYTES, Carried, Fault, Mechanism, kernel, read_ahead, skip_of};
 use crate::arranger::Move;
 use crate::runs::Runs;
@@ -33,13 +34,14 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(super) struct Ext4 {
     donor: Option<Donor>,
+    openers: Openers,
 }
 
 impl Mechanism for Ext4 {
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError> {
         self.release(volume)?;
         // Only what is committed as free is given out again.
-        volume.commit()?;
+        self.openers.commit(volume)?;
         let donor = Donor::holding_free_space(volume, Holding::WithinFile)?;
         let runs = donor.runs(volume)?;
         self.donor = Some(donor);
@@ -47,7 +49,12 @@ impl Mechanism for Ext4 {
     }
 
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, _size_bytes: u64) -> Carried {
-        let donor = self.donor.as_ref().expect("space is acquired before files are moved");
+        let alone = match self.openers.watch(volume, file) {
+            Ok(alone) => alone,
+            Err(why) => return Carried::stopped(0, Fault::Stop(why)),
+        };
+        let Self { donor, openers } = self;
+        let donor = donor.as_ref().expect("space is acquired before files are moved");
         let block_bytes = volume.block_bytes();
         let (mut done, mut busy) = (0, 0);
         while done < step.length_bytes {
@@ -62,7 +69,12 @@ impl Mechanism for Ext4 {
             let (from, to) = ((step.logical_bytes + done) / block_bytes, offset / block_bytes);
             match kernel::move_extent(file, from, &donor.file, to, length / block_bytes) {
                 Ok(0) => return Carried::stopped(done, Fault::Leave(Skip::Refused)),
-                Ok(blocks) => done += blocks * block_bytes,
+                Ok(blocks) => {
+                    done += blocks * block_bytes;
+                    if let Err(why) = openers.settle(volume, file, alone) {
+                        return Carried::stopped(done, Fault::Stop(why));
+                    }
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::BUSY | Errno::AGAIN) if busy < BUSY_TRIES => {
                     busy += 1;
@@ -78,6 +90,10 @@ impl Mechanism for Ext4 {
             }
         }
         Carried::all(step)
+    }
+
+    fn pause(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
+        if self.openers.watch_any() { self.openers.commit(volume) } else { Ok(()) }
     }
 
     fn release(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
