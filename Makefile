@@ -40,6 +40,8 @@ BENCH_PEERS ?=
 # For which systems `make wheel` makes wheels; both Linux ones by default.
 WHEEL_TARGETS ?=
 EXPLORE_ROUNDS ?= 20
+# One more than processors: some tests wait for a clock or a disk.
+PYTEST_PROCESSES ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 # Crashes of stores, and the first of the seeds of their loads: where it was stopped it says from which to go on.
 EXPLORE_STATES ?= 10000000
 EXPLORE_SEED ?= 1000
@@ -53,7 +55,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test rust-tests-built test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
@@ -175,15 +177,31 @@ docs: $(STAMPS)/extension $(STAMPS)/docs
 
 # --- tests and lints -----------------------------------------------------------------------------------------------------
 
-test: test-rust test-python
+# Both halves at once, once the tests of Rust are built: in either of them processors wait for the longest test, or tests for
+# a clock or a disk. Packages are installed while Rust is compiled.
+test:
+	@$(MAKE) --no-print-directory -j2 rust-tests-built $(STAMPS)/develop $(STAMPS)/tools
+	@$(MAKE) --no-print-directory --keep-going -j2 SAYS=1 test-rust test-python
+
+# Each line says which half it is of where there are two.
+says = $(if $(SAYS),2>&1 | awk '{ print "$(1) | " $$0; fflush() }')
+
+# Without examples: tests/ builds those that it runs, and lints see all of them.
+RUST_TESTS := --locked --release --workspace --tests
+
+rust-tests-built:
+	cargo test $(RUST_TESTS) --no-run
 
 # The binding crate has no Rust tests of its own: tests/ exercises it from Python. Property tests draw the same cases
 # every time here, so that a change is judged by what it changed; `make explore` draws others.
 test-rust: $(STAMPS)/tools
-	PROPTEST_RNG_SEED=1 cargo test --locked --release --workspace
-	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded
-	cargo test --locked --release --workspace --features agewell-store/model-checked --test model
+	PROPTEST_RNG_SEED=1 cargo test $(RUST_TESTS) $(call says,rust)
+	cargo test --locked --release --workspace --doc $(call says,rust)
+	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded $(call says,rust)
+	cargo test --locked --release --workspace --features agewell-store/model-checked --test model $(call says,rust)
 
+# Tests of Rust are optimised here, for they run for hours.
+explore: export RUSTC_WORKSPACE_WRAPPER :=
 explore:
 	@scripts/explore $(EXPLORE_ROUNDS)
 	@STATES=$(EXPLORE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test store -- --ignored --nocapture many_crashes
@@ -191,7 +209,7 @@ explore:
 	@STATES=$(EXPLORE_FILE_STATES) SEED=$(EXPLORE_SEED) cargo test --locked --release --quiet --workspace --test fs -- --ignored --nocapture many_
 
 test-python: $(STAMPS)/extension $(STAMPS)/develop $(STAMPS)/tools
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not tidy"
+	$(BIN)/python -m pytest -n $(PYTEST_PROCESSES) --dist loadgroup -m "not tidy" $(call says,python)
 
 lint: lint-rust lint-python
 

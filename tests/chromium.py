@@ -83,9 +83,9 @@ class Browser:
         expressions: dict[str, str],
         *,
         width: int = 1280,
-        themes: Sequence[str] = ("light", "dark"),
+        themes: Sequence[str] = (),
     ) -> Visit:
-        """Open a file, take a picture of it in each theme, and evaluate expressions."""
+        """Open a file, take a picture of it in each theme asked for, and evaluate expressions."""
         context = self._ask("Target.createBrowserContext")["browserContextId"]
         try:
             where = {"url": "about:blank", "browserContextId": context}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from conftest import REPOSITORY
+
+# They are built once: in one process of the tests.
+pytestmark = pytest.mark.xdist_group("examples")
 
 SAYS = {
     "times": "128 sectors, 8500000 ns",
@@ -35,16 +39,15 @@ SAYS = {
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    """Where cargo puts the examples; skips where `make test-rust` has not built them."""
-    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"]
-    try:
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    except FileNotFoundError:
+    """Where cargo puts the examples, which are built here."""
+    if shutil.which("cargo") is None:
         pytest.skip("no cargo here")
-    built = Path(json.loads(done.stdout)["target_directory"], "release", "examples")
-    if not (built / "times").exists():
-        pytest.skip("examples are not built: cargo test --release --workspace builds them")
-    return built
+    build = ["cargo", "build", "--quiet", "--locked", "--release", "--workspace"]
+    examples = [word for name in SAYS for word in ("--example", name)]
+    subprocess.run([*build, *examples], cwd=REPOSITORY, check=True)
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline", "--locked"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return Path(json.loads(done.stdout)["target_directory"], "release", "examples")
 
 
 def test_every_page_names_an_example_that_is_run_here() -> None:
@@ -56,11 +59,8 @@ def test_every_page_names_an_example_that_is_run_here() -> None:
 
 @pytest.mark.parametrize("name", SAYS)
 def test_the_example_runs(folder: Path, name: str) -> None:
-    program = folder / name
-    if not program.exists():
-        pytest.skip("is not built")
     done = subprocess.run(
-        [program], cwd=REPOSITORY / "docs", capture_output=True, text=True, check=False
+        [folder / name], cwd=REPOSITORY / "docs", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert SAYS[name] in done.stdout

@@ -92,13 +92,16 @@ def test_what_is_wrong_with_a_page_is_found(
 ) -> None:
     page = tmp_path / "bad.html"
     page.write_text(
-        "<!doctype html><html><title>bad</title><body><img src='data:,'>"
+        "<!doctype html><html><title>bad</title><style>[data-theme=dark] p { color: #ddd }</style>"
+        "<body><img src='data:,'><p>only light</p>"
         "<figure id='one'><svg width='200' height='100'><text x='5' y='50'>under</text>"
         "<text x='8' y='52'>over</text><text x='180' y='90'>beyond</text></svg></figure>"
         "<div style='width: 3000px'>wide</div></body></html>"
     )
     seen = browser.visit(page, axe)
-    assert {"image-alt", "html-has-lang"} <= {each[0] for each in seen.values["light"]}
+    light, dark = ({each[0] for each in seen.values[theme]} for theme in ("light", "dark"))
+    assert {"image-alt", "html-has-lang"} <= light
+    assert "color-contrast" in dark - light
     assert sorted(seen.values["overprinted"]) == [
         "clipped in one: beyond",
         "overprinted in one: under and over",
@@ -164,6 +167,7 @@ def test_the_page_opens_in_a_browser_without_a_network(
                 " getComputedStyle(document.body).color)"
             ),
         },
+        themes=("light", "dark"),
     )
     assert seen.requests == [page.as_uri()]
     assert seen.console == []

@@ -106,7 +106,7 @@ def test_what_a_page_would_fetch_is_seen(harm: str) -> None:
 @pytest.mark.parametrize("page", VISITED)
 def test_pages_fit_and_load(site: Path, browser: chromium.Browser, page: str) -> None:
     for width in (1280, 400):
-        seen = browser.visit(site / page, EXPRESSIONS, width=width, themes=())
+        seen = browser.visit(site / page, EXPRESSIONS, width=width)
         assert seen.console == []
         assert [address for address in seen.requests if not address.startswith("file:")] == []
         assert seen.values == {"wider": 0, "clipped": [], "unloaded": []}, width
@@ -129,7 +129,7 @@ SEARCH = """new Promise(resolve => {
 
 @pytest.mark.browser
 def test_search_works_from_a_folder(site: Path, browser: chromium.Browser) -> None:
-    seen = browser.visit(site / "index.html", {"found": SEARCH}, themes=())
+    seen = browser.visit(site / "index.html", {"found": SEARCH})
     pages = {
         address.removeprefix(f"{site.as_uri()}/").split("?")[0] for address in seen.values["found"]
     }

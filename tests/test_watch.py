@@ -24,6 +24,9 @@ from conftest import heed_interrupts
 from reorganise_torture_images import CHECKS, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, record
 
+# They wait for rounds and keep disks busy: one at a time, beside what keeps processors busy.
+pytestmark = pytest.mark.xdist_group("watching")
+
 DISK = "seagate-st2000dm006"
 KINDS = ("ext4", "xfs", "btrfs")
 FILES = 1500

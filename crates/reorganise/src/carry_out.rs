@@ -237,7 +237,7 @@ impl<'a> Work<'a> {
     ) {
         while let Some(next) = moves.get(ahead.moves) {
             let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
-            if full && ahead.moves > at {
+            if full && ahead.moves > at + 1 {
                 break;
             }
             if ahead.files.back().is_none_or(|(number, _)| *number != next.file) {
@@ -255,7 +255,7 @@ impl<'a> Work<'a> {
             let next = &moves[ahead.begun];
             let full = ahead.begun >= at + BEGUN_MOVES
                 || ahead.begun_bytes + next.length_bytes > BEGUN_BYTES;
-            if full && ahead.begun > at {
+            if full && ahead.begun > at + 1 {
                 break;
             }
             if ahead.files[ahead.begun_file].0 != next.file {

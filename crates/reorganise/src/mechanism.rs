@@ -5,6 +5,7 @@
 //! which the kernel keeps writers of that one file out, for a bounded piece of it.
 
 mod btrfs;
+mod copier;
 mod copying;
 mod dedupe;
 mod donor;

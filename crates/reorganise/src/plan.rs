@@ -149,7 +149,12 @@ pub fn plan(
     }
     leave_out_contradictions(&mut files, &room.free, &mut skipped);
     // What is written on btrfs goes to the place that is let free, so there is one at a time.
-    let limits = Limits { one_run: file_system == FileSystem::Btrfs, ..options.limits };
+    let limits = if file_system == FileSystem::Btrfs {
+        let batch_bytes = options.limits.batch_bytes.max(BTRFS_BATCH_BYTES);
+        Limits { one_run: true, batch_bytes, ..options.limits }
+    } else {
+        options.limits
+    };
     // What is recorded is little, and read again and again: moving it pays where for a tree it would
     // not.
     let well_bytes = if options.walk { limits.shortest_bytes } else { limits.longest_bytes };
@@ -175,6 +180,10 @@ pub fn plan(
     let parted = parted_files(snapshot, &files, &places);
     Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, parted, saving })
 }
+
+/// Bytes between two commits on btrfs, of which each writes all nodes of trees that were touched to new
+/// places; chosen by us: a second or two of a disk of today.
+const BTRFS_BATCH_BYTES: u64 = 256 << 20;
 
 fn saving_of(
     device: &DeviceParameters,

@@ -19,16 +19,15 @@
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
 
-use std::collections::VecDeque;
-
 use agewell_snapshot::source::live::{DataSpace, ExtentMap};
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
 use rustix::fs::{FallocateFlags, fallocate, ftruncate};
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
+use super::copier::{Copier, Job, Written};
 use super::copying::{self, Copied};
-use super::{Carried, Fault, Mechanism, kernel};
+use super::{Carried, Fault, Mechanism};
 use crate::arranger::{Move, Piece, Purpose, joined};
 use crate::runs::Runs;
 use crate::skip::Skip;
@@ -42,6 +41,9 @@ const EXTENT_BYTES_MAX: u64 = 128 << 20;
 /// given up and held again. Chosen by us: each is an open file.
 const HOLDERS_MAX: usize = 64;
 
+/// Of the time of reading, a break so often costs a tenth, as with `Limits::longest_bytes`.
+const STRETCH_BYTES: u64 = 16 << 20;
+
 pub(super) struct Btrfs {
     holders: Vec<Holder>,
     /// Where data is kept, as of the last acquisition.
@@ -49,12 +51,11 @@ pub(super) struct Btrfs {
     /// Runs that are let free for the moves of this batch.
     target: Option<Target>,
     /// Copies that are being written, in the order of their moves.
-    copies: VecDeque<Copy>,
+    copies: Copier,
     /// Files without a name and without contents, for the next copies.
     spare: Vec<OwnedFd>,
     /// Holds what is left over of the runs of this batch, so that no later file is put there.
     filler: Option<OwnedFd>,
-    buffer: Vec<u8>,
     map: ExtentMap,
     extents: Vec<Extent>,
 }
@@ -77,24 +78,15 @@ struct Target {
     end: Option<u64>,
 }
 
-/// A part of a file that is being written where it is to lie.
-#[derive(Debug)]
-struct Copy {
-    step: Move,
-    /// The file without a name; `None` if the part cannot be read as long as it is planned.
-    written: Result<Option<OwnedFd>, Errno>,
-}
-
 impl Default for Btrfs {
     fn default() -> Self {
         Self {
             holders: Vec::new(),
             space: DataSpace::default(),
             target: None,
-            copies: VecDeque::new(),
+            copies: Copier::default(),
             spare: Vec::new(),
             filler: None,
-            buffer: Vec::new(),
             map: ExtentMap::new(true),
             extents: Vec::new(),
         }
@@ -142,6 +134,7 @@ impl Mechanism for Btrfs {
             // It goes through its block groups by address, in each of which there is one run.
             Purpose::Lay => moves.sort_by_key(|step| self.space.address(step.physical_bytes)),
         }
+        let moves: Vec<Move> = moves.into_iter().flat_map(parts).collect();
         let all: Runs = self.held().collect();
         let runs = runs_of(&all, &moves);
         for holder in &mut self.holders {
@@ -157,21 +150,17 @@ impl Mechanism for Btrfs {
         let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
         // Only what is sure to lie well is worth it, so what fails is not told.
         let _ = self.fill_up(volume, step);
-        let written = self.write_copy(volume, file, step.logical_bytes, data_bytes);
-        self.copies.push_back(Copy { step: *step, written });
+        let job = self.job(volume, file, step.logical_bytes, data_bytes);
+        self.copies.begin(*step, job);
     }
 
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, size_bytes: u64) -> Carried {
-        let copy = loop {
-            match self.copies.pop_front() {
-                Some(copy) if copy.step == *step => break copy,
-                Some(_) => {}
-                None => return Carried::stopped(0, Fault::Taken),
-            }
+        let Some(written) = self.copies.take(step) else {
+            return Carried::stopped(0, Fault::Taken);
         };
         let data_bytes = step.length_bytes.min(size_bytes.saturating_sub(step.logical_bytes));
-        let shared = self.share(volume, file, &copy, data_bytes);
-        if let Ok(Some(donor)) = copy.written {
+        let shared = self.share(volume, file, step, &written, data_bytes);
+        if let Ok(Some(donor)) = written {
             // Emptied it serves again, which costs less than another.
             if ftruncate(&donor, 0).is_ok() {
                 self.spare.push(donor);
@@ -212,13 +201,12 @@ impl Btrfs {
         let run_of = |at: u64| {
             target.runs.iter().find(|(start, length)| (*start..start + length).contains(&at))
         };
-        let Some(Copy { step: before, written: Ok(Some(donor)) }) = self.copies.back() else {
-            return Ok(());
-        };
+        let Some(before) = self.copies.last_step() else { return Ok(()) };
         let run = run_of(before.physical_bytes);
         if target.purpose != Purpose::Lay || run == run_of(step.physical_bytes) {
             return Ok(());
         }
+        let Some(Ok(Some(donor))) = self.copies.last() else { return Ok(()) };
         self.extents.clear();
         self.map.read(donor, &mut self.extents)?;
         if !self.space.place(&mut self.extents) {
@@ -239,22 +227,23 @@ impl Btrfs {
         Ok(())
     }
 
-    /// Writes `bytes` of `file` from `from` on to a file without a name, behind a block that is not
+    /// To copy `bytes` of `file` from `from` on to a file without a name, behind a block that is not
     /// there: what begins a file and is short would go amid metadata.
-    fn write_copy(
+    fn job(
         &mut self,
         volume: &Volume,
         file: &OwnedFd,
         from: u64,
         bytes: u64,
-    ) -> Result<Option<OwnedFd>, Errno> {
+    ) -> Result<Job, Errno> {
         let donor = self.spare.pop().map_or_else(|| volume.nameless(), Ok)?;
-        if !copying::copy(file, from, &donor, volume.block_bytes(), bytes, &mut self.buffer)? {
-            return Ok(None);
-        }
-        // Its place is chosen now, by this call, before that of the next.
-        kernel::start_writing(&donor)?;
-        Ok(Some(donor))
+        Ok(Job {
+            file: fcntl_dupfd_cloexec(file, 0)?,
+            from,
+            bytes,
+            donor,
+            offset: volume.block_bytes(),
+        })
     }
 
     /// Has `file` share its copy if that lies well; where it lies then.
@@ -262,10 +251,11 @@ impl Btrfs {
         &mut self,
         volume: &Volume,
         file: &OwnedFd,
-        copy: &Copy,
+        step: &Move,
+        written: &Written,
         data_bytes: u64,
     ) -> Result<Vec<Move>, Fault> {
-        let donor = match &copy.written {
+        let donor = match written {
             Ok(Some(donor)) => donor,
             Ok(None) => return Err(Fault::Leave(Skip::Changed)),
             Err(Errno::NOSPC | Errno::DQUOT) => return Err(Fault::Taken),
@@ -287,14 +277,14 @@ impl Btrfs {
         let landed: Vec<Piece> = extents
             .iter()
             .map(|extent| Piece {
-                logical_bytes: copy.step.logical_bytes + extent.logical_bytes - block_bytes,
+                logical_bytes: step.logical_bytes + extent.logical_bytes - block_bytes,
                 physical_bytes: extent.physical_bytes,
                 length_bytes: extent.length_bytes,
             })
             .collect();
         let landed = joined(&landed);
         let bytes: u64 = landed.iter().map(|piece| piece.length_bytes).sum();
-        if bytes != copy.step.length_bytes {
+        if bytes != step.length_bytes {
             return Err(Fault::Leave(Skip::Refused));
         }
         let before = target.end;
@@ -302,11 +292,11 @@ impl Btrfs {
         if target.purpose == Purpose::Lay && !lies_well(&landed, &target.runs, before) {
             return Err(Fault::Taken);
         }
-        let from = copy.step.logical_bytes;
+        let from = step.logical_bytes;
         match copying::exchange(file, from, donor, block_bytes, data_bytes) {
             Ok(Copied::Shared) => {
                 let place = |piece: &Piece| Move {
-                    file: copy.step.file,
+                    file: step.file,
                     logical_bytes: piece.logical_bytes,
                     length_bytes: piece.length_bytes,
                     physical_bytes: piece.physical_bytes,
@@ -395,6 +385,16 @@ fn places(held: &[Extent]) -> impl Iterator<Item = (u64, u64)> + '_ {
     held.iter().map(|extent| (extent.physical_bytes, extent.length_bytes))
 }
 
+/// A move in parts that are copied, written and compared in turns.
+fn parts(step: Move) -> impl Iterator<Item = Move> {
+    (0..step.length_bytes).step_by(copying::PIECE_BYTES as usize).map(move |from| Move {
+        logical_bytes: step.logical_bytes + from,
+        length_bytes: (step.length_bytes - from).min(copying::PIECE_BYTES),
+        physical_bytes: step.physical_bytes + from,
+        ..step
+    })
+}
+
 /// The runs of `all` that `moves` go to, ascending.
 fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
     let mut starts: Vec<u64> = moves.iter().map(|step| step.physical_bytes).collect();
@@ -416,10 +416,12 @@ fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
 /// Whether what came to lie as `landed` is of one piece and within one of `runs`, or else goes on
 /// where the copy before ended, or is the first: the kernel prefers block groups whose extents are
 /// about as long, and makes a chunk rather than mix them, so that a batch may go elsewhere as a whole.
-/// What begins a place elsewhere is not taken, but what follows it there is: one of many is lost.
+/// What begins a place elsewhere is not taken, but what follows it there is: one of many is lost. What is
+/// as long as a stretch need be lies well anywhere.
 fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
     let [piece] = landed else { return false };
-    end.is_none_or(|end| end == piece.physical_bytes)
+    piece.length_bytes >= STRETCH_BYTES
+        || end.is_none_or(|end| end == piece.physical_bytes)
         || runs.iter().any(|&(start, length)| {
             start <= piece.physical_bytes
                 && piece.physical_bytes + piece.length_bytes <= start + length
@@ -428,7 +430,7 @@ fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Move, Piece, Runs, lies_well, runs_of};
+    use super::{Move, Piece, Runs, STRETCH_BYTES, lies_well, parts, runs_of};
 
     fn piece(physical_bytes: u64, length_bytes: u64) -> Piece {
         Piece { logical_bytes: 0, physical_bytes, length_bytes }
@@ -448,6 +450,25 @@ mod tests {
         assert!(lies_well(&[piece(200, 10)], &runs, None));
         assert!(lies_well(&[piece(210, 10)], &runs, Some(210)));
         assert!(!lies_well(&[piece(220, 10)], &runs, Some(210)));
+        assert!(lies_well(&[piece(220, STRETCH_BYTES)], &runs, Some(210)));
+    }
+
+    /// All of a move, in order, in parts that the kernel compares at once.
+    #[test]
+    fn a_long_move_is_made_in_parts() {
+        let step =
+            Move { file: 3, logical_bytes: 4096, length_bytes: 40 << 20, physical_bytes: 1 << 30 };
+        let parts: Vec<Move> = parts(step).collect();
+        assert_eq!(
+            parts.iter().map(|part| part.length_bytes >> 20).collect::<Vec<_>>(),
+            [16, 16, 8]
+        );
+        let (mut logical_bytes, mut physical_bytes) = (step.logical_bytes, step.physical_bytes);
+        for part in parts {
+            assert_eq!(part, Move { logical_bytes, physical_bytes, ..part });
+            logical_bytes += part.length_bytes;
+            physical_bytes += part.length_bytes;
+        }
     }
 
     /// Each run once, and only those that something goes to.
