@@ -55,7 +55,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/benches/*' -o -name Cargo.toml)
 
-.PHONY: help venv extension demo test rust-tests-built test-rust test-faults test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
+.PHONY: help venv extension demo test rust-tests-built test-rust test-python lint lint-rust lint-python bench bench-peers bench-history bench-policies bench-sweep bench-stores count wheel sdist check-macos reproduce reorganise-torture mount-torture fuzz explore docs \
 	snapshots command-reference configuration-reference experiment-pages notebook-pages clean
 
 help:
@@ -177,13 +177,13 @@ docs: $(STAMPS)/extension $(STAMPS)/docs
 
 # --- tests and lints -----------------------------------------------------------------------------------------------------
 
-# All at once, once the tests of Rust are built: in each of them processors wait for the longest test, or tests for a clock or
-# a disk. Packages are installed while Rust is compiled.
+# Both halves at once, once the tests of Rust are built: in either of them processors wait for the longest test, or tests for
+# a clock or a disk. Packages are installed while Rust is compiled.
 test:
 	@$(MAKE) --no-print-directory -j2 rust-tests-built $(STAMPS)/develop $(STAMPS)/tools
-	@$(MAKE) --no-print-directory --keep-going -j3 SAYS=1 test-faults test-rust test-python
+	@$(MAKE) --no-print-directory --keep-going -j2 SAYS=1 test-rust test-python
 
-# Each line says what it is of where there are several.
+# Each line says which half it is of where there are two.
 says = $(if $(SAYS),2>&1 | awk '{ print "$(1) | " $$0; fflush() }')
 
 # Without examples: tests/ builds those that it runs, and lints see all of them.
@@ -197,11 +197,8 @@ rust-tests-built:
 test-rust: $(STAMPS)/tools
 	PROPTEST_RNG_SEED=1 cargo test $(RUST_TESTS) $(call says,rust)
 	cargo test --locked --release --workspace --doc $(call says,rust)
-
-# What is built with faults put in, which tests must find, and with every order of threads.
-test-faults:
-	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded $(call says,faults)
-	cargo test --locked --release --workspace --features agewell-store/model-checked --test model $(call says,faults)
+	cargo test --locked --release --workspace --features agewell-store/seeded-faults,agewell-fs/seeded-faults --test seeded $(call says,rust)
+	cargo test --locked --release --workspace --features agewell-store/model-checked --test model $(call says,rust)
 
 # Tests of Rust are optimised here, for they run for hours.
 explore: export RUSTC_WORKSPACE_WRAPPER :=
