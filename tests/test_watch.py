@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import mmap
 import os
 import random
 import signal
@@ -22,7 +23,7 @@ from agewell.errors import InputError, RunError
 from agewell.filesystems import watching
 from conftest import heed_interrupts
 from reorganise_torture_images import CHECKS, PLAIN_OPTIONS, missing, mounted
-from reorganise_torture_tree import differences, record
+from reorganise_torture_tree import differences, opened, record
 
 # They wait for rounds and keep disks busy: one at a time, beside what keeps processors busy.
 pytestmark = pytest.mark.xdist_group("watching")
@@ -230,14 +231,18 @@ def test_nothing_moves_while_others_keep_the_disk_busy(
     large = mount / "large"
     large.write_bytes(bytes(64 << 20))
     places = _places(_program(mount))
-    command = ["dd", f"if={large}", "of=/dev/null", "iflag=direct", "bs=64k"]
     ends = threading.Event()
 
     def read() -> None:
-        while not ends.is_set():
-            subprocess.run(command, check=True, capture_output=True)
+        # Requests so long that a reader that waits for a processor has others' under way meanwhile.
+        with (
+            mmap.mmap(-1, 4 << 20) as memory,
+            opened(large, os.O_RDONLY | os.O_DIRECT) as file,
+        ):
+            while not ends.is_set():
+                for start in range(0, 64 << 20, len(memory)):
+                    os.preadv(file, [memory], start)
 
-    # Always more than one is under way.
     readers = [threading.Thread(target=read) for _ in range(4)]
     for reader in readers:
         reader.start()
