@@ -237,6 +237,7 @@ impl<'a> Work<'a> {
     ) {
         while let Some(next) = moves.get(ahead.moves) {
             let full = ahead.files.len() >= AHEAD_FILES || ahead.bytes >= AHEAD_BYTES;
+            // The next one always, however long: it is read, or written, while this one is carried out.
             if full && ahead.moves > at + 1 {
                 break;
             }

@@ -49,10 +49,6 @@ impl Mechanism for Ext4 {
     }
 
     fn carry(&mut self, volume: &Volume, file: &OwnedFd, step: &Move, _size_bytes: u64) -> Carried {
-        let alone = match self.openers.watch(volume, file) {
-            Ok(alone) => alone,
-            Err(why) => return Carried::stopped(0, Fault::Stop(why)),
-        };
         let Self { donor, openers } = self;
         let donor = donor.as_ref().expect("space is acquired before files are moved");
         let block_bytes = volume.block_bytes();
@@ -67,6 +63,11 @@ impl Mechanism for Ext4 {
             let end = step.logical_bytes + step.length_bytes;
             read_ahead(file, after, length.min(end.saturating_sub(after)));
             let (from, to) = ((step.logical_bytes + done) / block_bytes, offset / block_bytes);
+            // Before each call: what was watched is forgotten with a commit.
+            let alone = match openers.watch(volume, file) {
+                Ok(alone) => alone,
+                Err(why) => return Carried::stopped(done, Fault::Stop(why)),
+            };
             match kernel::move_extent(file, from, &donor.file, to, length / block_bytes) {
                 Ok(0) => return Carried::stopped(done, Fault::Leave(Skip::Refused)),
                 Ok(blocks) => {

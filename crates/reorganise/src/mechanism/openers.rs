@@ -11,7 +11,7 @@ use agewell_snapshot::SnapshotError;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::fsync;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::io::{Result, read};
+use rustix::io::{self, read};
 
 use super::kernel;
 use crate::volume::Volume;
@@ -25,11 +25,7 @@ pub(super) struct Openers {
 
 impl Openers {
     /// From now on it is noticed who opens `file`; whether that can be, and no one has it open now.
-    pub(super) fn watch(
-        &mut self,
-        volume: &Volume,
-        file: &OwnedFd,
-    ) -> std::result::Result<bool, SnapshotError> {
+    pub(super) fn watch(&mut self, volume: &Volume, file: &OwnedFd) -> Result<bool, SnapshotError> {
         let mut added = self.add(file);
         if added.is_err() && self.watch_any() {
             // There is a most that can be watched.
@@ -40,7 +36,7 @@ impl Openers {
         Ok(added.is_ok() && !kernel::has_others(file))
     }
 
-    fn add(&mut self, file: &OwnedFd) -> Result<()> {
+    fn add(&mut self, file: &OwnedFd) -> io::Result<()> {
         let events = if let Some(events) = &self.events {
             events
         } else {
@@ -63,7 +59,7 @@ impl Openers {
         volume: &Volume,
         file: &OwnedFd,
         alone: bool,
-    ) -> std::result::Result<(), SnapshotError> {
+    ) -> Result<(), SnapshotError> {
         if self.were_seen() {
             self.commit(volume)
         } else if alone {
@@ -80,7 +76,7 @@ impl Openers {
     }
 
     /// Commits all moves; none of the files is watched any more.
-    pub(super) fn commit(&mut self, volume: &Volume) -> std::result::Result<(), SnapshotError> {
+    pub(super) fn commit(&mut self, volume: &Volume) -> Result<(), SnapshotError> {
         volume.commit()?;
         self.events = None;
         Ok(())
