@@ -14,7 +14,8 @@
 //! An extent of btrfs lasts until nothing refers to any part of it. So every part that is moved has
 //! an extent, and a file without a name, of its own: removing one file frees all that it had.
 //!
-//! Others find in the meantime only the places that were let free, and what no chunk has yet.
+//! Others find in the meantime only the places that were let free, and what no chunk has yet. Of that, and
+//! of chunks of metadata that are mostly empty, chunks of data are made where the plan says so.
 //!
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
@@ -28,10 +29,11 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use super::copier::{Copier, Job, Written};
 use super::copying::{self, Copied};
 use super::{Carried, Fault, Mechanism};
-use crate::arranger::{Move, Piece, Purpose, joined};
+use crate::arranger::{LONG_STRETCH_BYTES, Move, Piece, Purpose, joined};
+use crate::new_chunks::node_bytes;
 use crate::runs::Runs;
 use crate::skip::Skip;
-use crate::volume::Volume;
+use crate::volume::{Volume, chunk_space};
 
 /// Space is held in extents of no more than this many bytes: what btrfs gives to one
 /// (`BTRFS_MAX_EXTENT_SIZE`).
@@ -41,13 +43,12 @@ const EXTENT_BYTES_MAX: u64 = 128 << 20;
 /// given up and held again. Chosen by us: each is an open file.
 const HOLDERS_MAX: usize = 64;
 
-/// Of the time of reading, a break so often costs a tenth, as with `Limits::longest_bytes`.
-const STRETCH_BYTES: u64 = 16 << 20;
-
 pub(super) struct Btrfs {
     holders: Vec<Holder>,
     /// Where data is kept, as of the last acquisition.
     space: DataSpace,
+    /// Chunks of data that are made by the next acquisition, bytes.
+    new_chunk_bytes: u64,
     /// Runs that are let free for the moves of this batch.
     target: Option<Target>,
     /// Copies that are being written, in the order of their moves.
@@ -83,6 +84,7 @@ impl Default for Btrfs {
         Self {
             holders: Vec::new(),
             space: DataSpace::default(),
+            new_chunk_bytes: 0,
             target: None,
             copies: Copier::default(),
             spare: Vec::new(),
@@ -105,7 +107,8 @@ impl Mechanism for Btrfs {
         }
         volume.commit()?;
         // What is held stays held: only what came free since the last time is added.
-        let (holder, space) = Holder::holding_free_space(volume)?;
+        let new_chunk_bytes = std::mem::take(&mut self.new_chunk_bytes);
+        let (holder, space) = Holder::holding_free_space(volume, new_chunk_bytes)?;
         // A balance moves what is held as it moves any file.
         if !space.has_chunks_of(&self.space) {
             for holder in &mut self.holders {
@@ -120,6 +123,26 @@ impl Mechanism for Btrfs {
             free.add_absent(run.physical_bytes, run.length_bytes);
         }
         Ok((held, free))
+    }
+
+    fn make_chunks(&mut self, volume: &Volume, bytes: u64) -> Result<u64, SnapshotError> {
+        let before = chunk_space(volume.data_space()?);
+        let Some(chunks) = before.new_chunks(bytes) else { return Ok(0) };
+        let mut moved_bytes = 0;
+        for chunk in &chunks.emptied {
+            match volume.empty_chunk(chunk.logical_bytes) {
+                Ok(()) => moved_bytes += node_bytes(chunk),
+                Err(why @ (Errno::IO | Errno::ROFS)) => {
+                    return Err(volume.failed("balance metadata of")(why));
+                }
+                // Another balance goes on, it was ended by someone, or there is no room by now.
+                Err(_) => break,
+            }
+        }
+        let after = chunk_space(volume.data_space()?).unallocated.bytes();
+        let left = before.unallocated.bytes() / 2;
+        self.new_chunk_bytes = chunks.bytes().min(after.saturating_sub(left));
+        Ok(moved_bytes)
     }
 
     fn prepare(
@@ -311,10 +334,13 @@ impl Btrfs {
 
 impl Holder {
     /// Holds what is free of the chunks of data, the longest runs first: each is asked for as long as
-    /// it is, so that no chunk is made for it. `None` if nothing is free.
-    fn holding_free_space(volume: &Volume) -> Result<(Option<Self>, DataSpace), SnapshotError> {
+    /// it is, so that no chunk is made for it; then chunks of `new_chunk_bytes`. `None` if nothing is free.
+    fn holding_free_space(
+        volume: &Volume,
+        new_chunk_bytes: u64,
+    ) -> Result<(Option<Self>, DataSpace), SnapshotError> {
         let space = volume.data_space()?;
-        if space.free.is_empty() {
+        if space.free.is_empty() && new_chunk_bytes == 0 {
             return Ok((None, space));
         }
         let file = match volume.nameless() {
@@ -346,7 +372,18 @@ impl Holder {
                 }
             }
         }
-        // A chunk may have been made for it: block groups keep to extents of a class of lengths.
+        // Where no run is free any more, a chunk is made.
+        let (mut rest, mut part) = (new_chunk_bytes, EXTENT_BYTES_MAX);
+        while rest > 0 && part > block_bytes {
+            part = part.min(rest);
+            match fallocate(&file, FallocateFlags::empty(), at, part) {
+                Ok(()) => (at, rest) = (at + part, rest - part),
+                Err(Errno::INTR) => {}
+                Err(Errno::NOSPC | Errno::DQUOT) => part = part / 2 / block_bytes * block_bytes,
+                Err(why) => return Err(volume.failed("allocate space on")(why)),
+            }
+        }
+        // A chunk may also have been made before: block groups keep to extents of a class of lengths.
         let space = volume.data_space()?;
         let held = Self::places_of(volume, &file, &space)?;
         Ok(((!held.is_empty()).then_some(Self { file, held }), space))
@@ -420,7 +457,7 @@ fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
 /// as long as a stretch need be lies well anywhere.
 fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
     let [piece] = landed else { return false };
-    piece.length_bytes >= STRETCH_BYTES
+    piece.length_bytes >= LONG_STRETCH_BYTES
         || end.is_none_or(|end| end == piece.physical_bytes)
         || runs.iter().any(|&(start, length)| {
             start <= piece.physical_bytes
@@ -430,7 +467,7 @@ fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Move, Piece, Runs, STRETCH_BYTES, lies_well, parts, runs_of};
+    use super::{Move, Piece, Runs, lies_well, parts, runs_of};
 
     fn piece(physical_bytes: u64, length_bytes: u64) -> Piece {
         Piece { logical_bytes: 0, physical_bytes, length_bytes }
@@ -450,7 +487,7 @@ mod tests {
         assert!(lies_well(&[piece(200, 10)], &runs, None));
         assert!(lies_well(&[piece(210, 10)], &runs, Some(210)));
         assert!(!lies_well(&[piece(220, 10)], &runs, Some(210)));
-        assert!(lies_well(&[piece(220, STRETCH_BYTES)], &runs, Some(210)));
+        assert!(lies_well(&[piece(220, super::LONG_STRETCH_BYTES)], &runs, Some(210)));
     }
 
     /// All of a move, in order, in parts that the kernel compares at once.
