@@ -214,9 +214,13 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
         usage = os.statvfs(mount)
         free_bytes = usage.f_bavail * usage.f_frsize
         share = draw.choice((0.1, 0.3, 0.5, 0.7, 0.8))
-        tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
-        if share > 0.5:
-            _ballast(mount, int(free_bytes * (1 - share)))
+        with contextlib.ExitStack() as nodes:
+            if kind == "btrfs" and "--mixed" not in made and draw.random() < 0.6:
+                nodes.enter_context(_once_more_metadata(mount))
+                made.append("metadata")
+            tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
+            if share > 0.5:
+                _ballast(mount, int(free_bytes * (1 - share)))
     check(kind, image)
     with mounted(image, mount):
         inodes, other_bytes = books(mount)
@@ -224,6 +228,26 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
     return Forest(
         kind, image, before, inodes, other_bytes, f"{' '.join(made)} planted {planted_as}"
     )
+
+
+SMALL_FILES = 16_000
+"""Of 2 KB each they take two chunks of metadata of the images' size."""
+
+
+@contextlib.contextmanager
+def _once_more_metadata(root: Path) -> Iterator[None]:
+    """Meanwhile a btrfs has metadata in several chunks; what is left has room in one."""
+    folder = root / "small"
+    folder.mkdir()
+    for number in range(SMALL_FILES):
+        try:
+            (folder / f"{number}").write_bytes(bytes(2000))
+        except OSError:
+            break
+    tree.sync_file_system(root)
+    yield
+    shutil.rmtree(folder)
+    tree.sync_file_system(root)
 
 
 def _ballast(root: Path, leave_bytes: int) -> None:
