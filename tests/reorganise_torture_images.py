@@ -216,11 +216,11 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
         share = draw.choice((0.1, 0.3, 0.5, 0.7, 0.8))
         with contextlib.ExitStack() as nodes:
             if kind == "btrfs" and "--mixed" not in made and draw.random() < 0.6:
-                nodes.enter_context(_once_more_metadata(mount))
+                nodes.enter_context(once_more_metadata(mount))
                 made.append("metadata")
             tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
             if share > 0.5:
-                _ballast(mount, int(free_bytes * (1 - share)))
+                _ballast(kind, mount, int(free_bytes * (1 - share)))
     check(kind, image)
     with mounted(image, mount):
         inodes, other_bytes = books(mount)
@@ -230,34 +230,37 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
     )
 
 
-SMALL_FILES = 16_000
-"""Of 2 KB each they take two chunks of metadata of the images' size."""
+ATTRIBUTES = 2500
+"""Of 15 KB each they take two chunks of metadata of the images' size."""
 
 
 @contextlib.contextmanager
-def _once_more_metadata(root: Path) -> Iterator[None]:
+def once_more_metadata(root: Path) -> Iterator[None]:
     """Meanwhile a btrfs has metadata in several chunks; what is left has room in one."""
-    folder = root / "small"
-    folder.mkdir()
-    for number in range(SMALL_FILES):
-        try:
-            (folder / f"{number}").write_bytes(bytes(2000))
-        except OSError:
-            break
+    path = root / "attributes"
+    path.touch()
+    with contextlib.suppress(OSError):
+        for number in range(ATTRIBUTES):
+            os.setxattr(path, f"user.{number}", bytes(15_000))
     tree.sync_file_system(root)
     yield
-    shutil.rmtree(folder)
+    path.unlink()
     tree.sync_file_system(root)
 
 
-def _ballast(root: Path, leave_bytes: int) -> None:
+def _ballast(kind: str, root: Path, leave_bytes: int) -> None:
     """Takes room but `leave_bytes`."""
     usage = os.statvfs(root)
     length = usage.f_bavail * usage.f_frsize - leave_bytes
     if length > 0:
         path = root / "ballast"
-        with contextlib.suppress(OSError), tree.opened(path, os.O_WRONLY | os.O_CREAT) as file:
-            tree.fallocate(file, 0, 0, length)
+        try:
+            with tree.opened(path, os.O_WRONLY | os.O_CREAT) as file:
+                tree.fallocate(file, 0, 0, length)
+        except OSError:
+            if kind == "btrfs":
+                # What it had taken for chunks of data would leave nothing for metadata.
+                run("btrfs", "balance", "start", "-dusage=0", root)
 
 
 def books(root: Path) -> tuple[int, int]:

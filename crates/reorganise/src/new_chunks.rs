@@ -16,6 +16,8 @@ pub(crate) struct ChunkSpace {
     pub unallocated: Runs,
     /// Chunks of metadata.
     pub metadata: Vec<MetadataChunk>,
+    /// Bytes of a chunk of data that the kernel makes where there is room.
+    pub chunk_bytes: u64,
 }
 
 /// Chunks of data that can be made.
@@ -44,58 +46,80 @@ pub(crate) fn node_bytes(chunk: &MetadataChunk) -> u64 {
     chunk.used_bytes.saturating_mul(chunk.copies.len() as u64)
 }
 
+/// Bytes of a chunk of data that the kernel makes on a device of `device_bytes` where there is room: a tenth
+/// of it, at most 1 GiB.
+///
+/// Source: Linux `fs/btrfs/volumes.c` (`init_alloc_chunk_ctl_policy_regular`, `decide_stripe_size_regular`).
+pub(crate) fn chunk_bytes(device_bytes: u64) -> u64 {
+    (device_bytes / 10).next_multiple_of(16 << 20).min(1 << 30)
+}
+
 /// Shorter stretches of the device are not made chunks of; chosen by us, as `mkfs.btrfs` makes none below
 /// 8 MiB.
-const CHUNK_BYTES_MIN: u64 = 16 << 20;
+pub(crate) const CHUNK_BYTES_MIN: u64 = 16 << 20;
 
 impl ChunkSpace {
-    /// Chunks of data of `wanted_bytes`, or of as much as can be had; `None` if of nothing.
+    /// Chunks of data with room for `wanted_bytes`, or for as much as can be had; `None` if for nothing.
     ///
     /// Half of what no chunk has is left for what others write. Metadata keeps half as much again as it
     /// has in use: with less it would soon ask for a chunk that it could not have. Only chunks of which
     /// at most half is in use are emptied, those first in which least is. All chosen by us.
     pub(crate) fn new_chunks(&self, wanted_bytes: u64) -> Option<NewChunks> {
+        let left_bytes = self.left_bytes();
         let mut room = self.unallocated.clone();
-        let left_bytes = room.bytes() / 2;
         let used_bytes: u64 = self.metadata.iter().map(|chunk| chunk.used_bytes).sum();
         let mut kept_bytes: u64 = self.metadata.iter().map(|chunk| chunk.length_bytes).sum();
         let mut by_use: Vec<&MetadataChunk> = self.metadata.iter().collect();
         by_use.sort_by_key(|chunk| {
             (chunk.used_bytes.saturating_mul(1000) / chunk.length_bytes.max(1), chunk.logical_bytes)
         });
-        let mut emptied = Vec::new();
+        let mut found =
+            NewChunks { runs: self.runs(&room, left_bytes, wanted_bytes), emptied: Vec::new() };
         for chunk in by_use {
-            let rest_bytes = kept_bytes - chunk.length_bytes;
-            let copies = &chunk.copies;
-            if room.bytes() - left_bytes >= wanted_bytes
-                || chunk.used_bytes > chunk.length_bytes / 2
-            {
+            if found.bytes() >= wanted_bytes || chunk.used_bytes > chunk.length_bytes / 2 {
                 break;
             }
+            let rest_bytes = kept_bytes - chunk.length_bytes;
             if rest_bytes < used_bytes + used_bytes / 2
-                || copies.iter().any(|at| room.overlaps(*at, chunk.length_bytes))
+                || chunk.copies.iter().any(|at| room.overlaps(*at, chunk.length_bytes))
             {
                 continue;
             }
-            kept_bytes = rest_bytes;
-            for at in copies {
-                room.add(*at, chunk.length_bytes);
+            let mut more = room.clone();
+            for at in &chunk.copies {
+                more.add(*at, chunk.length_bytes);
             }
-            emptied.push(chunk.clone());
+            let runs = self.runs(&more, left_bytes, wanted_bytes);
+            if runs.iter().map(|run| run.1).sum::<u64>() > found.bytes() {
+                (room, kept_bytes) = (more, rest_bytes);
+                found.runs = runs;
+                found.emptied.push(chunk.clone());
+            }
         }
-        let mut bytes = (room.bytes() - left_bytes).min(wanted_bytes);
-        let mut runs = Vec::new();
-        while bytes >= CHUNK_BYTES_MIN {
+        (!found.runs.is_empty()).then_some(found)
+    }
+
+    /// What is left of what no chunk has, bytes.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.unallocated.bytes() / 2
+    }
+
+    /// Where in `room` chunks for `wanted_bytes` are made so that `left_bytes` are left: each as long as the
+    /// kernel makes it.
+    pub(crate) fn runs(&self, room: &Runs, left_bytes: u64, wanted_bytes: u64) -> Vec<(u64, u64)> {
+        let mut room = room.clone();
+        let (mut runs, mut bytes) = (Vec::new(), 0);
+        while bytes < wanted_bytes {
             let Some((start, length)) = room.longest() else { break };
-            if length < CHUNK_BYTES_MIN {
+            let length = length.min(self.chunk_bytes);
+            if length < CHUNK_BYTES_MIN || room.bytes() - length < left_bytes {
                 break;
             }
-            let length = length.min(bytes);
             room.take(start, length);
             runs.push((start, length));
-            bytes -= length;
+            bytes += length;
         }
-        (!runs.is_empty()).then_some(NewChunks { runs, emptied })
+        runs
     }
 }
 
@@ -103,7 +127,7 @@ impl ChunkSpace {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{CHUNK_BYTES_MIN, ChunkSpace, MetadataChunk, NewChunks};
+    use super::{CHUNK_BYTES_MIN, ChunkSpace, MetadataChunk, NewChunks, chunk_bytes};
 
     const MIB: u64 = 1 << 20;
 
@@ -122,6 +146,7 @@ mod tests {
         let space = ChunkSpace {
             unallocated: [(900 * MIB, MIB)].into_iter().collect(),
             metadata: vec![chunk(0, 208, 64), chunk(300, 102, 39)],
+            chunk_bytes: 208 * MIB,
         };
         // Of 310 MiB 103 are in use; 154 are kept at least, and the other has but 102.
         let found = space.new_chunks(240 * MIB).expect("there is room");
@@ -132,22 +157,31 @@ mod tests {
         assert_eq!(found.runs, [(600 * MIB, 204 * MIB)]);
     }
 
-    /// What no chunk has is enough: none is emptied, and half is left.
+    /// What no chunk has is enough: none is emptied, and half is left, however long a chunk is.
     #[test]
     fn what_no_chunk_has_comes_first() {
         let space = ChunkSpace {
-            unallocated: [(0, 4096 * MIB)].into_iter().collect(),
+            unallocated: [(0, 4000 * MIB)].into_iter().collect(),
             metadata: vec![chunk(4096, 1024, 1)],
+            chunk_bytes: 800 * MIB,
         };
         let runs = |wanted: u64| {
             let found = space.new_chunks(wanted * MIB);
-            found.map(|NewChunks { runs, emptied, .. }| (runs, emptied.len()))
+            found.map(|NewChunks { runs, emptied }| (runs, emptied.len()))
         };
-        assert_eq!(runs(237), Some((vec![(0, 237 * MIB)], 0)));
-        assert_eq!(runs(2048), Some((vec![(0, 2048 * MIB)], 0)));
-        assert_eq!(runs(15), None);
+        assert_eq!(runs(237), Some((vec![(0, 800 * MIB)], 0)));
+        assert_eq!(runs(0), None);
         // The only chunk of metadata stays.
-        assert_eq!(runs(9000), Some((vec![(0, 2048 * MIB)], 0)));
+        assert_eq!(runs(9000), Some((vec![(0, 800 * MIB), (800 * MIB, 800 * MIB)], 0)));
+        let less = ChunkSpace { unallocated: [(0, 1590 * MIB)].into_iter().collect(), ..space };
+        assert_eq!(less.new_chunks(MIB), None);
+    }
+
+    #[test]
+    fn chunks_are_a_tenth_of_the_device() {
+        // As mkfs and the kernel made them on a device of 2 GiB.
+        assert_eq!(chunk_bytes(2 << 30), 218_103_808);
+        assert_eq!(chunk_bytes(1 << 40), 1 << 30);
     }
 
     proptest! {
@@ -156,7 +190,7 @@ mod tests {
         #[test]
         fn what_is_promised_is_kept(
             chunks in prop::collection::vec((1_u64..300, 0_u64..=100, 0_u64..64), 0..6),
-            unallocated in 0_u64..400, wanted in 0_u64..600,
+            unallocated in 0_u64..400, wanted in 0_u64..600, of_chunk in 16_u64..200,
         ) {
             let mut metadata = Vec::new();
             let mut at = 0;
@@ -165,7 +199,7 @@ mod tests {
                 at += length + gap;
             }
             let unallocated = [(2 * at * MIB, unallocated * MIB)].into_iter().collect();
-            let space = ChunkSpace { unallocated, metadata };
+            let space = ChunkSpace { unallocated, metadata, chunk_bytes: of_chunk * MIB };
             let all: u64 = space.metadata.iter().map(|chunk| chunk.length_bytes).sum();
             let used: u64 = space.metadata.iter().map(|chunk| chunk.used_bytes).sum();
             let Some(found) = space.new_chunks(wanted * MIB) else { return Ok(()) };
@@ -173,8 +207,8 @@ mod tests {
             if !found.emptied.is_empty() {
                 prop_assert!(all - emptied >= used + used / 2);
             }
-            prop_assert!(found.bytes() <= wanted * MIB);
-            prop_assert!(found.bytes() <= space.unallocated.bytes().div_ceil(2) + 2 * emptied);
+            // No more than one chunk more than is wanted.
+            prop_assert!(found.bytes() < (wanted + of_chunk) * MIB);
             prop_assert!(found.runs.iter().all(|run| run.1 >= CHUNK_BYTES_MIN));
             let mut room = space.unallocated.clone();
             for chunk in &found.emptied {
@@ -183,6 +217,7 @@ mod tests {
             for (start, length) in &found.runs {
                 room.take(*start, *length);
             }
+            prop_assert!(room.bytes() >= space.unallocated.bytes() / 2);
         }
     }
 }

@@ -601,6 +601,8 @@ impl<'a> Paths<'a> {
 
 #[cfg(test)]
 mod tests {
+    use agewell_snapshot::source::live::MetadataChunk;
+
     use super::{Ground, Limits, Piece, PlannedFile, Room, leave_out_contradictions};
     use crate::file_system::Identity;
     use crate::new_chunks::ChunkSpace;
@@ -657,6 +659,44 @@ mod tests {
         // Of four blocks in a run three follow another.
         assert!(found.after.breaks <= before.told.breaks - 740, "{:?}", found.after);
         assert_eq!(files.iter().filter(|file| !file.stays).count() as u64, found.work.files);
+    }
+
+    /// No run is free that is worth it, but a chunk of metadata is little used: chunks of data are made, and
+    /// its nodes count. Where they leave nothing of the budget, none are.
+    #[test]
+    fn chunks_are_made_where_no_run_is_free() {
+        let chunk = |logical_bytes: u64, used_bytes: u64| MetadataChunk {
+            logical_bytes,
+            length_bytes: 32 << 20,
+            used_bytes,
+            copies: vec![logical_bytes, logical_bytes + (32 << 20)],
+        };
+        let (full, empty) = (chunk(128 << 20, 8 << 20), chunk(192 << 20, 1 << 20));
+        let mut files: Vec<PlannedFile> = (0..4000)
+            .map(|number| file(number, (number * 7919 % 4000) * 8 * BLOCK, 4 * BLOCK))
+            .collect();
+        let mut room =
+            Room { free: Runs::default(), reserve_bytes: 0, chunk_space: ChunkSpace::default() };
+        room.chunk_space.metadata = vec![full, empty];
+        room.chunk_space.chunk_bytes = 64 << 20;
+        let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 28, device: None };
+        let before = ground.read(files.iter().map(|file| &file.pieces[..]));
+        let budget = 2000 * 4 * BLOCK;
+        let limits = Limits { one_run: true, ..Limits::default() };
+        let found = ground.within_budget(&mut files, &limits, &before, budget);
+        assert_eq!((found.work.node_bytes, found.new_chunk_bytes), (2 << 20, 64 << 20));
+        assert!(found.work.moved_bytes <= budget);
+        assert_eq!(found.work.files * 4 * BLOCK + (2 << 20), found.work.moved_bytes);
+        assert!(
+            found.after.breaks < before.told.breaks - found.work.files * 9 / 10,
+            "{:?}",
+            found.after
+        );
+        for file in &mut files {
+            file.stays = false;
+        }
+        let found = ground.within_budget(&mut files, &limits, &before, 2 << 20);
+        assert_eq!((found.work.moved_bytes, found.new_chunk_bytes), (0, 0));
     }
 
     /// What room must be made for counts: with none free but a little, moves of those that make room

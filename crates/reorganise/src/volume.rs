@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::file_system::{FileSystem, Identity};
 use crate::kernel;
-use crate::new_chunks::ChunkSpace;
+use crate::new_chunks::{ChunkSpace, chunk_bytes};
 use crate::room::Room;
 use crate::skip::Skip;
 
@@ -303,7 +303,11 @@ pub(crate) fn look_at(
 /// What chunks of data can be made of.
 pub(crate) fn chunk_space(space: DataSpace) -> ChunkSpace {
     let unallocated = space.unallocated.iter().map(|run| (run.physical_bytes, run.length_bytes));
-    ChunkSpace { unallocated: unallocated.collect(), metadata: space.metadata }
+    ChunkSpace {
+        unallocated: unallocated.collect(),
+        metadata: space.metadata,
+        chunk_bytes: chunk_bytes(space.device_bytes),
+    }
 }
 
 fn by_attributes(attributes: StatxAttributes) -> Option<Skip> {

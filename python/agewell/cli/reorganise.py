@@ -261,6 +261,11 @@ def _verdict(found: dict[str, Any], *, dry_run: bool) -> str:
             f"{'move' if found['carried_out'] else 'would move'}, "
             f"{size(work['moved_bytes'])} in all with what makes room."
         )
+    if work["node_bytes"]:
+        lines.append(
+            f"Of that {size(work['node_bytes'])} are nodes of btrfs: chunks of metadata that are mostly empty "
+            "are given to data."
+        )
     if dry_run:
         lines.append("Nothing was moved (--dry-run).")
     done = found.get("done")

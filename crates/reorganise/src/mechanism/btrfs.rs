@@ -30,7 +30,7 @@ use super::copier::{Copier, Job, Written};
 use super::copying::{self, Copied};
 use super::{Carried, Fault, Mechanism};
 use crate::arranger::{LONG_STRETCH_BYTES, Move, Piece, Purpose, joined};
-use crate::new_chunks::node_bytes;
+use crate::new_chunks::{CHUNK_BYTES_MIN, node_bytes};
 use crate::runs::Runs;
 use crate::skip::Skip;
 use crate::volume::{Volume, chunk_space};
@@ -47,8 +47,8 @@ pub(super) struct Btrfs {
     holders: Vec<Holder>,
     /// Where data is kept, as of the last acquisition.
     space: DataSpace,
-    /// Chunks of data that are made by the next acquisition, bytes.
-    new_chunk_bytes: u64,
+    /// Chunks of data that the next acquisition has made.
+    new_chunks: usize,
     /// Runs that are let free for the moves of this batch.
     target: Option<Target>,
     /// Copies that are being written, in the order of their moves.
@@ -84,7 +84,7 @@ impl Default for Btrfs {
         Self {
             holders: Vec::new(),
             space: DataSpace::default(),
-            new_chunk_bytes: 0,
+            new_chunks: 0,
             target: None,
             copies: Copier::default(),
             spare: Vec::new(),
@@ -107,8 +107,8 @@ impl Mechanism for Btrfs {
         }
         volume.commit()?;
         // What is held stays held: only what came free since the last time is added.
-        let new_chunk_bytes = std::mem::take(&mut self.new_chunk_bytes);
-        let (holder, space) = Holder::holding_free_space(volume, new_chunk_bytes)?;
+        let new_chunks = std::mem::take(&mut self.new_chunks);
+        let (holder, space) = Holder::holding_free_space(volume, new_chunks)?;
         // A balance moves what is held as it moves any file.
         if !space.has_chunks_of(&self.space) {
             for holder in &mut self.holders {
@@ -139,9 +139,10 @@ impl Mechanism for Btrfs {
                 Err(_) => break,
             }
         }
-        let after = chunk_space(volume.data_space()?).unallocated.bytes();
-        let left = before.unallocated.bytes() / 2;
-        self.new_chunk_bytes = chunks.bytes().min(after.saturating_sub(left));
+        // What an emptied chunk had is free from the next commit on.
+        volume.commit()?;
+        let after = chunk_space(volume.data_space()?);
+        self.new_chunks = after.runs(&after.unallocated, before.left_bytes(), bytes).len();
         Ok(moved_bytes)
     }
 
@@ -333,14 +334,14 @@ impl Btrfs {
 }
 
 impl Holder {
-    /// Holds what is free of the chunks of data, the longest runs first: each is asked for as long as
-    /// it is, so that no chunk is made for it; then chunks of `new_chunk_bytes`. `None` if nothing is free.
+    /// Holds what is free of the chunks of data, then of `new_chunks` that are made for it. `None` if
+    /// nothing is free.
     fn holding_free_space(
         volume: &Volume,
-        new_chunk_bytes: u64,
+        new_chunks: usize,
     ) -> Result<(Option<Self>, DataSpace), SnapshotError> {
-        let space = volume.data_space()?;
-        if space.free.is_empty() && new_chunk_bytes == 0 {
+        let mut space = volume.data_space()?;
+        if space.free.is_empty() && new_chunks == 0 {
             return Ok((None, space));
         }
         let file = match volume.nameless() {
@@ -349,41 +350,19 @@ impl Holder {
             Err(Errno::NOSPC | Errno::DQUOT) => return Ok((None, space)),
             Err(why) => return Err(volume.failed("make a file without a name on")(why)),
         };
-        let block_bytes = volume.block_bytes();
-        let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
-        lengths.sort_unstable_by(|one, other| other.cmp(one));
-        let mut left = volume.free_bytes()?;
-        let mut at = 0;
-        'runs: for length in lengths {
-            let mut rest = length.min(left) / block_bytes * block_bytes;
-            while rest > 0 {
-                let part = rest.min(EXTENT_BYTES_MAX);
-                match fallocate(&file, FallocateFlags::empty(), at, part) {
-                    Ok(()) => {
-                        at += part;
-                        left -= part;
-                        rest -= part;
-                    }
-                    Err(Errno::INTR) => {}
-                    // Others took some of it.
-                    Err(Errno::NOSPC | Errno::DQUOT) if part > block_bytes => break,
-                    Err(Errno::NOSPC | Errno::DQUOT) => break 'runs,
-                    Err(why) => return Err(volume.failed("allocate space on")(why)),
-                }
-            }
-        }
-        // Where no run is free any more, a chunk is made.
-        let (mut rest, mut part) = (new_chunk_bytes, EXTENT_BYTES_MAX);
-        while rest > 0 && part > block_bytes {
-            part = part.min(rest);
-            match fallocate(&file, FallocateFlags::empty(), at, part) {
-                Ok(()) => (at, rest) = (at + part, rest - part),
-                Err(Errno::INTR) => {}
-                Err(Errno::NOSPC | Errno::DQUOT) => part = part / 2 / block_bytes * block_bytes,
+        let mut at = hold_all(volume, &file, 0, &space)?;
+        for _ in 0..new_chunks {
+            // For what fits nowhere a chunk is made, of which more is free from the next commit on.
+            match fallocate(&file, FallocateFlags::empty(), at, CHUNK_BYTES_MIN) {
+                Ok(()) => at += CHUNK_BYTES_MIN,
+                Err(Errno::INTR | Errno::NOSPC | Errno::DQUOT) => break,
                 Err(why) => return Err(volume.failed("allocate space on")(why)),
             }
+            volume.commit()?;
+            space = volume.data_space()?;
+            at = hold_all(volume, &file, at, &space)?;
         }
-        // A chunk may also have been made before: block groups keep to extents of a class of lengths.
+        // A chunk may have been made for what was there: block groups keep to extents of a class of lengths.
         let space = volume.data_space()?;
         let held = Self::places_of(volume, &file, &space)?;
         Ok(((!held.is_empty()).then_some(Self { file, held }), space))
@@ -416,6 +395,39 @@ impl Holder {
         }
         Ok(())
     }
+}
+
+/// Has `file` hold what is free in `space` from its byte `at` on, the longest runs first: each is asked for
+/// as long as it is, so that no chunk is made for it. Gives where it ends.
+fn hold_all(
+    volume: &Volume,
+    file: &OwnedFd,
+    mut at: u64,
+    space: &DataSpace,
+) -> Result<u64, SnapshotError> {
+    let block_bytes = volume.block_bytes();
+    let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
+    lengths.sort_unstable_by(|one, other| other.cmp(one));
+    let mut left = volume.free_bytes()?;
+    for length in lengths {
+        let mut rest = length.min(left) / block_bytes * block_bytes;
+        while rest > 0 {
+            let part = rest.min(EXTENT_BYTES_MAX);
+            match fallocate(file, FallocateFlags::empty(), at, part) {
+                Ok(()) => {
+                    at += part;
+                    left -= part;
+                    rest -= part;
+                }
+                Err(Errno::INTR) => {}
+                // Others took some of it.
+                Err(Errno::NOSPC | Errno::DQUOT) if part > block_bytes => break,
+                Err(Errno::NOSPC | Errno::DQUOT) => return Ok(at),
+                Err(why) => return Err(volume.failed("allocate space on")(why)),
+            }
+        }
+    }
+    Ok(at)
 }
 
 fn places(held: &[Extent]) -> impl Iterator<Item = (u64, u64)> + '_ {

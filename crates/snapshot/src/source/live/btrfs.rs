@@ -367,6 +367,8 @@ pub struct DataSpace {
     pub metadata: Vec<MetadataChunk>,
     /// What of the device no chunk has, ascending.
     pub unallocated: Vec<FreeExtent>,
+    /// Bytes of the device.
+    pub device_bytes: u64,
     /// Whether data and metadata share chunks.
     pub mixed: bool,
 }
@@ -402,6 +404,7 @@ impl DataSpace {
             free: without(free, superblocks.to_vec()),
             metadata,
             unallocated,
+            device_bytes: all.device_bytes,
         })
     }
 
