@@ -115,7 +115,7 @@ SECONDS_MAX = 240
 """A reorganisation of so little that takes longer hangs."""
 
 BUDGETS = {"btrfs": (0.5, ("1 MB", "20 MB", "40 MB", "100 MB"))}
-"""How many runs are given a budget, and which, where it is not a tenth: with one btrfs makes chunks."""
+"""How many runs have a budget, and which, where it is not a tenth: with one btrfs makes chunks."""
 
 LOST_BYTES_MAX = {"ext4": 1 << 20, "xfs": 4 << 20, "xfs-plain": 4 << 20, "btrfs": 48 << 20}
 """What metadata may take more than before; a donor that were left behind is found by its inode."""

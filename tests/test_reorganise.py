@@ -166,7 +166,7 @@ def test_a_budget_on_btrfs_makes_chunks_where_data_has_no_room(tmp_path: Path) -
         after = scoring.score(mount).report
         assert differences(before, record(mount)) == []
     work = done["work"]
-    # What is in a chunk that is nearly empty, if the kernel has not given it up yet, and files in its place.
+    # A chunk that is nearly empty, if the kernel has not given it up yet, and files in its place.
     assert work["node_bytes"] < 8e6
     assert work["file_bytes"] > 25e6
     assert done["done"]["moved_bytes"] == pytest.approx(work["moved_bytes"], rel=0.1)

@@ -142,7 +142,7 @@ class Work(TypedDict):
         files: Files that are moved to their place, or parts of which are.
         moved_bytes: Bytes moved in all, with what makes room.
         no_room: Files for which there is no room.
-        node_bytes: On btrfs: of the bytes moved, nodes of trees that go from chunks of metadata to others, so that data can have those.
+        node_bytes: Of the bytes moved, nodes of btrfs, to give their chunks to data.
         stay: Files that stay because they lie well, or are beyond the budget.
         stretches_after: The same afterwards.
         stretches_before: Pieces in which the files lie in their order, before.
