@@ -401,7 +401,8 @@ impl Ground<'_> {
     ///
     /// Which choice is best depends on the room for it, and what room is made depends on the choice.
     /// So a few are carried out on paper: with files in whatever runs are free, with room made
-    /// first, and on btrfs with chunks of data made first. Where that moves more than the budget, or files find no room, less is chosen.
+    /// first, and on btrfs with chunks of data made first. Where that moves more than the budget, or
+    /// files find no room, less is chosen.
     fn within_budget(
         &self,
         files: &mut [PlannedFile],
