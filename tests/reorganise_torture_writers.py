@@ -310,13 +310,17 @@ class _At:
 
     def sync(self, name: bytes, descriptor: int, chance: float = 0.25) -> None:
         if self.draw.random() < chance:
-            try:
-                os.fsync(descriptor)
-            except OSError as why:
-                if why.errno in DOWN:
-                    raise
-                return
-            self.journal.note("durable", name)
+            self.make_durable(name, lambda: os.fsync(descriptor))
+
+    def make_durable(self, name: bytes, call: Callable[[], object]) -> None:
+        """What `name` holds is durable from now on, if the call does not fail."""
+        try:
+            call()
+        except OSError as why:
+            if why.errno in DOWN:
+                raise
+            return
+        self.journal.note("durable", name)
 
     @contextlib.contextmanager
     def some(self, flags: int = 0) -> Iterator[tuple[bytes, int, int]]:
@@ -401,8 +405,7 @@ def _mapped(at: _At) -> None:
                     at.do(name, ("write", where, data), put, descriptor)
                     at.rest()
                 if at.draw.random() < 0.3:
-                    memory.flush()
-                    at.journal.note("durable", name)
+                    at.make_durable(name, memory.flush)
         at.rest()
 
 
