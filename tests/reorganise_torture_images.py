@@ -214,9 +214,15 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
         usage = os.statvfs(mount)
         free_bytes = usage.f_bavail * usage.f_frsize
         share = draw.choice((0.1, 0.3, 0.5, 0.7, 0.8))
-        tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
-        if share > 0.5:
-            _ballast(mount, int(free_bytes * (1 - share)))
+        with contextlib.ExitStack() as nodes:
+            more = kind == "btrfs" and "--mixed" not in made and draw.random() < 0.6
+            # The only one would be of 8 MiB, and on a full btrfs no file could be made.
+            if more or "single" in made:
+                nodes.enter_context(once_more_metadata(mount))
+                made.append("metadata")
+            tree.plant(mount, kind, draw, min(int(free_bytes * share), 48 << 20))
+            if share > 0.5:
+                _ballast(mount, int(free_bytes * (1 - share)))
     check(kind, image)
     with mounted(image, mount):
         inodes, other_bytes = books(mount)
@@ -226,14 +232,39 @@ def make_forest(kind: str, seed: int, folder: Path) -> Forest:
     )
 
 
+ATTRIBUTES = 2500
+"""Of 15 KB each they take two chunks of metadata of the images' size."""
+
+
+@contextlib.contextmanager
+def once_more_metadata(root: Path) -> Iterator[None]:
+    """Meanwhile a btrfs has metadata in several chunks; what is left has room in one."""
+    path = root / "attributes"
+    path.touch()
+    with contextlib.suppress(OSError):
+        for number in range(ATTRIBUTES):
+            os.setxattr(path, f"user.{number}", bytes(15_000))
+    tree.sync_file_system(root)
+    yield
+    path.unlink()
+    tree.sync_file_system(root)
+
+
 def _ballast(root: Path, leave_bytes: int) -> None:
     """Takes room but `leave_bytes`."""
     usage = os.statvfs(root)
     length = usage.f_bavail * usage.f_frsize - leave_bytes
-    if length > 0:
-        path = root / "ballast"
-        with contextlib.suppress(OSError), tree.opened(path, os.O_WRONLY | os.O_CREAT) as file:
-            tree.fallocate(file, 0, 0, length)
+    # In pieces: for what btrfs cannot give it makes chunks all the same, and metadata has none.
+    with (
+        contextlib.suppress(OSError),
+        tree.opened(root / "ballast", os.O_WRONLY | os.O_CREAT) as file,
+    ):
+        for at in range(0, length, BALLAST_BYTES):
+            tree.fallocate(file, 0, at, min(BALLAST_BYTES, length - at))
+
+
+BALLAST_BYTES = 16 << 20
+"""Of the ballast are asked for at a time."""
 
 
 def books(root: Path) -> tuple[int, int]:

@@ -49,6 +49,10 @@ pub struct Move {
     pub physical_bytes: u64,
 }
 
+/// A stretch so long is read as well as any: a disk of today moves 150 to 200 MB a second and takes 12 ms
+/// to a place nearby, so that of the time of reading a break so often costs a tenth. Chosen by us.
+pub(crate) const LONG_STRETCH_BYTES: u64 = 16 << 20;
+
 /// What the arranger goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -75,13 +79,12 @@ fn made() -> bool {
 }
 
 impl Default for Limits {
-    /// A disk of today moves 150 to 200 MB a second and takes 12 ms to a place nearby. Of the time
-    /// of reading, a break every 16 MiB costs a tenth, one every 4 MiB a third, and one every
+    /// Of the time of reading ([`LONG_STRETCH_BYTES`]), a break every 4 MiB costs a third, and one every
     /// 256 KiB, where nothing better can be had, is still a fifth of one for each small file. 64 MiB
     /// between commits are a third of a second of such a disk. Chosen by us.
     fn default() -> Self {
         Self {
-            longest_bytes: 16 << 20,
+            longest_bytes: LONG_STRETCH_BYTES,
             divided_bytes: 4 << 20,
             shortest_bytes: 256 << 10,
             batch_bytes: 64 << 20,

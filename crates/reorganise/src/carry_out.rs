@@ -158,6 +158,12 @@ impl<'a> Work<'a> {
         mechanism: &mut dyn mechanism::Mechanism,
         step: &mut Step<'_>,
     ) -> Result<(), SnapshotError> {
+        if self.plan.new_chunk_bytes > 0 && self.arranger.waiting_bytes() > 0 {
+            self.wait(mechanism, step)?;
+            let node_bytes = mechanism.make_chunks(self.volume, self.plan.new_chunk_bytes)?;
+            self.done.moved_bytes += node_bytes;
+            self.done.evacuated_bytes += node_bytes;
+        }
         while self.arranger.waiting_bytes() > 0 {
             let (held, free) = mechanism.acquire(self.volume)?;
             if self.volume.file_system() == FileSystem::Btrfs {

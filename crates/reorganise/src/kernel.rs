@@ -2,7 +2,7 @@
 //!
 //! Each call fills a buffer of which only this module sets the size.
 //!
-//! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{fs,ioprio}.h`,
+//! Source: Linux `fs/ext4/ext4.h` (`struct move_extent`), `include/uapi/linux/{btrfs,fs,ioprio}.h`,
 //! `include/uapi/asm-generic/fcntl.h`,
 //! `fs/xfs/libxfs/xfs_fs.h`; manual pages ioctl_fideduperange(2),
 //! ioprio_set(2), fcntl(2).
@@ -27,12 +27,24 @@ const GET_FLAGS: Opcode = 0x8008_6601;
 /// `FS_NOCOW_FL`: `chattr +C`.
 pub(crate) const NO_COPY_ON_WRITE: u32 = 0x0080_0000;
 
+/// `BTRFS_IOC_BALANCE_V2`, `_IOWR(0x94, 32, struct btrfs_ioctl_balance_args)`.
+const BALANCE: Opcode = 0xC400_9420;
+/// `BTRFS_BALANCE_METADATA`.
+const BALANCE_METADATA: u64 = 1 << 2;
+/// `BTRFS_BALANCE_ARGS_VRANGE`: chunks of some of these addresses.
+const BALANCE_VRANGE: u64 = 1 << 4;
+
 /// `struct move_extent`, 40 bytes.
 const MOVE_EXTENT_WORDS: usize = 5;
 /// `struct file_dedupe_range` with one `struct file_dedupe_range_info`: 24 and 32 bytes.
 const DEDUPE_WORDS: usize = 7;
 /// `struct xfs_fsop_geom`, 256 bytes.
 const XFS_GEOMETRY_WORDS: usize = 32;
+
+/// `struct btrfs_ioctl_balance_args`, 1024 bytes: flags, state, then three `struct btrfs_balance_args` of 17
+/// words each, the second for metadata.
+const BALANCE_WORDS: usize = 128;
+const BALANCE_METADATA_WORD: usize = 2 + 17;
 
 /// `FILE_DEDUPE_RANGE_DIFFERS`.
 const DIFFERS: i32 = 1;
@@ -116,6 +128,18 @@ pub(crate) fn xfs_shares_blocks(file: impl AsFd) -> Result<bool> {
     exchange(file.as_fd(), XFS_GEOMETRY, &mut words)?;
     // `flags` stands behind 22 fields of 32 bits' worth: see the structure.
     Ok(halves(words[11]).1 & XFS_REFLINK != 0)
+}
+
+/// Moves what is in the chunk of metadata at address `logical_bytes` of the btrfs that `file` is on to other
+/// chunks, and gives the chunk up.
+pub(crate) fn balance_metadata_chunk(file: impl AsFd, logical_bytes: u64) -> Result<()> {
+    let mut words = [0; BALANCE_WORDS];
+    words[0] = BALANCE_METADATA;
+    // `vstart`, `vend` and `flags`.
+    words[BALANCE_METADATA_WORD + 5] = logical_bytes;
+    words[BALANCE_METADATA_WORD + 6] = logical_bytes + 1;
+    words[BALANCE_METADATA_WORD + 8] = BALANCE_VRANGE;
+    exchange(file.as_fd(), BALANCE, &mut words)
 }
 
 /// Has what was written to `file` go to the device, without waiting for it. On btrfs its place is

@@ -26,6 +26,7 @@ mod file_system;
 mod gain;
 mod kernel;
 mod mechanism;
+mod new_chunks;
 mod order;
 mod pace;
 mod parted;

@@ -66,6 +66,12 @@ pub(crate) trait Mechanism {
     /// that is free, them included. What was freed by moves before is on the device as free by now.
     fn acquire(&mut self, volume: &Volume) -> Result<(Runs, Runs), SnapshotError>;
 
+    /// Makes room for data beyond what data has, before anything else: about `bytes` in all. Gives the bytes
+    /// that it moved for that.
+    fn make_chunks(&mut self, _volume: &Volume, _bytes: u64) -> Result<u64, SnapshotError> {
+        Ok(0)
+    }
+
     /// Makes ready for a batch; gives its moves in the order in which they can be carried out, divided
     /// where they must be.
     fn prepare(

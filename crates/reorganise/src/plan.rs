@@ -11,6 +11,7 @@ use crate::arranger::{Arranger, Limits, Piece, Purpose};
 use crate::budget::{Candidate, Costs, choose};
 use crate::file_system::{FileSystem, Identity};
 use crate::gain::{moved_for_nothing, stretches};
+use crate::new_chunks::NewChunks;
 use crate::order::Part;
 use crate::parted::{PartedFiles, parted_files};
 use crate::planned_file::{PlannedFile, first_of_file, pieces_of};
@@ -39,6 +40,9 @@ pub struct Work {
     pub file_bytes: u64,
     /// Bytes moved in all, with what makes room.
     pub moved_bytes: u64,
+    /// On btrfs: of them nodes of trees, from chunks of metadata to others, so that data can have those.
+    #[serde(default)]
+    pub node_bytes: u64,
     /// Pieces in which the files lie in their order, before.
     pub stretches_before: u64,
     /// The same afterwards.
@@ -93,6 +97,9 @@ pub struct Plan {
     pub skipped: SkipCounts,
     /// What it takes.
     pub work: Work,
+    /// On btrfs: bytes of chunks of data that are made first.
+    #[serde(default)]
+    pub new_chunk_bytes: u64,
     /// Files that are laid in parts; none if all are whole.
     #[serde(default)]
     pub parted: Option<PartedFiles>,
@@ -165,8 +172,8 @@ pub fn plan(
     let total_bytes = snapshot.facts.total_bytes;
     let ground = Ground { room, block_bytes, total_bytes, device };
     let before = ground.read(files.iter().map(|file| &file.pieces[..]));
-    let Foreseen { work, limits, after, places } = match options.budget_bytes {
-        None => ground.foresee(&files, &limits),
+    let Foreseen { work, limits, new_chunk_bytes, after, places } = match options.budget_bytes {
+        None => ground.foresee(&files, room, &limits, None),
         Some(budget_bytes) => ground.within_budget(&mut files, &limits, &before, budget_bytes),
     };
     let saving = match device {
@@ -178,7 +185,18 @@ pub fn plan(
         }
     };
     let parted = parted_files(snapshot, &files, &places);
-    Ok(Plan { file_system, block_bytes, total_bytes, limits, files, skipped, work, parted, saving })
+    Ok(Plan {
+        file_system,
+        block_bytes,
+        total_bytes,
+        limits,
+        files,
+        skipped,
+        work,
+        new_chunk_bytes,
+        parted,
+        saving,
+    })
 }
 
 /// Bytes between two commits on btrfs, of which each writes all nodes of trees that were touched to new
@@ -332,6 +350,7 @@ struct Read {
 struct Foreseen {
     work: Work,
     limits: Limits,
+    new_chunk_bytes: u64,
     /// The cold read afterwards.
     after: ReadTime,
     /// Where each file, or part of one, lies then.
@@ -361,19 +380,29 @@ impl Ground<'_> {
         Read { told: reader.told(), file_seconds }
     }
 
-    /// What carrying it out takes, and how the files are read then.
-    fn foresee(&self, files: &[PlannedFile], limits: &Limits) -> Foreseen {
-        let (work, places) = foresee(files, self.room, limits, self.block_bytes);
+    /// What carrying it out in `room` takes, of which `chunks` are made, and how the files are read then.
+    fn foresee(
+        &self,
+        files: &[PlannedFile],
+        room: &Room,
+        limits: &Limits,
+        chunks: Option<&NewChunks>,
+    ) -> Foreseen {
+        let (mut work, places) = foresee(files, room, limits, self.block_bytes);
         let after = self.read(places.iter().map(|pieces| &pieces[..])).told;
-        Foreseen { work, limits: *limits, after, places }
+        work.node_bytes = chunks.map_or(0, NewChunks::node_bytes);
+        work.moved_bytes += work.node_bytes;
+        let new_chunk_bytes = chunks.map_or(0, NewChunks::bytes);
+        Foreseen { work, limits: *limits, new_chunk_bytes, after, places }
     }
 
     /// Chooses the files that are moved within `budget_bytes`, those that make room for them counted;
     /// the others stay. `before` is the cold read of them as they lie.
     ///
     /// Which choice is best depends on the room for it, and what room is made depends on the choice.
-    /// So a few are carried out on paper: with files in whatever runs are free, and with room made
-    /// first. Where that moves more than the budget, or files find no room, less is chosen.
+    /// So a few are carried out on paper: with files in whatever runs are free, with room made
+    /// first, and on btrfs with chunks of data made first. Where that moves more than the budget, or
+    /// files find no room, less is chosen.
     fn within_budget(
         &self,
         files: &mut [PlannedFile],
@@ -381,13 +410,21 @@ impl Ground<'_> {
         before: &Read,
         budget_bytes: u64,
     ) -> Foreseen {
-        let held = self.room.held();
+        let chunks = self.room.chunk_space.new_chunks(budget_bytes);
+        let mut with_chunks = self.room.clone();
+        for (start, length) in chunks.iter().flat_map(|chunks| &chunks.runs) {
+            with_chunks.free.add_absent(*start, *length);
+        }
         let batch_bytes = limits.batch_bytes.max(AS_IS_BATCH_BYTES);
         let as_is = Limits { makes_room: false, batch_bytes, ..*limits };
         let mut best: Option<(Foreseen, Vec<bool>)> = None;
         let well: Vec<bool> = files.iter().map(|file| file.stays).collect();
-        for limits in [as_is, *limits] {
-            let mut target_bytes = budget_bytes;
+        let mut ways = vec![(self.room, as_is, None), (self.room, *limits, None)];
+        ways.extend(chunks.as_ref().map(|chunks| (&with_chunks, as_is, Some(chunks))));
+        for (room, limits, chunks) in ways {
+            let held = room.held();
+            let node_bytes = chunks.map_or(0, NewChunks::node_bytes);
+            let mut target_bytes = budget_bytes.saturating_sub(node_bytes);
             for _ in 0..CHOICES_MAX {
                 let costs = self.costs(before, &held, &limits, target_bytes);
                 let candidates = candidates(files, &well, before);
@@ -395,7 +432,7 @@ impl Ground<'_> {
                 for (number, file) in files.iter_mut().enumerate() {
                     file.stays = !chosen[number];
                 }
-                let found = self.foresee(files, &limits);
+                let found = self.foresee(files, room, &limits, chunks);
                 let (moved_bytes, unlaid) = (found.work.moved_bytes, found.work.no_room > 0);
                 let laid_bytes = found.work.file_bytes;
                 // By time alone chance would say for few files: how the disk happens to stand.
@@ -422,7 +459,7 @@ impl Ground<'_> {
         for (file, chosen) in files.iter_mut().zip(chosen) {
             file.stays = !chosen;
         }
-        best.map_or_else(|| self.foresee(files, limits), |best| best.0)
+        best.map_or_else(|| self.foresee(files, self.room, limits, None), |best| best.0)
     }
 
     /// What reading costs, on average of `before`, once `target_bytes` lie in what is `held`.
@@ -565,8 +602,11 @@ impl<'a> Paths<'a> {
 
 #[cfg(test)]
 mod tests {
+    use agewell_snapshot::source::live::MetadataChunk;
+
     use super::{Ground, Limits, Piece, PlannedFile, Room, leave_out_contradictions};
     use crate::file_system::Identity;
+    use crate::new_chunks::ChunkSpace;
     use crate::runs::Runs;
     use crate::skip::{Skip, SkipCounts};
 
@@ -609,7 +649,7 @@ mod tests {
             .map(|number| file(number, (number * 7919 % 2000) * 8 * BLOCK, BLOCK))
             .collect();
         let free: Runs = (0..2000).map(|run| ((run * 8 + 4) * BLOCK, 4 * BLOCK)).collect();
-        let room = Room { free, reserve_bytes: 0 };
+        let room = Room { free, reserve_bytes: 0, chunk_space: ChunkSpace::default() };
         let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 26, device: None };
         let before = ground.read(files.iter().map(|file| &file.pieces[..]));
         let budget = 1000 * BLOCK;
@@ -622,6 +662,44 @@ mod tests {
         assert_eq!(files.iter().filter(|file| !file.stays).count() as u64, found.work.files);
     }
 
+    /// No run is free that is worth it, but a chunk of metadata is little used: chunks of data are made, and
+    /// its nodes count. Where they leave nothing of the budget, none are.
+    #[test]
+    fn chunks_are_made_where_no_run_is_free() {
+        let chunk = |logical_bytes: u64, used_bytes: u64| MetadataChunk {
+            logical_bytes,
+            length_bytes: 32 << 20,
+            used_bytes,
+            copies: vec![logical_bytes, logical_bytes + (32 << 20)],
+        };
+        let (full, empty) = (chunk(128 << 20, 8 << 20), chunk(192 << 20, 1 << 20));
+        let mut files: Vec<PlannedFile> = (0..4000)
+            .map(|number| file(number, (number * 7919 % 4000) * 8 * BLOCK, 4 * BLOCK))
+            .collect();
+        let mut room =
+            Room { free: Runs::default(), reserve_bytes: 0, chunk_space: ChunkSpace::default() };
+        room.chunk_space.metadata = vec![full, empty];
+        room.chunk_space.chunk_bytes = 64 << 20;
+        let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 28, device: None };
+        let before = ground.read(files.iter().map(|file| &file.pieces[..]));
+        let budget = 2000 * 4 * BLOCK;
+        let limits = Limits { one_run: true, ..Limits::default() };
+        let found = ground.within_budget(&mut files, &limits, &before, budget);
+        assert_eq!((found.work.node_bytes, found.new_chunk_bytes), (2 << 20, 64 << 20));
+        assert!(found.work.moved_bytes <= budget);
+        assert_eq!(found.work.files * 4 * BLOCK + (2 << 20), found.work.moved_bytes);
+        assert!(
+            found.after.breaks < before.told.breaks - found.work.files * 9 / 10,
+            "{:?}",
+            found.after
+        );
+        for file in &mut files {
+            file.stays = false;
+        }
+        let found = ground.within_budget(&mut files, &limits, &before, 2 << 20);
+        assert_eq!((found.work.moved_bytes, found.new_chunk_bytes), (0, 0));
+    }
+
     /// What room must be made for counts: with none free but a little, moves of those that make room
     /// and of those laid come to no more than the budget.
     #[test]
@@ -631,7 +709,7 @@ mod tests {
             .map(|number| file(number, (number * 5 % 512) * 33 * BLOCK, 32 * BLOCK))
             .collect();
         let free: Runs = (0..512).map(|run| ((run * 33 + 32) * BLOCK, BLOCK)).collect();
-        let room = Room { free, reserve_bytes: 0 };
+        let room = Room { free, reserve_bytes: 0, chunk_space: ChunkSpace::default() };
         let ground = Ground { room: &room, block_bytes: BLOCK, total_bytes: 1 << 27, device: None };
         let before = ground.read(files.iter().map(|file| &file.pieces[..]));
         for share in [1, 2, 4] {
@@ -641,7 +719,7 @@ mod tests {
             assert!(found.work.moved_bytes <= budget, "{:?}", found.work);
             assert!(found.after.breaks <= before.told.breaks, "{:?}", found.after);
         }
-        let all = ground.foresee(&files, &Limits::default());
+        let all = ground.foresee(&files, &room, &Limits::default(), None);
         assert!(all.work.moved_bytes > 0 && all.after.breaks < before.told.breaks);
         let budget = all.work.moved_bytes;
         let found = ground.within_budget(&mut files, &Limits::default(), &before, budget);

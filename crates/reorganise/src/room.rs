@@ -1,5 +1,6 @@
 //! What of the device files can be moved to.
 
+use crate::new_chunks::ChunkSpace;
 use crate::runs::Runs;
 
 /// What of the device is free, and how much of it may be held.
@@ -9,6 +10,8 @@ pub struct Room {
     pub free: Runs,
     /// Of it is left to others, bytes.
     pub reserve_bytes: u64,
+    /// On btrfs: what chunks of data can be made of.
+    pub(crate) chunk_space: ChunkSpace,
 }
 
 impl Room {
@@ -17,7 +20,7 @@ impl Room {
     #[must_use]
     pub fn new(free: Runs) -> Self {
         let reserve_bytes = reserve_bytes(free.bytes());
-        Self { free, reserve_bytes }
+        Self { free, reserve_bytes, chunk_space: ChunkSpace::default() }
     }
 
     /// What is held: all but the shortest runs, which come to the reserve.

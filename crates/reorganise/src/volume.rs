@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use crate::file_system::{FileSystem, Identity};
 use crate::kernel;
+use crate::new_chunks::{ChunkSpace, chunk_bytes};
 use crate::room::Room;
 use crate::skip::Skip;
 
@@ -187,8 +188,9 @@ impl Volume {
         }
         let run = |run: &FreeExtent| (run.physical_bytes, run.length_bytes);
         if self.file_system == FileSystem::Btrfs {
-            let free = self.data_space()?.free.iter().map(run).collect();
-            return Ok(Room { free, reserve_bytes: 0 });
+            let space = self.data_space()?;
+            let free = space.free.iter().map(run).collect();
+            return Ok(Room { free, reserve_bytes: 0, chunk_space: chunk_space(space) });
         }
         Ok(Room::new(snapshot.free.iter().map(run).collect()))
     }
@@ -217,6 +219,12 @@ impl Volume {
     pub(crate) fn nameless(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         openat(&self.root, ".", flags, Mode::RUSR | Mode::WUSR)
+    }
+
+    /// Has btrfs move what is in its chunk of metadata at address `logical_bytes` to others and give the
+    /// chunk up.
+    pub(crate) fn empty_chunk(&self, logical_bytes: u64) -> Result<(), Errno> {
+        kernel::balance_metadata_chunk(&self.root, logical_bytes)
     }
 
     /// Where on the device a btrfs keeps data, and what of it is free.
@@ -290,6 +298,16 @@ pub(crate) fn look_at(
         size_bytes: told.stx_size,
     };
     Ok((identity, told.stx_attributes))
+}
+
+/// What chunks of data can be made of.
+pub(crate) fn chunk_space(space: DataSpace) -> ChunkSpace {
+    let unallocated = space.unallocated.iter().map(|run| (run.physical_bytes, run.length_bytes));
+    ChunkSpace {
+        unallocated: unallocated.collect(),
+        metadata: space.metadata,
+        chunk_bytes: chunk_bytes(space.device_bytes),
+    }
 }
 
 fn by_attributes(attributes: StatxAttributes) -> Option<Skip> {

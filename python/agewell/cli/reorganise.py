@@ -239,6 +239,13 @@ def _parted(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def _nodes(work: dict[str, Any]) -> str:
+    """What of it is not of files."""
+    if not work["node_bytes"]:
+        return ""
+    return f", {size(work['node_bytes'])} of it nodes of btrfs, whose chunks data is given"
+
+
 def _verdict(found: dict[str, Any], *, dry_run: bool) -> str:
     work, saving = found["work"], found["saving"]
     lines = [*_order(found["order"]), *_parted(found)]
@@ -259,7 +266,7 @@ def _verdict(found: dict[str, Any], *, dry_run: bool) -> str:
         lines.append(
             f"{work['files']:,} files of {size(work['file_bytes'])} "
             f"{'move' if found['carried_out'] else 'would move'}, "
-            f"{size(work['moved_bytes'])} in all with what makes room."
+            f"{size(work['moved_bytes'])} in all with what makes room{_nodes(work)}."
         )
     if dry_run:
         lines.append("Nothing was moved (--dry-run).")

@@ -14,7 +14,8 @@
 //! An extent of btrfs lasts until nothing refers to any part of it. So every part that is moved has
 //! an extent, and a file without a name, of its own: removing one file frees all that it had.
 //!
-//! Others find in the meantime only the places that were let free, and what no chunk has yet.
+//! Others find in the meantime only the places that were let free, and what no chunk has yet. Of that, and
+//! of chunks of metadata that are mostly empty, chunks of data are made where the plan says so.
 //!
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
@@ -28,10 +29,11 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use super::copier::{Copier, Job, Written};
 use super::copying::{self, Copied};
 use super::{Carried, Fault, Mechanism};
-use crate::arranger::{Move, Piece, Purpose, joined};
+use crate::arranger::{LONG_STRETCH_BYTES, Move, Piece, Purpose, joined};
+use crate::new_chunks::{CHUNK_BYTES_MIN, node_bytes};
 use crate::runs::Runs;
 use crate::skip::Skip;
-use crate::volume::Volume;
+use crate::volume::{Volume, chunk_space};
 
 /// Space is held in extents of no more than this many bytes: what btrfs gives to one
 /// (`BTRFS_MAX_EXTENT_SIZE`).
@@ -41,13 +43,12 @@ const EXTENT_BYTES_MAX: u64 = 128 << 20;
 /// given up and held again. Chosen by us: each is an open file.
 const HOLDERS_MAX: usize = 64;
 
-/// Of the time of reading, a break so often costs a tenth, as with `Limits::longest_bytes`.
-const STRETCH_BYTES: u64 = 16 << 20;
-
 pub(super) struct Btrfs {
     holders: Vec<Holder>,
     /// Where data is kept, as of the last acquisition.
     space: DataSpace,
+    /// Chunks of data that the next acquisition has made.
+    new_chunks: usize,
     /// Runs that are let free for the moves of this batch.
     target: Option<Target>,
     /// Copies that are being written, in the order of their moves.
@@ -83,6 +84,7 @@ impl Default for Btrfs {
         Self {
             holders: Vec::new(),
             space: DataSpace::default(),
+            new_chunks: 0,
             target: None,
             copies: Copier::default(),
             spare: Vec::new(),
@@ -105,7 +107,8 @@ impl Mechanism for Btrfs {
         }
         volume.commit()?;
         // What is held stays held: only what came free since the last time is added.
-        let (holder, space) = Holder::holding_free_space(volume)?;
+        let new_chunks = std::mem::take(&mut self.new_chunks);
+        let (holder, space) = Holder::holding_free_space(volume, new_chunks)?;
         // A balance moves what is held as it moves any file.
         if !space.has_chunks_of(&self.space) {
             for holder in &mut self.holders {
@@ -120,6 +123,27 @@ impl Mechanism for Btrfs {
             free.add_absent(run.physical_bytes, run.length_bytes);
         }
         Ok((held, free))
+    }
+
+    fn make_chunks(&mut self, volume: &Volume, bytes: u64) -> Result<u64, SnapshotError> {
+        let before = chunk_space(volume.data_space()?);
+        let Some(chunks) = before.new_chunks(bytes) else { return Ok(0) };
+        let mut moved_bytes = 0;
+        for chunk in &chunks.emptied {
+            match volume.empty_chunk(chunk.logical_bytes) {
+                Ok(()) => moved_bytes += node_bytes(chunk),
+                Err(why @ (Errno::IO | Errno::ROFS)) => {
+                    return Err(volume.failed("balance metadata of")(why));
+                }
+                // Another balance goes on, it was ended by someone, or there is no room by now.
+                Err(_) => break,
+            }
+        }
+        // What an emptied chunk had is free from the next commit on.
+        volume.commit()?;
+        let after = chunk_space(volume.data_space()?);
+        self.new_chunks = after.runs(&after.unallocated, before.left_bytes(), bytes).len();
+        Ok(moved_bytes)
     }
 
     fn prepare(
@@ -310,11 +334,14 @@ impl Btrfs {
 }
 
 impl Holder {
-    /// Holds what is free of the chunks of data, the longest runs first: each is asked for as long as
-    /// it is, so that no chunk is made for it. `None` if nothing is free.
-    fn holding_free_space(volume: &Volume) -> Result<(Option<Self>, DataSpace), SnapshotError> {
-        let space = volume.data_space()?;
-        if space.free.is_empty() {
+    /// Holds what is free of the chunks of data, then of `new_chunks` that are made for it. `None` if
+    /// nothing is free.
+    fn holding_free_space(
+        volume: &Volume,
+        new_chunks: usize,
+    ) -> Result<(Option<Self>, DataSpace), SnapshotError> {
+        let mut space = volume.data_space()?;
+        if space.free.is_empty() && new_chunks == 0 {
             return Ok((None, space));
         }
         let file = match volume.nameless() {
@@ -323,30 +350,19 @@ impl Holder {
             Err(Errno::NOSPC | Errno::DQUOT) => return Ok((None, space)),
             Err(why) => return Err(volume.failed("make a file without a name on")(why)),
         };
-        let block_bytes = volume.block_bytes();
-        let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
-        lengths.sort_unstable_by(|one, other| other.cmp(one));
-        let mut left = volume.free_bytes()?;
-        let mut at = 0;
-        'runs: for length in lengths {
-            let mut rest = length.min(left) / block_bytes * block_bytes;
-            while rest > 0 {
-                let part = rest.min(EXTENT_BYTES_MAX);
-                match fallocate(&file, FallocateFlags::empty(), at, part) {
-                    Ok(()) => {
-                        at += part;
-                        left -= part;
-                        rest -= part;
-                    }
-                    Err(Errno::INTR) => {}
-                    // Others took some of it.
-                    Err(Errno::NOSPC | Errno::DQUOT) if part > block_bytes => break,
-                    Err(Errno::NOSPC | Errno::DQUOT) => break 'runs,
-                    Err(why) => return Err(volume.failed("allocate space on")(why)),
-                }
+        let mut at = hold_all(volume, &file, 0, &space)?;
+        for _ in 0..new_chunks {
+            // For what fits nowhere a chunk is made, of which more is free from the next commit on.
+            match fallocate(&file, FallocateFlags::empty(), at, CHUNK_BYTES_MIN) {
+                Ok(()) => at += CHUNK_BYTES_MIN,
+                Err(Errno::INTR | Errno::NOSPC | Errno::DQUOT) => break,
+                Err(why) => return Err(volume.failed("allocate space on")(why)),
             }
+            volume.commit()?;
+            space = volume.data_space()?;
+            at = hold_all(volume, &file, at, &space)?;
         }
-        // A chunk may have been made for it: block groups keep to extents of a class of lengths.
+        // A chunk may have been made for what was there: block groups keep to extents of a class of lengths.
         let space = volume.data_space()?;
         let held = Self::places_of(volume, &file, &space)?;
         Ok(((!held.is_empty()).then_some(Self { file, held }), space))
@@ -379,6 +395,39 @@ impl Holder {
         }
         Ok(())
     }
+}
+
+/// Has `file` hold what is free in `space` from its byte `at` on, the longest runs first: each is asked for
+/// as long as it is, so that no chunk is made for it. Gives where it ends.
+fn hold_all(
+    volume: &Volume,
+    file: &OwnedFd,
+    mut at: u64,
+    space: &DataSpace,
+) -> Result<u64, SnapshotError> {
+    let block_bytes = volume.block_bytes();
+    let mut lengths: Vec<u64> = space.free.iter().map(|run| run.length_bytes).collect();
+    lengths.sort_unstable_by(|one, other| other.cmp(one));
+    let mut left = volume.free_bytes()?;
+    for length in lengths {
+        let mut rest = length.min(left) / block_bytes * block_bytes;
+        while rest > 0 {
+            let part = rest.min(EXTENT_BYTES_MAX);
+            match fallocate(file, FallocateFlags::empty(), at, part) {
+                Ok(()) => {
+                    at += part;
+                    left -= part;
+                    rest -= part;
+                }
+                Err(Errno::INTR) => {}
+                // Others took some of it.
+                Err(Errno::NOSPC | Errno::DQUOT) if part > block_bytes => break,
+                Err(Errno::NOSPC | Errno::DQUOT) => return Ok(at),
+                Err(why) => return Err(volume.failed("allocate space on")(why)),
+            }
+        }
+    }
+    Ok(at)
 }
 
 fn places(held: &[Extent]) -> impl Iterator<Item = (u64, u64)> + '_ {
@@ -420,7 +469,7 @@ fn runs_of(all: &Runs, moves: &[Move]) -> Vec<(u64, u64)> {
 /// as long as a stretch need be lies well anywhere.
 fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
     let [piece] = landed else { return false };
-    piece.length_bytes >= STRETCH_BYTES
+    piece.length_bytes >= LONG_STRETCH_BYTES
         || end.is_none_or(|end| end == piece.physical_bytes)
         || runs.iter().any(|&(start, length)| {
             start <= piece.physical_bytes
@@ -430,7 +479,7 @@ fn lies_well(landed: &[Piece], runs: &[(u64, u64)], end: Option<u64>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Move, Piece, Runs, STRETCH_BYTES, lies_well, parts, runs_of};
+    use super::{Move, Piece, Runs, lies_well, parts, runs_of};
 
     fn piece(physical_bytes: u64, length_bytes: u64) -> Piece {
         Piece { logical_bytes: 0, physical_bytes, length_bytes }
@@ -450,7 +499,7 @@ mod tests {
         assert!(lies_well(&[piece(200, 10)], &runs, None));
         assert!(lies_well(&[piece(210, 10)], &runs, Some(210)));
         assert!(!lies_well(&[piece(220, 10)], &runs, Some(210)));
-        assert!(lies_well(&[piece(220, STRETCH_BYTES)], &runs, Some(210)));
+        assert!(lies_well(&[piece(220, super::LONG_STRETCH_BYTES)], &runs, Some(210)));
     }
 
     /// All of a move, in order, in parts that the kernel compares at once.

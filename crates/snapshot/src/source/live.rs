@@ -32,7 +32,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, StatFs, fstatfs, openat};
 use rustix::io::Errno;
 
-pub use self::btrfs::DataSpace;
+pub use self::btrfs::{DataSpace, MetadataChunk};
 use self::checkpoint::{Finished, Identity};
 pub use self::extent_map::{ExtentMap, is_unsupported};
 use self::kernel::XfsGeometry;

@@ -142,6 +142,7 @@ class Work(TypedDict):
         files: Files that are moved to their place, or parts of which are.
         moved_bytes: Bytes moved in all, with what makes room.
         no_room: Files for which there is no room.
+        node_bytes: Of the bytes moved, nodes of btrfs, to give their chunks to data.
         stay: Files that stay because they lie well, or are beyond the budget.
         stretches_after: The same afterwards.
         stretches_before: Pieces in which the files lie in their order, before.
@@ -151,6 +152,7 @@ class Work(TypedDict):
     files: int
     moved_bytes: int
     no_room: int
+    node_bytes: int
     stay: int
     stretches_after: int
     stretches_before: int

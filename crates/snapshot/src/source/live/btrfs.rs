@@ -168,6 +168,25 @@ impl Chunks {
         }
     }
 
+    /// Chunks of metadata alone, of which `free`, in logical addresses, is not in use.
+    fn metadata(&self, free: &[FreeExtent]) -> Vec<MetadataChunk> {
+        let mut found = Vec::new();
+        for chunk in self.chunks.iter().filter(|chunk| chunk.flags & (DATA | METADATA) == METADATA)
+        {
+            let within = |run: &&FreeExtent| {
+                (chunk.logical_bytes..chunk.end_bytes()).contains(&run.physical_bytes)
+            };
+            let free_bytes: u64 = free.iter().filter(within).map(|run| run.length_bytes).sum();
+            found.push(MetadataChunk {
+                logical_bytes: chunk.logical_bytes,
+                length_bytes: chunk.length_bytes,
+                used_bytes: chunk.length_bytes.saturating_sub(free_bytes),
+                copies: chunk.stripes.clone(),
+            });
+        }
+        found
+    }
+
     /// What of the device no chunk has.
     fn unallocated(&self) -> Vec<FreeExtent> {
         let used = self.chunks.iter().flat_map(|chunk| {
@@ -324,6 +343,19 @@ pub(super) fn describe(
     Ok(())
 }
 
+/// A chunk in which only nodes of trees are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetadataChunk {
+    /// Where it begins within btrfs.
+    pub logical_bytes: u64,
+    /// Bytes of each of its copies.
+    pub length_bytes: u64,
+    /// Of them are in use.
+    pub used_bytes: u64,
+    /// Where its copies are on the device, bytes.
+    pub copies: Vec<u64>,
+}
+
 /// Where on its device a btrfs of one device keeps data, and what of it is free.
 #[derive(Debug, Clone, Default)]
 pub struct DataSpace {
@@ -331,6 +363,12 @@ pub struct DataSpace {
     chunks: Vec<(u64, u64, u64)>,
     /// What is free of them, on the device, ascending.
     pub free: Vec<FreeExtent>,
+    /// Chunks of metadata.
+    pub metadata: Vec<MetadataChunk>,
+    /// What of the device no chunk has, ascending.
+    pub unallocated: Vec<FreeExtent>,
+    /// Bytes of the device.
+    pub device_bytes: u64,
     /// Whether data and metadata share chunks.
     pub mixed: bool,
 }
@@ -347,6 +385,8 @@ impl DataSpace {
             Some(free) => free,
             None => free_between_extents(&file, &all, info.node_bytes.into())?,
         };
+        let metadata = all.metadata(&logical);
+        let unallocated = all.unallocated();
         all.chunks.retain(|chunk| chunk.flags & DATA != 0 && !chunk.stripes.is_empty());
         all.chunks.iter_mut().for_each(|chunk| chunk.stripes.truncate(1));
         let mut free = Vec::new();
@@ -362,6 +402,9 @@ impl DataSpace {
             mixed: all.chunks.iter().any(|chunk| chunk.flags & METADATA != 0),
             chunks: all.chunks.iter().map(place).collect(),
             free: without(free, superblocks.to_vec()),
+            metadata,
+            unallocated,
+            device_bytes: all.device_bytes,
         })
     }
 
@@ -420,7 +463,7 @@ fn translate_all(chunks: &Chunks, snapshot: &mut Snapshot) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Chunk, Chunks, DataSpace, free_of_bitmap, without};
+    use super::{Chunk, Chunks, DataSpace, MetadataChunk, free_of_bitmap, without};
     use crate::source::live::kernel::TreeKey;
     use crate::{Extent, ExtentFlags, FreeExtent};
 
@@ -452,7 +495,7 @@ mod tests {
     #[test]
     fn where_chunks_are() {
         let chunks = vec![(10_000, 5000, 1000), (20_000, 8000, 1000), (30_000, 1000, 1000)];
-        let space = DataSpace { chunks, free: Vec::new(), mixed: false };
+        let space = DataSpace { chunks, ..DataSpace::default() };
         assert_eq!(space.regions(), [1000, 5000, 8000]);
         assert_eq!(space.address(1000), Some(30_000));
         assert_eq!(space.address(8999), Some(20_999));
@@ -491,6 +534,16 @@ mod tests {
         let mut device = Vec::new();
         two_chunks().on_device(space(10_500, 5000), &mut device);
         assert_eq!(device, [space(4_000_500, 500), space(2_000_000, 1000), space(3_000_000, 1000)]);
+        // Of metadata what is free counts once, and not what begins beyond.
+        let found =
+            two_chunks().metadata(&[space(10_500, 500), space(11_100, 300), space(11_900, 50)]);
+        let chunk = MetadataChunk {
+            logical_bytes: 11_000,
+            length_bytes: 1000,
+            used_bytes: 650,
+            copies: vec![2_000_000, 3_000_000],
+        };
+        assert_eq!(found, [chunk]);
         let unallocated = two_chunks().unallocated();
         let sum: u64 = unallocated.iter().map(|piece| piece.length_bytes).sum();
         assert_eq!(sum, 5_000_000 - (1 << 20) - 3000);
