@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -20,89 +19,51 @@ pytestmark = pytest.mark.xdist_group("policy crate")
 
 TEMPLATE = REPOSITORY / "examples" / "policy-crate"
 TRACE = REPOSITORY / "examples" / "traces" / "mail.parquet"
+MEMBERS = 'members = ["crates/*"]'
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
 
 
-def cargo(*arguments: str) -> str:
+def cargo(*arguments: str, **environment: str) -> str:
     """What cargo prints, without a network."""
     done = subprocess.run(
-        ["cargo", *arguments, "--offline"], capture_output=True, text=True, check=False
+        ["cargo", *arguments, "--offline"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def features(manifest: Path, edges: str) -> dict[tuple[str, str], list[str]]:
-    """The features of every package from a registry, by name and version."""
-    found = {}
-    for line in cargo(
-        *("tree", "--manifest-path", str(manifest), "--edges", edges),
-        *("--prefix", "none", "--format", "{p}|{f}"),
-    ).splitlines():
-        package, _, enabled = line.removesuffix(" (*)").partition("|")
-        if not package.strip():
-            continue
-        name, version, *rest = package.split()
-        if not rest or rest == ["(proc-macro)"]:
-            found[name, version.removeprefix("v")] = [each for each in enabled.split(",") if each]
-    return found
-
-
-def as_the_workspace_builds(manifest: Path) -> str:
-    """Dependencies that switch on in common crates what the workspace does.
-
-    So the template takes the workspace's builds of them, and is made in seconds and not in minutes.
-    """
-    workspace = REPOSITORY / "Cargo.toml"
-    here = features(workspace, "normal,build,dev")
-    metadata = json.loads(
-        cargo("metadata", "--format-version", "1", "--manifest-path", str(workspace))
-    )
-    macros = {
-        (package["name"], package["version"])
-        for package in metadata["packages"]
-        if package["source"] and "proc-macro" in package["targets"][0]["kind"]
-    }
-    wanted = {
-        package: here[package]
-        for package, enabled in features(manifest, "normal,no-proc-macro").items()
-        if package in here and set(here[package]) != set(enabled)
-    }
-    wanted |= {package: here[package] for package in macros & set(here)}
-    return "".join(
-        f'shared-{place} = {{ package = "{name}", version = "={version}", '
-        f"default-features = false, features = {json.dumps(enabled)} }}\n"
-        for place, ((name, version), enabled) in enumerate(sorted(wanted.items()))
-    )
-
-
-def quickly_built(manifest: Path) -> list[str]:
-    """Options by which agewell's own crates, built again for the template, are not optimised."""
-    listed = cargo("tree", "--manifest-path", str(manifest), "--prefix", "none").split()
-    return [
-        option
-        for name in sorted({word for word in listed if word.startswith("agewell-")})
-        for option in ("--config", f"profile.release.package.{name}.opt-level=0")
-    ]
-
-
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The template as a reader copies it, with the paths set, built."""
+    """The template as a reader copies it, with the paths set, built.
+
+    It is a member of a workspace like agewell's, whose crates are agewell's own: cargo then takes
+    what `make test` has built of them, and not a minute to build them again.
+    """
     if shutil.which("cargo") is None:
         pytest.skip("no cargo here")
-    copy = tmp_path_factory.mktemp("template") / "my-policies"
+    workspace = tmp_path_factory.mktemp("template")
+    copy = workspace / "my-policies"
     shutil.copytree(TEMPLATE, copy, ignore=shutil.ignore_patterns("target", "Cargo.lock"))
-    shutil.copy(REPOSITORY / "Cargo.lock", copy / "Cargo.lock")
+    (workspace / "crates").symlink_to(REPOSITORY / "crates")
+    shutil.copy(REPOSITORY / "Cargo.lock", workspace / "Cargo.lock")
+    text = (REPOSITORY / "Cargo.toml").read_text()
+    assert text.count(MEMBERS) == 1
+    (workspace / "Cargo.toml").write_text(
+        text.replace(MEMBERS, 'members = ["crates/*", "my-policies"]')
+    )
     manifest = copy / "Cargo.toml"
-    text = manifest.read_text()
-    text = text.replace('path = "../../crates/', f'path = "{REPOSITORY}/crates/')
-    manifest.write_text(text)
-    shared = as_the_workspace_builds(manifest)
-    manifest.write_text(text.replace("[dependencies]\n", f"[dependencies]\n{shared}"))
+    # Profiles are those of the workspace, which are the same, as a test says.
+    own, _, _ = manifest.read_text().partition("[profile.")
+    manifest.write_text(own.replace('path = "../../crates/', 'path = "../crates/'))
+    wrapper = os.environ.get("RUSTC_WORKSPACE_WRAPPER", REPOSITORY / "scripts/rustc-of-workspace")
     cargo(
-        *("build", "--release", "--quiet", "--manifest-path", str(manifest)),
-        *("--target-dir", str(TARGET), *quickly_built(manifest)),
+        *("build", "--release", "--quiet", "--manifest-path", str(workspace / "Cargo.toml")),
+        *("--workspace", "--bin", "my-policies", "--target-dir", str(TARGET)),
+        RUSTC_WORKSPACE_WRAPPER=str(wrapper),
     )
     return TARGET / "release" / "my-policies"
 
@@ -147,6 +108,21 @@ def packages(lock: Path) -> set[tuple[str, str]]:
 
 def test_it_is_locked_to_what_agewell_is_built_with() -> None:
     assert packages(TEMPLATE / "Cargo.lock") <= packages(REPOSITORY / "Cargo.lock")
+
+
+def test_it_stands_alone_and_is_built_as_agewell_is() -> None:
+    own = tomllib.loads((TEMPLATE / "Cargo.toml").read_text())
+    agewell = tomllib.loads((REPOSITORY / "Cargo.toml").read_text())
+    assert own["workspace"] == {}
+    assert set(own["profile"]) == {"release"}
+    release, expected = own["profile"]["release"], agewell["profile"]["release"]
+    packages = release.pop("package")
+    assert release == {key: value for key, value in expected.items() if key != "package"}
+    # Those that are left out are what tests use.
+    assert packages == {name: expected["package"][name] for name in ("agewell-sim",)}
+    if shutil.which("cargo") is not None:
+        listed = cargo("tree", "--locked", "--manifest-path", str(TEMPLATE / "Cargo.toml"))
+        assert listed.startswith("my-policies ")
 
 
 def test_it_is_formatted_as_agewell_is() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import agewell as api
+import documents
 from agewell.errors import InputError
 from agewell.experiments.run_result import Result
 from agewell.report import drawing
@@ -20,7 +23,7 @@ from agewell.report.page import Cell, Highlight, Page, PageTable, Section, rende
 from agewell.report.run_report import names_of, page_of
 from agewell.values.plot import Curve, Plot
 from chromium import Browser
-from conftest import REPOSITORY, Agewell
+from conftest import REPOSITORY, SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
 
 SHUFFLED = {
     "device.model": "hp-97560",
@@ -55,27 +58,49 @@ BARS = Plot(
 )
 
 
-@pytest.fixture
-def runs(experiment: Path, tmp_path: Path) -> list[Path]:
+def two_runs(experiment: Path, folder: Path) -> list[Path]:
     """A run of the small experiment on a mechanical disk, as it lies and shuffled, twice."""
-    folders = [tmp_path / "runs" / name for name in ("seven", "eight")]
-    for seed, folder in zip((7, 8), folders, strict=True):
-        api.run(experiment, settings={**SHUFFLED, "run.seed": seed}, out=folder)
+    folders = [folder / "runs" / name for name in ("seven", "eight")]
+    for seed, each in zip((7, 8), folders, strict=True):
+        api.run(experiment, settings={**SHUFFLED, "run.seed": seed}, out=each)
     return folders
 
 
+@pytest.fixture
+def runs(experiment: Path, tmp_path: Path) -> list[Path]:
+    return two_runs(experiment, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A page of two runs, made once for all that look at it, and the document that said so."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "small.toml").write_text(SMALL_DEVICE)
+    (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
+    runs = two_runs(folder / "experiment.toml", folder)
+    command = [sys.executable, "-m", "agewell", "report", *map(str, runs)]
+    done = subprocess.run(
+        [*command, "--out", "report.html", "--json", "--quiet"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert documents.check(done.stdout) == "report"
+    return folder / "report.html", done.stdout
+
+
+# In one process of the tests, which makes it.
+looks_at_the_report = pytest.mark.xdist_group("a report")
+
+
+@looks_at_the_report
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [1280, 400])
 def test_the_page_can_be_read_by_everybody(
-    agewell: Agewell,
-    runs: list[Path],
-    browser: Browser,
-    axe: dict[str, str],
-    tmp_path: Path,
-    width: int,
+    report: tuple[Path, str], browser: Browser, axe: dict[str, str], width: int
 ) -> None:
-    agewell("report", *runs, "--out", "report.html", "--quiet")
-    page = tmp_path / "report.html"
+    page, _ = report
     seen = browser.visit(page, axe, width=width)
     assert seen.console == []
     assert seen.values["axe"] == "object"
@@ -136,12 +161,12 @@ def test_a_table_is_sorted_by_a_click_on_a_heading(browser: Browser, tmp_path: P
     }
 
 
+@looks_at_the_report
 @pytest.mark.browser
 def test_the_page_opens_in_a_browser_without_a_network(
-    agewell: Agewell, runs: list[Path], browser: Browser, tmp_path: Path
+    report: tuple[Path, str], browser: Browser, tmp_path: Path
 ) -> None:
-    agewell("report", *runs, "--out", "report/report.html", "--quiet")
-    page = tmp_path / "report" / "report.html"
+    page, _ = report
     seen = browser.visit(
         page,
         {
@@ -185,11 +210,10 @@ def test_the_page_opens_in_a_browser_without_a_network(
         assert len(picture) > 50_000
 
 
-def test_the_page_refers_to_nothing_outside(
-    agewell: Agewell, runs: list[Path], tmp_path: Path
-) -> None:
-    agewell("report", runs[0], "--out", "report.html", "--quiet")
-    text = (tmp_path / "report.html").read_text()
+@looks_at_the_report
+def test_the_page_refers_to_nothing_outside(report: tuple[Path, str]) -> None:
+    page, _ = report
+    text = page.read_text()
     references = re.findall(r'(?:src|href|action|data)="([^"]*)"|url\(([^)]*)\)|@import', text)
     outside = [
         each
@@ -198,7 +222,7 @@ def test_the_page_refers_to_nothing_outside(
         if each and not each.startswith(("#", "data:,"))
     ]
     assert outside == []
-    assert str(tmp_path) not in text
+    assert str(page.parent) not in text
 
 
 def test_the_same_run_gives_the_same_page_and_pictures(
@@ -213,11 +237,12 @@ def test_the_same_run_gives_the_same_page_and_pictures(
         assert path.read_bytes() == twin.read_bytes(), path.name
 
 
-def test_json_names_what_was_written(agewell: Agewell, runs: list[Path], tmp_path: Path) -> None:
-    done = agewell("report", *runs, "--out", "report.html", "--json", "--quiet")
-    document = json.loads(done.stdout)
+@looks_at_the_report
+def test_json_names_what_was_written(report: tuple[Path, str]) -> None:
+    page, said = report
+    document = json.loads(said)
     assert document["page"] == "report.html"
-    assert all((tmp_path / name).is_file() for name in document["plots"])
+    assert all((page.parent / name).is_file() for name in document["plots"])
     assert [each["name"] for each in document["runs"]] == ["seven", "eight"]
 
 

@@ -22,7 +22,7 @@ from agewell.cli import EXIT_INTERRUPTED
 from agewell.cli.results import EXAMPLES
 from agewell.runs import found_runs, run_tables
 from agewell.values.student_t import quantile, within
-from conftest import Agewell, heed_interrupts
+from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
 from findings import check_findings
 
 RUNS_OF_A_SWEEP = 4
@@ -30,14 +30,22 @@ INTERRUPTED_SECONDS_MAX = 300.0
 """The machine may be busy; the query would take far longer."""
 
 
+@pytest.fixture(scope="module")
+def one_sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two disciplines, two seeds: run once for all tests of a process."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "small.toml").write_text(SMALL_DEVICE)
+    (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
+    command = [sys.executable, "-m", "agewell", "sweep", "experiment.toml", "--out", "swept"]
+    axes = ["--over", "queue.discipline=fcfs,sstf", "--over", "run.seed=1,2"]
+    subprocess.run([*command, *axes, "--quiet"], cwd=folder, check=True)
+    return folder / "swept"
+
+
 @pytest.fixture
-def swept(experiment: Path, agewell: Agewell, tmp_path: Path) -> Path:
-    """Two disciplines, two seeds."""
-    agewell(
-        *("sweep", experiment, "--over", "queue.discipline=fcfs,sstf"),
-        *("--over", "run.seed=1,2", "--out", "swept", "--quiet"),
-    )
-    return tmp_path / "swept"
+def swept(one_sweep: Path, tmp_path: Path) -> Path:
+    """The sweep, of which the test may change what it wants."""
+    return Path(shutil.copytree(one_sweep, tmp_path / "swept"))
 
 
 def fail(folder: Path, error: str = "the trace ends in a record") -> None:

@@ -13,4 +13,4 @@ pub use crash_disk::{CrashDisk, Durable, Version};
 pub use draws::zipf_draws;
 pub use garbage_log::{ReferenceLog, ReferencePolicy, ReferenceSegment, ReferenceVictim};
 pub use replay::{Served, reference_replay};
-pub use seeded::{caught, every_fault_is_found};
+pub use seeded::{Look, caught, every_fault_is_found};

@@ -1,6 +1,8 @@
 //! Crashes at every moment, of random operations and of the workloads of others.
 
-use super::explorer::{Extent, Tally, explore_seeds, explore_truncations};
+use rayon::prelude::*;
+
+use super::explorer::{Extent, TRUNCATIONS, Tally, explore_seeds, explore_truncation};
 use super::sequences::{explore_workloads, workloads};
 
 #[test]
@@ -61,7 +63,11 @@ fn every_crash_of_the_workloads_leaves_a_prefix() {
 
 #[test]
 fn a_crash_within_a_long_truncation_leaves_it_to_be_gone_on_with() {
-    let tally = explore_truncations().unwrap_or_else(|what| panic!("{what}"));
+    let found = TRUNCATIONS
+        .into_par_iter()
+        .map(explore_truncation)
+        .try_reduce(Tally::default, |one, other| Ok(one.and(other)));
+    let tally = found.unwrap_or_else(|what| panic!("{what}"));
     println!("{tally:?}");
     assert!(tally.states > 1000 && tally.midway > 300, "{tally:?}");
 }

@@ -1,10 +1,6 @@
 //! The tests tested: each bug that can be seeded is found by those who look for bugs.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "they say what they looked at")]
-#![allow(
-    clippy::disallowed_methods,
-    reason = "it is looked for until a time, and nothing else follows"
-)]
 
 #[path = "../store/corruption.rs"]
 mod corruption;
@@ -17,11 +13,12 @@ mod growing;
 #[path = "../store/load.rs"]
 mod load;
 
-use std::time::Instant;
+use std::ops::Range;
+use std::path::Path;
 
 use agewell_store::SeededFault;
 use agewell_store::device::MemoryDisk;
-use agewell_testkit::{caught, every_fault_is_found};
+use agewell_testkit::{Look, every_fault_is_found};
 
 use self::corruption::{AtRest, damage_every_block, swap_records};
 use self::explorer::{Extent, explore_seeds};
@@ -45,70 +42,45 @@ fn overfill(seed: u64) -> Result<(), String> {
     compare(&store, &driver.versions)
 }
 
-/// Who finds what is wrong with the store, and how.
-fn find(end_by: Instant) -> Option<(&'static str, String)> {
-    let seeds = |seeds: std::ops::Range<u64>, case: fn(u64) -> Result<(), String>| {
-        seeds.into_iter().find_map(|seed| caught(|| case(seed)).err())
+/// The crashes of a run with `load`.
+fn explored(load: &Load) -> Result<(), String> {
+    let found = explore_seeds(load.seed..load.seed + 1, |_| load.clone(), Extent::USUAL);
+    found.map(drop).map_err(|violation| violation.to_string())
+}
+
+/// Who looks for what is wrong with the store in a round, and at what. All take turns: a bug is met by the one
+/// who finds it before the others have gone far, for all of them take about as long in a round.
+fn looks(round: u64) -> Vec<Look> {
+    let mut looks = Vec::new();
+    let mut add = |who, seeds: Range<u64>, look: fn(u64) -> Result<(), String>| {
+        looks.extend(seeds.map(|seed| Look::new(who, move || look(seed))));
     };
-    let load = |seed| Load { transactions: 40, ..Load::tiny(seed) };
-    let explored =
-        |seeds| explore_seeds(seeds, load, Extent::USUAL).err().map(|found| found.to_string());
-    if let Some(what) = explored(0..8) {
-        return Some(("crashes", what));
-    }
-    let growth = |seed| caught(|| growing::growth_cut_short(seed).map(|_| ())).err();
-    if let Some(what) = (0..4).find_map(growth) {
-        return Some(("growth", what));
-    }
-    if let Some(what) = caught(|| damage_every_block(&AtRest::closed(0), 4, 4)).err() {
-        return Some(("damage", what));
-    }
-    if let Some(what) = caught(|| damage_every_block(&AtRest::crashed(0), 2, 2)).err() {
-        return Some(("damage", what));
-    }
-    let left = |seed| caught(|| damage_every_block(&AtRest::crashed(seed), 1, 0)).err();
-    if let Some(what) = (1..24).find_map(left) {
-        return Some(("damage to a store that was left", what));
-    }
-    if let Some(what) =
-        (0..4).find_map(|seed| caught(|| swap_records(&AtRest::crashed(seed))).err())
-    {
-        return Some(("records swapped", what));
-    }
-    if let Some(what) = seeds(0..60, faults::errors_that_stay) {
-        return Some(("errors that stay", what));
-    }
-    if let Some(what) = seeds(0..10, faults::a_device_that_fills) {
-        return Some(("a device that fills", what));
-    }
-    if let Some(what) = seeds(0..30, faults::one_lie) {
-        return Some(("lies", what));
-    }
-    if let Some(what) = seeds(0..120, faults::errors_that_pass) {
-        return Some(("errors", what));
-    }
-    if let Some(what) = seeds(0..4, overfill) {
-        return Some(("room", what));
-    }
-    let (mut first, mut first_long) = (8, 8);
-    while Instant::now() < end_by {
-        if let Some(what) = explored(first..first + 16) {
-            return Some(("crashes", what));
-        }
-        let seeds = first_long..first_long + 2;
-        let of_long = explore_seeds(seeds, Load::long_segments, Extent::USUAL);
-        if let Some(what) = of_long.err().map(|found| found.to_string()) {
-            return Some(("crashes with long segments", what));
-        }
-        first_long += 2;
-        first += 16;
-    }
-    None
+    // Seeds of those of which there are `count` in a round, or one in `count` rounds.
+    let several = |count| round * count..(round + 1) * count;
+    let one_in = |count| round.div_ceil(count)..(round + count) / count;
+    add("crashes", several(2), |seed| explored(&Load { transactions: 40, ..Load::tiny(seed) }));
+    add("a device that fills", several(4), faults::a_device_that_fills);
+    add("errors that stay", several(16), faults::errors_that_stay);
+    add("errors", several(24), faults::errors_that_pass);
+    add("lies", several(8), faults::one_lie);
+    add("damage to a store that was left", several(2), |seed| {
+        damage_every_block(&AtRest::crashed(seed), 1, 0).map(drop)
+    });
+    add("growth", several(1), |seed| growing::growth_cut_short(seed).map(drop));
+    add("room", several(4), overfill);
+    add("records swapped", one_in(2), |seed| swap_records(&AtRest::crashed(seed)).map(drop));
+    add("crashes with long segments", one_in(4), |seed| explored(&Load::long_segments(seed)));
+    add("damage", one_in(4), |seed| {
+        damage_every_block(&AtRest::closed(seed), 4, 4)?;
+        damage_every_block(&AtRest::crashed(seed), 2, 2).map(drop)
+    });
+    looks
 }
 
 /// One test, as a bug is in all stores of the program.
 #[test]
 fn every_seeded_fault_is_found() {
     assert!(SeededFault::ALL.len() >= 46);
-    every_fault_is_found(SeededFault::ALL, SeededFault::choose, find);
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeded/found.txt"));
+    every_fault_is_found(SeededFault::ALL, SeededFault::choose, looks, path);
 }

@@ -12,6 +12,7 @@ mod explorer;
 mod faults;
 mod golden;
 mod growing;
+mod grown;
 mod injected;
 mod learning;
 mod load;
