@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import fcntl
 import hashlib
 import mmap
@@ -191,6 +192,8 @@ class Writer:
             try:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
+                # A mapped page that there is no room for ends it, and that is nothing to tell.
+                faulthandler.disable()
                 _SORTS[self.sort](_At(self, random.Random(self.seed), before))  # noqa: S311
                 code = 0
             except OSError as why:
