@@ -192,7 +192,7 @@ class Writer:
             try:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
-                # A mapped page that there is no room for ends it, and that is nothing to tell.
+                # A mapped page that there is no room for ends it, which is no fault of anyone.
                 faulthandler.disable()
                 _SORTS[self.sort](_At(self, random.Random(self.seed), before))  # noqa: S311
                 code = 0
