@@ -114,13 +114,17 @@ def _documents_are_as_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "json_text", checked)
 
 
-@pytest.fixture
-def experiment(tmp_path: Path) -> Path:
+def small_experiment(folder: Path) -> Path:
     """The small experiment as a file, its device beside it."""
-    (tmp_path / "small.toml").write_text(SMALL_DEVICE)
-    path = tmp_path / "experiment.toml"
+    (folder / "small.toml").write_text(SMALL_DEVICE)
+    path = folder / "experiment.toml"
     path.write_text(SMALL_EXPERIMENT)
     return path
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Path:
+    return small_experiment(tmp_path)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from agewell.report.page import Cell, Highlight, Page, PageTable, Section, rende
 from agewell.report.run_report import names_of, page_of
 from agewell.values.plot import Curve, Plot
 from chromium import Browser
-from conftest import REPOSITORY, SMALL_DEVICE, SMALL_EXPERIMENT, Agewell
+from conftest import REPOSITORY, Agewell, small_experiment
 
 SHUFFLED = {
     "device.model": "hp-97560",
@@ -75,9 +75,7 @@ def runs(experiment: Path, tmp_path: Path) -> list[Path]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A page of two runs, made once for all that look at it, and the document that said so."""
     folder = tmp_path_factory.mktemp("report")
-    (folder / "small.toml").write_text(SMALL_DEVICE)
-    (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
-    runs = two_runs(folder / "experiment.toml", folder)
+    runs = two_runs(small_experiment(folder), folder)
     command = [sys.executable, "-m", "agewell", "report", *map(str, runs)]
     done = subprocess.run(
         [*command, "--out", "report.html", "--json", "--quiet"],

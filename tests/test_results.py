@@ -22,7 +22,7 @@ from agewell.cli import EXIT_INTERRUPTED
 from agewell.cli.results import EXAMPLES
 from agewell.runs import found_runs, run_tables
 from agewell.values.student_t import quantile, within
-from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
+from conftest import Agewell, heed_interrupts, small_experiment
 from findings import check_findings
 
 RUNS_OF_A_SWEEP = 4
@@ -34,9 +34,8 @@ INTERRUPTED_SECONDS_MAX = 300.0
 def one_sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two disciplines, two seeds: run once for all tests of a process."""
     folder = tmp_path_factory.mktemp("sweep")
-    (folder / "small.toml").write_text(SMALL_DEVICE)
-    (folder / "experiment.toml").write_text(SMALL_EXPERIMENT)
-    command = [sys.executable, "-m", "agewell", "sweep", "experiment.toml", "--out", "swept"]
+    experiment = str(small_experiment(folder))
+    command = [sys.executable, "-m", "agewell", "sweep", experiment, "--out", "swept"]
     axes = ["--over", "queue.discipline=fcfs,sstf", "--over", "run.seed=1,2"]
     subprocess.run([*command, *axes, "--quiet"], cwd=folder, check=True)
     return folder / "swept"

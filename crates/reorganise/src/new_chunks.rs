@@ -32,13 +32,17 @@ pub(crate) struct NewChunks {
 impl NewChunks {
     /// Room in them, bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.1).sum()
+        bytes_of(&self.runs)
     }
 
     /// Bytes of nodes that move for them.
     pub(crate) fn node_bytes(&self) -> u64 {
         self.emptied.iter().map(node_bytes).sum()
     }
+}
+
+fn bytes_of(runs: &[(u64, u64)]) -> u64 {
+    runs.iter().map(|run| run.1).sum()
 }
 
 /// Bytes of nodes in `chunk`, all copies.
@@ -90,7 +94,7 @@ impl ChunkSpace {
                 more.add(*at, chunk.length_bytes);
             }
             let runs = self.runs(&more, left_bytes, wanted_bytes);
-            if runs.iter().map(|run| run.1).sum::<u64>() > found.bytes() {
+            if bytes_of(&runs) > found.bytes() {
                 (room, kept_bytes) = (more, rest_bytes);
                 found.runs = runs;
                 found.emptied.push(chunk.clone());

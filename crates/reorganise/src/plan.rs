@@ -411,16 +411,19 @@ impl Ground<'_> {
         budget_bytes: u64,
     ) -> Foreseen {
         let chunks = self.room.chunk_space.new_chunks(budget_bytes);
-        let mut with_chunks = self.room.clone();
-        for (start, length) in chunks.iter().flat_map(|chunks| &chunks.runs) {
-            with_chunks.free.add_absent(*start, *length);
-        }
+        let with_chunks = chunks.as_ref().map(|chunks| {
+            let mut room = self.room.clone();
+            for (start, length) in &chunks.runs {
+                room.free.add_absent(*start, *length);
+            }
+            (room, chunks)
+        });
         let batch_bytes = limits.batch_bytes.max(AS_IS_BATCH_BYTES);
         let as_is = Limits { makes_room: false, batch_bytes, ..*limits };
         let mut best: Option<(Foreseen, Vec<bool>)> = None;
         let well: Vec<bool> = files.iter().map(|file| file.stays).collect();
         let mut ways = vec![(self.room, as_is, None), (self.room, *limits, None)];
-        ways.extend(chunks.as_ref().map(|chunks| (&with_chunks, as_is, Some(chunks))));
+        ways.extend(with_chunks.as_ref().map(|(room, chunks)| (room, as_is, Some(*chunks))));
         for (room, limits, chunks) in ways {
             let held = room.held();
             let node_bytes = chunks.map_or(0, NewChunks::node_bytes);

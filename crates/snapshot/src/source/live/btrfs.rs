@@ -170,19 +170,21 @@ impl Chunks {
 
     /// Chunks of metadata alone, of which `free`, in logical addresses, is not in use.
     fn metadata(&self, free: &[FreeExtent]) -> Vec<MetadataChunk> {
-        let mut found = Vec::new();
-        for chunk in self.chunks.iter().filter(|chunk| chunk.flags & (DATA | METADATA) == METADATA)
-        {
-            let within = |run: &&FreeExtent| {
-                (chunk.logical_bytes..chunk.end_bytes()).contains(&run.physical_bytes)
-            };
-            let free_bytes: u64 = free.iter().filter(within).map(|run| run.length_bytes).sum();
-            found.push(MetadataChunk {
-                logical_bytes: chunk.logical_bytes,
-                length_bytes: chunk.length_bytes,
-                used_bytes: chunk.length_bytes.saturating_sub(free_bytes),
-                copies: chunk.stripes.clone(),
-            });
+        let of_metadata = |chunk: &&Chunk| chunk.flags & (DATA | METADATA) == METADATA;
+        let all = self.chunks.iter().filter(of_metadata).map(|chunk| MetadataChunk {
+            logical_bytes: chunk.logical_bytes,
+            length_bytes: chunk.length_bytes,
+            used_bytes: chunk.length_bytes,
+            copies: chunk.stripes.clone(),
+        });
+        let mut found: Vec<MetadataChunk> = all.collect();
+        for run in free {
+            // Free space of data is far more, so that each run is looked up once.
+            let behind = found.partition_point(|chunk| chunk.logical_bytes <= run.physical_bytes);
+            let Some(chunk) = behind.checked_sub(1).map(|at| &mut found[at]) else { continue };
+            if run.physical_bytes - chunk.logical_bytes < chunk.length_bytes {
+                chunk.used_bytes = chunk.used_bytes.saturating_sub(run.length_bytes);
+            }
         }
         found
     }
