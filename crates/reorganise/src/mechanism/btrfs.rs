@@ -20,6 +20,9 @@
 //! Source: Linux `fs/btrfs/extent-tree.c` (`find_free_extent`), `fs/btrfs/reflink.c`; manual page
 //! ioctl_fideduperange(2).
 
+use std::thread;
+use std::time::Duration;
+
 use agewell_snapshot::source::live::{DataSpace, ExtentMap};
 use agewell_snapshot::{Extent, ExtentFlags, SnapshotError};
 use rustix::fd::OwnedFd;
@@ -42,6 +45,14 @@ const EXTENT_BYTES_MAX: u64 = 128 << 20;
 /// Files that hold space; each acquisition adds one for what came free, and beyond that many all is
 /// given up and held again. Chosen by us: each is an open file.
 const HOLDERS_MAX: usize = 64;
+
+/// After each failed try to empty a chunk of metadata; chosen by us: some times as long as a commit takes.
+const EMPTYING_WAITS: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_millis(800),
+    Duration::ZERO,
+];
 
 pub(super) struct Btrfs {
     holders: Vec<Holder>,
@@ -130,14 +141,10 @@ impl Mechanism for Btrfs {
         let Some(chunks) = before.new_chunks(bytes) else { return Ok(0) };
         let mut moved_bytes = 0;
         for chunk in &chunks.emptied {
-            match volume.empty_chunk(chunk.logical_bytes) {
-                Ok(()) => moved_bytes += node_bytes(chunk),
-                Err(why @ (Errno::IO | Errno::ROFS)) => {
-                    return Err(volume.failed("balance metadata of")(why));
-                }
-                // Another balance goes on, it was ended by someone, or there is no room by now.
-                Err(_) => break,
+            if !empty_chunk(volume, chunk.logical_bytes)? {
+                break;
             }
+            moved_bytes += node_bytes(chunk);
         }
         // What an emptied chunk had is free from the next commit on.
         volume.commit()?;
@@ -331,6 +338,28 @@ impl Btrfs {
             Err(why) => Err(copying::fault(volume, why)),
         }
     }
+}
+
+/// Empties the chunk of metadata at `logical_bytes`; whether that was possible.
+///
+/// What others have changed and not committed yet, be it only when files were read last, has many times
+/// as much metadata reserved as it needs, and a chunk is emptied only into what is not reserved. So there is a
+/// commit before each try.
+fn empty_chunk(volume: &Volume, logical_bytes: u64) -> Result<bool, SnapshotError> {
+    for wait in EMPTYING_WAITS {
+        volume.commit()?;
+        match volume.empty_chunk(logical_bytes) {
+            Ok(()) => return Ok(true),
+            Err(why @ (Errno::IO | Errno::ROFS)) => {
+                return Err(volume.failed("balance metadata of")(why));
+            }
+            // There is no room by now, or another balance goes on.
+            Err(Errno::NOSPC | Errno::INPROGRESS) => thread::sleep(wait),
+            // It was ended by someone.
+            Err(_) => break,
+        }
+    }
+    Ok(false)
 }
 
 impl Holder {
