@@ -126,10 +126,12 @@ impl ReorderWindow {
         self.origin_rule = origin;
     }
 
-    /// Declares the zero of the format's clock to be the trace's start from now on.
+    /// Declares this time of the format's clock to be the trace's start: nothing before it comes any more.
     pub(crate) fn start_at(&mut self, clock_ns: u64) {
         if self.origin_ns.is_none() {
             self.set_origin(clock_ns);
+            self.latest_ns = self.latest_ns.max(clock_ns);
+            self.released_ns = self.released_ns.max(clock_ns);
         }
     }
 

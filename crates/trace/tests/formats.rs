@@ -337,6 +337,10 @@ fn a_clock_that_goes_back_too_far_is_an_error_that_names_the_record() {
     assert!(text.contains("record 4, line 4") && text.contains("goes back by 1000 s"), "{text}");
     let back = samples::SPC.replace("1.011732", "0.5");
     assert!(error_of(back.as_bytes(), None).contains("record 3, line 3"));
+    // Behind a line that says when the trace starts and is no request.
+    let back = b"fio version 3 iolog\n7 /dev/sda add\n6 /dev/sda read 4096 512\n";
+    let text = error_of(back, None);
+    assert!(text.contains("line 3") && text.contains("goes back by 1000 ns"), "{text}");
 }
 
 #[test]
