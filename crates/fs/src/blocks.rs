@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use agewell_store::device::Disk;
@@ -387,22 +388,25 @@ impl<D: Disk> Blocks<D> {
     }
 
     /// The leaf that is the child `at` of the node `above` is not in memory and about to be read: if leaves are
-    /// read in a row, it and those behind it are read together.
+    /// read in a row, it and those behind it are read together; and with it those of the same node that lie
+    /// near, as leaves do that were changed at the same time.
     pub(crate) fn foresee_leaf(&mut self, above: u32, at: usize) {
         let Some(node) = self.nodes.get(&above) else { return };
         let node = crate::node::Node(&node.bytes);
         let child = node.child(at);
-        let worth = self.leaves.worth_reading(above, at as u32, node.count() as u32);
-        if worth.is_empty() || self.store.is_read_ahead(child, 1) {
+        let count = node.count();
+        let worth = self.leaves.worth_reading(above, at as u32, count as u32);
+        let passes_gaps = self.store.passes_gaps();
+        if (worth.is_empty() && !passes_gaps) || self.store.is_read_ahead(child, 1) {
             return;
         }
-        let leaves: Vec<u32> = worth
-            .map(|at| node.child(at as usize))
-            .filter(|leaf| !self.has_node(*leaf) && self.is_used(*leaf))
-            .collect();
-        if leaves.len() > 1 {
-            self.store.read_ahead(&leaves);
-        }
+        let absent = |range: Range<usize>| -> Vec<u32> {
+            let leaves = range.map(|at| node.child(at));
+            leaves.filter(|leaf| !self.has_node(*leaf) && self.is_used(*leaf)).collect()
+        };
+        let in_row = worth.start as usize..worth.end.max(at as u32 + 1) as usize;
+        let others = if passes_gaps { absent(0..count) } else { Vec::new() };
+        self.store.read_ahead(&absent(in_row), &others);
     }
 
     /// Keeps how `number` is before the operation changes it.
@@ -438,11 +442,15 @@ impl<D: Disk> Blocks<D> {
 
     // --- data ---------------------------------------------------------------------------------------
 
-    /// Fills `into` with the data of the blocks from `first` on.
-    pub(crate) fn read_data(&self, first: u32, into: &mut [u8]) -> Result<(), FsError> {
+    /// Fills `into` with the data of the blocks from `first` on; the block `next` is probably read next.
+    pub(crate) fn read_data(
+        &self,
+        mut first: u32,
+        next: u32,
+        into: &mut [u8],
+    ) -> Result<(), FsError> {
         let bytes = self.block_bytes;
         let mut rest = into;
-        let mut first = first;
         // What waits is taken from here; what lies between is read at once.
         while !rest.is_empty() {
             let blocks = rest.len() / bytes;
@@ -456,7 +464,7 @@ impl<D: Disk> Blocks<D> {
             self.trace(Asked::Read, first..first + stored as u32);
             self.has_asked.set(self.has_asked.get() || stored > 0);
             if stored > 0
-                && let Some(number) = self.store.read_run(first, piece)?.first()
+                && let Some(number) = self.store.read_run_before(first, next, piece)?.first()
             {
                 return Err(FsError::Structure { number: *number, what: "it is not there" });
             }

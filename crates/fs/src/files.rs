@@ -38,6 +38,10 @@ pub(crate) fn content<D: Disk>(core: &mut Core<D>, number: u64) -> Result<Vec<u8
     Ok(content)
 }
 
+/// What ends within a block is read with it and copied, if it is no longer than this; chosen by us: that takes
+/// less time than a request.
+const COPIED_BYTES_MAX: usize = 128 << 10;
+
 /// Fills `into` with what `number` has from `offset` on; how many bytes that are.
 pub(crate) fn read<D: Disk>(
     core: &mut Core<D>,
@@ -63,9 +67,14 @@ pub(crate) fn read<D: Disk>(
     }
     let block_bytes = core.block_bytes();
     let end = offset + length as u64;
-    let blocks = (offset / block_bytes, end.div_ceil(block_bytes));
+    let end_block = end.div_ceil(block_bytes);
     let mut filled = offset;
-    for extent in extents::between(core, number, blocks, usize::MAX)? {
+    // One block more, which is probably read next.
+    let found = extents::between(core, number, (offset / block_bytes, end_block + 1), usize::MAX)?;
+    for (place, extent) in found.iter().enumerate() {
+        if extent.at >= end_block {
+            break;
+        }
         if extent.state == ExtentState::Promised {
             continue;
         }
@@ -78,7 +87,10 @@ pub(crate) fn read<D: Disk>(
         let (at, count) = (from / block_bytes, (to.div_ceil(block_bytes) - from / block_bytes));
         let blocks = (extent.number + (at - extent.at) as u32, count as u32);
         let call = core.blocks.groups.read_ahead(core.blocks.store(), blocks.0, blocks.1);
-        read_extent(core, &extent, skipped, piece)?;
+        let behind = found.get(place + 1).filter(|_| extent.end() <= end_block);
+        let next =
+            behind.map_or(extent.number + (end_block - extent.at) as u32, |behind| behind.number);
+        read_extent(core, extent, skipped, next, piece)?;
         if begin_ns.is_some() && core.blocks.has_asked() {
             let took_ns = core.blocks.took_since(begin_ns);
             core.blocks.observer.read_piece(number, at, blocks, CallRead { took_ns, ..call });
@@ -89,26 +101,35 @@ pub(crate) fn read<D: Disk>(
     Ok(length)
 }
 
-/// Fills `into` with what is in an extent from the byte `skipped` of it on.
+/// Fills `into` with what is in an extent from the byte `skipped` of it on; the block `next` is probably read
+/// next.
 fn read_extent<D: Disk>(
     core: &Core<D>,
     extent: &Extent,
     skipped: usize,
+    next: u32,
     mut into: &mut [u8],
 ) -> Result<(), FsError> {
     let block_bytes = core.blocks.block_bytes();
     let mut number = extent.number + (skipped / block_bytes) as u32;
     let mut within = skipped % block_bytes;
+    let whole = into.len() / block_bytes * block_bytes;
+    if within == 0 && whole < into.len() && whole <= COPIED_BYTES_MAX {
+        // With the last block, of which a part is wanted.
+        let mut blocks = vec![0; whole + block_bytes];
+        core.blocks.read_data(number, next, &mut blocks)?;
+        into.copy_from_slice(&blocks[..into.len()]);
+        return Ok(());
+    }
     if within == 0 {
-        let whole = into.len() / block_bytes * block_bytes;
         let (blocks, rest) = into.split_at_mut(whole);
-        core.blocks.read_data(number, blocks)?;
+        core.blocks.read_data(number, next, blocks)?;
         number += (whole / block_bytes) as u32;
         into = rest;
     }
     let mut block = vec![0; if into.is_empty() { 0 } else { block_bytes }];
     while !into.is_empty() {
-        core.blocks.read_data(number, &mut block)?;
+        core.blocks.read_data(number, number + 1, &mut block)?;
         let bytes = into.len().min(block_bytes - within);
         into[..bytes].copy_from_slice(&block[within..within + bytes]);
         into = &mut into[bytes..];
@@ -272,7 +293,7 @@ fn put<D: Disk>(core: &mut Core<D>, pieces: &[Piece<'_>]) -> Result<(), FsError>
             let waits = place.before == Before::Same && core.blocks.has_data(number);
             if !is_whole && !waits {
                 let mut before = vec![0; block_bytes];
-                core.blocks.read_data(number, &mut before)?;
+                core.blocks.read_data(number, number + 1, &mut before)?;
                 read.push((place.number, before));
             }
         }

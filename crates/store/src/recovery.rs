@@ -8,6 +8,7 @@ mod read_ahead;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agewell_core::SECTOR_BYTES;
 use agewell_log::OpenSegment;
 
 use crate::StoreError;
@@ -60,9 +61,42 @@ pub(crate) struct Found {
     pub(crate) dropped: u64,
 }
 
+/// The first and the last bytes of a disk, where copies of the superblock lie in blocks of whatever size:
+/// read at once, as every size is tried.
+struct Ends([(u64, Vec<u8>); 2]);
+
+impl Ends {
+    /// Two blocks of the largest size.
+    const BYTES: u64 = 128 << 10;
+
+    /// Those of `disk`; nothing of an end that cannot be read.
+    fn read(disk: &impl Disk, size: u64) -> Self {
+        let size = size / SECTOR_BYTES * SECTOR_BYTES;
+        let part = |from: u64, to: u64| {
+            let mut bytes = vec![0; (to - from) as usize];
+            if read(disk, from, &mut bytes).is_err() {
+                bytes.clear();
+            }
+            (from, bytes)
+        };
+        let last = (size.saturating_sub(Self::BYTES)).next_multiple_of(SECTOR_BYTES);
+        Self([part(0, size.min(Self::BYTES)), part(last, size)])
+    }
+
+    /// Fills `into` with what lies from byte `offset` on, if that was read.
+    fn copy(&self, offset: u64, into: &mut [u8]) -> bool {
+        let there = self.0.iter().find_map(|(first, bytes)| {
+            let from = offset.checked_sub(*first)? as usize;
+            bytes.get(from..from.checked_add(into.len())?)
+        });
+        there.inspect(|there| into.copy_from_slice(there)).is_some()
+    }
+}
+
 /// The superblock of `disk`, and where copies of it lie that are not the same.
 pub(crate) fn geometry(disk: &impl Disk) -> Result<(Geometry, Vec<u64>), StoreError> {
     let size = disk.size_bytes();
+    let ends = Ends::read(disk, size);
     let (mut refused, mut unread) = (None, None);
     let mut best: Option<Geometry> = None;
     let mut copies = Vec::new();
@@ -75,7 +109,9 @@ pub(crate) fn geometry(disk: &impl Disk) -> Result<(Geometry, Vec<u64>), StoreEr
         copies.clear();
         for address in Geometry::superblocks(size, block_bytes) {
             let offset = address * u64::from(block_bytes);
-            if let Err(error) = read(disk, offset, &mut bytes) {
+            if !ends.copy(offset, &mut bytes)
+                && let Err(error) = read(disk, offset, &mut bytes)
+            {
                 unread = Some(error);
                 continue;
             }

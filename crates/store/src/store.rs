@@ -5,6 +5,7 @@
 //! the same calls by one thread on the same disk give the same bytes. [`crate::locks`] says who waits for
 //! whom.
 
+mod gaps;
 mod growing;
 mod read_ahead;
 mod reading;
@@ -37,6 +38,7 @@ use crate::recovery;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
+use self::gaps::Gaps;
 use self::read_ahead::ReadAhead;
 
 /// Groups that may wait while another thread has the medium; chosen by us: two of a megabyte, as one is
@@ -91,6 +93,7 @@ pub struct Store<D> {
     front: Mutex<Front>,
     sums: Arc<Sums>,
     ahead: ReadAhead,
+    gaps: Gaps,
 }
 
 impl<D: Disk> Store<D> {
@@ -195,7 +198,9 @@ impl<D: Disk> Store<D> {
         let (medium, front) = (Mutex::new(medium), Mutex::new(Front::new(engine)));
         let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
         let ahead = ReadAhead::default();
-        let store = Self { disk, geometry, opened, commit, medium, waiting, front, sums, ahead };
+        let gaps = Gaps::new(prices, now_ns.is_some());
+        let store =
+            Self { disk, geometry, opened, commit, medium, waiting, front, sums, ahead, gaps };
         let mut medium = lock(&store.medium);
         if medium.ring_has_room(0) {
             medium.checkpoint()?;
@@ -692,7 +697,10 @@ impl<D: Disk> Store<D> {
                     return Ok(true);
                 }
                 let offset = self.geometry.slot_offset(slot);
-                if read(&*self.disk, offset, into).is_ok() && self.is_good(block, slot, sum, into) {
+                let begin_ns = self.disk.now_ns().filter(|_| self.gaps.is_learning());
+                let is_read = read(&*self.disk, offset, into).is_ok();
+                self.learn_read(begin_ns);
+                if is_read && self.is_good(block, slot, sum, into) {
                     return Ok(true);
                 }
             }
@@ -711,6 +719,13 @@ impl<D: Disk> Store<D> {
         }
         into.fill(0);
         Err(StoreError::Damaged { block, slot })
+    }
+
+    /// A read of one block that began at `begin_ns`, if that was noted, is done.
+    fn learn_read(&self, begin_ns: Option<u64>) {
+        if let (Some(begin_ns), Some(end_ns)) = (begin_ns, self.disk.now_ns()) {
+            self.gaps.took(end_ns.saturating_sub(begin_ns));
+        }
     }
 
     /// Where the newest data of `block` is, and its sum if that is a slot.

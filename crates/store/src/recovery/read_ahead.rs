@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
 
-/// Bytes that are read at once in the beginning, and at most; chosen by us: a few records, and an order above
-/// what a disk reads in the time of a seek.
-const FIRST_BYTES: u64 = 8 << 10;
+/// Bytes that are read at once in the beginning, and at most; chosen by us: what a disk reads in the quarter of
+/// a turn, and an order above what it reads in the time of a seek.
+const FIRST_BYTES: u64 = 256 << 10;
 const MOST_BYTES: u64 = 4 << 20;
 
 /// What is on a disk before `end`, which nobody writes meanwhile.
@@ -88,18 +88,18 @@ mod tests {
 
     #[test]
     fn what_is_read_ahead_is_what_is_there_and_ends_where_it_ends() {
-        let bytes: Vec<u8> = (0..200_000_u32).map(|at| (at * 7 / 512) as u8).collect();
-        let disk = MemoryDisk::new(200_192);
-        disk.write(&[Piece { offset: 0, data: &bytes[..199_680] }]).unwrap();
+        const BLOCK: usize = 16 << 10;
+        let bytes: Vec<u8> = (0..302 * BLOCK).map(|at| (at * 7 / BLOCK) as u8).collect();
+        let disk = MemoryDisk::new(bytes.len() as u64);
+        disk.write(&[Piece { offset: 0, data: &bytes }]).unwrap();
         // The third read of the device fails: it was one that reads ahead.
         let fault = Fault::new(FaultKind::ReadError, When::At(vec![2]));
         let disk = FaultDisk::new(disk, vec![fault], 0);
-        let ahead = ReadAhead::new(&disk, 150 * 512);
+        let ahead = ReadAhead::new(&disk, 150 * BLOCK as u64);
         for block in (0..150).chain([3, 149, 20, 21, 300]) {
-            let mut into = [0; 512];
-            ahead.read(block * 512, &mut into).unwrap();
-            let at = block as usize * 512;
-            assert_eq!(into[..], bytes[at..at + 512], "block {block}");
+            let mut into = [0; BLOCK];
+            ahead.read((block * BLOCK) as u64, &mut into).unwrap();
+            assert_eq!(into[..], bytes[block * BLOCK..][..BLOCK], "block {block}");
         }
         // Sixteen blocks at first and then twice as many each time; what lies behind, by itself.
         assert!(disk.requests()[0] < 16, "{:?}", disk.requests());

@@ -1,9 +1,15 @@
 //! Many blocks read at once, and which there are.
 
+use std::ops::Range;
+
 use super::read_ahead::AHEAD_BYTES_MAX;
-use super::{Newest, Store, lock};
+use super::{Newest, Store, gaps, lock};
 use crate::StoreError;
 use crate::device::{Disk, ReadPiece};
+use crate::format::NONE;
+
+/// Bytes of gaps that are read with what is read ahead, at most; chosen by us: a part of what is kept of it.
+const AHEAD_GAP_BYTES_MAX: usize = AHEAD_BYTES_MAX / 4;
 
 /// A block that lies on the disk.
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +34,26 @@ impl<D: Disk> Store<D> {
     /// # Panics
     /// If `into` is not whole blocks.
     pub fn read_run(&self, first: u32, into: &mut [u8]) -> Result<Vec<u32>, StoreError> {
+        self.read_run_before(first, u32::MAX, into)
+    }
+
+    /// The same, where the block `next` will probably be read next: if it lies a little further on, what lies
+    /// between is read now, so that a disk has not passed it by then.
+    ///
+    /// # Errors
+    /// As those of [`read_run`](Self::read_run).
+    ///
+    /// # Panics
+    /// As it does.
+    pub fn read_run_before(
+        &self,
+        first: u32,
+        next: u32,
+        into: &mut [u8],
+    ) -> Result<Vec<u32>, StoreError> {
         let blocks = into.len() / self.geometry.block_bytes as usize;
         // Behind the last number there is nothing, whatever it is called.
-        self.read_numbered((0..blocks as u64).map(|index| u64::from(first) + index), into)
+        self.read_numbered((0..blocks as u64).map(|at| u64::from(first) + at), next, into)
     }
 
     /// Where the `count` blocks from `first` on lie on the disk, bytes; none for those that there are not, or
@@ -46,22 +69,40 @@ impl<D: Disk> Store<D> {
         (first..first.saturating_add(count)).map(place).collect()
     }
 
-    /// Reads `blocks`, in any order, so that reading them from now on finds them in memory, once. What
-    /// cannot be read is left to who reads it; how many were read.
-    pub fn read_ahead(&self, blocks: &[u32]) -> u32 {
+    /// Whether it is worth it to read what lies near what is read.
+    #[must_use]
+    pub fn passes_gaps(&self) -> bool {
+        self.gaps.longest() > 0
+    }
+
+    /// Reads `blocks`, in any order, so that reading them from now on finds them in memory, once; and those of
+    /// `others` that lie where reading them takes hardly longer. What cannot be read is left to who reads
+    /// it, and one by itself as well; how many were read.
+    pub fn read_ahead(&self, blocks: &[u32], others: &[u32]) -> u32 {
         let bytes = self.geometry.block_bytes as usize;
         let mut scratch = vec![0; bytes];
         let front = lock(&self.front);
-        let mut slots: Vec<u32> = Vec::with_capacity(blocks.len());
-        for block in blocks {
-            // What is there already as well: without it the rest would be many pieces.
-            if let Newest::InSlot(slot) = front.newest(*block, &mut scratch) {
-                slots.push(slot);
+        let mut slots_of = |blocks: &[u32]| {
+            let mut slots: Vec<u32> = Vec::with_capacity(blocks.len());
+            for block in blocks {
+                if let Newest::InSlot(slot) = front.newest(*block, &mut scratch)
+                    && !self.ahead.holds(slot)
+                {
+                    slots.push(slot);
+                }
             }
-        }
+            slots.sort_unstable();
+            slots
+        };
+        let (mut slots, others) = (slots_of(blocks), slots_of(others));
         drop(front);
-        slots.sort_unstable();
+        gaps::add_near(&mut slots, &others, self.gaps.longest());
         slots.truncate(AHEAD_BYTES_MAX / bytes);
+        if slots.len() < 2 {
+            return 0;
+        }
+        let gaps =
+            gaps::between(slots.iter().copied(), self.gaps.longest(), AHEAD_GAP_BYTES_MAX / bytes);
         let mut data = vec![0; slots.len() * bytes];
         let mut rest = &mut data[..];
         let mut pieces = Vec::new();
@@ -70,12 +111,36 @@ impl<D: Disk> Store<D> {
             pieces.push(ReadPiece { offset: self.geometry.slot_offset(run[0]), into });
             rest = behind;
         }
-        if pieces.is_empty() || self.disk.read_pieces(&mut pieces).is_err() {
+        let mut between = vec![0; gaps.iter().map(Range::len).sum::<usize>() * bytes];
+        if !self.read_with_gaps(pieces, &gaps, &mut between) {
             return 0;
         }
+        // Leaves that are read next lie there as well.
+        self.ahead.keep(gaps.into_iter().flatten().zip(between.chunks_exact(bytes)));
         // Whether it is what was written is looked at by who takes it.
         self.ahead.keep(slots.iter().copied().zip(data.chunks_exact(bytes)));
         slots.len() as u32
+    }
+
+    /// Fills `pieces`, and `between` with what is in `gaps`; whether all could be read.
+    fn read_with_gaps<'a>(
+        &self,
+        mut pieces: Vec<ReadPiece<'a>>,
+        gaps: &[Range<u32>],
+        between: &'a mut [u8],
+    ) -> bool {
+        let mut rest = between;
+        for gap in gaps {
+            let bytes = gap.len() * self.geometry.block_bytes as usize;
+            let (into, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
+            pieces.push(ReadPiece { offset: self.geometry.slot_offset(gap.start), into });
+            rest = behind;
+        }
+        if !gaps.is_empty() {
+            // What is side by side becomes one request if it is asked for in a row.
+            pieces.sort_unstable_by_key(|piece| piece.offset);
+        }
+        self.disk.read_pieces(&mut pieces).is_ok()
     }
 
     /// Whether all of the `count` blocks from `first` on that lie on the disk were read ahead.
@@ -102,12 +167,14 @@ impl<D: Disk> Store<D> {
     pub fn read_listed(&self, blocks: &[u32], into: &mut [u8]) -> Result<Vec<u32>, StoreError> {
         let bytes = self.geometry.block_bytes as usize;
         assert_eq!(into.len(), blocks.len() * bytes, "a block is read whole");
-        self.read_numbered(blocks.iter().map(|block| u64::from(*block)), into)
+        self.read_numbered(blocks.iter().map(|block| u64::from(*block)), u32::MAX, into)
     }
 
+    /// Fills `into` with the blocks `numbers`; `next` is what will probably be read next.
     fn read_numbered(
         &self,
         numbers: impl Iterator<Item = u64>,
+        next: u32,
         into: &mut [u8],
     ) -> Result<Vec<u32>, StoreError> {
         let bytes = self.geometry.block_bytes as usize;
@@ -124,12 +191,12 @@ impl<D: Disk> Store<D> {
                 }
             }
         }
+        let next = front.engine.log().look_up(next);
         drop(front);
         let is_ahead =
             |one: &Lying| self.ahead.take(one.slot, &mut into[one.index * bytes..][..bytes]);
         let (ahead, asked): (Vec<Lying>, Vec<Lying>) = lying.into_iter().partition(is_ahead);
-        let are_read =
-            asked.is_empty() || self.disk.read_pieces(&mut self.pieces(&asked, into)).is_ok();
+        let are_read = asked.is_empty() || self.read_asked(&asked, next, into);
         let mut error = None;
         let read = asked.into_iter().map(|one| (one, are_read));
         for (one, is_read) in ahead.into_iter().map(|one| (one, true)).chain(read) {
@@ -156,6 +223,24 @@ impl<D: Disk> Store<D> {
             Some(error) => Err(error),
             None => Ok(absent.into_iter().map(|(_, block)| block).collect()),
         }
+    }
+
+    /// Fills `into` with the blocks `asked`, and reads what lies between them and before the slot `next` where
+    /// that is worth it; whether all could be read.
+    fn read_asked(&self, asked: &[Lying], next: u32, into: &mut [u8]) -> bool {
+        let longest = self.gaps.longest();
+        // No more that nobody asked for than what was asked for.
+        let mut gaps = gaps::between(asked.iter().map(|one| one.slot), longest, asked.len());
+        if let Some(last) = asked.last().filter(|_| next != NONE) {
+            gaps.extend(gaps::before_slot(last.slot, next, longest));
+        }
+        let slots: usize = gaps.iter().map(Range::len).sum();
+        let mut between = vec![0; slots * self.geometry.block_bytes as usize];
+        let is_one = asked.len() == 1 && gaps.is_empty() && self.gaps.is_learning();
+        let begin_ns = self.disk.now_ns().filter(|_| is_one);
+        let are_read = self.read_with_gaps(self.pieces(asked, into), &gaps, &mut between);
+        self.learn_read(begin_ns);
+        are_read
     }
 
     /// Where `lying` go to in `into`, those that are side by side in both together.

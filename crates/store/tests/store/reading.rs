@@ -78,6 +78,11 @@ proptest! {
             if driver.is_sync_due(&load) {
                 store.sync().unwrap();
             }
+            if flips == 0 {
+                // What is read ahead is as good as before, whatever becomes of it meanwhile.
+                let first = uniform_below(&mut random, 300) as u32;
+                store.read_ahead(&[first, first + 3], &(first..first + 40).collect::<Vec<_>>());
+            }
             hold_some(&store, &mut random);
             if step == 40 {
                 let (image, mut data) = (disk.image(), vec![0; load.block_bytes as usize]);
@@ -131,24 +136,58 @@ impl Disk for Counting {
     }
 }
 
-#[test]
-fn what_lies_side_by_side_is_read_by_one_request() {
-    let disk = Counting { disk: MemoryDisk::new(4 << 20), reads: Mutex::default() };
+/// A store of blocks of 512 bytes, and transactions on it, each of which begins with a record of one block.
+fn with_transactions<'a>(disk: &'a Counting, transactions: &[&[u32]]) -> Store<&'a Counting> {
     let options =
         FormatOptions { block_bytes: 512, segment_blocks: 64, ..FormatOptions::new([3; 16]) };
-    Store::format(&disk, &options).unwrap();
-    let store = Store::open(&disk, &OpenOptions::default()).unwrap();
-    let data = [9; 512];
-    let put = |blocks: &[u32]| {
+    Store::format(disk, &options).unwrap();
+    let store = Store::open(disk, &OpenOptions::default()).unwrap();
+    for blocks in transactions {
+        let data = [9; 512];
         let writes = blocks.iter().map(|block| (*block, &data[..])).collect();
         store.write(&Transaction { writes, frees: Vec::new() }).unwrap();
         store.sync().unwrap();
-    };
-    put(&(100..130).collect::<Vec<_>>());
-    put(&[130, 131, 140]);
+    }
+    store
+}
+
+#[test]
+fn what_lies_side_by_side_is_read_by_one_request() {
+    let disk = Counting { disk: MemoryDisk::new(4 << 20), reads: Mutex::default() };
+    let first: Vec<u32> = (100..130).collect();
+    let store = with_transactions(&disk, &[&first, &[130, 131, 140]]);
     let mut into = vec![0; 41 * 512];
     assert_eq!(store.read_run(100, &mut into).unwrap(), (132..140).collect::<Vec<_>>());
-    assert_eq!(*disk.reads.lock().unwrap(), [[30 * 512, 2 * 512, 512]]);
+    // The record between them as well, so that it is one.
+    assert_eq!(*disk.reads.lock().unwrap(), [[30 * 512, 512, 2 * 512, 512]]);
+}
+
+#[test]
+fn what_lies_before_the_block_that_is_read_next_is_read_with_the_last() {
+    let disk = Counting { disk: MemoryDisk::new(4 << 20), reads: Mutex::default() };
+    let store = with_transactions(&disk, &[&[1, 2, 3], &[9, 8, 7]]);
+    let mut into = vec![0; 2 * 512];
+    store.read_run_before(2, 9, &mut into).unwrap();
+    // Behind the record and two blocks more.
+    store.read_run_before(2, 7, &mut into).unwrap();
+    // It follows, lies before or is not there.
+    for next in [3, 1, 600] {
+        store.read_run_before(1, next, &mut into).unwrap();
+    }
+    let reads = std::mem::take(&mut *disk.reads.lock().unwrap());
+    assert_eq!(reads[..2], [[2 * 512, 512], [2 * 512, 3 * 512]]);
+    assert_eq!(reads[2..], [[2 * 512], [2 * 512], [2 * 512]]);
+}
+
+#[test]
+fn what_lies_near_what_is_read_ahead_is_read_with_it() {
+    let disk = Counting { disk: MemoryDisk::new(4 << 20), reads: Mutex::default() };
+    let store = with_transactions(&disk, &[&[1, 2, 3, 4, 5, 6]]);
+    assert_eq!(store.read_ahead(&[3], &[]), 0, "it is read by whoever wants it");
+    assert_eq!(store.read_ahead(&[3], &[6, 600]), 2);
+    assert!(store.is_read_ahead(3, 1) && store.is_read_ahead(4, 3) && !store.is_read_ahead(2, 1));
+    assert_eq!(store.read_ahead(&[3], &[6]), 0, "it is there");
+    assert_eq!(*disk.reads.lock().unwrap(), [[512, 2 * 512, 512]]);
 }
 
 #[test]

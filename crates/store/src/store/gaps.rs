@@ -1,0 +1,155 @@
+//! What lies between the slots that are read, and is read with them where passing over it costs more.
+//!
+//! In a log blocks of a file lie one behind another but for records and nodes that were written between them.
+//! A disk that is asked for what is before such a gap and then for what is behind it has passed the latter
+//! when it is asked, and makes another turn; one that is asked for all of it does not.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use agewell_log::policy::cost::CostModel;
+
+/// Bytes of a gap that is read, at most, whatever prices say; chosen by us: a disk passes them in the tenth part
+/// of a turn.
+const GAP_BYTES_MAX: u64 = 128 << 10;
+
+/// Slots from one that is wanted to one that is read with it, at most; chosen by us: of 4 KiB, what a disk reads in
+/// the quarter of a turn.
+const NEAR_SLOTS_MAX: u32 = 64;
+
+/// A read counts for this part of what reads take; chosen by us.
+const SHARE: u64 = 8;
+
+/// How long gaps may be: what is read as long as a read of one block takes.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    prices: CostModel,
+    /// What a read of one block takes, by and by.
+    read_ns: AtomicU64,
+    is_learning: bool,
+}
+
+impl Gaps {
+    /// By `prices`, until more is known if it `is_learning`.
+    pub(super) fn new(prices: CostModel, is_learning: bool) -> Self {
+        Self { prices, read_ns: AtomicU64::new(prices.access_ns), is_learning }
+    }
+
+    /// Whether it wants to know what reads of one block take.
+    pub(super) fn is_learning(&self) -> bool {
+        self.is_learning
+    }
+
+    /// A read of one block took so long. What others say at the same time may be lost.
+    pub(super) fn took(&self, time_ns: u64) {
+        let before = self.read_ns.load(Ordering::Relaxed);
+        let now = before - before / SHARE + time_ns / SHARE;
+        self.read_ns.store(now, Ordering::Relaxed);
+    }
+
+    /// Slots of the longest gap that is read.
+    pub(super) fn longest(&self) -> u32 {
+        let read_ns = u128::from(self.read_ns.load(Ordering::Relaxed));
+        let bytes = read_ns * u128::from(self.prices.bandwidth_bytes_per_s) / 1_000_000_000;
+        (bytes.min(u128::from(GAP_BYTES_MAX)) as u64 / self.prices.block_bytes) as u32
+    }
+}
+
+/// The gaps between `slots`, in their order, of at most `longest` slots each: as many as come to no more than
+/// `most` slots.
+pub(super) fn between(
+    slots: impl Iterator<Item = u32>,
+    longest: u32,
+    most: usize,
+) -> Vec<Range<u32>> {
+    let (mut gaps, mut left, mut before) = (Vec::new(), most, None);
+    for slot in slots {
+        if let Some(gap) = before.and_then(|before| before_slot(before, slot, longest))
+            && gap.len() <= left
+        {
+            left -= gap.len();
+            gaps.push(gap);
+        }
+        before = Some(slot);
+    }
+    gaps
+}
+
+/// What lies between the slot `before` and the later slot `behind`, if it is worth reading.
+pub(super) fn before_slot(before: u32, behind: u32, longest: u32) -> Option<Range<u32>> {
+    let gap = before + 1..behind;
+    (!gap.is_empty() && gap.len() <= longest as usize).then_some(gap)
+}
+
+/// Adds to `slots` those of `others`, both ascending, from which there are only gaps of at most `longest` slots to
+/// one of them, and no more than [`NEAR_SLOTS_MAX`] slots in all.
+pub(super) fn add_near(slots: &mut Vec<u32>, others: &[u32], longest: u32) {
+    let (mut found, mut rest) = (Vec::new(), others);
+    for slot in &*slots {
+        let (before, behind) = rest.split_at(rest.partition_point(|other| other < slot));
+        let goes_on = |last: &mut u32, at: u32| {
+            let is_near = at.abs_diff(*last) <= longest + 1 && at.abs_diff(*slot) <= NEAR_SLOTS_MAX;
+            *last = at;
+            is_near
+        };
+        let (mut last, mut end) = (*slot, *slot);
+        found.extend(before.iter().rev().copied().take_while(|at| goes_on(&mut last, *at)));
+        found.extend(behind.iter().copied().take_while(|at| goes_on(&mut end, *at)));
+        rest = behind;
+    }
+    slots.append(&mut found);
+    slots.sort_unstable();
+    slots.dedup();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_costs_more_than_a_request_is_passed_over() {
+        let gaps = |slots: &[u32], most| between(slots.iter().copied(), 3, most);
+        assert_eq!(gaps(&[], 9), []);
+        assert_eq!(gaps(&[5, 6, 8, 12, 17, 16, 19], 9), [7..8, 9..12, 17..19]);
+        // No more than there is room for, and what is short later.
+        assert_eq!(gaps(&[5, 6, 8, 12, 17, 16, 19], 3), [7..8, 17..19]);
+        assert_eq!(before_slot(7, 8, 3), None);
+        assert_eq!(before_slot(9, 8, 3), None);
+        assert_eq!(before_slot(u32::MAX - 1, u32::MAX, 3), None);
+    }
+
+    #[test]
+    fn what_lies_near_is_what_is_joined_by_short_gaps() {
+        let near = |slots: &[u32], others: &[u32]| {
+            let mut slots = slots.to_vec();
+            add_near(&mut slots, others, 3);
+            slots
+        };
+        assert_eq!(near(&[100], &[]), [100]);
+        assert_eq!(near(&[100], &[88, 93, 97, 100, 103, 107, 112, 113]), [93, 97, 100, 103, 107]);
+        assert_eq!(near(&[100, 200], &[101, 199, 204, 209]), [100, 101, 199, 200, 204]);
+        // No chain leads further than what is read in a part of a turn, but from one wanted to the next.
+        let all: Vec<u32> = (0..1000).collect();
+        assert_eq!(near(&[500], &all), (436..=564).collect::<Vec<_>>());
+        assert_eq!(near(&[500, 510], &all)[..], all[436..=574]);
+    }
+
+    #[test]
+    fn a_gap_is_as_long_as_a_read_takes() {
+        let prices = |access_ns, bandwidth_bytes_per_s| CostModel {
+            access_ns,
+            further_ns: access_ns,
+            bandwidth_bytes_per_s,
+            block_bytes: 4096,
+        };
+        // 0.4 ms of 140 MB a second: 56,000 bytes.
+        let gaps = Gaps::new(prices(400_000, 140_000_000), true);
+        assert_eq!(gaps.longest(), 13);
+        assert_eq!(Gaps::new(prices(u64::MAX, u64::MAX), false).longest(), 32);
+        // Flash that is taken for a disk at first.
+        (0..40).for_each(|_| gaps.took(20_000));
+        assert_eq!(gaps.longest(), 0);
+        (0..40).for_each(|_| gaps.took(8_000_000));
+        assert_eq!(gaps.longest(), 32);
+    }
+}
