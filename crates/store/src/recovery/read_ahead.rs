@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::aligned::AlignedBytes;
 use crate::device::{Disk, Piece};
 
-/// Bytes that are read at once in the beginning, and at most; chosen by us: what a disk reads in the quarter of
-/// a turn, and an order above what it reads in the time of a seek.
-const FIRST_BYTES: u64 = 256 << 10;
+/// Bytes that are read at once in the beginning, and at most; chosen by us: a quarter of what is always looked at,
+/// and an order above what a disk reads in the time of a seek.
+const FIRST_BYTES: u64 = 1 << 20;
 const MOST_BYTES: u64 = 4 << 20;
 
 /// What is on a disk before `end`, which nobody writes meanwhile.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_read_ahead_is_what_is_there_and_ends_where_it_ends() {
-        const BLOCK: usize = 16 << 10;
+        const BLOCK: usize = 64 << 10;
         let bytes: Vec<u8> = (0..302 * BLOCK).map(|at| (at * 7 / BLOCK) as u8).collect();
         let disk = MemoryDisk::new(bytes.len() as u64);
         disk.write(&[Piece { offset: 0, data: &bytes }]).unwrap();

@@ -101,24 +101,30 @@ impl<D: Disk> Store<D> {
         if slots.len() < 2 {
             return 0;
         }
-        let gaps =
-            gaps::between(slots.iter().copied(), self.gaps.longest(), AHEAD_GAP_BYTES_MAX / bytes);
-        let mut data = vec![0; slots.len() * bytes];
+        // One that is there already would make two requests of one.
+        let longest = self.gaps.longest().max(1);
+        let gaps = gaps::between(slots.iter().copied(), longest, AHEAD_GAP_BYTES_MAX / bytes);
+        let between: Vec<u32> = gaps.into_iter().flatten().collect();
+        let mut all = [&between[..], &slots[..]].concat();
+        all.sort_unstable();
+        let mut data = vec![0; all.len() * bytes];
         let mut rest = &mut data[..];
         let mut pieces = Vec::new();
-        for run in slots.chunk_by(|one, next| one + 1 == *next) {
+        for run in all.chunk_by(|one, next| one + 1 == *next) {
             let (into, behind) = rest.split_at_mut(run.len() * bytes);
             pieces.push(ReadPiece { offset: self.geometry.slot_offset(run[0]), into });
             rest = behind;
         }
-        let mut between = vec![0; gaps.iter().map(Range::len).sum::<usize>() * bytes];
-        if !self.read_with_gaps(pieces, &gaps, &mut between) {
+        if self.disk.read_pieces(&mut pieces).is_err() {
             return 0;
         }
-        // Leaves that are read next lie there as well.
-        self.ahead.keep(gaps.into_iter().flatten().zip(between.chunks_exact(bytes)));
-        // Whether it is what was written is looked at by who takes it.
-        self.ahead.keep(slots.iter().copied().zip(data.chunks_exact(bytes)));
+        // Whether it is what was written is looked at by who takes it. What was asked for comes last, and so goes
+        // last; in what lies between there may be leaves that are read next.
+        let of = |slots: &[u32]| -> Vec<(u32, &[u8])> {
+            let at = |slot: &u32| all.binary_search(slot).expect("it was read") * bytes;
+            slots.iter().map(|slot| (*slot, &data[at(slot)..][..bytes])).collect()
+        };
+        self.ahead.keep(of(&between).into_iter().chain(of(&slots)));
         slots.len() as u32
     }
 
