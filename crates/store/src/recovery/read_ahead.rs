@@ -97,7 +97,7 @@ mod tests {
         let disk = FaultDisk::new(disk, vec![fault], 0);
         let ahead = ReadAhead::new(&disk, 150 * BLOCK as u64);
         for block in (0..150).chain([3, 149, 20, 21, 300]) {
-            let mut into = [0; BLOCK];
+            let mut into = vec![0; BLOCK];
             ahead.read((block * BLOCK) as u64, &mut into).unwrap();
             assert_eq!(into[..], bytes[block * BLOCK..][..BLOCK], "block {block}");
         }

@@ -120,11 +120,10 @@ impl<D: Disk> Store<D> {
         }
         // Whether it is what was written is looked at by who takes it. What was asked for comes last, and so goes
         // last; in what lies between there may be leaves that are read next.
-        let of = |slots: &[u32]| -> Vec<(u32, &[u8])> {
-            let at = |slot: &u32| all.binary_search(slot).expect("it was read") * bytes;
-            slots.iter().map(|slot| (*slot, &data[at(slot)..][..bytes])).collect()
-        };
-        self.ahead.keep(of(&between).into_iter().chain(of(&slots)));
+        let read = all.iter().copied().zip(data.chunks_exact(bytes));
+        let (wanted, passed): (Vec<_>, Vec<_>) =
+            read.partition(|(slot, _)| slots.binary_search(slot).is_ok());
+        self.ahead.keep(passed.into_iter().chain(wanted));
         slots.len() as u32
     }
 
