@@ -5,7 +5,7 @@
 //! when it is asked, and makes another turn; one that is asked for all of it does not.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use agewell_log::policy::cost::CostModel;
 
@@ -27,12 +27,15 @@ pub(super) struct Gaps {
     /// What a read of one block takes, by and by.
     read_ns: AtomicU64,
     is_learning: bool,
+    /// Whether none is read any more.
+    is_over: AtomicBool,
 }
 
 impl Gaps {
     /// By `prices`, until more is known if it `is_learning`.
     pub(super) fn new(prices: CostModel, is_learning: bool) -> Self {
-        Self { prices, read_ns: AtomicU64::new(prices.access_ns), is_learning }
+        let (read_ns, is_over) = (AtomicU64::new(prices.access_ns), AtomicBool::new(false));
+        Self { prices, read_ns, is_learning, is_over }
     }
 
     /// Whether it wants to know what reads of one block take.
@@ -47,8 +50,17 @@ impl Gaps {
         self.read_ns.store(now, Ordering::Relaxed);
     }
 
+    /// A gap could not be read, perhaps: a disk tries for seconds to read a sector that is damaged, and nobody
+    /// needs this one.
+    pub(super) fn give_up(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// Slots of the longest gap that is read.
     pub(super) fn longest(&self) -> u32 {
+        if self.is_over.load(Ordering::Relaxed) {
+            return 0;
+        }
         let read_ns = u128::from(self.read_ns.load(Ordering::Relaxed));
         let bytes = read_ns * u128::from(self.prices.bandwidth_bytes_per_s) / 1_000_000_000;
         (bytes.min(u128::from(GAP_BYTES_MAX)) as u64 / self.prices.block_bytes) as u32
@@ -151,5 +163,7 @@ mod tests {
         assert_eq!(gaps.longest(), 0);
         (0..40).for_each(|_| gaps.took(8_000_000));
         assert_eq!(gaps.longest(), 32);
+        gaps.give_up();
+        assert_eq!(gaps.longest(), 0);
     }
 }

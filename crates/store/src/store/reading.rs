@@ -80,13 +80,15 @@ impl<D: Disk> Store<D> {
     /// it, and one by itself as well; how many were read.
     pub fn read_ahead(&self, blocks: &[u32], others: &[u32]) -> u32 {
         let bytes = self.geometry.block_bytes as usize;
+        let longest = self.gaps.longest();
         let mut scratch = vec![0; bytes];
         let front = lock(&self.front);
         let mut slots_of = |blocks: &[u32]| {
             let mut slots: Vec<u32> = Vec::with_capacity(blocks.len());
             for block in blocks {
+                // What is there already would make two requests of one where no gaps are read.
                 if let Newest::InSlot(slot) = front.newest(*block, &mut scratch)
-                    && !self.ahead.holds(slot)
+                    && (longest == 0 || !self.ahead.holds(slot))
                 {
                     slots.push(slot);
                 }
@@ -96,13 +98,11 @@ impl<D: Disk> Store<D> {
         };
         let (mut slots, others) = (slots_of(blocks), slots_of(others));
         drop(front);
-        gaps::add_near(&mut slots, &others, self.gaps.longest());
+        gaps::add_near(&mut slots, &others, longest);
         slots.truncate(AHEAD_BYTES_MAX / bytes);
         if slots.len() < 2 {
             return 0;
         }
-        // One that is there already would make two requests of one.
-        let longest = self.gaps.longest().max(1);
         let gaps = gaps::between(slots.iter().copied(), longest, AHEAD_GAP_BYTES_MAX / bytes);
         let between: Vec<u32> = gaps.into_iter().flatten().collect();
         let mut all = [&between[..], &slots[..]].concat();
@@ -116,6 +116,7 @@ impl<D: Disk> Store<D> {
             rest = behind;
         }
         if self.disk.read_pieces(&mut pieces).is_err() {
+            self.gaps.give_up();
             return 0;
         }
         // Whether it is what was written is looked at by who takes it. What was asked for comes last, and so goes
@@ -145,7 +146,11 @@ impl<D: Disk> Store<D> {
             // What is side by side becomes one request if it is asked for in a row.
             pieces.sort_unstable_by_key(|piece| piece.offset);
         }
-        self.disk.read_pieces(&mut pieces).is_ok()
+        let are_read = self.disk.read_pieces(&mut pieces).is_ok();
+        if !are_read && !gaps.is_empty() {
+            self.gaps.give_up();
+        }
+        are_read
     }
 
     /// Whether all of the `count` blocks from `first` on that lie on the disk were read ahead.
