@@ -699,7 +699,7 @@ impl<D: Disk> Store<D> {
                 let offset = self.geometry.slot_offset(slot);
                 let begin_ns = self.disk.now_ns().filter(|_| self.gaps.is_learning());
                 let is_read = read(&*self.disk, offset, into).is_ok();
-                self.learn_read(begin_ns);
+                self.learn_read(1, begin_ns);
                 if is_read && self.is_good(block, slot, sum, into) {
                     return Ok(true);
                 }
@@ -721,10 +721,10 @@ impl<D: Disk> Store<D> {
         Err(StoreError::Damaged { block, slot })
     }
 
-    /// A read of one block that began at `begin_ns`, if that was noted, is done.
-    fn learn_read(&self, begin_ns: Option<u64>) {
+    /// A read of `blocks` blocks that began at `begin_ns`, if that was noted, is done.
+    fn learn_read(&self, blocks: u64, begin_ns: Option<u64>) {
         if let (Some(begin_ns), Some(end_ns)) = (begin_ns, self.disk.now_ns()) {
-            self.gaps.took(end_ns.saturating_sub(begin_ns));
+            self.gaps.took(blocks, end_ns.saturating_sub(begin_ns));
         }
     }
 

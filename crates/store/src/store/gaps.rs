@@ -5,7 +5,7 @@
 //! when it is asked, and makes another turn; one that is asked for all of it does not.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use agewell_log::policy::cost::CostModel;
 
@@ -20,12 +20,24 @@ const NEAR_SLOTS_MAX: u32 = 64;
 /// A read counts for this part of what reads take; chosen by us.
 const SHARE: u64 = 8;
 
+/// Bytes a second that no disk with an arm gives: those of its interface (Serial ATA 3.0, 6 Gbit/s).
+const DISK_BYTES_PER_S_MAX: u64 = 600_000_000;
+
+/// A read says how fast a device is from so many bytes on; chosen by us: less may be in a disk's buffer.
+const RATED_BYTES_MIN: u64 = 128 << 10;
+
+/// Reads faster than those of any disk after which a device is taken for none, less those that were not; chosen by
+/// us.
+const FAST_READS: u32 = 8;
+
 /// How long gaps may be: what is read as long as a read of one block takes.
 #[derive(Debug)]
 pub(super) struct Gaps {
     prices: CostModel,
     /// What a read of one block takes, by and by.
     read_ns: AtomicU64,
+    /// Reads that no disk could have done so fast, less others, up to twice [`FAST_READS`].
+    fast_reads: AtomicU32,
     is_learning: bool,
     /// Whether none is read any more.
     is_over: AtomicBool,
@@ -35,16 +47,28 @@ impl Gaps {
     /// By `prices`, until more is known if it `is_learning`.
     pub(super) fn new(prices: CostModel, is_learning: bool) -> Self {
         let (read_ns, is_over) = (AtomicU64::new(prices.access_ns), AtomicBool::new(false));
-        Self { prices, read_ns, is_learning, is_over }
+        Self { prices, read_ns, fast_reads: AtomicU32::new(0), is_learning, is_over }
     }
 
-    /// Whether it wants to know what reads of one block take.
+    /// Whether it wants to know what reads take.
     pub(super) fn is_learning(&self) -> bool {
         self.is_learning
     }
 
-    /// A read of one block took so long. What others say at the same time may be lost.
-    pub(super) fn took(&self, time_ns: u64) {
+    /// A read of `blocks` blocks took so long. What others say at the same time may be lost.
+    pub(super) fn took(&self, blocks: u64, time_ns: u64) {
+        let bytes = blocks * self.prices.block_bytes;
+        if bytes >= RATED_BYTES_MIN {
+            let is_fast = u128::from(bytes) * 1_000_000_000
+                > u128::from(time_ns) * u128::from(DISK_BYTES_PER_S_MAX);
+            let before = self.fast_reads.load(Ordering::Relaxed);
+            let now =
+                if is_fast { (before + 1).min(2 * FAST_READS) } else { before.saturating_sub(1) };
+            self.fast_reads.store(now, Ordering::Relaxed);
+        }
+        if blocks != 1 {
+            return;
+        }
         let before = self.read_ns.load(Ordering::Relaxed);
         let now = before - before / SHARE + time_ns / SHARE;
         self.read_ns.store(now, Ordering::Relaxed);
@@ -58,7 +82,8 @@ impl Gaps {
 
     /// Slots of the longest gap that is read.
     pub(super) fn longest(&self) -> u32 {
-        if self.is_over.load(Ordering::Relaxed) {
+        let is_fast = self.fast_reads.load(Ordering::Relaxed) >= FAST_READS;
+        if is_fast || self.is_over.load(Ordering::Relaxed) {
             return 0;
         }
         let read_ns = u128::from(self.read_ns.load(Ordering::Relaxed));
@@ -159,9 +184,16 @@ mod tests {
         assert_eq!(gaps.longest(), 13);
         assert_eq!(Gaps::new(prices(u64::MAX, u64::MAX), false).longest(), 32);
         // Flash that is taken for a disk at first.
-        (0..40).for_each(|_| gaps.took(20_000));
+        (0..40).for_each(|_| gaps.took(1, 20_000));
         assert_eq!(gaps.longest(), 0);
-        (0..40).for_each(|_| gaps.took(8_000_000));
+        (0..40).for_each(|_| gaps.took(1, 8_000_000));
+        assert_eq!(gaps.longest(), 32);
+        // Half a mebibyte at 200 MB a second, and at 2 GB: memory, until it is slow again.
+        (0..40).for_each(|_| gaps.took(128, 2_600_000));
+        assert_eq!(gaps.longest(), 32);
+        (0..40).for_each(|_| gaps.took(128, 260_000));
+        assert_eq!(gaps.longest(), 0);
+        (0..9).for_each(|_| gaps.took(128, 2_600_000));
         assert_eq!(gaps.longest(), 32);
         gaps.give_up();
         assert_eq!(gaps.longest(), 0);

@@ -246,10 +246,9 @@ impl<D: Disk> Store<D> {
         }
         let slots: usize = gaps.iter().map(Range::len).sum();
         let mut between = vec![0; slots * self.geometry.block_bytes as usize];
-        let is_one = asked.len() == 1 && gaps.is_empty() && self.gaps.is_learning();
-        let begin_ns = self.disk.now_ns().filter(|_| is_one);
+        let begin_ns = self.disk.now_ns().filter(|_| self.gaps.is_learning());
         let are_read = self.read_with_gaps(self.pieces(asked, into), &gaps, &mut between);
-        self.learn_read(begin_ns);
+        self.learn_read((asked.len() + slots) as u64, begin_ns);
         are_read
     }
 
