@@ -23,7 +23,7 @@ const SHARE: u64 = 8;
 /// Bytes a second that no disk with an arm gives: those of its interface (Serial ATA 3.0, 6 Gbit/s).
 const DISK_BYTES_PER_S_MAX: u64 = 600_000_000;
 
-/// A read says how fast a device is from so many bytes on; chosen by us: less may be in a disk's buffer.
+/// A read of at least these bytes says how fast a device is; chosen by us: fewer may be in a disk's buffer.
 const RATED_BYTES_MIN: u64 = 128 << 10;
 
 /// Reads faster than those of any disk after which a device is taken for none, less those that were not; chosen by
