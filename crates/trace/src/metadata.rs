@@ -128,7 +128,8 @@ impl TraceMetadata {
 
     pub(crate) fn warn_many(&mut self, text: &'static str, count: u64) {
         if let Some(known) = self.warnings.get_mut(text) {
-            *known += count;
+            // A file may say any number.
+            *known = known.saturating_add(count);
         } else {
             self.warnings.insert(text.to_owned(), count);
         }

@@ -344,6 +344,14 @@ fn a_clock_that_goes_back_too_far_is_an_error_that_names_the_record() {
 }
 
 #[test]
+fn more_events_are_lost_than_can_be_counted() {
+    let lost = "# entries-in-buffer/entries-written: 0/18446744073709551615   #P:2\n";
+    let text = format!("# tracer: nop\n{lost}{lost}{}", samples::TRACEPOINT);
+    let (trace, _) = read(text.as_bytes());
+    assert!(trace.metadata.warnings.values().any(|count| *count == u64::MAX));
+}
+
+#[test]
 fn out_of_order_requests_within_the_window_are_sorted_and_counted() {
     let mut text = String::new();
     // Neighbours swapped throughout, over more rows than the window holds.
