@@ -79,8 +79,7 @@ impl Ends {
             }
             (from, bytes)
         };
-        let last = (size.saturating_sub(Self::BYTES)).next_multiple_of(SECTOR_BYTES);
-        Self([part(0, size.min(Self::BYTES)), part(last, size)])
+        Self([part(0, size.min(Self::BYTES)), part(size.saturating_sub(Self::BYTES), size)])
     }
 
     /// Fills `into` with what lies from byte `offset` on, if that was read.

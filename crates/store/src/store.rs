@@ -697,9 +697,7 @@ impl<D: Disk> Store<D> {
                     return Ok(true);
                 }
                 let offset = self.geometry.slot_offset(slot);
-                let begin_ns = self.disk.now_ns().filter(|_| self.gaps.is_learning());
-                let is_read = read(&*self.disk, offset, into).is_ok();
-                self.learn_read(1, begin_ns);
+                let is_read = self.timed(1, || read(&*self.disk, offset, into)).is_ok();
                 if is_read && self.is_good(block, slot, sum, into) {
                     return Ok(true);
                 }
@@ -719,13 +717,6 @@ impl<D: Disk> Store<D> {
         }
         into.fill(0);
         Err(StoreError::Damaged { block, slot })
-    }
-
-    /// A read of `blocks` blocks that began at `begin_ns`, if that was noted, is done.
-    fn learn_read(&self, blocks: u64, begin_ns: Option<u64>) {
-        if let (Some(begin_ns), Some(end_ns)) = (begin_ns, self.disk.now_ns()) {
-            self.gaps.took(blocks, end_ns.saturating_sub(begin_ns));
-        }
     }
 
     /// Where the newest data of `block` is, and its sum if that is a slot.

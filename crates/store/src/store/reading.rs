@@ -128,31 +128,6 @@ impl<D: Disk> Store<D> {
         slots.len() as u32
     }
 
-    /// Fills `pieces`, and `between` with what is in `gaps`; whether all could be read.
-    fn read_with_gaps<'a>(
-        &self,
-        mut pieces: Vec<ReadPiece<'a>>,
-        gaps: &[Range<u32>],
-        between: &'a mut [u8],
-    ) -> bool {
-        let mut rest = between;
-        for gap in gaps {
-            let bytes = gap.len() * self.geometry.block_bytes as usize;
-            let (into, behind) = std::mem::take(&mut rest).split_at_mut(bytes);
-            pieces.push(ReadPiece { offset: self.geometry.slot_offset(gap.start), into });
-            rest = behind;
-        }
-        if !gaps.is_empty() {
-            // What is side by side becomes one request if it is asked for in a row.
-            pieces.sort_unstable_by_key(|piece| piece.offset);
-        }
-        let are_read = self.disk.read_pieces(&mut pieces).is_ok();
-        if !are_read && !gaps.is_empty() {
-            self.gaps.give_up();
-        }
-        are_read
-    }
-
     /// Whether all of the `count` blocks from `first` on that lie on the disk were read ahead.
     #[must_use]
     pub fn is_read_ahead(&self, first: u32, count: u32) -> bool {
@@ -244,12 +219,36 @@ impl<D: Disk> Store<D> {
         if let Some(last) = asked.last().filter(|_| next != NONE) {
             gaps.extend(gaps::before_slot(last.slot, next, longest));
         }
+        let bytes = self.geometry.block_bytes as usize;
         let slots: usize = gaps.iter().map(Range::len).sum();
-        let mut between = vec![0; slots * self.geometry.block_bytes as usize];
-        let begin_ns = self.disk.now_ns().filter(|_| self.gaps.is_learning());
-        let are_read = self.read_with_gaps(self.pieces(asked, into), &gaps, &mut between);
-        self.learn_read((asked.len() + slots) as u64, begin_ns);
+        let mut between = vec![0; slots * bytes];
+        let (mut pieces, mut rest) = (self.pieces(asked, into), &mut between[..]);
+        for gap in &gaps {
+            let (into, behind) = rest.split_at_mut(gap.len() * bytes);
+            pieces.push(ReadPiece { offset: self.geometry.slot_offset(gap.start), into });
+            rest = behind;
+        }
+        if !gaps.is_empty() {
+            // What is side by side becomes one request if it is asked for in a row.
+            pieces.sort_unstable_by_key(|piece| piece.offset);
+        }
+        let are_read =
+            self.timed(asked.len() + slots, || self.disk.read_pieces(&mut pieces)).is_ok();
+        if !are_read && !gaps.is_empty() {
+            self.gaps.give_up();
+        }
         are_read
+    }
+
+    /// Notes how long `read` of `blocks` blocks takes, if that is learnt.
+    pub(super) fn timed<R>(&self, blocks: usize, read: impl FnOnce() -> R) -> R {
+        let now_ns = || if self.gaps.is_learning() { self.disk.now_ns() } else { None };
+        let begin_ns = now_ns();
+        let done = read();
+        if let (Some(begin_ns), Some(end_ns)) = (begin_ns, now_ns()) {
+            self.gaps.took(blocks as u64, end_ns.saturating_sub(begin_ns));
+        }
+        done
     }
 
     /// Where `lying` go to in `into`, those that are side by side in both together.
