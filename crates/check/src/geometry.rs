@@ -17,6 +17,7 @@ pub(crate) const PACKED_RECORDS: u32 = 1;
 
 /// The feature of stores whose map pages have all their first places side by side.
 pub(crate) const PLACES_APART: u32 = 2;
+pub(crate) const SCATTERED_RECORDS: u32 = 4;
 
 /// The fewest segments of a store.
 const SEGMENTS_MIN: u32 = 4;
@@ -51,6 +52,8 @@ pub struct Geometry {
     /// Whether the first places of map pages lie side by side, and then the second ones, and the parts in any
     /// order: a feature that a reader must know.
     pub places_apart: bool,
+    /// Whether inline records may name the slots of their data: a feature that a reader must know.
+    pub scattered_records: bool,
     /// Of the superblock that says all this.
     pub generation: u64,
     /// Bytes of a block.
@@ -89,6 +92,7 @@ impl Geometry {
             minor_version: u16_at(superblock, 10),
             packed_records: u32_at(superblock, 12) & PACKED_RECORDS != 0,
             places_apart: u32_at(superblock, 12) & PLACES_APART != 0,
+            scattered_records: u32_at(superblock, 12) & SCATTERED_RECORDS != 0,
             generation: u64_at(superblock, 48),
             block_bytes: u32_at(superblock, 56),
             segment_blocks: u32_at(superblock, 60),

@@ -1,4 +1,4 @@
-//! Inline records: in a slot before the data that they describe.
+//! Inline records: in a slot before the data that they describe, or in any slot with the slots of that data.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,10 @@ const HEAD_BYTES: usize = 64;
 const BLOCK_BYTES: usize = 8;
 const FREED_BYTES: usize = 4;
 
+/// Where it says how many runs its data lies in, and bytes of each.
+const RUNS_AT: usize = 48;
+const RUN_BYTES: usize = 8;
+
 /// Where it says how many bytes of a copy of a ring record it has.
 const COPY_AT: usize = 44;
 
@@ -30,7 +34,7 @@ const COPY_AT: usize = 44;
 #[derive(Debug, Clone)]
 pub(crate) struct InlineRecord {
     pub(crate) part: Part,
-    /// Blocks of data behind it.
+    /// Slots behind it that are no places of records: its data.
     pub(crate) data_blocks: u32,
     /// A copy of a ring record, if there is one.
     pub(crate) copy: Vec<u8>,
@@ -63,23 +67,30 @@ pub(crate) fn parse_inline(
 fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, String> {
     let (count, freed) = (u32_at(bytes, 36), u32_at(bytes, 40));
     let copied = if geometry.packed_records { u32_at(bytes, COPY_AT) } else { 0 };
+    let runs = if geometry.scattered_records { u32_at(bytes, RUNS_AT) } else { 0 };
     let needed = u64::from(copied)
         + HEAD_BYTES as u64
         + BLOCK_BYTES as u64 * u64::from(count)
-        + FREED_BYTES as u64 * u64::from(freed);
+        + FREED_BYTES as u64 * u64::from(freed)
+        + RUN_BYTES as u64 * u64::from(runs);
     if needed > bytes.len() as u64 {
         return Err(format!(
-            "it is said to list {count} blocks and {freed} freed ones, and {copied} bytes of a copy"
+            "it is said to list {count} blocks in {runs} runs and {freed} freed ones, and {copied} bytes of \
+             a copy"
         ));
     }
     let last = slot - slot % geometry.segment_blocks + (geometry.segment_blocks - 1);
-    if count > last - slot {
+    if runs == 0 && count > last - slot {
         return Err(format!("it describes {count} blocks, where its segment ends before"));
     }
     let sequence = u64_at(bytes, 16);
     let listed = HEAD_BYTES + BLOCK_BYTES * count as usize;
+    let runs_begin = listed + FREED_BYTES * freed as usize;
+    let copy_begins = runs_begin + RUN_BYTES * runs as usize;
+    let slots = slots_of_runs(geometry, &bytes[runs_begin..copy_begins], count)?;
+    let slots = slots.unwrap_or_else(|| (slot + 1..=slot + count).collect());
     let put = bytes[HEAD_BYTES..listed].chunks_exact(BLOCK_BYTES);
-    let put = (slot + 1..).zip(put).map(|(slot, one)| {
+    let put = slots.into_iter().zip(put).map(|(slot, one)| {
         let (block, short_sum) = (u32_at(one, 0), u32_at(one, 4));
         Placement { block, slot, short_sum, sequence, damaged: false }
     });
@@ -101,9 +112,32 @@ fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, S
         address: geometry.slot_address(slot),
         blocks,
     };
-    let copy_begins = listed + FREED_BYTES * freed as usize;
     let copy = bytes[copy_begins..copy_begins + copied as usize].to_vec();
-    Ok(InlineRecord { part, data_blocks: count, copy })
+    // Where records may lie in holes, one may lie in a slot of this one's data by now.
+    let data_blocks = if geometry.scattered_records { 0 } else { count };
+    Ok(InlineRecord { part, data_blocks, copy })
+}
+
+/// The slots of `count` blocks that lie in `runs`, of first slots and lengths; `None` if there are no runs.
+fn slots_of_runs(geometry: &Geometry, runs: &[u8], count: u32) -> Result<Option<Vec<u32>>, String> {
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let mut slots = Vec::with_capacity(count as usize);
+    let all = geometry.segments * geometry.segment_blocks;
+    for run in runs.chunks_exact(RUN_BYTES) {
+        let (first, blocks) = (u32_at(run, 0), u32_at(run, 4));
+        let end = first.checked_add(blocks).filter(|end| *end <= all);
+        let end = end.ok_or_else(|| format!("it names slots from {first} on, of {all}"))?;
+        if blocks > count {
+            return Err(format!("a run of {blocks} blocks is of {count}"));
+        }
+        slots.extend(first..end);
+    }
+    if slots.len() != count as usize {
+        return Err(format!("its runs have {} slots for {count} blocks", slots.len()));
+    }
+    Ok(Some(slots))
 }
 
 /// The records of `incarnation` behind the group `covered`, and those of a greater one, in the segments of

@@ -4,7 +4,9 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::checking::CheckError;
 use crate::checksum::structure_sum;
 use crate::findings::{Finding, Structure};
-use crate::geometry::{BLOCK_BYTES, Geometry, PACKED_RECORDS, PLACES_APART, read_blocks};
+use crate::geometry::{
+    BLOCK_BYTES, Geometry, PACKED_RECORDS, PLACES_APART, SCATTERED_RECORDS, read_blocks,
+};
 use crate::image::Image;
 
 /// What a superblock begins with.
@@ -122,7 +124,8 @@ fn read_copy<I: Image + ?Sized>(image: &I, block_bytes: u32, address: u64) -> Co
         };
     }
     let major = u16_at(&block, 8);
-    let features = u32_at(&block, 12) & !(PACKED_RECORDS | PLACES_APART);
+    let known = PACKED_RECORDS | PLACES_APART | SCATTERED_RECORDS;
+    let features = u32_at(&block, 12) & !known;
     if sum_is_right && major != MAJOR_VERSION {
         let minor = geometry.minor_version;
         return Copy::Refused(format!(

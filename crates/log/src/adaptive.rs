@@ -37,7 +37,7 @@ use std::panic::resume_unwind;
 
 use forecast::forecast;
 use history::{History, Order};
-use rehearsal::rehearse;
+use rehearsal::{Candidate, rehearse};
 use sample::Sample;
 
 use super::policy::mechanism::{Collect, Mechanism};
@@ -66,6 +66,10 @@ const MOMENT_WRITES_MIN: u64 = 128;
 /// Passes from one moment to the next at most, so that a load that changes is noticed; chosen by
 /// us.
 const MOMENT_PASSES_MAX: u64 = 8;
+
+/// Share of what is forecast that a mechanism is hoped to take as long as nothing is known of it; chosen by us: a
+/// trial is as long as what was written before it, so it costs at most twice that.
+const HOPE: f64 = 0.4;
 
 /// Full segments of a log that is looked ahead with at least, of those there are; chosen by us: what
 /// a free segment more or less decides, of a hundred and more, is below a hundredth.
@@ -218,7 +222,7 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     pub fn outlook(&mut self, times: Option<&TransferTimes>) -> Option<Outlook<P>> {
         let adviser = self.adviser.as_mut().filter(|adviser| adviser.is_due())?;
         let ahead = adviser.begin(&self.log)?;
-        let question = adviser.question(times, ahead);
+        let question = adviser.question(&self.log, times, ahead);
         let subject = adviser.follower.as_ref().unwrap_or(&self.log).clone();
         let history = adviser.history.take();
         Some(Outlook { subject, history, question })
@@ -238,6 +242,16 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
     pub fn leave_decisions(&mut self) {
         if let Some(adviser) = &mut self.adviser {
             adviser.waits_to_be_asked = true;
+        }
+    }
+
+    /// Goes on with `mechanism` until it is decided for the next time, so that it is known by then what it takes.
+    pub fn try_mechanism(&mut self, mechanism: Mechanism) {
+        if let Some(adviser) = &mut self.adviser {
+            let before = adviser.chosen;
+            adviser.adopt(Some(mechanism), &mut self.log);
+            // What was never decided on need not be better by anything.
+            adviser.chosen = before.map(|_| mechanism);
         }
     }
 
@@ -431,7 +445,7 @@ impl<P: Placement + Clone> Adviser<P> {
     fn look_ahead(&mut self, log: &mut Log<P>, times: Option<&TransferTimes>) {
         let Some(ahead) = self.begin(log) else { return };
         let subject = self.follower.as_ref().unwrap_or(log);
-        let chosen = self.question(times, ahead).answer(subject, &self.history);
+        let chosen = self.question(log, times, ahead).answer(subject, &self.history);
         self.adopt(chosen, log);
     }
 
@@ -445,13 +459,18 @@ impl<P: Placement + Clone> Adviser<P> {
         }
     }
 
-    fn question(&self, times: Option<&TransferTimes>, ahead: u64) -> Question {
+    fn question(&self, log: &Log<P>, times: Option<&TransferTimes>, ahead: u64) -> Question {
+        // What holes take is known when some have been filled: a sweep over them costs far less than as many
+        // writes here and there.
+        let sweeps = log.setting.threads_ahead > 0 && log.counts().threaded_blocks == 0;
+        let untried = (sweeps && times.is_some()).then_some(Mechanism::Thread);
         Question {
             mechanisms: self.mechanisms.clone(),
             sample: self.sample,
             trials: self.trials.clone(),
             times: times.cloned(),
             chosen: self.chosen,
+            untried,
             ahead,
         }
     }
@@ -482,6 +501,8 @@ struct Question {
     times: Option<TransferTimes>,
     /// The mechanism chosen at the last moment.
     chosen: Option<Mechanism>,
+    /// One of which it is not known what it takes on the device.
+    untried: Option<Mechanism>,
     /// Writes to look ahead.
     ahead: u64,
 }
@@ -519,8 +540,13 @@ impl Question {
             let both = run.zip(self.trials.get(place)).map(|(run, trial)| run.after_trial(trial));
             CostMeter::learnt(disk, both.as_ref().or(run), spread)
         };
-        let candidates: Vec<(Mechanism, CostMeter)> =
-            self.mechanisms.iter().copied().zip((0..).map(meter)).collect();
+        let candidates = self.mechanisms.iter().copied().zip((0..).map(meter));
+        let candidates = candidates.map(|(mechanism, meter)| Candidate {
+            mechanism,
+            meter,
+            hope: if self.untried == Some(mechanism) { HOPE } else { 1.0 },
+        });
+        let candidates: Vec<Candidate> = candidates.collect();
         Some(rehearse(subject, &candidates, self.chosen, &forecast))
     }
 }

@@ -249,7 +249,7 @@ impl<P: Placement> Log<P> {
         let mut rest = entries;
         while !rest.is_empty() {
             if self.rest_for_data(log) == 0 && !self.open_for_new_data(log, device)? {
-                let threaded = self.thread(rest, device);
+                let threaded = self.thread(rest, rest.len() < entries.len(), device);
                 if threaded == 0 {
                     // The holes that there are may not be filled yet.
                     return Err(self.full());

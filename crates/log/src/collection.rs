@@ -24,6 +24,18 @@ use super::policy::placement::{CollectedSegment, Placement};
 use super::segment_table::{NONE, State};
 use super::{BlockDevice, LogError, Purpose, Sources, Transfer, Victim};
 
+/// Holes that are to be filled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holes {
+    pub(super) segment: u32,
+    /// Its first slot that may be filled.
+    pub(super) from: u32,
+    /// Slots between runs of them at least.
+    pub(super) spacing: u32,
+    /// Whether the arm has not far to go from the last that was filled.
+    pub(super) further: bool,
+}
+
 impl<P: Placement> Log<P> {
     /// Makes room for new data.
     pub(super) fn make_room(&mut self, device: &mut impl BlockDevice) -> Result<(), LogError> {
@@ -623,7 +635,9 @@ impl<P: Placement> Log<P> {
             let rest = &moves[done..];
             let blocks = rest.iter().map(|moved| moved.0);
             let sources = Sources::Copies(rest);
-            self.fill_holes(segment, blocks, Purpose::Plug, sources, &mut filled, device);
+            let all =
+                Holes { segment, from: self.table.bounds(segment).0, spacing: 0, further: false };
+            self.fill_holes(&all, blocks, Purpose::Plug, sources, &mut filled, device);
             if filled.len() == done {
                 // None of its holes may be filled: it is left out of the index while others are looked for.
                 self.index.remove(segment, self.table.shape.zone_of(segment));
@@ -660,19 +674,20 @@ impl<P: Placement> Log<P> {
         }
     }
 
-    /// Writes `blocks` into the holes of `segment`, as many as there are, in the order of the
-    /// slots, which it adds to `filled`. The map is the caller's to change.
+    /// Writes `blocks` into `holes`, as many as there are, in the order of the slots, which it adds to
+    /// `filled`. The map is the caller's to change.
     pub(super) fn fill_holes(
         &mut self,
-        segment: u32,
+        holes: &Holes,
         blocks: impl Iterator<Item = u32>,
         purpose: Purpose,
         sources: Sources<'_>,
         filled: &mut Vec<u32>,
         device: &mut impl BlockDevice,
     ) {
-        let (first, end) = self.table.bounds(segment);
-        let mut slot = first;
+        let Holes { segment, from, spacing, further } = *holes;
+        let end = self.table.bounds(segment).1;
+        let mut slot = from;
         let begin = filled.len();
         for block in blocks {
             let Some(hole) = self.next_fillable(slot, end, device) else { break };
@@ -680,11 +695,14 @@ impl<P: Placement> Log<P> {
             self.placement.placed(block, segment);
             filled.push(hole);
             slot = hole + 1;
+            if spacing > 0 && self.next_fillable(slot, (slot + 1).min(end), device).is_none() {
+                slot = (slot + spacing).min(end);
+            }
         }
         let zone = self.table.shape.zone_of(segment);
         self.index.update(segment, zone, self.table.live[segment as usize]);
         if filled.len() > begin {
-            self.transfer_filled(&filled[begin..], purpose, sources, device);
+            self.transfer_filled(&filled[begin..], further, purpose, sources, device);
         }
     }
 
@@ -708,11 +726,11 @@ impl<P: Placement> Log<P> {
     pub(super) fn transfer_filled(
         &self,
         slots: &[u32],
+        mut further: bool,
         purpose: Purpose,
         sources: Sources<'_>,
         device: &mut impl BlockDevice,
     ) {
-        let mut further = false;
         device.begin_batch();
         let mut send = |purpose, slot, blocks: u32, header_bytes: u32, sources| {
             let transfer = Transfer { purpose, slot, blocks, header_bytes, further };

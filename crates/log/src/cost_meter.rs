@@ -42,6 +42,12 @@ impl CostMeter {
         Self { pricing: prices.map(|prices| Pricing::new(prices, spread)), ..Self::new(model) }
     }
 
+    /// Whether it prices by what a device has shown.
+    #[must_use]
+    pub fn is_learnt(&self) -> bool {
+        self.pricing.is_some()
+    }
+
     /// The model it prices by.
     #[must_use]
     pub fn model(&self) -> &CostModel {

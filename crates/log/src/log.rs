@@ -39,6 +39,7 @@ use super::policy::placement::Placement;
 use super::reorganisation_log::Reorganisation;
 use super::segment_table::{NONE, SegmentTable, State};
 use super::shape::SLOTS_MAX;
+use super::threading::ThreadedNext;
 use super::victim_index::VictimIndex;
 use crate::pending_discards::PendingDiscards;
 
@@ -96,6 +97,8 @@ pub struct Log<P> {
     /// Slots that holes were filled in, and blocks to fill them with, while that goes on.
     pub(crate) filled: Vec<u32>,
     pub(crate) threading: Vec<u32>,
+    /// Whose holes are filled next, if that is chosen ahead.
+    pub(super) threaded_next: ThreadedNext,
     /// Buffer entries to write, log by log.
     pub(super) outgoing: Vec<Vec<u32>>,
     /// Buffer entries being written: the placement has heard that their old copies are dead.
@@ -161,6 +164,7 @@ impl<P: Placement> Log<P> {
             staged: vec![Vec::new(); logs],
             filled: Vec::new(),
             threading: Vec::new(),
+            threaded_next: ThreadedNext::default(),
             outgoing: vec![Vec::new(); logs],
             sending: 0..0,
             reorganisation: Reorganisation::default(),

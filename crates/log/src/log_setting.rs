@@ -78,6 +78,12 @@ pub struct LogSetting {
     /// Slots left before each run of new data, for a record of where it belongs; they hold nothing
     /// that is live.
     pub record_slots: u32,
+    /// Segments whose holes are filled next, chosen this far ahead, each until it has none left; 0: at
+    /// any time the emptiest. Who must say beforehand where holes will be filled asks for some.
+    pub threads_ahead: u32,
+    /// What a sync costs beside its transfers if it goes on where the one before ended, ns: the turn for which a
+    /// disk waits. Only who looks ahead reckons with it.
+    pub lost_turn_ns: u64,
     /// Use of zones.
     pub zone_use: ZoneUse,
     /// Whether it is known which blocks are in the host's cache.
@@ -110,6 +116,8 @@ impl LogSetting {
             header: Header::Free,
             join_holes: true,
             record_slots: 0,
+            threads_ahead: 0,
+            lost_turn_ns: 0,
             zone_use: ZoneUse::Any,
             tracks_cache: false,
             disk,

@@ -354,7 +354,7 @@ impl<P: Placement> Log<P> {
         {
             slots.clear();
             slots.extend(in_segment.iter().map(|patch| patch.0));
-            self.transfer_filled(&slots, Purpose::Patch, Sources::Unnamed, device);
+            self.transfer_filled(&slots, false, Purpose::Patch, Sources::Unnamed, device);
         }
         device.end_batch();
         device.commit();

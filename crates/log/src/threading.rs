@@ -4,11 +4,33 @@
 //! written in the order of their slots. F2FS does the same when free sections run out (Lee et al.
 //! 2015, §2.6), by a threshold rather than by cost.
 
+use std::collections::VecDeque;
+
+use super::collection::Holes;
 use super::log::Log;
 use super::policy::placement::Placement;
 
 use super::buffers::Waiting;
 use super::{BlockDevice, Purpose, Sources};
+
+/// Share of the holes of the emptiest segment that one needs to be next in a sweep; chosen by us: a jump takes
+/// about as long as half the holes of a segment.
+const SWEEP_SHARE: f64 = 0.5;
+
+/// Segments that a sweep passes over at most; chosen by us: farther on a disk's arm moves as long as anywhere.
+const SWEEP_REACH: u32 = 32;
+
+/// Segments whose holes are filled next, where they are chosen ahead.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ThreadedNext {
+    /// The first is being filled.
+    segments: VecDeque<u32>,
+    /// The slot of the first before which nothing is filled any more.
+    from: u32,
+    /// Slots left between runs of holes that are filled one after another, and between syncs.
+    spacing: u32,
+    sync_gap: u32,
+}
 
 impl<P: Placement> Log<P> {
     /// Whether a full segment has a dead block.
@@ -16,15 +38,27 @@ impl<P: Placement> Log<P> {
         self.dead_sealed() > 0
     }
 
-    /// Writes buffer entries into the holes of one segment; as many as it has holes.
-    pub(super) fn thread(&mut self, entries: &[u32], device: &mut impl BlockDevice) -> usize {
+    /// Writes buffer entries into the holes of one segment; as many as it has holes. It `goes_on` where others
+    /// were filled with entries before these.
+    pub(super) fn thread(
+        &mut self,
+        entries: &[u32],
+        goes_on: bool,
+        device: &mut impl BlockDevice,
+    ) -> usize {
+        let before = self.threads_ahead().next().filter(|_| goes_on);
         let Some(segment) = self.choose_thread_segment(device) else { return 0 };
         let mut blocks = std::mem::take(&mut self.threading);
         let mut filled = std::mem::take(&mut self.filled);
         blocks.extend(entries.iter().map(|entry| self.buffers.entries[*entry as usize].block));
         let waiting = std::mem::take(&mut self.buffers.entries);
         let sources = Sources::Entries(entries, &waiting);
-        self.fill_holes(segment, blocks.drain(..), Purpose::Thread, sources, &mut filled, device);
+        let sweeps =
+            before.is_some_and(|before| (before..=before + SWEEP_REACH).contains(&segment));
+        let holes = Holes { further: sweeps, ..self.holes_to_thread(segment) };
+        self.fill_holes(&holes, blocks.drain(..), Purpose::Thread, sources, &mut filled, device);
+        let is_over = filled.len() == entries.len();
+        self.passed(&filled, if is_over { 0 } else { holes.spacing });
         self.buffers.entries = waiting;
         self.threaded(segment, filled.len(), device);
         for (entry, slot) in entries.iter().zip(&filled) {
@@ -43,7 +77,9 @@ impl<P: Placement> Log<P> {
         let mut filled = std::mem::take(&mut self.filled);
         let (once, old) = (std::iter::once(block), self.map[block as usize]);
         let sources = Sources::Through(Waiting { block, old });
-        self.fill_holes(segment, once, Purpose::Thread, sources, &mut filled, device);
+        let holes = self.holes_to_thread(segment);
+        self.fill_holes(&holes, once, Purpose::Thread, sources, &mut filled, device);
+        self.passed(&filled, 0);
         self.threaded(segment, 1, device);
         self.lands(block, filled[0], device);
         filled.clear();
@@ -51,12 +87,151 @@ impl<P: Placement> Log<P> {
         true
     }
 
-    /// The emptiest segment with a hole that may be filled.
+    /// The segment whose holes are filled now.
     fn choose_thread_segment(&mut self, device: &impl BlockDevice) -> Option<u32> {
         self.refresh_index();
+        if self.setting.threads_ahead == 0 {
+            return self.choose_emptiest(&[], device);
+        }
+        self.choose_threads_ahead(device);
+        self.threaded_next.segments.front().copied()
+    }
+
+    /// Chooses the segments whose holes are filled next, as far ahead as the setting says: a sweep over those
+    /// that are about as empty as the emptiest.
+    pub fn choose_threads_ahead(&mut self, device: &impl BlockDevice) {
+        let ahead = self.setting.threads_ahead as usize;
+        let mut next = std::mem::take(&mut self.threaded_next);
+        let before = next.segments.front().copied();
+        // Others may have been collected since.
+        next.segments.retain(|segment| self.table.state[*segment as usize].is_full());
+        while let Some(first) = next.segments.front().copied() {
+            let (begin, end) = self.table.bounds(first);
+            let from = if before == Some(first) { next.from.clamp(begin, end) } else { begin };
+            if self.next_fillable(from, end, device).is_some() {
+                break;
+            }
+            next.segments.pop_front();
+        }
+        if next.segments.len() < ahead {
+            self.refresh_index();
+        }
+        while next.segments.len() < ahead {
+            let last = next.segments.back().copied().or(before);
+            let Some(more) = self.choose_behind(last, next.segments.make_contiguous(), device)
+            else {
+                break;
+            };
+            next.segments.push_back(more);
+        }
+        if let Some(first) = next.segments.front().copied() {
+            let (begin, end) = self.table.bounds(first);
+            // The same may come again.
+            let from = next.from.clamp(begin, end);
+            if before != Some(first) || self.next_fillable(from, end, device).is_none() {
+                next.from = begin;
+            }
+        }
+        self.threaded_next = next;
+    }
+
+    /// The first segment behind `last` that has at least [`SWEEP_SHARE`] of the emptiest one's holes, not far
+    /// away, or else the emptiest; without those of `but`.
+    fn choose_behind(
+        &mut self,
+        last: Option<u32>,
+        but: &[u32],
+        device: &impl BlockDevice,
+    ) -> Option<u32> {
+        let emptiest = self.choose_emptiest(but, device)?;
+        let holes = |log: &Self, segment: u32| {
+            let (first, end) = log.table.bounds(segment);
+            end - first - log.table.live[segment as usize]
+        };
+        let least = (f64::from(holes(self, emptiest)) * SWEEP_SHARE).ceil() as u32;
+        let segments = self.table.shape.segments();
+        let behind = last.into_iter().flat_map(|last| last + 1..=last + SWEEP_REACH);
+        let mut near = behind.map(|segment| segment % segments).filter(|segment| {
+            self.table.state[*segment as usize].is_full()
+                && !but.contains(segment)
+                && holes(self, *segment) >= least
+                && self.has_fillable(*segment, device)
+        });
+        Some(near.next().unwrap_or(emptiest))
+    }
+
+    /// The segments whose holes are filled next, if they are chosen ahead.
+    pub fn threads_ahead(&self) -> impl Iterator<Item = u32> + '_ {
+        self.threaded_next.segments.iter().copied()
+    }
+
+    /// A hole that may be filled, behind slot `last` in its segment, or else before it; without `last`, where
+    /// the next block would be threaded. Nothing is threaded before it from now on, until no hole is left
+    /// behind it.
+    pub fn hole_for_record(&mut self, last: Option<u32>, device: &impl BlockDevice) -> Option<u32> {
+        let segment = match last {
+            Some(last) => self.table.shape.segment_of(last),
+            None => *self.threaded_next.segments.front()?,
+        };
+        let (first, end) = self.table.bounds(segment);
+        let from = last.map_or(self.threaded_next.from, |last| last + 1).clamp(first, end);
+        let joined = self.next_fillable(from, (from + 1).min(end), device);
+        let spaced = (from + self.threaded_next.spacing).min(end);
+        let behind = joined.or_else(|| self.next_fillable(spaced, end, device));
+        let hole = behind.or_else(|| self.next_fillable(first, end, device))?;
+        self.passed(&[hole], 0);
+        Some(hole)
+    }
+
+    /// Leaves `blocks` slots before what is written next: of the open segment, or else of the one whose
+    /// holes are filled. They stay free, but those of the open segment only until it is collected.
+    pub fn leave_gap(&mut self, blocks: u32) {
+        let rest = self.rest_for_data(0);
+        if rest > blocks {
+            self.appended(0, blocks);
+        } else if rest == 0 {
+            self.threaded_next.from = self.threaded_next.from.saturating_add(blocks);
+        }
+    }
+
+    /// From here on `spacing` slots at least lie between runs of holes that are filled one after another, so that
+    /// a disk reaches the next before it has passed; `sync_gap` is what its host leaves between syncs.
+    pub fn space_threads(&mut self, spacing: u32, sync_gap: u32) {
+        (self.threaded_next.spacing, self.threaded_next.sync_gap) = (spacing, sync_gap);
+    }
+
+    /// Leaves the gap between syncs, if what comes goes into holes.
+    pub(super) fn leave_sync_gap(&mut self) {
+        if self.threaded_next.sync_gap > 0 && self.rest_for_data(0) == 0 {
+            self.leave_gap(self.threaded_next.sync_gap);
+        }
+    }
+
+    /// Holes of this pass have been filled; the next to be lies `spacing` slots behind them.
+    fn passed(&mut self, filled: &[u32], spacing: u32) {
+        let Some(last) = filled.last() else { return };
+        self.threaded_next.from = last + 1 + spacing;
+    }
+
+    /// Which holes of `segment` are filled.
+    fn holes_to_thread(&self, segment: u32) -> Holes {
+        let (first, end) = self.table.bounds(segment);
+        let ThreadedNext { from, spacing, .. } = self.threaded_next;
+        if self.setting.threads_ahead == 0 {
+            return Holes { segment, from: first, spacing: 0, further: false };
+        }
+        Holes { segment, from: from.clamp(first, end), spacing, further: false }
+    }
+
+    /// The emptiest segment with a hole that may be filled, without those of `but`.
+    fn choose_emptiest(&mut self, but: &[u32], device: &impl BlockDevice) -> Option<u32> {
         let zones = self.all_zones();
+        let any = device.unfillable_most() == 0;
+        let may = |log: &Self, segment: u32| {
+            !but.contains(&segment) && (any || log.has_fillable(segment, device))
+        };
         let segment = self.emptiest_with_hole(zones.clone())?;
-        if device.unfillable_most() == 0 || self.has_fillable(segment, device) {
+        if may(self, segment) {
             return Some(segment);
         }
         // It is left out of the index while the next is looked for.
@@ -65,7 +240,7 @@ impl<P: Placement> Log<P> {
             let last = left_out[left_out.len() - 1];
             self.index.remove(last, self.table.shape.zone_of(last));
             match self.emptiest_with_hole(zones.clone()) {
-                Some(segment) if !self.has_fillable(segment, device) => left_out.push(segment),
+                Some(segment) if !may(self, segment) => left_out.push(segment),
                 found => break found,
             }
         };

@@ -173,7 +173,14 @@ impl Run<'_> {
             bandwidth_bytes_per_s: self.options.bandwidth_bytes_per_s,
             block_bytes: u64::from(self.options.block_bytes),
         };
-        let open = OpenOptions { means, prices, learns_prices: self.options.learns_prices };
+        let open = OpenOptions {
+            means,
+            prices,
+            learns_prices: self.options.learns_prices,
+            // What is simulated leaves no gaps.
+            rotational_delay_ns: Some(0),
+            lost_turn_ns: 0,
+        };
         let store = Store::open(disk, &open).map_err(of_store)?;
         through_store(&store, before, &mut versions, go_on).map_err(to_python)?;
         let at_mark = state(&store, spent);

@@ -15,6 +15,8 @@ pub(crate) struct Composed {
     pub(crate) places: Vec<(u64, usize, std::ops::Range<usize>)>,
     /// Slots of inline records, and how many blocks each has.
     pub(crate) inline: Vec<(u32, u32)>,
+    /// Whether the only record is an inline one that names the slots of all data.
+    pub(crate) is_scattered: bool,
     pub(crate) freed_inline: bool,
     pub(crate) ring: Option<(RingRecord, u32)>,
 }

@@ -24,9 +24,10 @@ use agewell_log::{
 
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
-use crate::format::{ANNOUNCED_MAX, Geometry, NONE};
+use crate::format::{ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, Geometry, NONE, Root};
 use crate::group::{Group, Move, Needs, Origin, PlannedRun};
 use crate::options::{Means, OpenOptions};
+use crate::rotational_delay::SyncGap;
 use crate::seeded::{SeededFault, is_seeded};
 
 /// Segments that are kept free to collect into.
@@ -61,6 +62,8 @@ pub(crate) struct Engine {
     /// Data of the blocks that wait, entry by entry.
     data: AlignedBytes,
     block_bytes: usize,
+    /// Free segments that are left to collections.
+    kept_segments: u32,
 }
 
 /// What writes down what is discarded.
@@ -154,6 +157,14 @@ impl Recorder {
         self.dying.data.push(slot);
     }
 
+    /// An inline record is to be in `slot`, needed until a checkpoint that lasts has it.
+    fn record_dies(&mut self, slot: u32) {
+        Self::hold(&mut self.held, slot);
+        let is_data = is_seeded(SeededFault::RecordsDieAsData);
+        let dying = if is_data { &mut self.dying.data } else { &mut self.dying.records };
+        dying.push(slot);
+    }
+
     fn is_held(&self, slot: u32) -> bool {
         self.held[(slot / 64) as usize] >> (slot % 64) & 1 == 1
     }
@@ -225,11 +236,7 @@ impl Recorder {
         self.group.moves.extend_from_slice(moves);
         self.group.needs = self.group.needs.and(self.needs_of(&slots));
         if record > 0 {
-            // What stands there is needed until a checkpoint that lasts has it.
-            Self::hold(&mut self.held, slot - record);
-            let is_data = is_seeded(SeededFault::RecordsDieAsData);
-            let dying = if is_data { &mut self.dying.data } else { &mut self.dying.records };
-            dying.push(slot - record);
+            self.record_dies(slot - record);
         }
         self.group.runs.push(PlannedRun { slot, first, blocks, origin });
         moves.iter().filter(|moved| moved.old != NONE).for_each(|moved| self.dies(moved.old));
@@ -322,10 +329,11 @@ impl BlockDevice for Recorder {
 }
 
 impl Engine {
-    /// The engine of a store of which `kept` was kept; the next group has number `next_sequence`.
+    /// The engine of a store of which `kept` was kept, and the number of the mechanism that it had; the next
+    /// group has number `next_sequence`.
     pub(crate) fn restore(
         geometry: &Geometry,
-        kept: Kept<'_>,
+        (kept, mechanism): (Kept<'_>, u32),
         next_sequence: u64,
         options: &OpenOptions,
         is_in_zones: bool,
@@ -346,6 +354,8 @@ impl Engine {
             buffer_blocks: geometry.buffer_blocks(),
             reserve_segments: LOG_RESERVE_SEGMENTS,
             record_slots: 1,
+            lost_turn_ns: options.lost_turn_ns,
+            threads_ahead: if geometry.scatters { ANNOUNCED_THREADED_MAX as u32 } else { 0 },
             collect,
             ..LogSetting::plain(shape, geometry.blocks, disk)
         };
@@ -360,9 +370,17 @@ impl Engine {
         };
         let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
+        // What costs nothing beforehand comes first.
+        if geometry.scatters && !is_in_zones {
+            log.try_mechanism(Mechanism::Thread);
+        }
+        if let Some(before) = (mechanism as usize).checked_sub(1) {
+            Root::MECHANISMS.get(before).into_iter().for_each(|before| log.try_mechanism(*before));
+        }
         log.log_mut().enable_discard();
         log.leave_decisions();
-        Ok(Self { log, recorder, data, block_bytes })
+        let kept_segments = geometry.reserve_segments + RESERVE_SEGMENTS;
+        Ok(Self { log, recorder, data, block_bytes, kept_segments })
     }
 
     /// The log.
@@ -445,14 +463,29 @@ impl Engine {
         !is_cleaned && !self.is_covered() && !self.has_holes(u64::from(self.segment_blocks()))
     }
 
-    /// Free segments that come first.
-    pub(crate) fn first_free(&self) -> Vec<u32> {
-        self.log.log().free_segments().take(ANNOUNCED_MAX).collect()
+    /// Free segments that come first, and those whose holes will be filled.
+    pub(crate) fn announced(&self) -> Vec<u32> {
+        let free = self.log.log().free_segments().take(ANNOUNCED_FREE_MAX);
+        free.chain(self.log.log().threads_ahead().filter(|_| self.threads())).collect()
     }
 
     /// Whether no slot is held.
     pub(crate) fn is_covered(&self) -> bool {
         self.recorder.unfillable_most() == 0
+    }
+
+    /// Goes on by threading until it is decided for the next time, because that loses no turns on this device.
+    /// Nothing may wait.
+    pub(crate) fn try_threads(&mut self) {
+        assert!(self.waiting() == 0, "what waits goes where there was room for it");
+        self.log.try_mechanism(Mechanism::Thread);
+    }
+
+    /// The mechanism at the moment, as roots say it; 0 if it is a rule.
+    pub(crate) fn mechanism_number(&self) -> u32 {
+        let Collect::Always(now) = self.collect_rule() else { return 0 };
+        let found = (1..).zip(Root::MECHANISMS).find(|(_, mechanism)| *mechanism == now);
+        found.map_or(0, |(number, _)| number)
     }
 
     /// Room is short, which the log itself never sees: the mechanism matters from here on.
@@ -517,12 +550,26 @@ impl Engine {
         }
     }
 
+    /// Leaves `blocks` slots before what waits, where that takes no room that somebody will miss: holes may be
+    /// filled later, and free segments there must be more of than collections keep. What is `usual` is looked
+    /// ahead with.
+    pub(crate) fn leave_gap(&mut self, blocks: u32, usual: SyncGap) {
+        self.log.log_mut().space_threads(usual.spacing_blocks, usual.gap_blocks);
+        let waiting = u64::from(self.waiting());
+        let (_, free, opened) = self.appended(waiting + u64::from(blocks));
+        let is_roomy = free >= u64::from(self.kept_segments) + opened;
+        if blocks > 0 && (is_roomy || self.threads() && self.has_holes(waiting)) {
+            self.log.log_mut().leave_gap(blocks);
+        }
+    }
+
     /// Everything that waits, as a group.
     pub(crate) fn group_of_changes(
         &mut self,
         spare: &mut Vec<AlignedBytes>,
     ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
+        self.find_record_hole();
         if self.recorder.group.is_empty() {
             return Ok(None);
         }
@@ -548,6 +595,25 @@ impl Engine {
             }
         }
         Ok(self.take_groups().pop())
+    }
+
+    /// Finds a hole for the record of what is planned, if all of it goes into holes.
+    fn find_record_hole(&mut self) {
+        if !self.threads() || self.log.log().setting().threads_ahead == 0 {
+            return;
+        }
+        let log = self.log.log_mut();
+        let Recorder { group, .. } = &self.recorder;
+        let all = group.runs.iter().all(|run| run.origin == Origin::Threaded);
+        if all && !group.is_empty() {
+            let last = group.runs.last().map(|run| run.slot + run.blocks - 1);
+            self.recorder.group.record = log.hole_for_record(last, &self.recorder);
+            let record = self.recorder.group.record;
+            let is_held = !is_seeded(SeededFault::RecordHoleNotHeld);
+            let held = record.into_iter().filter(|_| is_held);
+            held.for_each(|slot| self.recorder.record_dies(slot));
+        }
+        log.choose_threads_ahead(&self.recorder);
     }
 
     /// A group that writes `blocks`, which are on the medium, one behind the other; `data` is what is in
@@ -600,7 +666,7 @@ impl Engine {
         self.recorder.group.reads.clear();
         let mut groups = std::mem::take(&mut self.recorder.finished);
         if let Some(last) = groups.last_mut() {
-            last.free = self.first_free();
+            last.announced = self.announced();
         }
         groups
     }

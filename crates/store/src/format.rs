@@ -8,9 +8,10 @@ mod root;
 pub use geometry::{FormatOptions, Geometry};
 pub(crate) use map_page::{MapEntry, MapPage};
 pub(crate) use record::{
-    ANNOUNCED_MAX, InlineRecord, Kind, Named, RING_RECORD_BLOCKS_MAX, RingRecord, Run, Runs,
+    ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, InlineRecord, Kind, Named, RING_RECORD_BLOCKS_MAX,
+    RingRecord, Run, Runs,
 };
-pub(crate) use root::Root;
+pub(crate) use root::{OPEN_MAX, Root};
 
 use std::hash::Hasher;
 

@@ -78,9 +78,11 @@ pub(crate) struct Group {
     pub(crate) data: Arc<AlignedBytes>,
     /// What must have been done before a slot of this group is written.
     pub(crate) needs: Needs,
-    /// Free segments afterwards, in the order in which they will be opened; none where a collection
-    /// goes on.
-    pub(crate) free: Vec<u32>,
+    /// A hole for its record, if that may be an inline one: all its data goes into holes.
+    pub(crate) record: Option<u32>,
+    /// Segments to be announced: those that are free afterwards, in the order in which they will be opened,
+    /// and those whose holes will be filled; none where a collection goes on.
+    pub(crate) announced: Vec<u32>,
 }
 
 impl Group {

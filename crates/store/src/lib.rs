@@ -22,6 +22,7 @@ mod options;
 mod pacing;
 mod places;
 mod recovery;
+mod rotational_delay;
 mod scrub;
 mod seeded;
 mod store;
@@ -42,6 +43,7 @@ pub use kept_blocks::KeptBlocks;
 pub use making::{MakeAt, MakeError, make};
 pub use medium::MediumCounts;
 pub use options::{Means, OpenOptions};
+pub use rotational_delay::SyncGap;
 pub use scrub::{Scrub, Scrubbed};
 #[cfg(feature = "seeded-faults")]
 pub use seeded::SeededFault;

@@ -10,6 +10,7 @@
 //! repeated them: inline records of these may be written over, too.
 
 mod closing;
+mod composing;
 mod gathering;
 
 use std::collections::BTreeSet;
@@ -21,13 +22,11 @@ use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::composed::Composed;
 use crate::device::{Disk, Piece, WriteZones};
-use crate::format::{
-    DAMAGED, Geometry, InlineRecord, Kind, MapEntry, MapPage, NONE, Named, RING_RECORD_BLOCKS_MAX,
-    RingRecord, Root, Run, Runs, short_sum,
-};
-use crate::group::{Group, Origin, PlannedRun};
+use crate::format::{DAMAGED, Geometry, Kind, MapEntry, MapPage, NONE, RingRecord, Root, Runs};
+use crate::group::Group;
 use crate::learning::Learning;
 use crate::places::{Places, named_by_root};
+use crate::rotational_delay::RotationalDelay;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
@@ -193,7 +192,8 @@ pub(crate) struct Medium<D> {
     pub(crate) unchecked_first: u64,
     pub(crate) places: Places,
     pub(crate) open: Option<OpenSegment>,
-    pub(crate) free: Vec<u32>,
+    /// Segments that records announce.
+    pub(crate) announced: Vec<u32>,
     unflushed: Vec<Unflushed>,
     unflushed_bytes: usize,
     rewrite_is_due: bool,
@@ -202,6 +202,10 @@ pub(crate) struct Medium<D> {
     pub(crate) counts: MediumCounts,
     /// What transfers take, if the disk has a clock.
     pub(crate) learning: Option<Learning>,
+    /// How room is made, as roots say it.
+    pub(crate) mechanism: u32,
+    /// How far apart syncs are placed.
+    pub(crate) rotational_delay: RotationalDelay,
     /// Its zones, if it is written in order.
     zones: Option<WriteZones>,
 }
@@ -226,13 +230,15 @@ impl<D: Disk> Medium<D> {
             unchecked_first: u64::MAX,
             places: Places::default(),
             open: None,
-            free: Vec::new(),
+            announced: Vec::new(),
             unflushed: Vec::new(),
             unflushed_bytes: 0,
             rewrite_is_due: false,
             spare: Vec::new(),
             counts: MediumCounts::default(),
             learning: None,
+            mechanism: 0,
+            rotational_delay: RotationalDelay::new(1, geometry.block_bytes, Some(0)),
             geometry,
         }
     }
@@ -253,6 +259,9 @@ impl<D: Disk> Medium<D> {
         if needs.flushed > self.flushed && !is_seeded(SeededFault::NeedsFlushedIgnored) {
             self.flush()?;
             assert!(needs.flushed <= self.flushed, "what is needed is flushed");
+        }
+        if !group.reads.is_empty() {
+            self.rotational_delay.moved();
         }
         let begin_ns = self.now_ns();
         let Gathered { data, entries, bad } = self.gather(group);
@@ -300,186 +309,6 @@ impl<D: Disk> Medium<D> {
             self.cover()?;
         }
         Ok(())
-    }
-
-    /// Where in its buffer the data of a move is.
-    fn range_of(&self, group: &Group, index: u32, entries: &[u32]) -> std::ops::Range<usize> {
-        let bytes = self.block_bytes();
-        let entry = match entries.get(index as usize) {
-            Some(entry) => *entry,
-            None => group.moves[index as usize].source,
-        };
-        entry as usize * bytes..(entry as usize + 1) * bytes
-    }
-
-    /// What is to be written for `group`.
-    fn compose(
-        &self,
-        group: &Group,
-        data: &[u8],
-        entries: &[u32],
-        bad: &BTreeSet<u32>,
-    ) -> Composed {
-        let (bytes, sequence) = (self.block_bytes(), group.sequence as u32);
-        let mut composed = Composed::default();
-        for run in &group.runs {
-            let mut named = Vec::with_capacity(run.blocks as usize);
-            for (index, slot) in (run.first..run.first + run.blocks).zip(run.slot..) {
-                let range = self.range_of(group, index, entries);
-                let block = group.moves[index as usize].block;
-                let mut summed_slot = slot;
-                if is_seeded(SeededFault::SumOfOldSlot) && run.origin.copies() {
-                    summed_slot = group.moves[index as usize].source;
-                }
-                let uuid = &self.geometry.uuid;
-                let sum = short_sum(uuid, block, summed_slot, &data[range.clone()]);
-                named.push(Named { block, sum });
-                let offset = self.geometry.slot_offset(slot);
-                match composed.places.last_mut() {
-                    Some((first, 0, last))
-                        if *first + last.len() as u64 == offset && last.end == range.start =>
-                    {
-                        last.end = range.end;
-                    }
-                    _ => composed.places.push((offset, 0, range)),
-                }
-            }
-            if bad.range(run.first..run.first + run.blocks).next().is_none() {
-                let whole = Run { first: run.slot, blocks: run.blocks, sequence };
-                composed.runs.push(whole, named);
-            } else {
-                for (index, (slot, named)) in (run.first..).zip((run.slot..).zip(named)) {
-                    let first = if bad.contains(&index) { slot | DAMAGED } else { slot };
-                    composed.runs.push(Run { first, blocks: 1, sequence }, [named]);
-                }
-            }
-        }
-        self.compose_records(group, bytes, &mut composed);
-        composed
-    }
-
-    /// Divides what is to be recorded between inline records and the ring.
-    fn compose_records(&self, group: &Group, bytes: usize, composed: &mut Composed) {
-        let places = &mut self.places.now().to_vec();
-        let mut in_ring = Runs::default();
-        let mut inline: Vec<(u32, Vec<Named>)> = Vec::new();
-        let mut origins = group.runs.iter();
-        for (run, named) in composed.runs.iter() {
-            let planned = origins.next();
-            let may = planned.is_some_and(|planned| {
-                planned.origin == Origin::Appended && planned.blocks == run.blocks
-            });
-            let place = run.first.wrapping_sub(1);
-            let among = places.iter().position(|next| *next == place);
-            let fits = InlineRecord::has_room(&self.geometry, named.len(), 0);
-            match among {
-                Some(index) if may && fits => {
-                    places[index] = self.place_behind(run);
-                    inline.push((place, named.to_vec()));
-                }
-                _ => in_ring.push(run, named.iter().copied()),
-            }
-        }
-        let last = inline.last();
-        let freed_fit = last.is_some_and(|(_, named)| {
-            InlineRecord::has_room(&self.geometry, named.len(), group.freed.len())
-        });
-        if !freed_fit {
-            in_ring.push_freed(group.sequence as u32, group.freed_blocks());
-        }
-        let parts = (inline.len() + usize::from(!in_ring.is_empty())) as u16;
-        composed.heads = AlignedBytes::zeroed(inline.len() * bytes);
-        let last = inline.len().wrapping_sub(1);
-        for (part, (slot, data)) in inline.iter().enumerate() {
-            let has_freed = part == last && freed_fit;
-            let freed = if has_freed { group.freed_blocks().collect() } else { Vec::new() };
-            let record = InlineRecord {
-                incarnation: self.incarnation,
-                sequence: group.sequence,
-                flushed: self.flushed_said(group.sequence),
-                part: part as u16,
-                parts,
-                data: data.clone(),
-                freed,
-                copy: self.places.copy().to_vec(),
-            };
-            let range = part * bytes..(part + 1) * bytes;
-            record.encode(&self.geometry, *slot, &mut composed.heads[range.clone()]);
-            composed.places.push((self.geometry.slot_offset(*slot), 1, range));
-        }
-        composed.freed_inline = freed_fit;
-        composed.inline =
-            inline.into_iter().map(|(slot, data)| (slot, data.len() as u32)).collect();
-        if !in_ring.is_empty() {
-            let is_flushed = self.flushed == self.written && !self.rewrite_is_due;
-            let may_cover = is_flushed || is_seeded(SeededFault::UnflushedCovered);
-            let mut covers = self.geometry.packs && may_cover && !self.unchecked.is_empty();
-            if covers {
-                let mut both = self.unchecked.clone();
-                in_ring.iter().for_each(|(run, named)| both.push(run, named.iter().copied()));
-                covers =
-                    RingRecord::blocks_for(&self.geometry, both.bytes()) <= RING_RECORD_BLOCKS_MAX;
-                in_ring = if covers { both } else { in_ring };
-            }
-            let kind = Kind::Part { part: parts - 1, parts, covers };
-            let mut record = self.ring_record(kind, group.sequence, in_ring);
-            record.open = self.open_after(&group.runs).into_iter().collect();
-            if covers {
-                record.open.extend(self.open.map(|open| OpenSegment { log: NONE, ..open }));
-            }
-            record.announced.clone_from(&group.free);
-            let at = self.ring_place(record.blocks(&self.geometry));
-            let encoded = record.encode(&self.geometry, at);
-            let range = composed.heads.len()..composed.heads.len() + encoded.len();
-            composed.heads.append(&encoded);
-            let address = self.geometry.ring + u64::from(at);
-            composed.places.push((self.geometry.offset(address), 1, range));
-            composed.ring = Some((record, at));
-        }
-        if self.zones.is_some() {
-            composed.fill_gaps(group, &self.geometry);
-        }
-        // Neighbours behind one another: a record and its data go together.
-        composed.places.sort_unstable_by_key(|place| place.0);
-        if let Some(zones) = self.zones {
-            composed.places = zones.split(std::mem::take(&mut composed.places));
-        }
-    }
-
-    /// Where the next inline record goes behind that of `run`: nowhere behind the end of its segment, as
-    /// a reader does not go on into the one that happens to lie there.
-    fn place_behind(&self, run: Run) -> u32 {
-        let next = run.first + run.blocks;
-        let is_in_next = next.is_multiple_of(self.geometry.segment_blocks);
-        if is_in_next && !is_seeded(SeededFault::ChainCrossesSegment) { NONE } else { next }
-    }
-
-    /// The open segment once `runs` are there.
-    fn open_after(&self, runs: &[PlannedRun]) -> Option<OpenSegment> {
-        let Some(last) = runs.iter().rfind(|run| run.origin.appends()) else { return self.open };
-        let early = u32::from(is_seeded(SeededFault::OpenOneTooEarly));
-        let (next, blocks) = (last.slot + last.blocks - early, self.geometry.segment_blocks);
-        let open = OpenSegment { segment: last.slot / blocks, next, log: 0 };
-        (next % blocks > 0).then_some(open)
-    }
-
-    /// What a record says was flushed before it.
-    fn flushed_said(&self, sequence: u64) -> u64 {
-        if is_seeded(SeededFault::FlushedTooFar) { sequence } else { self.flushed }
-    }
-
-    fn ring_record(&self, kind: Kind, sequence: u64, runs: Runs) -> RingRecord {
-        RingRecord {
-            incarnation: self.incarnation,
-            number: self.ring.number,
-            sequence,
-            flushed: self.flushed_said(sequence),
-            kind,
-            open: self.open.into_iter().collect(),
-            announced: self.free.clone(),
-            runs,
-            copy: self.places.copy().to_vec(),
-        }
     }
 
     /// Where in the ring a record of `blocks` goes.
@@ -542,9 +371,12 @@ impl<D: Disk> Medium<D> {
         // What inline records say is repeated in the next checkpoint.
         for (run, named) in composed.runs.iter() {
             let place = run.first.wrapping_sub(1);
-            if composed.inline.contains(&(place, run.blocks)) {
+            let is_behind_record = composed.inline.contains(&(place, run.blocks));
+            if is_behind_record || composed.is_scattered {
                 self.unchecked.push(run, named.iter().copied());
-                self.places.advance(place, self.place_behind(run));
+            }
+            if is_behind_record {
+                self.places.advance(&self.geometry, place, self.place_behind(run));
             }
         }
         if composed.freed_inline {
@@ -554,8 +386,8 @@ impl<D: Disk> Medium<D> {
             self.unchecked_first = self.unchecked_first.min(group.sequence);
         }
         self.open = self.open_after(&group.runs);
-        if !group.free.is_empty() {
-            self.free.clone_from(&group.free);
+        if !group.announced.is_empty() {
+            self.announced.clone_from(&group.announced);
         }
         self.written = group.sequence;
     }
@@ -641,6 +473,7 @@ impl<D: Disk> Medium<D> {
             self.flushed = self.written;
         }
         assert_eq!(self.flushed, self.written, "a checkpoint has only what is on the medium");
+        self.rotational_delay.moved();
         let runs = self.unchecked.clone();
         let record = self.ring_record(Kind::Checkpoint, self.flushed, runs);
         let at = self.ring_place(record.blocks(&self.geometry));
@@ -685,13 +518,15 @@ impl<D: Disk> Medium<D> {
                 ring_at: self.ring.at,
                 incarnation: self.incarnation,
                 closed: false,
-                open: named_by_root(&self.geometry, self.open, &self.free),
+                mechanism: self.mechanism,
+                open: named_by_root(&self.geometry, self.open, &self.announced),
                 pages,
                 segments: times(),
             };
             // From here on it is this root or none: it may be on the medium already.
             self.root_is_due = true;
         }
+        self.rotational_delay.moved();
         for copy in 0..2 {
             self.write_root(copy)?;
         }

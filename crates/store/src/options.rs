@@ -23,6 +23,11 @@ pub struct OpenOptions {
     pub prices: CostModel,
     /// Whether prices are learnt from what its transfers take, if the device has a clock.
     pub learns_prices: bool,
+    /// Time from the end of a sync to when the next may reach the medium, ns, for which room is left between them;
+    /// none: learnt, if the device has a clock.
+    pub rotational_delay_ns: Option<u64>,
+    /// What a sync takes longer that goes on where the one before ended, ns, where the delay is said: a turn.
+    pub lost_turn_ns: u64,
 }
 
 impl Default for OpenOptions {
@@ -40,6 +45,8 @@ impl Default for OpenOptions {
                 block_bytes: 4096,
             },
             learns_prices: true,
+            rotational_delay_ns: None,
+            lost_turn_ns: 0,
         }
     }
 }

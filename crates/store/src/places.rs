@@ -6,32 +6,42 @@
 
 use agewell_log::OpenSegment;
 
-use crate::format::{Geometry, NONE, RingRecord, Root};
+use crate::format::{Geometry, NONE, OPEN_MAX, RingRecord, Root};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    /// Slots where the next of a segment may go.
+    /// First slots of segments where, or behind which, the next inline records may go.
     now: Vec<u32>,
-    /// The same when the last ring record is on the medium.
-    coming: Option<Vec<u32>>,
-    /// Segments that the last ring record names, or the root if it is younger.
+    /// The same of those in holes.
+    holes: Vec<u32>,
+    /// Both when the last ring record is on the medium.
+    coming: Option<(Vec<u32>, Vec<u32>)>,
+    /// What the last ring record names, or the root if it is younger: the first slot of each segment where
+    /// a reader looks.
     named: Vec<u32>,
+    /// The same of the one before.
+    named_before: Vec<u32>,
     /// The copy of the last ring record that is on the medium, and of the one that will be.
     copy: Vec<u8>,
     coming_copy: Option<Vec<u8>>,
 }
 
 impl Places {
-    /// Of a store of which the last ring record, or the root, names these segments.
-    pub(crate) fn named_before(named: Vec<u32>) -> Self {
+    /// Of a store of which the last ring record, or the root, names these slots.
+    pub(crate) fn after(named: Vec<u32>) -> Self {
         Self { named, ..Self::default() }
     }
 
-    /// Where the next inline records may go.
+    /// Where the next inline records may go, and behind.
     pub(crate) fn now(&self) -> &[u32] {
         &self.now
+    }
+
+    /// Whether an inline record may go into `slot`, a hole.
+    pub(crate) fn may_be(&self, geometry: &Geometry, slot: u32) -> bool {
+        self.holes.iter().any(|first| geometry.is_behind(*first, slot))
     }
 
     /// What is repeated in records.
@@ -45,11 +55,17 @@ impl Places {
         let open = record.open.iter().map(|open| open.next);
         let places: Vec<u32> = open.chain(record.announced.iter().map(first)).collect();
         let segment_of = |place: &u32| place / geometry.segment_blocks;
-        let twice = |place: &u32| {
-            self.named.contains(&segment_of(place)) || is_seeded(SeededFault::NamedOnce)
+        // Whichever of the two a reader goes by, it looks there.
+        let again = |place: &u32, named: &[u32]| {
+            let before = named.iter().filter(|named| segment_of(named) == segment_of(place));
+            let before = before.min().filter(|_| !is_seeded(SeededFault::NamedOnce));
+            let before = before.or(Some(place).filter(|_| is_seeded(SeededFault::NamedOnce)));
+            before.map(|before| *place.max(before))
         };
-        self.coming = Some(places.iter().copied().filter(twice).collect());
-        self.named = places.iter().map(segment_of).collect();
+        let twice: Vec<u32> = places.iter().filter_map(|place| again(place, &self.named)).collect();
+        let thrice = twice.iter().filter_map(|place| again(place, &self.named_before)).collect();
+        self.coming = Some((twice, thrice));
+        self.named_before = std::mem::replace(&mut self.named, places);
         if geometry.packs {
             self.coming_copy = Some(record.as_copy(geometry, at));
         }
@@ -58,7 +74,9 @@ impl Places {
     /// `root` is on the medium, at both its places, and nothing is in the ring.
     pub(crate) fn root_written(&mut self, root: &Root) {
         self.now = root.open.iter().map(|open| open.next).collect();
-        self.named = root.open.iter().map(|open| open.segment).collect();
+        self.holes.clone_from(&self.now);
+        self.named.clone_from(&self.now);
+        self.named_before.clone_from(&self.now);
         (self.coming, self.coming_copy) = (None, None);
         self.copy.clear();
     }
@@ -69,33 +87,35 @@ impl Places {
             // A place that is not named any more is none: a reader does not look there. Who kept it would
             // need several segments that come free without a record between to be found out, which loads
             // rarely have; so that is tested here, and not as a seeded fault.
-            self.now = coming;
+            (self.now, self.holes) = coming;
         }
         if let Some(copy) = self.coming_copy.take() {
             self.copy = copy;
         }
     }
 
-    /// An inline record has been written at `place`; `behind` it and its data is room for the next, unless
-    /// that is [`NONE`].
-    pub(crate) fn advance(&mut self, place: u32, behind: u32) {
-        for places in std::iter::once(&mut self.now).chain(&mut self.coming) {
-            places.iter_mut().filter(|next| **next == place).for_each(|next| *next = behind);
+    /// An inline record has been written at `place`, and data behind it: the next that has its data behind
+    /// it goes to `behind`, or farther, or not into that segment if `behind` is [`NONE`].
+    pub(crate) fn advance(&mut self, geometry: &Geometry, place: u32, behind: u32) {
+        let coming = self.coming.iter_mut().map(|coming| &mut coming.0);
+        for places in std::iter::once(&mut self.now).chain(coming) {
+            let before = places.iter_mut().filter(|next| geometry.is_behind(**next, place));
+            before.for_each(|next| *next = behind);
             places.retain(|next| *next != NONE);
         }
     }
 }
 
-/// What a root names: the open segment, and those that will be opened next.
+/// What a root names: the open segment, those that will be opened next, and those whose holes will be filled.
 pub(crate) fn named_by_root(
     geometry: &Geometry,
     open: Option<OpenSegment>,
-    free: &[u32],
+    announced: &[u32],
 ) -> Vec<OpenSegment> {
     let of = |segment: &u32| (*segment, *segment * geometry.segment_blocks);
-    let announced = free.iter().map(of);
+    let announced = announced.iter().map(of);
     let announced = announced.map(|(segment, next)| OpenSegment { segment, next, log: 0 });
-    open.into_iter().chain(announced).collect()
+    open.into_iter().chain(announced).take(OPEN_MAX).collect()
 }
 
 #[cfg(test)]
@@ -118,11 +138,33 @@ mod tests {
     }
 
     #[test]
+    fn holes_take_records_where_three_ring_records_name_them() {
+        let options =
+            FormatOptions { block_bytes: 512, segment_blocks: 16, ..FormatOptions::new([9; 16]) };
+        let geometry = Geometry::plan(1 << 20, &options).unwrap();
+        let mut places = Places::after(vec![0, 16]);
+        let mut write = |number: u64, open: u32, announced: &[u32], slots: [u32; 3]| {
+            places.ring_written(&geometry, &record(number, open, announced), 4);
+            places.flushed();
+            slots.map(|slot| places.may_be(&geometry, slot))
+        };
+        // What was named before the last is not known of a store that was just opened.
+        assert_eq!(write(7, 5, &[1, 2], [20, 7, 40]), [false, false, false]);
+        assert_eq!(write(8, 5, &[1, 2], [20, 7, 40]), [true, true, false]);
+        // Where one of them looks from a later slot on, only behind that.
+        assert_eq!(write(9, 40, &[1, 0], [20, 7, 40]), [true, true, true]);
+        assert_eq!(write(10, 40, &[2, 0], [20, 4, 36]), [false, false, false]);
+        let open = [OpenSegment { segment: 3, next: 48, log: 0 }];
+        places.root_written(&Root { open: open.to_vec(), ..Root::default() });
+        assert!(places.may_be(&geometry, 60) && !places.may_be(&geometry, 64));
+    }
+
+    #[test]
     fn only_what_the_last_two_records_or_the_root_name_takes_inline_records() {
         let options =
             FormatOptions { block_bytes: 512, segment_blocks: 16, ..FormatOptions::new([9; 16]) };
         let geometry = Geometry::plan(1 << 20, &options).unwrap();
-        let mut places = Places::named_before(vec![0, 1, 2]);
+        let mut places = Places::after(vec![0, 16, 32]);
         assert!(places.now().is_empty() && places.copy().is_empty());
         places.ring_written(&geometry, &record(7, 5, &[1, 2, 3]), 4);
         // Not before it is on the medium.
@@ -131,12 +173,12 @@ mod tests {
         assert_eq!(places.now(), [5, 16, 32]);
         let copied = RingRecord::of_copy(places.copy());
         assert_eq!(copied, Some((4, record(7, 5, &[1, 2, 3]))));
-        places.advance(5, 9);
-        places.advance(16, NONE);
+        places.advance(&geometry, 5, 9);
+        places.advance(&geometry, 16, NONE);
         assert_eq!(places.now(), [9, 32]);
         // What was named before and is not now is none, nor what is named for the first time.
         places.ring_written(&geometry, &record(8, 50, &[4, 2]), 5);
-        places.advance(32, 40);
+        places.advance(&geometry, 32, 40);
         assert_eq!(places.now(), [9, 40]);
         places.flushed();
         assert_eq!(places.now(), [50, 40]);

@@ -43,7 +43,7 @@ pub(crate) struct Found {
     /// Blocks whose entries are not those of their map page, and some beside them.
     pub(crate) changed: Changed,
     pub(crate) open: Option<OpenSegment>,
-    /// Segments that the last ring record names, or the root if there is none.
+    /// First slots that the last ring record names, or the root if there is none, one a segment.
     pub(crate) named: Vec<u32>,
     /// Ring records that were found as copies, and where they belong.
     pub(crate) copies: Vec<(u32, RingRecord)>,
@@ -152,8 +152,10 @@ struct Part {
     number: u16,
     parts: u16,
     runs: Runs,
-    /// Open segments behind it; of an inline part, where it ends.
+    /// The open segment behind it; of an inline part, where its data behind it ends.
     open: Option<OpenSegment>,
+    /// Whether it says that there is one or none.
+    says_open: bool,
     is_inline: bool,
 }
 
@@ -197,7 +199,7 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
             // The others are only announced.
             !open.next.is_multiple_of(geometry.segment_blocks)
         }),
-        named: root.open.iter().map(|open| open.segment).collect(),
+        named: root.open.iter().map(|open| open.next).collect(),
         copies: Vec::new(),
         ring: Ring::default(),
         incarnation: root.incarnation,
@@ -225,8 +227,9 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
     found.ring = ring.ring;
     found.incarnation = ring.incarnation;
     if let Some(last) = ring.records.last() {
-        let announced = last.announced.iter().copied();
-        found.named = last.open.iter().map(|open| open.segment).chain(announced).collect();
+        let first = |segment: &u32| segment.checked_mul(found.geometry.segment_blocks);
+        let announced = last.announced.iter().filter_map(first);
+        found.named = last.open.iter().map(|open| open.next).chain(announced).collect();
     }
     let mut entries = Entries::default();
     let (covered, flushed) = (ring.covered, ring.flushed);
@@ -253,7 +256,14 @@ pub(crate) fn find(disk: &impl Disk) -> Result<Found, StoreError> {
                     }
                 }
                 let of = groups.entry(record.sequence).or_default();
-                of.push(Part { number: part, parts, runs, open, is_inline: false });
+                of.push(Part {
+                    number: part,
+                    parts,
+                    runs,
+                    open,
+                    says_open: true,
+                    is_inline: false,
+                });
             }
         }
     }
@@ -454,13 +464,9 @@ impl Found {
                 return Err(StoreError::format(offset, what));
             }
             ring.flushed = ring.flushed.max(record.flushed);
-            let segment = slot / geometry.segment_blocks;
-            let next = slot + 1 + record.data.len() as u32;
-            let open = OpenSegment { segment, next, log: 0 };
-            let open = (!next.is_multiple_of(geometry.segment_blocks)).then_some(open);
             let of = groups.entry(record.sequence).or_default();
             if of.iter().all(|part| part.number != record.part) {
-                of.push(inline_part(slot, record, open));
+                of.push(inline_part(geometry, slot, record));
             }
         }
         Ok((groups, None))
@@ -487,7 +493,7 @@ impl Found {
             }
             parts.sort_by_key(|part| part.number);
             for part in parts {
-                opens.push((sequence, part.open));
+                opens.extend(part.says_open.then_some((sequence, part.open)));
                 for (run, named) in part.runs.iter() {
                     entries.push(sequence, run, named);
                     if part.is_inline {
@@ -714,15 +720,25 @@ fn record_at(
     Ok(RingRecord::decode(geometry, at, &first))
 }
 
-fn inline_part(slot: u32, record: InlineRecord, open: Option<OpenSegment>) -> Part {
+fn inline_part(geometry: &Geometry, slot: u32, record: InlineRecord) -> Part {
     let sequence = record.sequence as u32;
     let mut runs = Runs::default();
     let blocks = record.data.len() as u32;
-    if blocks > 0 {
-        runs.push(Run { first: slot + 1, blocks, sequence }, record.data);
+    let (mut open, says_open) = (None, record.runs.is_empty() && blocks > 0);
+    let mut named = record.data.into_iter();
+    for (first, blocks) in &record.runs {
+        let run = Run { first: *first, blocks: *blocks, sequence };
+        runs.push(run, named.by_ref().take(*blocks as usize));
+    }
+    if says_open {
+        runs.push(Run { first: slot + 1, blocks, sequence }, named);
+        let next = slot + 1 + blocks;
+        let segment = slot / geometry.segment_blocks;
+        let is_full = next.is_multiple_of(geometry.segment_blocks);
+        open = (!is_full).then_some(OpenSegment { segment, next, log: 0 });
     }
     runs.push_freed(sequence, record.freed.into_iter());
-    Part { number: record.part, parts: record.parts, runs, open, is_inline: true }
+    Part { number: record.part, parts: record.parts, runs, open, says_open, is_inline: true }
 }
 
 /// Whether every part is there, and once.

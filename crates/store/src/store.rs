@@ -16,7 +16,7 @@ pub use segments::DevicePiece;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use agewell_log::policy::cost::CostModel;
 use agewell_log::policy::mechanism::Collect;
@@ -35,6 +35,7 @@ use crate::options::OpenOptions;
 use crate::pacing::Pacing;
 use crate::places::Places;
 use crate::recovery;
+use crate::rotational_delay::{RotationalDelay, SyncGap};
 use crate::seeded::{SeededFault, is_seeded};
 use crate::sums::Sums;
 
@@ -94,6 +95,8 @@ pub struct Store<D> {
     sums: Arc<Sums>,
     ahead: ReadAhead,
     gaps: Gaps,
+    /// Whether anything was read since the last sync.
+    has_moved: AtomicBool,
 }
 
 impl<D: Disk> Store<D> {
@@ -148,8 +151,13 @@ impl<D: Disk> Store<D> {
         let clock = times.iter().map(|times| times.opened.max(times.sealed).max(times.youngest));
         let clock = clock.max().unwrap_or(0).max(found.sequence);
         let kept = Kept { map: found.map, open: &open, times, clock };
-        let mut engine =
-            Engine::restore(&found.geometry, kept, found.sequence + 1, options, zones.is_some())?;
+        let mut engine = Engine::restore(
+            &found.geometry,
+            (kept, found.root.mechanism),
+            found.sequence + 1,
+            options,
+            zones.is_some(),
+        )?;
         let opened = Opened {
             was_closed: found.root.closed && found.ring.used == 0 && found.replayed == 0,
             replayed: found.replayed,
@@ -170,9 +178,13 @@ impl<D: Disk> Store<D> {
         medium.unchecked = found.unchecked;
         medium.unchecked_first = found.unchecked_first;
         medium.open = found.open;
-        medium.places = Places::named_before(found.named);
-        medium.free = engine.first_free();
+        medium.places = Places::after(found.named);
+        medium.announced = engine.announced();
         let prices = CostModel { block_bytes: u64::from(geometry.block_bytes), ..options.prices };
+        // Zones have no gaps.
+        let delay_ns = if zones.is_some() { Some(0) } else { options.rotational_delay_ns };
+        let bytes_per_s = prices.bandwidth_bytes_per_s;
+        medium.rotational_delay = RotationalDelay::new(bytes_per_s, geometry.block_bytes, delay_ns);
         let now_ns = disk.now_ns().filter(|_| options.learns_prices);
         medium.learning = now_ns.map(|now_ns| Learning::new(prices, now_ns));
         medium.written = found.sequence;
@@ -199,8 +211,20 @@ impl<D: Disk> Store<D> {
         let (commit, waiting) = (Commit::new(), AtomicU32::new(0));
         let ahead = ReadAhead::default();
         let gaps = Gaps::new(prices, now_ns.is_some());
-        let store =
-            Self { disk, geometry, opened, commit, medium, waiting, front, sums, ahead, gaps };
+        let has_moved = AtomicBool::new(false);
+        let store = Self {
+            disk,
+            geometry,
+            opened,
+            commit,
+            medium,
+            waiting,
+            front,
+            sums,
+            ahead,
+            gaps,
+            has_moved,
+        };
         let mut medium = lock(&store.medium);
         if medium.ring_has_room(0) {
             medium.checkpoint()?;
@@ -256,6 +280,12 @@ impl<D: Disk> Store<D> {
     #[must_use]
     pub fn transfer_times(&self) -> Option<TransferTimes> {
         lock(&self.medium).learning.as_ref().map(|learning| learning.times().clone())
+    }
+
+    /// How far apart syncs are placed at the moment.
+    #[must_use]
+    pub fn sync_gap(&self) -> SyncGap {
+        lock(&self.medium).rotational_delay.usual()
     }
 
     /// What the medium has done since it was opened.
@@ -389,13 +419,27 @@ impl<D: Disk> Store<D> {
     /// Brings all that has been taken in to the medium; how many transactions that are.
     fn commit_all(&self, medium: &mut Medium<D>) -> Result<u64, StoreError> {
         self.drain(medium)?;
+        if self.has_moved.swap(false, Ordering::Relaxed) {
+            medium.rotational_delay.moved();
+        }
+        let begin_ns = self.disk.now_ns();
         let mut front = lock(&self.front);
+        let blocks = front.engine.waiting();
+        if blocks > 0 && front.groups_waiting() == 0 {
+            let gap_blocks = medium.rotational_delay.gap_blocks(blocks, begin_ns);
+            front.engine.leave_gap(gap_blocks, medium.rotational_delay.usual());
+        }
         front.plan_changes()?;
+        if medium.rotational_delay.begins_to_gain() {
+            front.engine.try_threads();
+        }
         let taken = front.taken;
         drop(front);
         self.drain(medium)?;
         if medium.flushed < medium.written && !is_seeded(SeededFault::SyncWithoutFlush) {
             medium.flush()?;
+            let end_ns = self.disk.now_ns();
+            medium.rotational_delay.synced(begin_ns.unwrap_or(0), end_ns.unwrap_or(0));
             self.settle(medium);
         }
         Ok(taken)
@@ -450,6 +494,7 @@ impl<D: Disk> Store<D> {
             let log = front.engine.log();
             (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
         };
+        medium.mechanism = lock(&self.front).engine.mechanism_number();
         medium.write_map(&slots_of, &times)?;
         self.settle(medium);
         Ok(())

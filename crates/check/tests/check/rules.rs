@@ -187,7 +187,7 @@ fn what_is_no_store_of_this_version_is_refused() {
     };
     let refusal = |at, value| with(at, value).map(|_| ()).unwrap_err().to_string();
     assert_eq!(refusal(8, 2), "has version 2.0 of the format; this is a reader of version 1");
-    assert_eq!(refusal(12, 4), "needs features that are not known here: 0x4");
+    assert_eq!(refusal(12, 8), "needs features that are not known here: 0x8");
     // What only a writer must know does not keep anyone from reading.
     assert!(with(16, 4).is_ok());
     assert!(with(10, 1).is_ok());

@@ -491,6 +491,7 @@ pub(crate) struct Shape {
     pub(crate) segment_blocks: u32,
     pub(crate) blocks: u64,
     pub(crate) means: u8,
+    pub(crate) rotational_delay_ns: u64,
 }
 
 impl Shape {
@@ -501,6 +502,7 @@ impl Shape {
             segment_blocks: [192, 176, 256][(draw / 4 % 3) as usize],
             blocks: [6000, 9000, 20_000][(draw / 12 % 3) as usize],
             means: (draw / 36 % 5) as u8,
+            rotational_delay_ns: [0, 20_000][(draw / 180 % 2) as usize],
         }
     }
 
@@ -516,7 +518,8 @@ impl Shape {
             3 => Means::Fixed(Collect::Matthews1999(PlugCandidate::LeastUtilized)),
             _ => Means::Adaptive,
         };
-        OpenOptions { means, ..OpenOptions::default() }
+        let rotational_delay_ns = Some(self.rotational_delay_ns);
+        OpenOptions { means, rotational_delay_ns, ..OpenOptions::default() }
     }
 
     /// Makes a file system on `disk`.

@@ -123,7 +123,13 @@ pub(crate) fn explore_workload(
         has_changed = commits && found != Operation::Sync;
         Some(found)
     };
-    let shape = Shape { blocks: 3000, block_bytes: 1024, segment_blocks: 192, means: 4 };
+    let shape = Shape {
+        blocks: 3000,
+        block_bytes: 1024,
+        segment_blocks: 192,
+        means: 4,
+        rotational_delay_ns: 0,
+    };
     caught(|| explore_one(shape, seed, &[], extent, &mut next))
 }
 

@@ -23,29 +23,47 @@ const LEAST_GAIN: f64 = 0.01;
 /// pass, and no load tried closed a gap as wide later.
 const TOO_FAR_BEHIND: f64 = 1.5;
 
+/// A mechanism that is rehearsed.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) mechanism: Mechanism,
+    /// At zero; it prices what a copy of the log does.
+    pub(super) meter: CostMeter,
+    /// Share of that price that counts.
+    pub(super) hope: f64,
+}
+
 /// The mechanism that `log` goes on with in the least disk time, as it estimates that, if
 /// `forecast` comes true; `chosen`, if there is one, unless another takes [`LEAST_GAIN`] less.
 /// Beside each of the candidates is a meter at zero that prices what a copy with it does.
 pub(super) fn rehearse<P: Placement + Clone>(
     log: &Log<P>,
-    candidates: &[(Mechanism, CostMeter)],
+    candidates: &[Candidate],
     chosen: Option<Mechanism>,
     forecast: &[Entry],
 ) -> Mechanism {
     let is_first = |mechanism| chosen.is_none_or(|chosen| chosen == mechanism);
-    let first = candidates.iter().position(|(mechanism, _)| is_first(*mechanism)).unwrap_or(0);
-    let mut best =
-        Rehearsed { mechanism: candidates[first].0, limit_ns: u64::MAX, spent_ns: Vec::new() };
+    let first = candidates.iter().position(|one| is_first(one.mechanism)).unwrap_or(0);
+    let mut best = Rehearsed {
+        mechanism: candidates[first].mechanism,
+        limit_ns: u64::MAX,
+        spent_ns: Vec::new(),
+    };
     let (earlier, later) = candidates.split_at(first);
-    for (mechanism, meter) in later[..1].iter().chain(earlier).chain(&later[1..]) {
-        if let Some(spent_ns) = best.spent_by(*mechanism, log, forecast, meter.clone()) {
-            best.take(*mechanism, spent_ns);
-            if chosen == Some(*mechanism) {
+    for candidate in later[..1].iter().chain(earlier).chain(&later[1..]) {
+        if let Some(spent_ns) = best.spent_by(candidate, log, forecast) {
+            best.take(candidate.mechanism, spent_ns);
+            if chosen == Some(candidate.mechanism) {
                 best.limit_ns = (best.limit_ns as f64 * (1.0 - LEAST_GAIN)) as u64;
             }
         }
     }
     best.mechanism
+}
+
+/// New blocks that went behind others, not into holes.
+fn appended_blocks<P: Placement>(log: &Log<P>) -> u64 {
+    log.counts().new_blocks - log.counts().threaded_blocks
 }
 
 /// The best mechanism so far.
@@ -64,18 +82,23 @@ impl Rehearsed {
         self.spent_ns = spent_ns;
     }
 
-    /// Disk time, ns, that `log` has spent with `mechanism` at each look; none if it finds no room
+    /// Disk time, ns, that `log` has spent with `candidate` at each look; none if it finds no room
     /// or is given up.
     fn spent_by<P: Placement + Clone>(
         &self,
-        mechanism: Mechanism,
+        candidate: &Candidate,
         log: &Log<P>,
         forecast: &[Entry],
-        mut meter: CostMeter,
     ) -> Option<Vec<u64>> {
         let pass_looks = (log.live_blocks() as usize).div_ceil(ENTRIES_AT_ONCE);
         let mut log = log.clone();
-        log.set_collect(Collect::Always(mechanism));
+        let mut meter = candidate.meter.clone();
+        log.set_collect(Collect::Always(candidate.mechanism));
+        if !meter.is_learnt() {
+            // What gaps save, other prices do not show.
+            log.space_threads(0, 0);
+        }
+        let mut turns_ns = 0;
         let mut spent_ns = Vec::with_capacity(forecast.len().div_ceil(ENTRIES_AT_ONCE));
         for entries in forecast.chunks(ENTRIES_AT_ONCE) {
             for entry in entries {
@@ -83,12 +106,19 @@ impl Rehearsed {
                 let done = if entry.is_write() {
                     log.write(entry.block, entry.client, &mut meter)
                 } else {
-                    log.sync(entry.client, &mut meter)
+                    log.leave_sync_gap();
+                    let before = appended_blocks(&log);
+                    let synced = log.sync(entry.client, &mut meter);
+                    // Holes are filled a gap apart.
+                    let appends = appended_blocks(&log) > before;
+                    turns_ns += if appends { log.setting.lost_turn_ns } else { 0 };
+                    synced
                 };
                 done.ok()?;
             }
-            spent_ns.push(meter.total_ns());
-            if meter.total_ns() >= self.limit_ns || self.is_far_ahead_of(&spent_ns, pass_looks) {
+            let now_ns = ((meter.total_ns() + turns_ns) as f64 * candidate.hope) as u64;
+            spent_ns.push(now_ns);
+            if now_ns >= self.limit_ns || self.is_far_ahead_of(&spent_ns, pass_looks) {
                 return None;
             }
         }

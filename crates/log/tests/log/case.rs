@@ -190,6 +190,8 @@ impl Case {
             ages: self.ages,
             join_holes: self.join_holes,
             record_slots: self.record_slots,
+            threads_ahead: 0,
+            lost_turn_ns: 0,
             zone_use: self.zone_use,
             tracks_cache: self.tracks_cache,
             disk: DISK,

@@ -42,6 +42,8 @@ struct Wanted {
     means: Means,
     /// What transfers cost; learnt, if that is not said.
     prices: Option<CostModel>,
+    /// Time between syncs for which room is left, and what is lost without, ns; learnt, if that is not said.
+    rotational_delay_ns: Option<(u64, u64)>,
     /// The device whose times count instead of those of the real one, if there is one: a file.
     timed_as: Option<PathBuf>,
     cache: MountOptions,
@@ -61,6 +63,7 @@ impl Wanted {
         let mut wanted = Self {
             means: Means::Adaptive,
             prices: None,
+            rotational_delay_ns: None,
             timed_as: None,
             cache: MountOptions::default(),
             session: Options::default(),
@@ -134,6 +137,17 @@ impl Wanted {
                     bandwidth_bytes_per_s: megabytes.saturating_mul(1_000_000),
                     ..OpenOptions::default().prices
                 });
+            }
+            "rotdelay_us" if value == "learnt" => self.rotational_delay_ns = None,
+            "rotdelay_us" => {
+                let numbers: Result<Vec<u64>, _> = value.split(':').map(str::parse).collect();
+                let Ok([delay_us, turn_us]) = numbers.as_deref() else {
+                    let why = "learnt, or the microseconds from a sync to when the next may reach the \
+                               medium, and those of a turn: 400:8333";
+                    return Err(CommandError::input(format!("-o {word}: rotdelay_us is {why}")));
+                };
+                let ns = |us: &u64| us.saturating_mul(1000);
+                self.rotational_delay_ns = Some((ns(delay_us), ns(turn_us)));
             }
             // What `mount` hands on and the kernel or nobody needs here.
             "defaults" | "auto" | "noauto" | "user" | "nouser" | "users" | "_netdev" | "nofail"
@@ -226,6 +240,8 @@ fn serve_from<D: Disk + 'static>(
         means: wanted.means,
         learns_prices: wanted.prices.is_none(),
         prices: wanted.prices.unwrap_or(OpenOptions::default().prices),
+        rotational_delay_ns: wanted.rotational_delay_ns.map(|(delay_ns, _)| delay_ns),
+        lost_turn_ns: wanted.rotational_delay_ns.map_or(0, |(_, turn_ns)| turn_ns),
     };
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =

@@ -14,6 +14,8 @@ const VERSION: u16 = 1;
 const PACKED_RECORDS: u32 = 1;
 /// Feature of stores whose places of map pages are apart: see [`Geometry::is_apart`].
 const PLACES_APART: u32 = 2;
+/// Feature of stores whose inline records may name the slots of their data: see [`Geometry::scatters`].
+const SCATTERED_RECORDS: u32 = 4;
 
 const CHECKSUM_AT: usize = 40;
 
@@ -88,6 +90,9 @@ pub struct Geometry {
     /// Whether the first places of all map pages lie together, and the second ones behind them, and the parts
     /// lie in any order; not in stores before version 1.2.
     pub(crate) is_apart: bool,
+    /// Whether inline records may lie in holes and name the slots of their data; not in stores before version
+    /// 1.3.
+    pub(crate) scatters: bool,
     pub(crate) root_blocks: u32,
     pub(crate) ring_blocks: u32,
     pub(crate) map_pages: u32,
@@ -263,6 +268,7 @@ impl Geometry {
             blocks,
             packs: true,
             is_apart: true,
+            scatters: true,
             root_blocks: root_blocks as u32,
             ring_blocks: ring_blocks as u32,
             map_pages: map_pages as u32,
@@ -303,6 +309,11 @@ impl Geometry {
     #[must_use]
     pub fn slots(&self) -> u32 {
         self.segments * self.segment_blocks
+    }
+
+    /// Whether `slot` is `first`, or lies behind it in its segment.
+    pub(crate) fn is_behind(&self, first: u32, slot: u32) -> bool {
+        first <= slot && first / self.segment_blocks == slot / self.segment_blocks
     }
 
     /// Blocks that users may have at once.
@@ -349,13 +360,16 @@ impl Geometry {
         let mut bytes = vec![0; self.block_bytes as usize];
         bytes[..8].copy_from_slice(MAGIC);
         put_u16(&mut bytes, 8, VERSION);
-        let (packed, apart) = (u16::from(self.packs), u16::from(self.is_apart));
-        put_u16(&mut bytes, 10, (2 * apart).max(packed));
-        put_u32(
-            &mut bytes,
-            12,
-            u32::from(packed) * PACKED_RECORDS + u32::from(apart) * PLACES_APART,
-        );
+        // Each with the minor version that brought it.
+        let features = [
+            (self.packs, 1, PACKED_RECORDS),
+            (self.is_apart, 2, PLACES_APART),
+            (self.scatters, 3, SCATTERED_RECORDS),
+        ];
+        let features = features.into_iter().filter(|(has, ..)| *has);
+        let (minor, bits) = features.fold((0, 0), |(_, bits), (_, minor, bit)| (minor, bits | bit));
+        put_u16(&mut bytes, 10, minor);
+        put_u32(&mut bytes, 12, bits);
         bytes[24..40].copy_from_slice(&self.uuid);
         put_u64(&mut bytes, 48, self.generation);
         let numbers = [
@@ -395,7 +409,7 @@ impl Geometry {
             let what = format!("this is a store of version {version}, and we read version 1");
             return Err(StoreError::format(offset, what));
         }
-        if features & !(PACKED_RECORDS | PLACES_APART) | writing != 0 {
+        if features & !(PACKED_RECORDS | PLACES_APART | SCATTERED_RECORDS) | writing != 0 {
             let what = "this store has features that we do not know; take a newer agewell";
             return Err(StoreError::format(offset, what));
         }
@@ -411,6 +425,7 @@ impl Geometry {
             blocks: number(4),
             packs: features & PACKED_RECORDS != 0,
             is_apart: features & PLACES_APART != 0,
+            scatters: features & SCATTERED_RECORDS != 0,
             root_blocks: number(5),
             ring_blocks: number(6),
             map_pages: number(7),

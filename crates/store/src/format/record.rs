@@ -1,4 +1,4 @@
-//! Records: inline ones before the data that they describe, and those in the ring.
+//! Records: inline ones near the data that they describe, and those in the ring.
 
 use agewell_log::OpenSegment;
 
@@ -10,13 +10,19 @@ const RING_MAGIC: super::Magic = *b"AWRR";
 pub(crate) const RECORD_HEADER_BYTES: usize = 64;
 const NAMED_BYTES: usize = 8;
 const RUN_BYTES: usize = 12;
-/// Segments that a record announces at most.
+/// Segments that a record announces at most: those that will be opened, and those whose holes will be filled.
 ///
 /// Chosen by us: as many segments are read at an opening after a crash.
-pub(crate) const ANNOUNCED_MAX: usize = 4;
+pub(crate) const ANNOUNCED_MAX: usize = ANNOUNCED_FREE_MAX + ANNOUNCED_THREADED_MAX;
+pub(crate) const ANNOUNCED_FREE_MAX: usize = 4;
+pub(crate) const ANNOUNCED_THREADED_MAX: usize = 24;
 
 /// Blocks of a ring record at most, so that behind a damaged one the next is found.
 pub(crate) const RING_RECORD_BLOCKS_MAX: u32 = 1024;
+
+/// Where the number of runs of an inline record is, and bytes of each.
+const INLINE_RUNS_AT: usize = 48;
+const INLINE_RUN_BYTES: usize = 8;
 
 /// Where the number of bytes of a copy is.
 const INLINE_COPY_AT: usize = 44;
@@ -43,7 +49,7 @@ fn named_at(bytes: &[u8]) -> Named {
     Named { block: u32_at(bytes, 0), sum: u32_at(bytes, 4) }
 }
 
-/// What stands before data in a segment.
+/// What stands in a slot and says what data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InlineRecord {
     pub(crate) incarnation: u32,
@@ -52,6 +58,8 @@ pub(crate) struct InlineRecord {
     pub(crate) part: u16,
     pub(crate) parts: u16,
     pub(crate) data: Vec<Named>,
+    /// Where the data lies: first slots and lengths; none if it lies in the slots behind.
+    pub(crate) runs: Vec<(u32, u32)>,
     pub(crate) freed: Vec<u32>,
     /// A copy of a ring record, if there is one; written if there is room for it.
     pub(crate) copy: Vec<u8>,
@@ -63,9 +71,10 @@ impl InlineRecord {
         Place { uuid: &geometry.uuid, magic: INLINE_MAGIC, address }
     }
 
-    /// Whether `data` blocks and `freed` ones find room in one.
-    pub(crate) fn has_room(geometry: &Geometry, data: usize, freed: usize) -> bool {
-        RECORD_HEADER_BYTES + data * NAMED_BYTES + freed * 4 <= geometry.block_bytes as usize
+    /// Whether `data` blocks in `runs` and `freed` ones find room in one.
+    pub(crate) fn has_room(geometry: &Geometry, data: usize, runs: usize, freed: usize) -> bool {
+        let bytes = data * NAMED_BYTES + runs * INLINE_RUN_BYTES + freed * 4;
+        RECORD_HEADER_BYTES + bytes <= geometry.block_bytes as usize
     }
 
     pub(crate) fn encode(&self, geometry: &Geometry, slot: u32, bytes: &mut [u8]) {
@@ -77,6 +86,7 @@ impl InlineRecord {
         put_u16(bytes, 34, self.parts);
         put_u32(bytes, 36, self.data.len() as u32);
         put_u32(bytes, 40, self.freed.len() as u32);
+        put_u32(bytes, INLINE_RUNS_AT, self.runs.len() as u32);
         let mut at = RECORD_HEADER_BYTES;
         for named in &self.data {
             put_named(&mut bytes[at..], *named);
@@ -85,6 +95,11 @@ impl InlineRecord {
         for block in &self.freed {
             put_u32(bytes, at, *block);
             at += 4;
+        }
+        for (slot, blocks) in &self.runs {
+            put_u32(bytes, at, *slot);
+            put_u32(bytes, at + 4, *blocks);
+            at += INLINE_RUN_BYTES;
         }
         if let Some(room) = bytes.get_mut(at..at + self.copy.len()) {
             room.copy_from_slice(&self.copy);
@@ -96,17 +111,28 @@ impl InlineRecord {
     pub(crate) fn decode(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Option<Self> {
         Self::place(geometry, slot).check(bytes)?;
         let (data, freed) = (u32_at(bytes, 36) as usize, u32_at(bytes, 40) as usize);
+        let runs = if geometry.scatters { u32_at(bytes, INLINE_RUNS_AT) as usize } else { 0 };
         let in_segment = slot % geometry.segment_blocks + 1;
-        let fits = data <= bytes.len() && freed <= bytes.len();
+        let fits = data <= bytes.len() && freed <= bytes.len() && runs <= data;
         if !fits
-            || !Self::has_room(geometry, data, freed)
-            || data > (geometry.segment_blocks - in_segment) as usize
+            || !Self::has_room(geometry, data, runs, freed)
+            || runs == 0 && data > (geometry.segment_blocks - in_segment) as usize
         {
             return None;
         }
         let freed_at = RECORD_HEADER_BYTES + data * NAMED_BYTES;
         let named = bytes[RECORD_HEADER_BYTES..freed_at].chunks_exact(NAMED_BYTES);
-        let gone = bytes[freed_at..freed_at + freed * 4].chunks_exact(4);
+        let runs_at = freed_at + freed * 4;
+        let gone = bytes[freed_at..runs_at].chunks_exact(4);
+        let copy_begins = runs_at + runs * INLINE_RUN_BYTES;
+        let runs = bytes[runs_at..copy_begins].chunks_exact(INLINE_RUN_BYTES);
+        let runs: Vec<(u32, u32)> = runs.map(|run| (u32_at(run, 0), u32_at(run, 4))).collect();
+        let end = |(first, blocks): &(u32, u32)| u64::from(*first) + u64::from(*blocks);
+        let blocks: u64 = runs.iter().map(|run| u64::from(run.1)).sum();
+        let are_there = runs.iter().all(|run| end(run) <= u64::from(geometry.slots()));
+        if !runs.is_empty() && (blocks != data as u64 || !are_there) {
+            return None;
+        }
         Some(Self {
             incarnation: u32_at(bytes, 4),
             sequence: u64_at(bytes, 16),
@@ -114,8 +140,9 @@ impl InlineRecord {
             part: u16_at(bytes, 32),
             parts: u16_at(bytes, 34),
             data: named.map(named_at).collect(),
+            runs,
             freed: gone.map(|block| u32_at(block, 0)).collect(),
-            copy: copy_at(&bytes[freed_at + freed * 4..], u32_at(bytes, INLINE_COPY_AT)),
+            copy: copy_at(&bytes[copy_begins..], u32_at(bytes, INLINE_COPY_AT)),
         })
     }
 }
@@ -402,6 +429,7 @@ mod tests {
             part: 0,
             parts: 2,
             data: named(7).collect(),
+            runs: Vec::new(),
             freed: vec![9, 11],
             copy: vec![7; 90],
         };
@@ -412,6 +440,20 @@ mod tests {
         // Seven blocks do not fit behind slot 12 of a segment of sixteen.
         inline.encode(&geometry, 12, &mut bytes);
         assert_eq!(InlineRecord::decode(&geometry, 12, &bytes), None);
+        // They do where its runs say they lie.
+        let slots = geometry.slots();
+        let scattered =
+            |runs: &[(u32, u32)]| InlineRecord { runs: runs.to_vec(), ..inline.clone() };
+        let is_whole = |record: &InlineRecord, geometry: &Geometry| {
+            let mut bytes = vec![0; 512];
+            record.encode(geometry, 12, &mut bytes);
+            InlineRecord::decode(geometry, 12, &bytes).as_ref() == Some(record)
+        };
+        assert!(is_whole(&scattered(&[(3, 2), (90, 1), (slots - 4, 4)]), &geometry));
+        assert!(!is_whole(&scattered(&[(3, 2), (90, 1), (slots - 3, 4)]), &geometry));
+        assert!(!is_whole(&scattered(&[(3, 2), (90, 1), (70, 5)]), &geometry));
+        let before = Geometry { scatters: false, ..geometry.clone() };
+        assert!(!is_whole(&scattered(&[(3, 2), (90, 5)]), &before));
         let mut runs = Runs::default();
         runs.push(Run { first: 40, blocks: 90, sequence: 5 }, named(90));
         runs.push(Run { first: super::super::NONE, blocks: 1, sequence: 5 }, named(1));

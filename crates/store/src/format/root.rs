@@ -1,5 +1,6 @@
 //! Roots: which map pages are current, where the ring begins, and what is open.
 
+use agewell_log::policy::mechanism::Mechanism;
 use agewell_log::{OpenSegment, SegmentTimes};
 
 use super::geometry::{ROOT_HEADER_BYTES, SEGMENT_BYTES};
@@ -22,6 +23,8 @@ pub(crate) struct Root {
     pub(crate) ring_at: u32,
     pub(crate) incarnation: u32,
     pub(crate) closed: bool,
+    /// How room was made, as a number of [`Root::MECHANISMS`].
+    pub(crate) mechanism: u32,
     pub(crate) open: Vec<OpenSegment>,
     /// Of each map page its checksum but for bit 0, and in that bit where it is; 0 for none.
     pub(crate) pages: Vec<u64>,
@@ -29,6 +32,10 @@ pub(crate) struct Root {
 }
 
 impl Root {
+    /// Mechanisms by their numbers, from 1.
+    pub(crate) const MECHANISMS: [Mechanism; 3] =
+        [Mechanism::Clean, Mechanism::Plug, Mechanism::Thread];
+
     fn place(geometry: &Geometry, copy: u32) -> Place<'_> {
         Place { uuid: &geometry.uuid, magic: MAGIC, address: Self::address(geometry, copy) }
     }
@@ -49,6 +56,7 @@ impl Root {
         put_u32(&mut bytes, 48, u32::from(self.closed));
         put_u32(&mut bytes, 52, self.pages.len() as u32);
         put_u32(&mut bytes, 56, self.segments.len() as u32);
+        put_u32(&mut bytes, 60, self.mechanism);
         for (place, open) in self.open.iter().enumerate() {
             put_open(&mut bytes[OPEN_AT + place * OPEN_BYTES..], *open);
         }
@@ -90,6 +98,7 @@ impl Root {
             ring_at: u32_at(bytes, 40),
             incarnation: u32_at(bytes, 44),
             closed: u32_at(bytes, 48) == 1,
+            mechanism: u32_at(bytes, 60),
             open: (0..open).map(|place| open_at(&bytes[OPEN_AT + place * OPEN_BYTES..])).collect(),
             pages: (0..pages).map(|page| u64_at(bytes, pages_at + page * 8)).collect(),
             segments: bytes[segments_at..segments_at + segments * SEGMENT_BYTES as usize]
@@ -130,6 +139,7 @@ mod tests {
             ring_at: 3,
             incarnation: 2,
             closed: true,
+            mechanism: 3,
             open: vec![OpenSegment { segment: 1, next: 260, log: 0 }],
             pages: (0..u64::from(geometry.map_pages)).collect(),
             segments: vec![

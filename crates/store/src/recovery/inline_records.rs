@@ -103,9 +103,12 @@ pub(super) fn find(
                 }
                 continue;
             };
-            next = slot + 1 + record.data.len() as u32;
+            let behind = if record.runs.is_empty() { record.data.len() as u32 } else { 0 };
+            next = slot + 1 + behind;
             found.push((slot, record));
-            slot = next;
+            // In what lies behind it there may be holes by now, with records in them.
+            let all = geometry.scatters && !is_seeded(SeededFault::DataNotSearched);
+            slot = if all { slot + 1 } else { next };
         }
     }
     Ok(found)

@@ -1,6 +1,7 @@
 //! Many blocks read at once, and which there are.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
 use super::read_ahead::AHEAD_BYTES_MAX;
 use super::{Newest, Store, gaps, lock};
@@ -243,6 +244,7 @@ impl<D: Disk> Store<D> {
     /// Notes how long `read` of `blocks` blocks takes, if that is learnt.
     pub(super) fn timed<R>(&self, blocks: usize, read: impl FnOnce() -> R) -> R {
         let now_ns = || if self.gaps.is_learning() { self.disk.now_ns() } else { None };
+        self.has_moved.store(true, Ordering::Relaxed);
         let begin_ns = now_ns();
         let done = read();
         if let (Some(begin_ns), Some(end_ns)) = (begin_ns, now_ns()) {

@@ -101,8 +101,9 @@ impl Disk for ForgetfulDisk {
     }
 }
 
-/// What a transaction, a sync or a collection may be tried before it counts as never to succeed.
-const TRIES: u32 = 100;
+/// What a transaction, a sync or a collection may be tried before it counts as never to succeed: a hundred and
+/// more pieces may have to be written, each of which fails one time in twenty.
+const TRIES: u32 = 30_000;
 
 /// Tries `work` until it succeeds; none if the device has failed each time.
 fn patiently<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<Option<T>, String> {

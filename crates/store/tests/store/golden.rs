@@ -13,13 +13,14 @@ use agewell_store::{FormatOptions, OpenOptions, Store, Transaction};
 const ACCEPT: &str = "AGEWELL_ACCEPT_SNAPSHOTS";
 
 /// The version that a new store has.
-const CURRENT: &str = "1.2";
+const CURRENT: &str = "1.3";
 
 /// All versions that there were, and the kinds of images of each.
-const VERSIONS: [(&str, &[&str]); 3] = [
+const VERSIONS: [(&str, &[&str]); 4] = [
     ("1.0", &["closed", "left"]),
     ("1.1", &["closed", "left"]),
-    (CURRENT, &["closed", "left", "grown"]),
+    ("1.2", &["closed", "left", "grown"]),
+    (CURRENT, &["closed", "left", "grown", "threaded"]),
 ];
 
 const BLOCK_BYTES: usize = 512;
@@ -101,8 +102,12 @@ fn example(kind: &str) -> (Vec<u8>, Vec<u32>) {
         assert!(counts.plugged_blocks + counts.threaded_blocks > 0, "{counts:?}");
     }
     let disk = MemoryDisk::from_image(&work.store.disk().image());
-    work.store = Store::open(disk, &OpenOptions::default()).unwrap();
-    work.go_on(12);
+    let options = match kind {
+        "threaded" => OpenOptions::fixed(Mechanism::Thread),
+        _ => OpenOptions::default(),
+    };
+    work.store = Store::open(disk, &options).unwrap();
+    work.go_on(if kind == "threaded" { 40 } else { 12 });
     if kind == "grown" {
         let disk = MemoryDisk::from_image(&work.store.disk().image().repeat(2));
         let disk = Store::open(disk, &OpenOptions::default()).unwrap().grow().unwrap();

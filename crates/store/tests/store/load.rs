@@ -125,7 +125,9 @@ impl Load {
     }
 
     pub(crate) fn open_options(&self) -> OpenOptions {
-        OpenOptions { means: self.means, ..OpenOptions::default() }
+        // A few blocks pass in that time, or none.
+        let rotational_delay_ns = Some([0, 10_000][(self.seed / 2 % 2) as usize]);
+        OpenOptions { means: self.means, rotational_delay_ns, ..OpenOptions::default() }
     }
 }
 

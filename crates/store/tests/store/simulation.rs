@@ -100,9 +100,15 @@ fn carried_out(collect: Collect, full: f64, updates: Updates) -> (Counts, Counts
         ..FormatOptions::new([1; 16])
     };
     let geometry = Store::format(&disk, &options).unwrap();
-    let store =
-        Store::open(disk, &OpenOptions { means: Means::Fixed(collect), ..OpenOptions::default() })
-            .unwrap();
+    let store = Store::open(
+        disk,
+        &OpenOptions {
+            means: Means::Fixed(collect),
+            rotational_delay_ns: Some(0),
+            ..OpenOptions::default()
+        },
+    )
+    .unwrap();
     // Full as a simulation says it: of all there is.
     let slots = f64::from(geometry.slots());
     let blocks = ((slots * full) as u64).min(geometry.capacity_blocks()) as u32;

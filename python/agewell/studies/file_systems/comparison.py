@@ -102,9 +102,9 @@ def _report(context: Context, share: float, percent: int, text: str) -> None:
 
 
 def _kinds(name: str, percent: int) -> list[Kind]:
-    costs = "prices=" + ":".join(map(str, prices.measured()))
+    costs = prices.mount_options()
     fixed = FIXED if name in WITH_FIXED and percent >= FIXED_FROM else ()
-    ours = [replace(kind, options=(*kind.options, costs)) for kind in (OURS, *fixed)]
+    ours = [replace(kind, options=(*kind.options, *costs)) for kind in (OURS, *fixed)]
     return [*ours, *KERNEL, *FUSE]
 
 

@@ -27,6 +27,12 @@ BLOCK_SECTORS = 8
 FEW, MANY = 4, 32
 """Transfers of groups: the price of one more is the slope between them."""
 
+GAPS_BLOCKS = (0, 4, 6, 8, 10, 12, 16, 20, 24, 32, 48)
+"""Between syncs that are tried; half a turn of the disk of the study has 150."""
+MARGIN = 1.25
+"""By which the gap is longer than the shortest that saves the turn; chosen by us: one that is too
+short costs a turn, one that is too long the blocks that are passed."""
+
 _WRITE, _FLUSH = 1, 3
 
 
@@ -100,3 +106,27 @@ def measured() -> tuple[int, int, int]:
     bytes_between = (whole[0][0][1] - parts[0][0][1]) * 512
     rate = bytes_between / (_seconds(whole) - _seconds(parts))
     return price_us(elsewhere), price_us(within), round(rate / 1e6)
+
+
+def mount_options() -> tuple[str, ...]:
+    """What a mount is given so that it does as on the disk of the study."""
+    prices = ":".join(map(str, measured()))
+    delay_us, turn_us = rotational_delay_us()
+    return f"prices={prices}", f"rotdelay_us={delay_us}:{turn_us}"
+
+
+@functools.cache
+def rotational_delay_us() -> tuple[int, int]:
+    """Time from the end of a sync to the next write that saves a turn, and what that saves."""
+
+    def apart(gap_blocks: int) -> float:
+        step = (1 + gap_blocks) * BLOCK_SECTORS
+        return _seconds([[(number * step, BLOCK_SECTORS)] for number in range(GROUPS)])
+
+    took = {gap: apart(gap) for gap in GAPS_BLOCKS}
+    saves = [gap for gap in GAPS_BLOCKS if took[gap] < took[0] / 2]
+    if not saves:
+        return 0, 0
+    _, _, megabytes = measured()
+    delay_us = round(min(saves) * MARGIN * BLOCK_SECTORS * 512 / megabytes)
+    return delay_us, round((took[0] - min(took.values())) * 1e6)
