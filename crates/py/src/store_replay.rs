@@ -64,6 +64,8 @@ keys! {
             whole().from(1).or(OpenOptions::default().prices.bandwidth_bytes_per_s);
         /// prices are learnt from the device
         learns_prices: bool = "learns_prices" flag().or(true);
+        /// syncs are placed a rotational delay apart, which is learnt; what is simulated leaves no gaps
+        leaves_gaps: bool = "leaves_gaps" flag().or(false);
         /// every block is read afterwards and held against what was written
         reads_back: bool = "reads_back" flag().or(true);
     }
@@ -175,10 +177,11 @@ impl Run<'_> {
         };
         let open = OpenOptions {
             means,
+            // As a simulated log does.
+            begins_by: (!self.options.leaves_gaps).then_some(Mechanism::Clean),
             prices,
             learns_prices: self.options.learns_prices,
-            // What is simulated leaves no gaps.
-            rotational_delay_ns: Some(0),
+            rotational_delay_ns: if self.options.leaves_gaps { None } else { Some(0) },
             lost_turn_ns: 0,
         };
         let store = Store::open(disk, &open).map_err(of_store)?;

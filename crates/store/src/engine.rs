@@ -371,9 +371,8 @@ impl Engine {
         let data = AlignedBytes::zeroed(setting.buffer_blocks as usize * block_bytes);
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         // What costs nothing beforehand comes first.
-        if geometry.scatters && !is_in_zones {
-            log.try_mechanism(Mechanism::Thread);
-        }
+        let first = if geometry.scatters { Mechanism::Thread } else { Mechanism::Clean };
+        log.try_mechanism(options.begins_by.unwrap_or(first));
         if let Some(before) = (mechanism as usize).checked_sub(1) {
             Root::MECHANISMS.get(before).into_iter().for_each(|before| log.try_mechanism(*before));
         }
@@ -550,17 +549,19 @@ impl Engine {
         }
     }
 
-    /// Leaves `blocks` slots before what waits, where that takes no room that somebody will miss: holes may be
-    /// filled later, and free segments there must be more of than collections keep. What is `usual` is looked
+    /// Leaves `blocks` slots before what waits, and says whether it may: where that takes no room that somebody
+    /// will miss. Holes may be filled later, and free segments there must be more of than collections keep. What is `usual` is looked
     /// ahead with.
-    pub(crate) fn leave_gap(&mut self, blocks: u32, usual: SyncGap) {
+    pub(crate) fn leave_gap(&mut self, blocks: u32, usual: SyncGap) -> bool {
         self.log.log_mut().space_threads(usual.spacing_blocks, usual.gap_blocks);
         let waiting = u64::from(self.waiting());
         let (_, free, opened) = self.appended(waiting + u64::from(blocks));
         let is_roomy = free >= u64::from(self.kept_segments) + opened;
-        if blocks > 0 && (is_roomy || self.threads() && self.has_holes(waiting)) {
+        let may = is_roomy || self.threads() && self.has_holes(waiting);
+        if may && blocks > 0 {
             self.log.log_mut().leave_gap(blocks);
         }
+        may
     }
 
     /// Everything that waits, as a group.

@@ -18,6 +18,9 @@ pub enum Means {
 pub struct OpenOptions {
     /// How room is made.
     pub means: Means,
+    /// By what an adaptive store begins that has not chosen yet; none: by threading, which does nothing
+    /// beforehand.
+    pub begins_by: Option<Mechanism>,
     /// What transfers take on its device, by which mechanisms are compared until more is known of it.
     /// Bytes of a block are the store's own.
     pub prices: CostModel,
@@ -38,6 +41,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             means: Means::Adaptive,
+            begins_by: None,
             prices: CostModel {
                 access_ns: 2_000_000,
                 further_ns: 400_000,

@@ -10,8 +10,12 @@
 //! The delay is said, or learnt: delays are tried in turn, and the one with the shortest syncs is taken if they
 //! are much shorter than without. A device whose syncs never take as long as a part of a turn is left alone.
 
-/// Delays that are tried, ns; chosen by us: the shortest passes a few blocks, the longest half a turn.
-const DELAYS_NS: [u64; 7] = [0, 100_000, 200_000, 400_000, 800_000, 1_600_000, 3_200_000];
+/// Delays that are tried, ns; chosen by us: the shortest passes a few blocks, the longest a quarter of a turn, and
+/// those between are a quarter apart, so that one is not much longer than it must be.
+const DELAYS_NS: [u64; 12] = [
+    0, 100_000, 200_000, 300_000, 400_000, 500_000, 650_000, 800_000, 1_000_000, 1_250_000,
+    1_600_000, 2_000_000,
+];
 
 /// Syncs that each delay has before delays are compared; chosen by us.
 const TRIED_MIN: u32 = 6;
@@ -70,7 +74,7 @@ pub(crate) struct RotationalDelay {
 }
 
 impl RotationalDelay {
-    /// On a device of so many bytes a second; `said_ns` where the delay is known.
+    /// On a device of `bytes_per_s`; `said_ns` where the delay is known.
     pub(crate) fn new(bytes_per_s: u64, block_bytes: u32, said_ns: Option<u64>) -> Self {
         Self {
             bytes_per_s,
@@ -118,6 +122,11 @@ impl RotationalDelay {
         let delay_ns = self.said_ns.unwrap_or_else(|| DELAYS_NS[self.best()]);
         let gap_blocks = self.passed_blocks(delay_ns);
         SyncGap { gap_blocks, spacing_blocks: gap_blocks / 2 }
+    }
+
+    /// There was no room for the gap: the sync says nothing of its delay.
+    pub(crate) fn no_room(&mut self) {
+        self.trying = self.trying.map(|_| 0);
     }
 
     /// The group was synced from `begin_ns` to `end_ns`.

@@ -10,6 +10,7 @@ mod growing;
 mod read_ahead;
 mod reading;
 mod segments;
+mod syncing;
 mod together;
 
 pub use segments::DevicePiece;
@@ -403,100 +404,6 @@ impl<D: Disk> Store<D> {
         if is_full && !is_seeded(SeededFault::RoomNotLookedAt) {
             return Err(StoreError::NoRoom { live, capacity, more: new - gone });
         }
-        Ok(())
-    }
-
-    /// Everything taken in is on the medium when this returns. Threads that wait at the same time share a
-    /// flush.
-    ///
-    /// # Errors
-    /// If the disk fails. Nothing is lost by that: what is not on the medium is tried again by the next.
-    pub fn sync(&self) -> Result<(), StoreError> {
-        let taken = lock(&self.front).taken;
-        self.commit.wait(taken, || self.commit_all(&mut self.medium_at_once()))
-    }
-
-    /// Brings all that has been taken in to the medium; how many transactions that are.
-    fn commit_all(&self, medium: &mut Medium<D>) -> Result<u64, StoreError> {
-        self.drain(medium)?;
-        if self.has_moved.swap(false, Ordering::Relaxed) {
-            medium.rotational_delay.moved();
-        }
-        let begin_ns = self.disk.now_ns();
-        let mut front = lock(&self.front);
-        let blocks = front.engine.waiting();
-        if blocks > 0 && front.groups_waiting() == 0 {
-            let gap_blocks = medium.rotational_delay.gap_blocks(blocks, begin_ns);
-            front.engine.leave_gap(gap_blocks, medium.rotational_delay.usual());
-        }
-        front.plan_changes()?;
-        if medium.rotational_delay.begins_to_gain() {
-            front.engine.try_threads();
-        }
-        let taken = front.taken;
-        drop(front);
-        self.drain(medium)?;
-        if medium.flushed < medium.written && !is_seeded(SeededFault::SyncWithoutFlush) {
-            medium.flush()?;
-            let end_ns = self.disk.now_ns();
-            medium.rotational_delay.synced(begin_ns.unwrap_or(0), end_ns.unwrap_or(0));
-            self.settle(medium);
-        }
-        Ok(taken)
-    }
-
-    /// Carries out what is planned, or leaves it to who is at it, if that is not much.
-    fn carry_out_some(&self) -> Result<(), StoreError> {
-        let is_much = lock(&self.front).groups_waiting() > GROUPS_WAITING_MAX;
-        match self.medium.try_lock() {
-            Ok(mut medium) => self.drain(&mut medium),
-            Err(_) if is_much => self.drain(&mut self.medium_at_once()),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// What `medium` has done reaches the engine.
-    fn settle(&self, medium: &mut Medium<D>) {
-        lock(&self.front).settled(medium.flushed, medium.covered, &mut medium.spare);
-    }
-
-    /// Carries out what is planned.
-    fn drain(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
-        if medium.may_have_forgotten() {
-            // What is moved is read from the device.
-            medium.flush()?;
-            self.settle(medium);
-        }
-        if medium.root_is_due {
-            self.write_map(medium)?;
-        }
-        loop {
-            let Some(group) = lock(&self.front).next_group() else { return Ok(()) };
-            let runs_bytes = (group.moves.len() + group.freed.len()) * 20 + 12;
-            if !medium.ring_has_room(runs_bytes) {
-                self.write_map(medium)?;
-            }
-            medium.carry_out(&group)?;
-            lock(&self.front).carried_out();
-            drop(group);
-            medium.relieve()?;
-            self.settle(medium);
-        }
-    }
-
-    /// Writes the map as the medium has it.
-    fn write_map(&self, medium: &mut Medium<D>) -> Result<(), StoreError> {
-        let slots_of = |blocks: &mut dyn Iterator<Item = u32>, slots: &mut Vec<u32>| {
-            lock(&self.front).slots_on_medium(blocks, slots);
-        };
-        let times = || {
-            let front = lock(&self.front);
-            let log = front.engine.log();
-            (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
-        };
-        medium.mechanism = lock(&self.front).engine.mechanism_number();
-        medium.write_map(&slots_of, &times)?;
-        self.settle(medium);
         Ok(())
     }
 

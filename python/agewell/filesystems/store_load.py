@@ -58,6 +58,7 @@ block_size = "{block_bytes} B"
 victim = "greedy"
 collect = "{collect}"
 record_blocks = 1                  # the store's inline record
+threads_ahead = 24                 # as the store announces them
 atomic_syncs = true
 batch_segments = 1                 # its collector cleans a victim at a time
 reserve_segments = {reserve:<2}              # what the store keeps, and what it makes ahead

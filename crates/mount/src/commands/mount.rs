@@ -238,6 +238,7 @@ fn serve_from<D: Disk + 'static>(
     let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
     let opened = OpenOptions {
         means: wanted.means,
+        begins_by: None,
         learns_prices: wanted.prices.is_none(),
         prices: wanted.prices.unwrap_or(OpenOptions::default().prices),
         rotational_delay_ns: wanted.rotational_delay_ns.map(|(delay_ns, _)| delay_ns),

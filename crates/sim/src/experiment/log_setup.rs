@@ -48,7 +48,7 @@ pub(crate) fn log_setting(
         ages: layout.ages,
         join_holes: layout.keys.join_holes,
         record_slots: layout.keys.record_blocks,
-        threads_ahead: 0,
+        threads_ahead: layout.keys.threads_ahead,
         lost_turn_ns: 0,
         zone_use: if layout.two_sizes.is_some() {
             ZoneUse::NewFirstCollectedLast

@@ -58,6 +58,7 @@ def _load(context: Context, name: str) -> dict[str, float | None]:
             "block_bytes": workloads.BLOCK_BYTES,
             "reserve_segments": RESERVE_SEGMENTS,
             "device": device,
+            "leaves_gaps": True,
         }
         for label in labels
     }
