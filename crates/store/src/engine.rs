@@ -550,8 +550,8 @@ impl Engine {
     }
 
     /// Leaves `blocks` slots before what waits, and says whether it may: where that takes no room that somebody
-    /// will miss. Holes may be filled later, and free segments there must be more of than collections keep. What is `usual` is looked
-    /// ahead with.
+    /// will miss. Holes may be filled later, and free segments there must be more of than collections keep.
+    /// Who looks ahead leaves what is `usual`.
     pub(crate) fn leave_gap(&mut self, blocks: u32, usual: SyncGap) -> bool {
         self.log.log_mut().space_threads(usual.spacing_blocks, usual.gap_blocks);
         let waiting = u64::from(self.waiting());
