@@ -183,15 +183,30 @@ impl<P: Placement> Log<P> {
         Some(hole)
     }
 
-    /// Leaves `blocks` slots before what is written next: of the open segment, or else of the one whose
-    /// holes are filled. They stay free, but those of the open segment only until it is collected.
-    pub fn leave_gap(&mut self, blocks: u32) {
-        let rest = self.rest_for_data(0);
-        if rest > blocks {
+    /// Leaves `blocks` slots before what is written next: of the open segment and the one that is opened behind
+    /// it, or else of the one whose holes are filled; false where none has them. They stay free, but those of
+    /// open segments only until they are collected.
+    pub fn leave_gap(&mut self, blocks: u32) -> bool {
+        let rest = self.open[0].end - self.open[0].next;
+        if self.rest_for_data(0) > blocks {
             self.appended(0, blocks);
-        } else if rest == 0 {
+            return true;
+        }
+        if self.has_free_for_new_data() {
+            self.leave_rest(0);
+            let zones = self.zones(false);
+            let more = blocks.saturating_sub(rest);
+            let has_room = self.open_segment(0, zones) && self.rest_for_data(0) > more;
+            if has_room && more > 0 {
+                self.appended(0, more);
+            }
+            return has_room;
+        }
+        let fills_holes = self.rest_for_data(0) == 0;
+        if fills_holes {
             self.threaded_next.from = self.threaded_next.from.saturating_add(blocks);
         }
+        fills_holes
     }
 
     /// From here on `spacing` slots at least lie between runs of holes that are filled one after another, so that

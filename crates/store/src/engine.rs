@@ -558,10 +558,7 @@ impl Engine {
         let (_, free, opened) = self.appended(waiting + u64::from(blocks));
         let is_roomy = free >= u64::from(self.kept_segments) + opened;
         let may = is_roomy || self.threads() && self.has_holes(waiting);
-        if may && blocks > 0 {
-            self.log.log_mut().leave_gap(blocks);
-        }
-        may
+        blocks == 0 || may && self.log.log_mut().leave_gap(blocks)
     }
 
     /// Everything that waits, as a group.

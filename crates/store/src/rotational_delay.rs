@@ -18,10 +18,10 @@ const DELAYS_NS: [u64; 12] = [
 ];
 
 /// Syncs that each delay has before delays are compared; chosen by us.
-const TRIED_MIN: u32 = 6;
+const TRIED_MIN: u32 = 8;
 
 /// One sync in this number tries another delay than the best; chosen by us.
-const TRY_EVERY: u64 = 64;
+const TRY_EVERY: u64 = 24;
 
 /// A sync counts for this part of what those with its delay take; chosen by us.
 const SHARE: f64 = 0.125;
@@ -37,7 +37,7 @@ const LOST_AFTER_NS: u64 = 4_000_000;
 
 /// Blocks of a group at most for which a gap is left, and by which delays are learnt; chosen by us: with more
 /// the transfer takes longer than the turn.
-const BLOCKS_MAX: u32 = 64;
+const BLOCKS_MAX: u32 = 48;
 
 /// How far apart what is written is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,3 +14,4 @@ mod repetition;
 mod restore;
 mod rosenblum;
 mod steady;
+mod sweeps;

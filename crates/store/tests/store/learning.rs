@@ -151,6 +151,21 @@ fn each_device_gets_the_mechanism_that_is_cheapest_there() {
     }
 }
 
+#[test]
+fn small_syncs_wait_for_no_turns_once_the_delay_is_learnt() {
+    let load: Vec<Vec<u32>> = (0..1_000).map(|number| vec![number * 7 % blocks(0.5)]).collect();
+    let by = |rotational_delay_ns| {
+        let disk = on(DISK, Means::Adaptive, 0.5).close().unwrap();
+        let options = OpenOptions { rotational_delay_ns, ..OpenOptions::default() };
+        let store = Store::open(disk, &options).unwrap();
+        (taken(&store, &load), store.sync_gap().gap_blocks)
+    };
+    let ((without, none), (ours, gap)) = (by(Some(0)), by(None));
+    println!("{without} ns without gaps, {ours} with {gap} blocks");
+    assert!(none == 0 && (5..40).contains(&gap), "{none}, {gap}");
+    assert!(without > 1_000 * 8_000_000 && 3 * ours < without, "{without}, {ours} ns");
+}
+
 /// Nothing is known of threading, and what single writes take that are scattered says that it is dear.
 #[test]
 fn a_mechanism_is_tried_before_it_is_given_up() {
