@@ -11,7 +11,7 @@ pub(crate) use record::{
     ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, InlineRecord, Kind, Named, RING_RECORD_BLOCKS_MAX,
     RingRecord, Run, Runs,
 };
-pub(crate) use root::{OPEN_MAX, Root};
+pub(crate) use root::Root;
 
 use std::hash::Hasher;
 

@@ -6,7 +6,7 @@
 
 use agewell_log::OpenSegment;
 
-use crate::format::{Geometry, NONE, OPEN_MAX, RingRecord, Root};
+use crate::format::{ANNOUNCED_FREE_MAX, Geometry, NONE, RingRecord, Root};
 use crate::seeded::{SeededFault, is_seeded};
 
 /// See the module.
@@ -106,7 +106,8 @@ impl Places {
     }
 }
 
-/// What a root names: the open segment, those that will be opened next, and those whose holes will be filled.
+/// What a root names: the open segment, and those that will be opened next. What it names is searched at every
+/// opening, so those whose holes will be filled are left to ring records.
 pub(crate) fn named_by_root(
     geometry: &Geometry,
     open: Option<OpenSegment>,
@@ -115,7 +116,7 @@ pub(crate) fn named_by_root(
     let of = |segment: &u32| (*segment, *segment * geometry.segment_blocks);
     let announced = announced.iter().map(of);
     let announced = announced.map(|(segment, next)| OpenSegment { segment, next, log: 0 });
-    open.into_iter().chain(announced).take(OPEN_MAX).collect()
+    open.into_iter().chain(announced).take(1 + ANNOUNCED_FREE_MAX).collect()
 }
 
 #[cfg(test)]
