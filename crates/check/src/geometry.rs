@@ -17,6 +17,8 @@ pub(crate) const PACKED_RECORDS: u32 = 1;
 
 /// The feature of stores whose map pages have all their first places side by side.
 pub(crate) const PLACES_APART: u32 = 2;
+
+/// The feature of stores whose inline records may name the slots of their data.
 pub(crate) const SCATTERED_RECORDS: u32 = 4;
 
 /// The fewest segments of a store.

@@ -87,8 +87,11 @@ fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, S
     let listed = HEAD_BYTES + BLOCK_BYTES * count as usize;
     let runs_begin = listed + FREED_BYTES * freed as usize;
     let copy_begins = runs_begin + RUN_BYTES * runs as usize;
-    let slots = slots_of_runs(geometry, &bytes[runs_begin..copy_begins], count)?;
-    let slots = slots.unwrap_or_else(|| (slot + 1..=slot + count).collect());
+    let slots = if runs == 0 {
+        (slot + 1..=slot + count).collect()
+    } else {
+        slots_of_runs(geometry, &bytes[runs_begin..copy_begins], count)?
+    };
     let put = bytes[HEAD_BYTES..listed].chunks_exact(BLOCK_BYTES);
     let put = slots.into_iter().zip(put).map(|(slot, one)| {
         let (block, short_sum) = (u32_at(one, 0), u32_at(one, 4));
@@ -118,13 +121,10 @@ fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, S
     Ok(InlineRecord { part, data_blocks, copy })
 }
 
-/// The slots of `count` blocks that lie in `runs`, of first slots and lengths; `None` if there are no runs.
-fn slots_of_runs(geometry: &Geometry, runs: &[u8], count: u32) -> Result<Option<Vec<u32>>, String> {
-    if runs.is_empty() {
-        return Ok(None);
-    }
+/// The slots of `count` blocks that lie in `runs`, of first slots and lengths.
+fn slots_of_runs(geometry: &Geometry, runs: &[u8], count: u32) -> Result<Vec<u32>, String> {
     let mut slots = Vec::with_capacity(count as usize);
-    let all = geometry.segments * geometry.segment_blocks;
+    let all = geometry.slots();
     for run in runs.chunks_exact(RUN_BYTES) {
         let (first, blocks) = (u32_at(run, 0), u32_at(run, 4));
         let end = first.checked_add(blocks).filter(|end| *end <= all);
@@ -137,7 +137,7 @@ fn slots_of_runs(geometry: &Geometry, runs: &[u8], count: u32) -> Result<Option<
     if slots.len() != count as usize {
         return Err(format!("its runs have {} slots for {count} blocks", slots.len()));
     }
-    Ok(Some(slots))
+    Ok(slots)
 }
 
 /// The records of `incarnation` behind the group `covered`, and those of a greater one, in the segments of

@@ -68,7 +68,7 @@ const MOMENT_WRITES_MIN: u64 = 128;
 const MOMENT_PASSES_MAX: u64 = 8;
 
 /// Share of what is forecast that a mechanism is hoped to take as long as nothing is known of it; chosen by us: a
-/// trial is as long as what was written before it, so it costs at most twice that.
+/// trial is as long as what was written before it, and takes two and a half times as long as the best at most.
 const HOPE: f64 = 0.4;
 
 /// Full segments of a log that is looked ahead with at least, of those there are; chosen by us: what

@@ -232,10 +232,12 @@ impl<P: Placement> Log<P> {
     fn holes_to_thread(&self, segment: u32) -> Holes {
         let (first, end) = self.table.bounds(segment);
         let ThreadedNext { from, spacing, .. } = self.threaded_next;
-        if self.setting.threads_ahead == 0 {
-            return Holes { segment, from: first, spacing: 0, further: false };
-        }
-        Holes { segment, from: from.clamp(first, end), spacing, further: false }
+        let (from, spacing) = if self.setting.threads_ahead == 0 {
+            (first, 0)
+        } else {
+            (from.clamp(first, end), spacing)
+        };
+        Holes { segment, from, spacing, further: false }
     }
 
     /// The emptiest segment with a hole that may be filled, without those of `but`.

@@ -24,7 +24,7 @@ use agewell_log::{
 
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
-use crate::format::{ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, Geometry, NONE, Root};
+use crate::format::{ANNOUNCED_FREE_MAX, ANNOUNCED_THREADED_MAX, Geometry, NONE};
 use crate::group::{Group, Move, Needs, Origin, PlannedRun};
 use crate::options::{Means, OpenOptions};
 use crate::rotational_delay::SyncGap;
@@ -329,11 +329,11 @@ impl BlockDevice for Recorder {
 }
 
 impl Engine {
-    /// The engine of a store of which `kept` was kept, and the number of the mechanism that it had; the next
+    /// The engine of a store of which `kept` was kept, and the mechanism that it had; the next
     /// group has number `next_sequence`.
     pub(crate) fn restore(
         geometry: &Geometry,
-        (kept, mechanism): (Kept<'_>, u32),
+        (kept, mechanism): (Kept<'_>, Option<Mechanism>),
         next_sequence: u64,
         options: &OpenOptions,
         is_in_zones: bool,
@@ -372,10 +372,7 @@ impl Engine {
         let mut log = AdaptiveLog::restore(mechanisms, setting, |_| NoSeparation, kept)?;
         // What costs nothing beforehand comes first.
         let first = if geometry.scatters { Mechanism::Thread } else { Mechanism::Clean };
-        log.try_mechanism(options.begins_by.unwrap_or(first));
-        if let Some(before) = (mechanism as usize).checked_sub(1) {
-            Root::MECHANISMS.get(before).into_iter().for_each(|before| log.try_mechanism(*before));
-        }
+        log.try_mechanism(mechanism.or(options.begins_by).unwrap_or(first));
         log.log_mut().enable_discard();
         log.leave_decisions();
         let kept_segments = geometry.reserve_segments + RESERVE_SEGMENTS;
@@ -480,11 +477,12 @@ impl Engine {
         self.log.try_mechanism(Mechanism::Thread);
     }
 
-    /// The mechanism at the moment, as roots say it; 0 if it is a rule.
-    pub(crate) fn mechanism_number(&self) -> u32 {
-        let Collect::Always(now) = self.collect_rule() else { return 0 };
-        let found = (1..).zip(Root::MECHANISMS).find(|(_, mechanism)| *mechanism == now);
-        found.map_or(0, |(number, _)| number)
+    /// The mechanism at the moment; none if it is a rule that chooses.
+    pub(crate) fn mechanism(&self) -> Option<Mechanism> {
+        match self.collect_rule() {
+            Collect::Always(mechanism) => Some(mechanism),
+            Collect::Matthews1999(_) => None,
+        }
     }
 
     /// Room is short, which the log itself never sees: the mechanism matters from here on.

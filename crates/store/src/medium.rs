@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use agewell_log::OpenSegment;
+use agewell_log::policy::mechanism::Mechanism;
 
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
@@ -203,7 +204,7 @@ pub(crate) struct Medium<D> {
     /// What transfers take, if the disk has a clock.
     pub(crate) learning: Option<Learning>,
     /// How room is made, as roots say it.
-    pub(crate) mechanism: u32,
+    pub(crate) mechanism: Option<Mechanism>,
     /// How far apart syncs are placed.
     pub(crate) rotational_delay: RotationalDelay,
     /// Its zones, if it is written in order.
@@ -237,7 +238,7 @@ impl<D: Disk> Medium<D> {
             spare: Vec::new(),
             counts: MediumCounts::default(),
             learning: None,
-            mechanism: 0,
+            mechanism: None,
             rotational_delay: RotationalDelay::new(1, geometry.block_bytes, Some(0)),
             geometry,
         }

@@ -57,10 +57,11 @@ impl Places {
         let segment_of = |place: &u32| place / geometry.segment_blocks;
         // Whichever of the two a reader goes by, it looks there.
         let again = |place: &u32, named: &[u32]| {
+            if is_seeded(SeededFault::NamedOnce) {
+                return Some(*place);
+            }
             let before = named.iter().filter(|named| segment_of(named) == segment_of(place));
-            let before = before.min().filter(|_| !is_seeded(SeededFault::NamedOnce));
-            let before = before.or(Some(place).filter(|_| is_seeded(SeededFault::NamedOnce)));
-            before.map(|before| *place.max(before))
+            before.min().map(|before| *place.max(before))
         };
         let twice: Vec<u32> = places.iter().filter_map(|place| again(place, &self.named)).collect();
         let thrice = twice.iter().filter_map(|place| again(place, &self.named_before)).collect();

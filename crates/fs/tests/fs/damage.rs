@@ -21,13 +21,7 @@ use super::model::{Model, What};
 
 /// A small file system with some of everything, closed; and what is in it.
 fn image(seed: u64) -> (Shape, Vec<u8>, Model) {
-    let shape = Shape {
-        blocks: 3000,
-        block_bytes: 1024,
-        segment_blocks: 192,
-        means: 0,
-        rotational_delay_ns: 0,
-    };
+    let shape = Shape::small(0);
     let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
     let mut model = Model::new(1024);
     let mut refused = 0;
@@ -161,13 +155,7 @@ proptest! {
 /// Blocks lost one by one: the file is named, and all others are as they were.
 #[test]
 fn what_is_damaged_is_named_and_all_else_can_be_read() {
-    let shape = Shape {
-        blocks: 3000,
-        block_bytes: 1024,
-        segment_blocks: 192,
-        means: 0,
-        rotational_delay_ns: 0,
-    };
+    let shape = Shape::small(0);
     let fs = shape.make(MemoryDisk::new(shape.device_bytes())).unwrap();
     let caller = agewell_fs::Caller::default();
     let new = |mode| New { mode, device: 0, target: b"" };

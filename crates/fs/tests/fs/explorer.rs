@@ -299,13 +299,7 @@ pub(crate) fn explore_seeds(seeds: std::ops::Range<u64>, extent: Extent) -> Resu
 /// Looks at the crashes of a file with many extents that becomes short when `blocks` blocks of data wait: where
 /// these nearly fill a transaction, its blocks are freed in several.
 pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
-    let shape = Shape {
-        blocks: 3000,
-        block_bytes: 1024,
-        segment_blocks: 192,
-        means: 0,
-        rotational_delay_ns: 0,
-    };
+    let shape = Shape::small(0);
     let by = Maker { uid: 0, gid: 0, mask: 0 };
     let make = |name: &[u8]| {
         let new = New { mode: 0o100_644, device: 0, target: Vec::new() };

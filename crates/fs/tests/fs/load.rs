@@ -495,6 +495,11 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// A small one that makes room by `means`.
+    pub(crate) fn small(means: u8) -> Self {
+        Self { blocks: 3000, block_bytes: 1024, segment_blocks: 192, means, rotational_delay_ns: 0 }
+    }
+
     pub(crate) fn of(draw: u64) -> Self {
         let block_bytes = [1024, 4096, 1024, 2048][(draw % 4) as usize];
         Self {

@@ -123,13 +123,7 @@ pub(crate) fn explore_workload(
         has_changed = commits && found != Operation::Sync;
         Some(found)
     };
-    let shape = Shape {
-        blocks: 3000,
-        block_bytes: 1024,
-        segment_blocks: 192,
-        means: 4,
-        rotational_delay_ns: 0,
-    };
+    let shape = Shape::small(4);
     caught(|| explore_one(shape, seed, &[], extent, &mut next))
 }
 

@@ -35,7 +35,6 @@ pub(super) struct Candidate {
 
 /// The mechanism that `log` goes on with in the least disk time, as it estimates that, if
 /// `forecast` comes true; `chosen`, if there is one, unless another takes [`LEAST_GAIN`] less.
-/// Beside each of the candidates is a meter at zero that prices what a copy with it does.
 pub(super) fn rehearse<P: Placement + Clone>(
     log: &Log<P>,
     candidates: &[Candidate],

@@ -88,6 +88,7 @@ impl Wanted {
             let number = value.parse::<u64>();
             number.map_err(|_| CommandError::input(format!("-o {word}: not a number")))
         };
+        let numbers: Result<Vec<u64>, _> = value.split(':').map(str::parse).collect();
         match name {
             "ro" => self.is_read_only = true,
             "rw" => self.is_read_only = false,
@@ -125,7 +126,6 @@ impl Wanted {
             }
             "prices" if value == "learnt" => self.prices = None,
             "prices" => {
-                let numbers: Result<Vec<u64>, _> = value.split(':').map(str::parse).collect();
                 let Ok([access_us, further_us, megabytes @ (1..)]) = numbers.as_deref() else {
                     let why = "learnt, or the microseconds of a transfer elsewhere, those of one to \
                                the same segment, and megabytes a second: 12000:4000:200";
@@ -140,7 +140,6 @@ impl Wanted {
             }
             "rotdelay_us" if value == "learnt" => self.rotational_delay_ns = None,
             "rotdelay_us" => {
-                let numbers: Result<Vec<u64>, _> = value.split(':').map(str::parse).collect();
                 let Ok([delay_us, turn_us]) = numbers.as_deref() else {
                     let why = "learnt, or the microseconds from a sync to when the next may reach the \
                                medium, and those of a turn: 400:8333";

@@ -12,6 +12,9 @@ const OPEN_BYTES: usize = 12;
 /// Open segments that a root or a record has room for.
 pub(crate) const OPEN_MAX: usize = 16;
 
+/// Mechanisms by their numbers, from 1.
+const MECHANISMS: [Mechanism; 3] = [Mechanism::Clean, Mechanism::Plug, Mechanism::Thread];
+
 /// A root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Root {
@@ -23,8 +26,8 @@ pub(crate) struct Root {
     pub(crate) ring_at: u32,
     pub(crate) incarnation: u32,
     pub(crate) closed: bool,
-    /// How room was made, as a number of [`Root::MECHANISMS`].
-    pub(crate) mechanism: u32,
+    /// How room was made, if that is known.
+    pub(crate) mechanism: Option<Mechanism>,
     pub(crate) open: Vec<OpenSegment>,
     /// Of each map page its checksum but for bit 0, and in that bit where it is; 0 for none.
     pub(crate) pages: Vec<u64>,
@@ -32,10 +35,6 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// Mechanisms by their numbers, from 1.
-    pub(crate) const MECHANISMS: [Mechanism; 3] =
-        [Mechanism::Clean, Mechanism::Plug, Mechanism::Thread];
-
     fn place(geometry: &Geometry, copy: u32) -> Place<'_> {
         Place { uuid: &geometry.uuid, magic: MAGIC, address: Self::address(geometry, copy) }
     }
@@ -56,7 +55,8 @@ impl Root {
         put_u32(&mut bytes, 48, u32::from(self.closed));
         put_u32(&mut bytes, 52, self.pages.len() as u32);
         put_u32(&mut bytes, 56, self.segments.len() as u32);
-        put_u32(&mut bytes, 60, self.mechanism);
+        let mechanism = (1..).zip(MECHANISMS).find(|(_, one)| self.mechanism == Some(*one));
+        put_u32(&mut bytes, 60, mechanism.map_or(0, |(number, _)| number));
         for (place, open) in self.open.iter().enumerate() {
             put_open(&mut bytes[OPEN_AT + place * OPEN_BYTES..], *open);
         }
@@ -98,7 +98,9 @@ impl Root {
             ring_at: u32_at(bytes, 40),
             incarnation: u32_at(bytes, 44),
             closed: u32_at(bytes, 48) == 1,
-            mechanism: u32_at(bytes, 60),
+            mechanism: (u32_at(bytes, 60) as usize)
+                .checked_sub(1)
+                .and_then(|place| MECHANISMS.get(place).copied()),
             open: (0..open).map(|place| open_at(&bytes[OPEN_AT + place * OPEN_BYTES..])).collect(),
             pages: (0..pages).map(|page| u64_at(bytes, pages_at + page * 8)).collect(),
             segments: bytes[segments_at..segments_at + segments * SEGMENT_BYTES as usize]
@@ -139,7 +141,7 @@ mod tests {
             ring_at: 3,
             incarnation: 2,
             closed: true,
-            mechanism: 3,
+            mechanism: Some(Mechanism::Thread),
             open: vec![OpenSegment { segment: 1, next: 260, log: 0 }],
             pages: (0..u64::from(geometry.map_pages)).collect(),
             segments: vec![

@@ -18,12 +18,7 @@ use super::Medium;
 
 impl<D: Disk> Medium<D> {
     /// Where in its buffer the data of a move is.
-    pub(super) fn range_of(
-        &self,
-        group: &Group,
-        index: u32,
-        entries: &[u32],
-    ) -> std::ops::Range<usize> {
+    fn range_of(&self, group: &Group, index: u32, entries: &[u32]) -> std::ops::Range<usize> {
         let bytes = self.block_bytes();
         let entry = match entries.get(index as usize) {
             Some(entry) => *entry,
@@ -122,15 +117,9 @@ impl<D: Disk> Medium<D> {
             let has_freed = part == last && freed_fit;
             let freed = if has_freed { group.freed_blocks().collect() } else { Vec::new() };
             let record = InlineRecord {
-                incarnation: self.incarnation,
-                sequence: group.sequence,
-                flushed: self.flushed_said(group.sequence),
-                part: part as u16,
-                parts,
                 data: data.clone(),
-                runs: Vec::new(),
                 freed,
-                copy: self.places.copy().to_vec(),
+                ..self.inline_record(group.sequence, (part as u16, parts))
             };
             let range = part * bytes..(part + 1) * bytes;
             record.encode(&self.geometry, *slot, &mut composed.heads[range.clone()]);
@@ -183,15 +172,10 @@ impl<D: Disk> Medium<D> {
             return false;
         }
         let record = InlineRecord {
-            incarnation: self.incarnation,
-            sequence: group.sequence,
-            flushed: self.flushed_said(group.sequence),
-            part: 0,
-            parts: 1,
             data: named.clone(),
             runs: runs.iter().map(|run| (run.first, run.blocks)).collect(),
             freed: group.freed_blocks().collect(),
-            copy: self.places.copy().to_vec(),
+            ..self.inline_record(group.sequence, (0, 1))
         };
         composed.heads = AlignedBytes::zeroed(self.block_bytes());
         record.encode(&self.geometry, slot, &mut composed.heads);
@@ -220,8 +204,23 @@ impl<D: Disk> Medium<D> {
     }
 
     /// What a record says was flushed before it.
-    pub(super) fn flushed_said(&self, sequence: u64) -> u64 {
+    fn flushed_said(&self, sequence: u64) -> u64 {
         if is_seeded(SeededFault::FlushedTooFar) { sequence } else { self.flushed }
+    }
+
+    /// Part `part` of `parts` of group `sequence`, which says nothing of blocks yet.
+    fn inline_record(&self, sequence: u64, (part, parts): (u16, u16)) -> InlineRecord {
+        InlineRecord {
+            incarnation: self.incarnation,
+            sequence,
+            flushed: self.flushed_said(sequence),
+            part,
+            parts,
+            data: Vec::new(),
+            runs: Vec::new(),
+            freed: Vec::new(),
+            copy: self.places.copy().to_vec(),
+        }
     }
 
     pub(super) fn ring_record(&self, kind: Kind, sequence: u64, runs: Runs) -> RingRecord {

@@ -100,7 +100,7 @@ impl<D: Disk> Store<D> {
             let log = front.engine.log();
             (0..self.geometry.segments).map(|segment| log.segment_times(segment)).collect()
         };
-        medium.mechanism = lock(&self.front).engine.mechanism_number();
+        medium.mechanism = lock(&self.front).engine.mechanism();
         medium.write_map(&slots_of, &times)?;
         self.settle(medium);
         Ok(())
