@@ -177,8 +177,7 @@ impl<P: Placement> Log<P> {
         let takes_records = self.setting.record_slots > 0 && self.setting.threads_ahead > 0;
         let Some(last) = last.filter(|_| takes_records && !appended) else { return };
         if let Some(hole) = self.hole_behind(last, device) {
-            self.passed(&[hole], 0);
-            self.threaded_next.last = None;
+            self.threaded_next.from = hole + 1;
             device.records_in(hole);
         }
     }

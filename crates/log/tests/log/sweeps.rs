@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agewell_core::{RandomStreams, uniform_below};
 use agewell_log::policy::mechanism::{Collect, Mechanism};
 use agewell_log::policy::placement::NoSeparation;
-use agewell_log::{BlockDevice, Log, LogSetting, LogShape, Purpose, Transfer};
+use agewell_log::{BlockDevice, Call, Log, LogSetting, LogShape, Purpose, Transfer};
 
 use super::case::DISK;
 
@@ -13,11 +13,14 @@ const SEGMENT_BLOCKS: u32 = 64;
 const SEGMENTS: u32 = 60;
 const AHEAD: u32 = 5;
 
-/// Runs of holes that were filled since the last sync, and slots that may not be.
+/// Runs of holes that were filled since the last sync, holes with records, blocks that were appended, and slots
+/// that may not be filled.
 #[derive(Debug, Default)]
 struct Watched {
     held: BTreeSet<u32>,
     filled: Vec<(u32, u32)>,
+    records: Vec<u32>,
+    appended: u32,
 }
 
 impl BlockDevice for Watched {
@@ -29,7 +32,14 @@ impl BlockDevice for Watched {
         );
         if transfer.purpose == Purpose::Thread {
             self.filled.push((transfer.slot, transfer.blocks));
+        } else {
+            self.appended += transfer.blocks;
         }
+    }
+
+    fn records_in(&mut self, slot: u32) {
+        assert!(!self.held.contains(&slot), "{slot} may not be filled");
+        self.records.push(slot);
     }
 
     fn may_fill(&self, slot: u32) -> bool {
@@ -42,13 +52,14 @@ impl BlockDevice for Watched {
 }
 
 /// A log of which `full` is live, threading.
-fn log(full: f64) -> (Log<NoSeparation>, u32) {
+fn log(full: f64, record_slots: u32) -> (Log<NoSeparation>, u32) {
     let shape = LogShape::uniform(SEGMENTS, SEGMENT_BLOCKS).unwrap();
     let blocks = (f64::from((SEGMENTS - 4) * SEGMENT_BLOCKS) * full) as u32;
     let setting = LogSetting {
         buffer_blocks: SEGMENT_BLOCKS,
         collect: Collect::Always(Mechanism::Thread),
         threads_ahead: AHEAD,
+        record_slots,
         ..LogSetting::plain(shape, blocks, DISK)
     };
     (Log::new(setting, NoSeparation).unwrap(), blocks)
@@ -57,7 +68,7 @@ fn log(full: f64) -> (Log<NoSeparation>, u32) {
 #[test]
 fn a_sweep_leaves_gaps_goes_on_to_segments_chosen_before_and_fills_all_there_is() {
     for (full, spacing, gap) in [(0.9, 0, 0), (0.9, 3, 7), (0.6, 5, 20), (0.99, 2, 90)] {
-        let (mut log, blocks) = log(full);
+        let (mut log, blocks) = log(full, 0);
         let mut device = Watched::default();
         let mut random = RandomStreams::new(3).stream("updates");
         for block in 0..blocks {
@@ -110,4 +121,35 @@ fn a_sweep_leaves_gaps_goes_on_to_segments_chosen_before_and_fills_all_there_is(
         }
         assert!(moves > 100 && up * 10 > moves * 7, "{full}: {up} of {moves} moves go up");
     }
+}
+
+#[test]
+fn the_record_of_what_has_gone_into_holes_is_in_a_hole_behind_it() {
+    let (mut log, blocks) = log(0.8, 1);
+    let mut device = Watched::default();
+    let mut random = RandomStreams::new(5).stream("updates");
+    let mut alone = 0;
+    for round in 0..5_000 {
+        (device.appended, device.held) = (0, device.records.drain(..).collect());
+        device.filled.clear();
+        for _ in 0..uniform_below(&mut random, 9) {
+            let block = uniform_below(&mut random, u64::from(blocks)) as u32;
+            log.carry_out(Call::Write { block, client: 0 }, &mut device).unwrap();
+        }
+        log.carry_out(Call::Sync { client: 0 }, &mut device).unwrap();
+        let last = device.filled.last().map(|(slot, length)| slot + length - 1);
+        let (true, Some(last)) = (device.appended == 0, last) else {
+            assert_eq!(device.records, [], "{round}: nothing has gone into holes, or not all");
+            continue;
+        };
+        let [record] = device.records[..] else { continue };
+        alone += 1;
+        assert_eq!(record / SEGMENT_BLOCKS, last / SEGMENT_BLOCKS, "{round}: in another segment");
+        assert!((0..blocks).all(|block| log.slot_of(block) != Some(record)), "{round}: no hole");
+        let holes = last + 1..record;
+        let is_hole = |slot: u32| (0..blocks).all(|block| log.slot_of(block) != Some(slot));
+        assert!(record < last || !holes.clone().any(is_hole), "{round}: holes left in {holes:?}");
+        log.verify();
+    }
+    assert!(alone > 1_000, "{alone} records are in holes");
 }

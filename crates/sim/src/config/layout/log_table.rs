@@ -184,7 +184,8 @@ keys! {
         <"ours">
         join_holes: bool = "join_holes" flag().or(true);
         /// blocks left before each run of new data, for a record of what lies where: a store of blocks
-        /// (reference: [stores](store.md)) takes one
+        /// (reference: [stores](store.md)) takes one. With `threads_ahead`, a sync that goes into holes alone
+        /// has its record in one of them
         <"ours">
         record_blocks: u32 = "record_blocks" natural().or(0);
         /// segments whose holes are filled next, chosen this far ahead, in a sweep over those about as
