@@ -201,7 +201,7 @@ fn check_attribute_name(name: &[u8]) -> Result<(), Errno> {
     match kinds.iter().find_map(|kind| name.strip_prefix(*kind)) {
         Some(b"") => Err(Errno::INVAL),
         Some(_) => Ok(()),
-        None if name.starts_with(b"system.posix_acl_") => Ok(()),
+        None if matches!(name, b"system.posix_acl_access" | b"system.posix_acl_default") => Ok(()),
         None => Err(Errno::OPNOTSUPP),
     }
 }
