@@ -414,6 +414,20 @@ def test_there_may_be_many_attributes(point: Path) -> None:
     assert refused > 100
 
 
+def test_it_is_mounted_again_as_soon_as_it_is_unmounted(image: Path, point: Path) -> None:
+    for turn in range(20):
+        (point / "file").write_text(str(turn))
+        subprocess.run(["umount", point], check=True)
+        assert agewell("mount", image, point) == 0
+        assert (point / "file").read_text() == str(turn)
+
+
+def test_options_about_times_of_reading_are_taken(image: Path, point: Path) -> None:
+    assert agewell("umount", point) == 0
+    options = "strictatime,nodiratime,lazytime,relatime,silent"
+    assert agewell("mount", image, point, "-o", options) == 0
+
+
 def test_system_attributes_are_the_access_control_lists_alone(point: Path) -> None:
     (point / "file").touch()
     for name in ("system.posix_acl_accesses", "system.posix_acl_", "system.other"):

@@ -12,8 +12,8 @@ use agewell_fuse::{
     Sent, SetAttributes, SetTime, Space, Write,
 };
 use agewell_log::policy::cost::CostModel;
-use agewell_store::Means;
 use agewell_store::device::Disk;
+use agewell_store::{Collector, CollectorOptions, Means};
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -83,8 +83,9 @@ fn encode_extents(extents: &[Laid]) -> Vec<u8> {
 pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
-    /// Ends before what flushes does.
+    /// These end before what flushes does.
     regrouper: Option<Regrouper>,
+    collector: Mutex<Option<Collector>>,
     durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
@@ -98,8 +99,21 @@ impl<D: Disk + 'static> Mounted<D> {
     pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
         let (file_system, requests) = (Arc::new(file_system), Arc::default());
         let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
-        let (lookups, regrouper) = (Mutex::default(), None);
-        Ok(Self { file_system, lookups, regrouper, durable, means, requests })
+        let (lookups, regrouper, collector) = (Mutex::default(), None, Mutex::default());
+        Ok(Self { file_system, lookups, regrouper, collector, durable, means, requests })
+    }
+
+    /// Room is made behind from now on, until the end of the mount.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    ///
+    /// # Panics
+    /// If it is already.
+    pub fn make_room(&mut self, options: CollectorOptions) -> io::Result<()> {
+        let store = Arc::clone(self.file_system.store());
+        self.collector = Mutex::new(Some(Collector::start(store, options)?));
+        Ok(())
     }
 
     /// Puts together what is read together from now on: see [`Regrouping`](crate::Regrouping).
@@ -385,6 +399,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         if let Some(regrouper) = &self.regrouper {
             regrouper.stop();
         }
+        let collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = collector.map(Collector::stop);
         self.durable.end(reply);
     }
 

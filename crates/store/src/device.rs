@@ -88,6 +88,10 @@ pub trait Disk: Send + Sync {
     /// If the disk fails: what of it is on the medium is then unknown, whatever a later flush says.
     fn flush(&self) -> io::Result<()>;
 
+    /// Nobody here writes any more: whoever waits for the disk may have it. What is read from here on may be
+    /// another's.
+    fn release(&self) {}
+
     /// The device's own time, ns from some moment on, by which what requests take is learnt; none if it
     /// has none.
     fn now_ns(&self) -> Option<u64> {
@@ -127,6 +131,10 @@ macro_rules! forward {
 
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
+            }
+
+            fn release(&self) {
+                (**self).release();
             }
 
             fn now_ns(&self) -> Option<u64> {

@@ -704,6 +704,11 @@ impl<D: Disk> Store<D> {
         medium.close()
     }
 
+    /// Lets others have the disk, when it was left and nobody will write to it any more.
+    pub fn release(&self) {
+        self.disk.release();
+    }
+
     /// Closes it in order and gives the disk back.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
 use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk};
-use agewell_store::{Collector, CollectorOptions, CostModel, Means, OpenOptions, Store};
+use agewell_store::{CollectorOptions, CostModel, Means, OpenOptions, Store};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -150,7 +150,9 @@ impl Wanted {
             }
             // What `mount` hands on and the kernel or nobody needs here.
             "defaults" | "auto" | "noauto" | "user" | "nouser" | "users" | "_netdev" | "nofail"
-            | "suid" | "dev" | "exec" | "async" | "noatime" | "relatime" | "atime" => {}
+            | "suid" | "dev" | "exec" | "async" | "noatime" | "relatime" | "atime"
+            | "strictatime" | "nodiratime" | "diratime" | "lazytime" | "nolazytime" | "silent"
+            | "loud" => {}
             name if name.starts_with("x-") || name.starts_with("comment") => {}
             _ => return Err(CommandError::input(format!("-o {word}: there is no such option"))),
         }
@@ -246,9 +248,8 @@ fn serve_from<D: Disk + 'static>(
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
-    let collector =
-        Collector::start(Arc::clone(&store), wanted.collector).map_err(|error| failed(&error))?;
     let mut mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    mounted.make_room(wanted.collector).map_err(|error| failed(&error))?;
     if let Some(observe_bytes) = wanted.observe_bytes.filter(|_| !wanted.is_read_only) {
         let started = mounted.regroup(observe_bytes, opened.prices);
         started.map_err(|error| failed(&error))?;
@@ -261,7 +262,6 @@ fn serve_from<D: Disk + 'static>(
         let _ = rustix::process::setsid();
     }
     let ended = Session::new(connection, wanted.session).run(&mounted);
-    let _ = collector.stop();
     drop(mounted);
     ended.map_err(|error| failed(&error))
 }

@@ -110,10 +110,16 @@ impl Deref for LockedFile {
     }
 }
 
+impl LockedFile {
+    fn unlock(&self) {
+        // Of a block device there is no lock.
+        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
+    }
+}
+
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing it does so too; of a block device there is no lock.
-        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
+        self.unlock();
     }
 }
 
@@ -712,6 +718,10 @@ impl Disk for FileDisk {
             return Ok(());
         }
         self.file.sync_data().map_err(|source| failed(&self.path, "cannot flush", source))
+    }
+
+    fn release(&self) {
+        self.file.unlock();
     }
 
     fn now_ns(&self) -> Option<u64> {
