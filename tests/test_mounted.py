@@ -428,6 +428,36 @@ def test_it_is_mounted_again_as_soon_as_it_is_unmounted(image: Path, point: Path
             assert (point / "file").read_text() == str(turn)
 
 
+def test_what_is_write_protected_is_read_and_stays_as_it_was(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (point / "synced").write_bytes(b"s" * 100_000)
+    os.sync()
+    os.kill(mounted.status(point)["process"], signal.SIGKILL)
+    subprocess.run(["umount", "-l", point], check=True)
+    with image.open("rb") as opened:
+        # The server is gone when it has let go.
+        fcntl.flock(opened, fcntl.LOCK_EX)
+    before = image.read_bytes()
+    attach = ["losetup", "--read-only", "--find", "--show", image]
+    device = subprocess.run(attach, capture_output=True, check=True, text=True).stdout.strip()
+    try:
+        assert agewell("mount", device, point) == 2
+        assert "write-protected: -o ro mounts it" in capsys.readouterr().err
+        assert agewell("mount", device, point, "-o", "ro") == 0
+        assert (point / "synced").read_bytes() == b"s" * 100_000
+        again = subprocess.run(["mount", "-o", "remount,rw", point], capture_output=True)
+        assert again.returncode != 0
+        with pytest.raises(OSError, match="Read-only"):
+            (point / "new").touch()
+        assert agewell("umount", point) == 0
+        assert agewell("fsck", device, "--read-data") == 0
+    finally:
+        subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+        subprocess.run(["losetup", "--detach", device], check=False)
+    assert image.read_bytes() == before
+
+
 def test_options_about_times_of_reading_are_taken(image: Path, point: Path) -> None:
     assert agewell("umount", point) == 0
     options = "strictatime,nodiratime,lazytime,relatime,silent"

@@ -6,6 +6,7 @@ mod fault;
 mod file;
 mod memory;
 mod modelled;
+mod overlay;
 mod recorder;
 
 use std::io;
@@ -17,6 +18,7 @@ pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
 pub use file::{FileDisk, FileOptions};
 pub use memory::MemoryDisk;
 pub use modelled::{ModelledDisk, Spent, SpentByOperation};
+pub use overlay::OverlayDisk;
 pub use recorder::RecordingDisk;
 
 /// A run of bytes that goes to a disk.
