@@ -395,6 +395,33 @@ def test_only_root_trims_and_shuts_down(point: Path) -> None:
         (point / "file").touch()
 
 
+def test_what_came_free_before_it_was_mounted_is_trimmed_too(image: Path, point: Path) -> None:
+    def trim(start: int, length: int, least: int = 0) -> int:
+        asked = struct.pack("<QQQ", start, length, least)
+        with (point / "kept").open("rb") as opened:
+            return int(struct.unpack("<QQQ", fcntl.ioctl(opened, FITRIM, asked))[1])
+
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", "nodiscard") == 0
+    (point / "kept").write_bytes(os.urandom(MIB))
+    (point / "removed").write_bytes(os.urandom(60 * MIB))
+    os.sync()
+    (point / "removed").unlink()
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", "nodiscard") == 0
+    before = image.stat().st_blocks
+    whole = 128 * MIB
+    assert trim(0, whole // 2, 100 * MIB) == 0
+    lower, upper = trim(0, whole // 2), trim(whole // 2, 2**64 - 1)
+    assert 0 < lower < whole // 2
+    assert 0 < upper <= whole // 2
+    assert lower + upper > 100 * MIB
+    assert before - image.stat().st_blocks > 50 * MIB // 512
+    assert trim(0, 2**64 - 1) >= lower + upper
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--read-data") == 0
+
+
 def test_there_may_be_many_attributes(point: Path) -> None:
     (point / "file").touch()
     wanted = {f"user.{number:05}": os.urandom(number % 50) for number in range(3000)}

@@ -593,7 +593,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
                 if start >= end || length < block_bytes || least > end {
                     return Err(Errno::INVAL);
                 }
-                let discarded = self.file_system.discard().map_err(errno)?.min(length);
+                let range = start..start.saturating_add(length);
+                // Room that no file may have is free too; nobody expects more than the whole.
+                let discarded = self.file_system.trim(range, least).map_err(errno)?.min(end);
                 output.extend(&command.input[..8]);
                 output.extend(discarded.to_le_bytes());
                 output.extend(&command.input[16..]);

@@ -19,7 +19,7 @@ proptest! {
 #[test]
 fn parts_of_what_was_written_lie_over_what_is_below() {
     let below = MemoryDisk::new(16 * BLOCK_BYTES);
-    below.write(&[Piece { offset: 0, data: &[1; 16 << 12] }]).unwrap();
+    below.write(&[Piece { offset: 0, data: &vec![1; 16 << 12] }]).unwrap();
     let disk = OverlayDisk::over(&below);
     disk.write(&[Piece { offset: 4096, data: &[2; 1024] }]).unwrap();
     let mut read = [0; 2048];
