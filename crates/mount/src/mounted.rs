@@ -587,9 +587,9 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             FITRIM if command.input.len() == 24 => {
                 let words = command.input.as_chunks::<8>().0;
                 let [start, length, least] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
-                let geometry = self.file_system.store().geometry();
-                let block_bytes = u64::from(geometry.block_bytes);
-                let end = u64::from(geometry.blocks) * block_bytes;
+                let space = self.file_system.space();
+                let block_bytes = u64::from(space.block_bytes);
+                let end = space.blocks * block_bytes;
                 if start >= end || length < block_bytes || least > end {
                     return Err(Errno::INVAL);
                 }
