@@ -463,7 +463,7 @@ def test_what_is_write_protected_is_read_and_stays_as_it_was(
     os.kill(mounted.status(point)["process"], signal.SIGKILL)
     subprocess.run(["umount", "-l", point], check=True)
     with image.open("rb") as opened:
-        # The server is gone when it has let go.
+        # The server is gone when nobody has the lock.
         fcntl.flock(opened, fcntl.LOCK_EX)
     before = image.read_bytes()
     attach = ["losetup", "--read-only", "--find", "--show", str(image)]

@@ -592,7 +592,7 @@ impl<D: Disk> Store<D> {
 
     /// Gives back to the device what is free of bytes `range` of it, in pieces of `least_bytes` at least,
     /// also what was given back before or by nobody yet; how many bytes. The device may have been used by
-    /// others, or for years without being told. Nobody writes meanwhile. Of zones that are written in order it is what
+    /// others, or for years without a discard. Nobody writes meanwhile. Of zones that are written in order it is what
     /// [`discard`](Self::discard) does.
     ///
     /// # Errors
