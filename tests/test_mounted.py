@@ -417,7 +417,7 @@ def test_what_came_free_before_it_was_mounted_is_trimmed_too(image: Path, point:
     assert 0 < upper <= whole // 2
     assert lower + upper > 100 * MIB
     assert before - image.stat().st_blocks > 50 * MIB // 512
-    assert trim(0, 2**64 - 1) >= lower + upper
+    assert trim(0, 2**64 - 1) > 100 * MIB, "again"
     assert agewell("umount", point) == 0
     assert agewell("fsck", image, "--read-data") == 0
 
