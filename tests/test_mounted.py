@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import fcntl
 import json
+import mmap
 import os
 import re
 import shutil
@@ -12,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,6 +109,79 @@ def test_what_was_synced_is_there_after_the_server_was_killed(image: Path, point
     assert (point / "synced").read_bytes() == b"s" * 100_000
     left = point / "not synced"
     assert not left.exists() or left.read_bytes().strip(b"n") == b""
+
+
+IO_SUBMISSION = {"x86_64": (206, 209, 208), "aarch64": (0, 2, 4)}
+"""Numbers of `io_setup`, `io_submit` and `io_getevents`, for which no library is needed."""
+
+
+class AsynchronousWrites:
+    """Direct writes that are handed in and fetched: what databases do (`io_submit`)."""
+
+    def __init__(self) -> None:
+        self.setup, self.submit, self.fetch = IO_SUBMISSION[os.uname().machine]
+        self.system = ctypes.CDLL(None, use_errno=True)
+        self.context = ctypes.c_ulong()
+        assert self.system.syscall(self.setup, 4, ctypes.byref(self.context)) == 0
+
+    def write(self, descriptor: int, data: mmap.mmap, offset: int) -> None:
+        """Writes all of `data`, and returns when it is said to be there."""
+        address = ctypes.addressof(ctypes.c_char.from_buffer(data))
+        # `struct iocb` and `struct io_event` of `linux/aio_abi.h`.
+        request = (0, 0, 0, 1, 0, descriptor, address, len(data), offset, 0, 0, 0)
+        block = ctypes.create_string_buffer(struct.pack("=QIIHhIQQqQII", *request))
+        blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+        assert self.system.syscall(self.submit, self.context, ctypes.c_long(1), blocks) == 1
+        event = ctypes.create_string_buffer(32)
+        one = ctypes.c_long(1)
+        assert self.system.syscall(self.fetch, self.context, one, one, event, None) == 1
+        assert struct.unpack("=QQqq", event.raw)[2] == len(data)
+
+
+@pytest.mark.skipif(os.uname().machine not in IO_SUBMISSION, reason="other numbers of calls")
+def test_asynchronous_writes_are_durable_where_a_file_is_open_for_that(
+    image: Path, point: Path
+) -> None:
+    (point / "database").write_bytes(b"o" * 64 * KIB)
+    os.sync()
+    server = mounted.status(point)["process"]
+    descriptor = os.open(point / "database", os.O_RDWR | os.O_DIRECT | os.O_DSYNC)
+    data = mmap.mmap(-1, 4 * KIB)
+    data[:] = b"n" * len(data)
+    AsynchronousWrites().write(descriptor, data, 8 * KIB)
+    os.kill(server, signal.SIGKILL)
+    os.close(descriptor)
+    subprocess.run(["umount", "-l", point], check=True)
+    until = time.monotonic() + 60
+    while agewell("mount", image, point) != 0:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    assert (point / "database").read_bytes()[8 * KIB :][: 4 * KIB] == b"n" * 4 * KIB
+
+
+@pytest.mark.skipif(os.uname().machine not in IO_SUBMISSION, reason="other numbers of calls")
+def test_what_is_read_while_others_write_past_the_page_cache_is_not_kept(point: Path) -> None:
+    path = point / "database"
+    path.write_bytes(bytes(64 * KIB))
+    descriptor = os.open(path, os.O_RDWR | os.O_DIRECT)
+    writes, data = AsynchronousWrites(), mmap.mmap(-1, 64 * KIB)
+    ends = threading.Event()
+
+    def read_on() -> None:
+        while not ends.is_set():
+            path.read_bytes()
+
+    reader = threading.Thread(target=read_on)
+    reader.start()
+    try:
+        for turn in range(1, 251):
+            data[:] = bytes([turn]) * len(data)
+            writes.write(descriptor, data, 0)
+            assert path.read_bytes() == data[:]
+    finally:
+        ends.set()
+        reader.join()
+        os.close(descriptor)
 
 
 def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) -> None:
@@ -318,6 +395,33 @@ def test_only_root_trims_and_shuts_down(point: Path) -> None:
         (point / "file").touch()
 
 
+def test_what_came_free_before_it_was_mounted_is_trimmed_too(image: Path, point: Path) -> None:
+    def trim(start: int, length: int, least: int = 0) -> int:
+        asked = struct.pack("<QQQ", start, length, least)
+        with (point / "kept").open("rb") as opened:
+            return int(struct.unpack("<QQQ", fcntl.ioctl(opened, FITRIM, asked))[1])
+
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", "nodiscard") == 0
+    (point / "kept").write_bytes(os.urandom(MIB))
+    (point / "removed").write_bytes(os.urandom(60 * MIB))
+    os.sync()
+    (point / "removed").unlink()
+    assert agewell("umount", point) == 0
+    assert agewell("mount", image, point, "-o", "nodiscard") == 0
+    before = image.stat().st_blocks
+    whole = 128 * MIB
+    assert trim(0, whole // 2, 100 * MIB) == 0
+    lower, upper = trim(0, whole // 2), trim(whole // 2, 2**64 - 1)
+    assert 0 < lower < whole // 2
+    assert 0 < upper <= whole // 2
+    assert lower + upper > 100 * MIB
+    assert before - image.stat().st_blocks > 50 * MIB // 512
+    assert trim(0, 2**64 - 1) > 100 * MIB, "again"
+    assert agewell("umount", point) == 0
+    assert agewell("fsck", image, "--read-data") == 0
+
+
 def test_there_may_be_many_attributes(point: Path) -> None:
     (point / "file").touch()
     wanted = {f"user.{number:05}": os.urandom(number % 50) for number in range(3000)}
@@ -336,6 +440,64 @@ def test_there_may_be_many_attributes(point: Path) -> None:
         except OSError as error:
             refused += error.errno == errno.ENOSPC
     assert refused > 100
+
+
+def test_it_is_mounted_again_as_soon_as_it_is_unmounted(image: Path, point: Path) -> None:
+    system = ctypes.CDLL(None, use_errno=True)
+    with image.open("rb") as opened:
+        for turn in range(5):
+            (point / "file").write_text(str(turn))
+            # By the call itself: the server has no time to end until somebody looks.
+            assert system.umount2(os.fsencode(point), 0) == 0
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(opened, fcntl.LOCK_UN)
+            assert agewell("mount", image, point) == 0
+            assert (point / "file").read_text() == str(turn)
+
+
+def test_what_is_write_protected_is_read_and_stays_as_it_was(
+    image: Path, point: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (point / "synced").write_bytes(b"s" * 100_000)
+    os.sync()
+    os.kill(mounted.status(point)["process"], signal.SIGKILL)
+    subprocess.run(["umount", "-l", point], check=True)
+    with image.open("rb") as opened:
+        # The server is gone when nobody has the lock.
+        fcntl.flock(opened, fcntl.LOCK_EX)
+    before = image.read_bytes()
+    attach = ["losetup", "--read-only", "--find", "--show", str(image)]
+    device = subprocess.run(attach, capture_output=True, check=True, text=True).stdout.strip()
+    try:
+        assert agewell("mount", device, point) == 2
+        assert "write-protected: -o ro mounts it" in capsys.readouterr().err
+        assert agewell("mount", device, point, "-o", "ro") == 0
+        assert (point / "synced").read_bytes() == b"s" * 100_000
+        with pytest.raises(subprocess.CalledProcessError):
+            subprocess.run(["mount", "-o", "remount,rw", point], capture_output=True, check=True)
+        with pytest.raises(OSError, match="Read-only"):
+            (point / "new").touch()
+        assert agewell("umount", point) == 0
+        assert agewell("fsck", device, "--read-data") == 0
+    finally:
+        subprocess.run(["umount", "-l", point], capture_output=True, check=False)
+        subprocess.run(["losetup", "--detach", device], check=False)
+    assert image.read_bytes() == before
+
+
+def test_options_about_times_of_reading_are_taken(image: Path, point: Path) -> None:
+    assert agewell("umount", point) == 0
+    options = "strictatime,nodiratime,lazytime,relatime,silent"
+    assert agewell("mount", image, point, "-o", options) == 0
+
+
+def test_system_attributes_are_the_access_control_lists_alone(point: Path) -> None:
+    (point / "file").touch()
+    for name in ("system.posix_acl_accesses", "system.posix_acl_", "system.other"):
+        with pytest.raises(OSError, match="not supported") as caught:
+            os.setxattr(point / "file", name, b"v")
+        assert caught.value.errno == errno.EOPNOTSUPP
+    assert os.listxattr(point / "file") == []
 
 
 def test_it_grows(image: Path, point: Path) -> None:

@@ -1,5 +1,6 @@
 //! A file system: operations by inode, for any number of threads.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agewell_store::device::Disk;
@@ -731,13 +732,14 @@ impl<D: Disk> FileSystem<D> {
         Ok(done?)
     }
 
-    /// Gives what is free back to the device; how many bytes.
+    /// Gives what is free back to the device, within bytes `range` of it and in pieces of `least_bytes` at
+    /// least; how many bytes.
     ///
     /// # Errors
     /// If the store fails.
-    pub fn discard(&self) -> Result<u64, FsError> {
+    pub fn trim(&self, range: Range<u64>, least_bytes: u64) -> Result<u64, FsError> {
         self.commit()?;
-        Ok(self.store.discard()?)
+        Ok(self.store.trim(range, least_bytes)?)
     }
 
     /// Whether it was [shut](Self::shut).

@@ -41,8 +41,6 @@ pub mod capability {
     pub const READ_DIRECTORY_PLUS: u64 = 1 << 13;
     /// ... where the kernel expects that they are wanted.
     pub const READ_DIRECTORY_PLUS_AUTO: u64 = 1 << 14;
-    /// Several direct reads or writes of one call at once.
-    pub const ASYNC_DIRECT_IO: u64 = 1 << 15;
     /// `OPEN` may be answered by "not known".
     pub const NO_OPEN: u64 = 1 << 17;
     /// Lookups and listings of one directory at once.

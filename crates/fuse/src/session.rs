@@ -24,7 +24,9 @@ use pages::{PAGE, Pages};
 /// What is asked for, where the kernel has it.
 ///
 /// Not among them: `ATOMIC_O_TRUNC`, for a file is opened without a request, so that cutting it off needs
-/// one of its own; `WRITEBACK_CACHE`, because then the kernel owns sizes and times; locks, which the kernel
+/// one of its own; `WRITEBACK_CACHE`, because then the kernel owns sizes and times; `ASYNC_DIO`, with which
+/// the kernel neither syncs behind an asynchronous direct write of an `O_DSYNC` file nor forgets what
+/// others have read into the page cache meanwhile (Linux 6.18); locks, which the kernel
 /// keeps by itself where nobody asks for them; `SUBMOUNTS`, `SPLICE_*`, and the older `HANDLE_KILLPRIV`,
 /// which newer kernels do not offer together with its successor.
 const WANTED: u64 = capability::ASYNC_READ
@@ -34,7 +36,6 @@ const WANTED: u64 = capability::ASYNC_READ
     | capability::IOCTL_DIRECTORIES
     | capability::READ_DIRECTORY_PLUS
     | capability::READ_DIRECTORY_PLUS_AUTO
-    | capability::ASYNC_DIRECT_IO
     | capability::NO_OPEN
     | capability::PARALLEL_DIRECTORIES
     | capability::POSIX_ACL

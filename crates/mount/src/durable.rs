@@ -122,11 +122,15 @@ impl<D: Disk> Flushed<D> {
         Ok(())
     }
 
-    /// The same at the end of a mount, and the store is left as one that was closed.
+    /// The same at the end of a mount, and the store is left as one that was closed. Whoever has waited
+    /// for the end may mount it again at once, before this process is gone.
     fn end(&self) -> Result<(), Errno> {
-        if self.file_system.is_shut() {
-            return Ok(());
-        }
+        let is_left = if self.file_system.is_shut() { Ok(()) } else { self.leave() };
+        self.file_system.store().release();
+        is_left
+    }
+
+    fn leave(&self) -> Result<(), Errno> {
         while self.file_system.work().map_err(|error| error.errno())? {}
         self.file_system.commit().map_err(|error| error.errno())?;
         self.file_system.store().leave().map_err(|_| Errno::IO)

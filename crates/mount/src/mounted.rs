@@ -12,8 +12,8 @@ use agewell_fuse::{
     Sent, SetAttributes, SetTime, Space, Write,
 };
 use agewell_log::policy::cost::CostModel;
-use agewell_store::Means;
 use agewell_store::device::Disk;
+use agewell_store::{Collector, CollectorOptions, Means};
 use rustix::fs::{FallocateFlags, FileType, RenameFlags, XattrFlags};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -83,8 +83,9 @@ fn encode_extents(extents: &[Laid]) -> Vec<u8> {
 pub struct Mounted<D: Disk + 'static> {
     file_system: Arc<FileSystem<D>>,
     lookups: Mutex<Lookups>,
-    /// Ends before what flushes does.
+    /// These end before what flushes does.
     regrouper: Option<Regrouper>,
+    collector: Mutex<Option<Collector>>,
     durable: Durable<D>,
     means: Means,
     requests: Arc<Requests>,
@@ -98,8 +99,21 @@ impl<D: Disk + 'static> Mounted<D> {
     pub fn new(file_system: FileSystem<D>, means: Means) -> io::Result<Self> {
         let (file_system, requests) = (Arc::new(file_system), Arc::default());
         let durable = Durable::start(Arc::clone(&file_system), Arc::clone(&requests))?;
-        let (lookups, regrouper) = (Mutex::default(), None);
-        Ok(Self { file_system, lookups, regrouper, durable, means, requests })
+        let (lookups, regrouper, collector) = (Mutex::default(), None, Mutex::default());
+        Ok(Self { file_system, lookups, regrouper, collector, durable, means, requests })
+    }
+
+    /// Room is made behind from now on, until the end of the mount.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    ///
+    /// # Panics
+    /// If it is already.
+    pub fn make_room(&mut self, options: CollectorOptions) -> io::Result<()> {
+        let store = Arc::clone(self.file_system.store());
+        self.collector = Mutex::new(Some(Collector::start(store, options)?));
+        Ok(())
     }
 
     /// Puts together what is read together from now on: see [`Regrouping`](crate::Regrouping).
@@ -201,7 +215,7 @@ fn check_attribute_name(name: &[u8]) -> Result<(), Errno> {
     match kinds.iter().find_map(|kind| name.strip_prefix(*kind)) {
         Some(b"") => Err(Errno::INVAL),
         Some(_) => Ok(()),
-        None if name.starts_with(b"system.posix_acl_") => Ok(()),
+        None if matches!(name, b"system.posix_acl_access" | b"system.posix_acl_default") => Ok(()),
         None => Err(Errno::OPNOTSUPP),
     }
 }
@@ -385,6 +399,8 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         if let Some(regrouper) = &self.regrouper {
             regrouper.stop();
         }
+        let collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = collector.map(Collector::stop);
         self.durable.end(reply);
     }
 
@@ -571,13 +587,15 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
             FITRIM if command.input.len() == 24 => {
                 let words = command.input.as_chunks::<8>().0;
                 let [start, length, least] = [0, 1, 2].map(|at| u64::from_le_bytes(words[at]));
-                let geometry = self.file_system.store().geometry();
-                let block_bytes = u64::from(geometry.block_bytes);
-                let end = u64::from(geometry.blocks) * block_bytes;
+                let space = self.file_system.space();
+                let block_bytes = u64::from(space.block_bytes);
+                let end = space.blocks * block_bytes;
                 if start >= end || length < block_bytes || least > end {
                     return Err(Errno::INVAL);
                 }
-                let discarded = self.file_system.discard().map_err(errno)?.min(length);
+                let range = start..start.saturating_add(length);
+                // Room that no file may have is free too; nobody expects more than the whole.
+                let discarded = self.file_system.trim(range, least).map_err(errno)?.min(end);
                 output.extend(&command.input[..8]);
                 output.extend(discarded.to_le_bytes());
                 output.extend(&command.input[16..]);

@@ -6,6 +6,7 @@ mod fault;
 mod file;
 mod memory;
 mod modelled;
+mod overlay;
 mod recorder;
 
 use std::io;
@@ -17,6 +18,7 @@ pub use fault::{Fault, FaultDisk, FaultKind, Lasts, When};
 pub use file::{FileDisk, FileOptions};
 pub use memory::MemoryDisk;
 pub use modelled::{ModelledDisk, Spent, SpentByOperation};
+pub use overlay::OverlayDisk;
 pub use recorder::RecordingDisk;
 
 /// A run of bytes that goes to a disk.
@@ -88,6 +90,10 @@ pub trait Disk: Send + Sync {
     /// If the disk fails: what of it is on the medium is then unknown, whatever a later flush says.
     fn flush(&self) -> io::Result<()>;
 
+    /// Nobody here writes any more: whoever waits for the disk may have it. What is read from here on may be
+    /// another's.
+    fn release(&self) {}
+
     /// The device's own time, ns from some moment on, by which what requests take is learnt; none if it
     /// has none.
     fn now_ns(&self) -> Option<u64> {
@@ -127,6 +133,10 @@ macro_rules! forward {
 
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
+            }
+
+            fn release(&self) {
+                (**self).release();
             }
 
             fn now_ns(&self) -> Option<u64> {

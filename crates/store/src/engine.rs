@@ -648,6 +648,20 @@ impl Engine {
         discards.0
     }
 
+    /// Slots of free segments, whatever was in them: first and number of those side by side. Every group must
+    /// be covered.
+    pub(crate) fn free_runs(&self) -> Vec<(u32, u32)> {
+        assert!(self.is_covered(), "what a crash may bring back is not discarded");
+        let log = self.log.log();
+        let mut segments: Vec<u32> = log.free_segments().collect();
+        segments.sort_unstable();
+        let mut runs = Discards::default();
+        for slots in segments.into_iter().map(|segment| log.slots_of(segment)) {
+            runs.discard(slots.start, slots.end - slots.start);
+        }
+        runs.0
+    }
+
     fn take_groups(&mut self) -> Vec<Group> {
         self.recorder.close();
         self.recorder.group.reads.clear();

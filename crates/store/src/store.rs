@@ -587,6 +587,30 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the disk fails.
     pub fn discard(&self) -> Result<u64, StoreError> {
+        self.give_back(0..u64::MAX, 0, Engine::discards)
+    }
+
+    /// Gives back to the device what is free of bytes `range` of it, in pieces of `least_bytes` at least,
+    /// also what was given back before or by nobody yet; how many bytes. The device may have been used by
+    /// others, or for years without a discard. Nobody writes meanwhile. Of zones that are written in order it is what
+    /// [`discard`](Self::discard) does.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn trim(&self, range: Range<u64>, least_bytes: u64) -> Result<u64, StoreError> {
+        if self.disk.write_zones().is_some() {
+            return self.discard();
+        }
+        self.give_back(range, least_bytes, |engine| engine.free_runs())
+    }
+
+    /// Discards of the slots that `dead` says what lies within bytes `range`.
+    fn give_back(
+        &self,
+        range: Range<u64>,
+        least_bytes: u64,
+        dead: impl FnOnce(&mut Engine) -> Vec<(u32, u32)>,
+    ) -> Result<u64, StoreError> {
         let mut medium = lock(&self.medium);
         self.commit_all(&mut medium)?;
         medium.cover()?;
@@ -595,13 +619,19 @@ impl<D: Disk> Store<D> {
         if !front.engine.is_covered() {
             return Ok(0);
         }
-        let discards = front.engine.discards();
+        let discards = dead(&mut front.engine);
         drop(front);
         let block_bytes = u64::from(self.geometry.block_bytes);
         let mut discarded = 0;
         for (slot, blocks) in discards {
-            let (offset, bytes) =
-                (self.geometry.slot_offset(slot), u64::from(blocks) * block_bytes);
+            let begin = self.geometry.slot_offset(slot);
+            let end = (begin + u64::from(blocks) * block_bytes).min(range.end);
+            let first = range.start.checked_next_multiple_of(block_bytes);
+            let offset = begin.max(first.unwrap_or(u64::MAX));
+            let bytes = end.saturating_sub(offset) / block_bytes * block_bytes;
+            if bytes == 0 || bytes < least_bytes {
+                continue;
+            }
             self.disk.discard(offset, bytes).map_err(|error| StoreError::Device {
                 what: "discard",
                 offset,
@@ -702,6 +732,11 @@ impl<D: Disk> Store<D> {
         self.commit_all(&mut medium)?;
         self.write_map(&mut medium)?;
         medium.close()
+    }
+
+    /// Lets others have the disk, when it was left and nobody will write to it any more.
+    pub fn release(&self) {
+        self.disk.release();
     }
 
     /// Closes it in order and gives the disk back.

@@ -15,6 +15,9 @@ mod fault;
 #[path = "devices/modelled.rs"]
 mod modelled;
 
+#[path = "devices/overlay.rs"]
+mod overlay;
+
 #[path = "devices/recorder.rs"]
 mod recorder;
 
@@ -27,12 +30,13 @@ fn every_device_is_shared_by_threads() {
     use agewell_core::SimTime;
     use agewell_store::device::{
         CrashDisk, CrashState, CrashStates, FaultDisk, FileDisk, MemoryDisk, ModelledDisk,
-        Recording, RecordingDisk,
+        OverlayDisk, Recording, RecordingDisk,
     };
     fn shared<T: Send + Sync>() {}
     shared::<MemoryDisk>();
     shared::<FileDisk>();
     shared::<ModelledDisk>();
+    shared::<OverlayDisk<MemoryDisk>>();
     shared::<RecordingDisk<ModelledDisk, fn() -> SimTime>>();
     shared::<(CrashDisk, Recording, CrashStates, CrashState)>();
     shared::<FaultDisk<CrashDisk>>();

@@ -16,8 +16,8 @@ use agewell_fs::{FileSystem, MountOptions};
 use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
-use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk};
-use agewell_store::{Collector, CollectorOptions, CostModel, Means, OpenOptions, Store};
+use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk, OverlayDisk};
+use agewell_store::{CollectorOptions, CostModel, Means, OpenOptions, Store};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -150,7 +150,9 @@ impl Wanted {
             }
             // What `mount` hands on and the kernel or nobody needs here.
             "defaults" | "auto" | "noauto" | "user" | "nouser" | "users" | "_netdev" | "nofail"
-            | "suid" | "dev" | "exec" | "async" | "noatime" | "relatime" | "atime" => {}
+            | "suid" | "dev" | "exec" | "async" | "noatime" | "relatime" | "atime"
+            | "strictatime" | "nodiratime" | "diratime" | "lazytime" | "nolazytime" | "silent"
+            | "loud" => {}
             name if name.starts_with("x-") || name.starts_with("comment") => {}
             _ => return Err(CommandError::input(format!("-o {word}: there is no such option"))),
         }
@@ -219,22 +221,43 @@ fn in_background(path: &Path, point: &Path, given: &[String]) -> Result<(), Comm
 }
 
 fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result<(), CommandError> {
-    let disk = FileDisk::open(path, wanted.file).map_err(CommandError::input)?;
-    let Some(device) = &wanted.timed_as else {
-        return serve_from(disk, path, point, wanted, says_ready);
-    };
-    let parameters = DeviceParameters::load(device).map_err(CommandError::input)?;
-    serve_from(ModelledDisk::over(&parameters, disk), path, point, wanted, says_ready)
+    let is_protected = FileDisk::is_write_protected(path);
+    if is_protected && !wanted.is_read_only {
+        let why = "is write-protected: -o ro mounts it without writing to it";
+        return Err(CommandError::input(format!("{}: {why}", path.display())));
+    }
+    let options = FileOptions { is_read_only: is_protected, ..wanted.file };
+    let disk = FileDisk::open(path, options).map_err(CommandError::input)?;
+    let place = Place { path, point, is_protected };
+    if let Some(device) = &wanted.timed_as {
+        let parameters = DeviceParameters::load(device).map_err(CommandError::input)?;
+        let disk: Box<dyn Disk> =
+            if is_protected { Box::new(OverlayDisk::over(disk)) } else { Box::new(disk) };
+        serve_from(ModelledDisk::over(&parameters, disk), &place, wanted, says_ready)
+    } else if is_protected {
+        let disk: Box<dyn Disk> = Box::new(OverlayDisk::over(disk));
+        serve_from(disk, &place, wanted, says_ready)
+    } else {
+        serve_from(disk, &place, wanted, says_ready)
+    }
+}
+
+/// What is mounted, and where.
+struct Place<'a> {
+    path: &'a Path,
+    point: &'a Path,
+    /// Nobody can write to it.
+    is_protected: bool,
 }
 
 fn serve_from<D: Disk + 'static>(
     disk: D,
-    path: &Path,
-    point: &Path,
+    place: &Place<'_>,
     wanted: &Wanted,
     says_ready: bool,
 ) -> Result<(), CommandError> {
-    let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
+    let path = place.path.display();
+    let failed = |error: &dyn Display| CommandError::failed(format!("{path}: {error}"));
     let opened = OpenOptions {
         means: wanted.means,
         begins_by: None,
@@ -246,14 +269,15 @@ fn serve_from<D: Disk + 'static>(
     let store = Arc::new(Store::open(disk, &opened).map_err(|error| failed(&error))?);
     let file_system =
         FileSystem::open(Arc::clone(&store), &wanted.cache).map_err(|error| failed(&error))?;
-    let collector =
-        Collector::start(Arc::clone(&store), wanted.collector).map_err(|error| failed(&error))?;
     let mut mounted = Mounted::new(file_system, wanted.means).map_err(|error| failed(&error))?;
+    if !place.is_protected {
+        mounted.make_room(wanted.collector).map_err(|error| failed(&error))?;
+    }
     if let Some(observe_bytes) = wanted.observe_bytes.filter(|_| !wanted.is_read_only) {
         let started = mounted.regroup(observe_bytes, opened.prices);
         started.map_err(|error| failed(&error))?;
     }
-    let connection = connect(path, point, wanted, store.geometry().block_bytes)?;
+    let connection = connect(place, wanted, store.geometry().block_bytes)?;
     if says_ready {
         let mut out = std::io::stdout();
         let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
@@ -261,24 +285,24 @@ fn serve_from<D: Disk + 'static>(
         let _ = rustix::process::setsid();
     }
     let ended = Session::new(connection, wanted.session).run(&mounted);
-    let _ = collector.stop();
     drop(mounted);
     ended.map_err(|error| failed(&error))
 }
 
 /// Mounts, as something of which the kernel hands on `sync` and for which `umount` waits, if that can be.
-fn connect(
-    path: &Path,
-    point: &Path,
-    wanted: &Wanted,
-    block_size: u32,
-) -> Result<OwnedFd, CommandError> {
+fn connect(place: &Place<'_>, wanted: &Wanted, block_size: u32) -> Result<OwnedFd, CommandError> {
+    let Place { path, point, is_protected } = *place;
     let is_device = std::fs::metadata(path)
         .is_ok_and(|found| std::os::unix::fs::FileTypeExt::is_block_device(&found.file_type()));
-    // A block device is ours already, and the kernel would want it too.
-    let image = (!wanted.is_plain && !is_device && rustix::process::geteuid().is_root())
-        .then(|| LoopDevice::attach(path, wanted.is_read_only).ok())
-        .flatten();
+    // A block device is ours already, and the kernel would want it too. What is write-protected needs one all
+    // the same: by it the kernel knows that it cannot be mounted for writing later.
+    let takes_loop = !(wanted.is_plain || is_device) || is_protected;
+    let image = (takes_loop && rustix::process::geteuid().is_root())
+        .then(|| LoopDevice::attach(path, wanted.is_read_only));
+    let image = match image {
+        Some(Err(error)) if is_protected => return Err(CommandError::failed(error)),
+        image => image.and_then(Result::ok),
+    };
     let kind = match image {
         Some(_) => MountKind::Block { block_size: block_size.min(4096) },
         None => MountKind::Plain,

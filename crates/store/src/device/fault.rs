@@ -359,6 +359,10 @@ impl<D: Disk> Disk for FaultDisk<D> {
         self.disk.size_bytes()
     }
 
+    fn release(&self) {
+        self.disk.release();
+    }
+
     fn now_ns(&self) -> Option<u64> {
         self.disk.now_ns()
     }

@@ -18,15 +18,15 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::ops::{Deref, Range};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rustix::fs::{
-    Advice, AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, fadvise, fallocate, flock,
-    fstatfs, statx,
+    Access, Advice, AtFlags, FallocateFlags, FlockOperation, OFlags, StatxFlags, access, fadvise,
+    fallocate, flock, fstatfs, statx,
 };
 use rustix::io::Errno;
 
@@ -110,10 +110,16 @@ impl Deref for LockedFile {
     }
 }
 
+impl LockedFile {
+    fn unlock(&self) {
+        // Of a block device there is no lock.
+        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
+    }
+}
+
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing it does so too; of a block device there is no lock.
-        let _ = flock(&self.0, FlockOperation::NonBlockingUnlock);
+        self.unlock();
     }
 }
 
@@ -190,6 +196,19 @@ impl FileDisk {
             rings: first.map(|ring| Mutex::new(vec![ring])),
             opened: now(),
         })
+    }
+
+    /// Whether nobody can write to `path`: a block device that is write-protected, or a file where nothing may
+    /// be written. False where that cannot be found out; then it is seen when it is opened.
+    #[must_use]
+    pub fn is_write_protected(path: &Path) -> bool {
+        let Ok(found) = std::fs::metadata(path) else { return false };
+        if found.file_type().is_block_device() {
+            let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+            let said = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+            return said.is_ok_and(|said| said.trim_end() == "1");
+        }
+        matches!(access(path, Access::WRITE_OK), Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
     }
 
     /// Creates the file `path` of `size_bytes`, a multiple of 4 KiB, which takes room as it is written,
@@ -712,6 +731,10 @@ impl Disk for FileDisk {
             return Ok(());
         }
         self.file.sync_data().map_err(|source| failed(&self.path, "cannot flush", source))
+    }
+
+    fn release(&self) {
+        self.file.unlock();
     }
 
     fn now_ns(&self) -> Option<u64> {

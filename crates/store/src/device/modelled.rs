@@ -290,6 +290,10 @@ impl<C: Disk> Disk for ModelledDisk<C> {
         self.contents.flush()
     }
 
+    fn release(&self) {
+        self.contents.release();
+    }
+
     fn now_ns(&self) -> Option<u64> {
         Some(self.now().0)
     }

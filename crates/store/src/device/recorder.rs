@@ -139,6 +139,10 @@ impl<D: Disk, C: Fn() -> SimTime + Send + Sync> Disk for RecordingDisk<D, C> {
         Ok(())
     }
 
+    fn release(&self) {
+        self.disk.release();
+    }
+
     fn now_ns(&self) -> Option<u64> {
         self.disk.now_ns()
     }

@@ -241,7 +241,13 @@ fn a_file_is_opened_by_one_writer_or_many_readers() {
         assert_eq!(change.unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
     drop((first, second));
-    open(FileOptions::default()).unwrap();
+    let left = open(FileOptions::default()).unwrap();
+    assert!(open(FileOptions::default()).is_err());
+    left.release();
+    let next = open(FileOptions::default()).unwrap();
+    drop(left);
+    assert!(open(FileOptions::default()).is_err(), "who has left takes nothing from the next");
+    drop(next);
 }
 
 #[test]
