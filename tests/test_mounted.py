@@ -318,6 +318,29 @@ def test_only_root_trims_and_shuts_down(point: Path) -> None:
         (point / "file").touch()
 
 
+def test_who_writes_to_a_file_of_others_takes_their_rights_from_it_at_once(point: Path) -> None:
+    """Also from the mode that the kernel has in its memory, by which it starts programs."""
+    path = point / "program"
+    script = (
+        "import os, sys\nos.setgroups([])\nos.setgid(1001)\nos.setuid(1001)\n"
+        "file = os.open(sys.argv[1], os.O_RDWR)\n"
+        "{change}"
+    )
+    changes = [
+        "os.pwrite(file, b'other', 0)",
+        "os.posix_fallocate(file, 0, 9000)",
+        "os.copy_file_range(file, file, 100, 0, 200)",
+    ]
+    for change in changes:
+        path.write_bytes(b"program" * 100)
+        path.chmod(0o6777)
+        command = [sys.executable, "-c", script.format(change=change), path.name]
+        subprocess.run(command, cwd=point, check=True)
+        # It asks for nothing of which the kernel would know that it has changed.
+        mode = ["stat", "--format=%a", path]
+        assert subprocess.check_output(mode, text=True) == "777\n", change
+
+
 def test_there_may_be_many_attributes(point: Path) -> None:
     (point / "file").touch()
     wanted = {f"user.{number:05}": os.urandom(number % 50) for number in range(3000)}
