@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import json
 import os
@@ -339,6 +340,40 @@ def test_who_writes_to_a_file_of_others_takes_their_rights_from_it_at_once(point
         # It asks for nothing of which the kernel would know that it has changed.
         mode = ["stat", "--format=%a", path]
         assert subprocess.check_output(mode, text=True) == "777\n", change
+
+
+def test_a_handle_of_a_removed_file_is_stale(point: Path) -> None:
+    """Also at once, while the server has not removed the file yet."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def opened(handle: bytes) -> int:
+        mount = os.open(point, os.O_RDONLY)
+        file: int = libc.open_by_handle_at(mount, handle, os.O_RDONLY)
+        error = ctypes.get_errno()
+        os.close(mount)
+        if file < 0:
+            return -error
+        os.close(file)
+        return 0
+
+    handles: list[bytes] = []
+    for number in range(50):
+        path = point / str(number)
+        path.write_bytes(b"here")
+        handle = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder), 8 + 128)
+        which = ctypes.c_int()
+        at_cwd = -100
+        name = os.fsencode(path)
+        assert libc.name_to_handle_at(at_cwd, name, handle, ctypes.byref(which), 0) == 0
+        handles.append(handle.raw)
+        assert opened(handle.raw) == 0
+    for number, handle in enumerate(handles[:49]):
+        (point / str(number)).unlink()
+        assert opened(handle) == -errno.ESTALE, number
+    with (point / "49").open("rb"):
+        (point / "49").unlink()
+        assert opened(handles[49]) == 0, "it is still open"
+    assert opened(handles[49]) == -errno.ESTALE
 
 
 def test_there_may_be_many_attributes(point: Path) -> None:
