@@ -222,6 +222,9 @@ pub trait BlockDevice {
         0
     }
 
+    /// The record of what has gone into holes since the last sync goes into the hole in `slot`.
+    fn records_in(&mut self, _slot: u32) {}
+
     /// Everything transferred before is now what the map on disk says; slots that this frees may be
     /// written from here on.
     fn commit(&mut self) {}

@@ -25,7 +25,7 @@ pub enum Call<'a> {
         /// Who writes it.
         client: u32,
     },
-    /// What a client has written goes to the disk: [`Log::sync`].
+    /// What a client has written goes to the disk, [`Log::sync`], and the record of it, if that is in a hole.
     Sync {
         /// The client.
         client: u32,
@@ -57,7 +57,10 @@ impl<P: Placement> Log<P> {
             Call::Preload(block) => self.preload(block, device)?,
             Call::Fragment { blocks, chunk_blocks } => self.fragment(blocks, chunk_blocks)?,
             Call::Write { block, client } => self.write(block, client, device)?,
-            Call::Sync { client } => self.sync(client, device)?,
+            Call::Sync { client } => {
+                self.sync(client, device)?;
+                self.record_in_hole(device);
+            }
             Call::Delete(block) => self.delete(block, device),
             Call::SetResident { block, resident } => self.set_resident(block, resident),
         }

@@ -30,6 +30,9 @@ pub(super) struct ThreadedNext {
     /// Slots left between runs of holes that are filled one after another, and between syncs.
     spacing: u32,
     sync_gap: u32,
+    /// The last slot filled since the last sync, if any, and where new data would have been appended then.
+    last: Option<u32>,
+    append_at: u32,
 }
 
 impl<P: Placement> Log<P> {
@@ -165,22 +168,29 @@ impl<P: Placement> Log<P> {
         self.threaded_next.segments.iter().copied()
     }
 
-    /// A hole that may be filled, behind slot `last` in its segment, or else before it; without `last`, where
-    /// the next block would be threaded. Nothing is threaded before it from now on, until no hole is left
-    /// behind it.
-    pub fn hole_for_record(&mut self, last: Option<u32>, device: &impl BlockDevice) -> Option<u32> {
-        let segment = match last {
-            Some(last) => self.table.shape.segment_of(last),
-            None => *self.threaded_next.segments.front()?,
-        };
-        let (first, end) = self.table.bounds(segment);
-        let from = last.map_or(self.threaded_next.from, |last| last + 1).clamp(first, end);
+    /// Where a log leaves room for records and chooses ahead, gives a hole to the record of what has been written
+    /// since the last sync, if all of it has gone into holes.
+    pub(super) fn record_in_hole(&mut self, device: &mut impl BlockDevice) {
+        let last = self.threaded_next.last.take();
+        let append_at = self.open[0].next;
+        let appended = std::mem::replace(&mut self.threaded_next.append_at, append_at) != append_at;
+        let takes_records = self.setting.record_slots > 0 && self.setting.threads_ahead > 0;
+        let Some(last) = last.filter(|_| takes_records && !appended) else { return };
+        if let Some(hole) = self.hole_behind(last, device) {
+            self.passed(&[hole], 0);
+            self.threaded_next.last = None;
+            device.records_in(hole);
+        }
+    }
+
+    /// A hole that may be filled, behind slot `last` in its segment, or else before it.
+    fn hole_behind(&self, last: u32, device: &impl BlockDevice) -> Option<u32> {
+        let (first, end) = self.table.bounds(self.table.shape.segment_of(last));
+        let from = (last + 1).clamp(first, end);
         let joined = self.next_fillable(from, (from + 1).min(end), device);
         let spaced = (from + self.threaded_next.spacing).min(end);
         let behind = joined.or_else(|| self.next_fillable(spaced, end, device));
-        let hole = behind.or_else(|| self.next_fillable(first, end, device))?;
-        self.passed(&[hole], 0);
-        Some(hole)
+        behind.or_else(|| self.next_fillable(first, end, device))
     }
 
     /// Leaves `blocks` slots before what is written next: of the open segment and the one that is opened behind
@@ -226,6 +236,7 @@ impl<P: Placement> Log<P> {
     fn passed(&mut self, filled: &[u32], spacing: u32) {
         let Some(last) = filled.last() else { return };
         self.threaded_next.from = last + 1 + spacing;
+        self.threaded_next.last = Some(*last);
     }
 
     /// Which holes of `segment` are filled.

@@ -319,6 +319,13 @@ impl BlockDevice for Recorder {
         }
     }
 
+    fn records_in(&mut self, slot: u32) {
+        self.group.record = Some(slot);
+        if !is_seeded(SeededFault::RecordHoleNotHeld) {
+            self.record_dies(slot);
+        }
+    }
+
     fn may_fill(&self, slot: u32) -> bool {
         !self.is_held(slot) || is_seeded(SeededFault::HeldHolesFilled)
     }
@@ -565,7 +572,10 @@ impl Engine {
         spare: &mut Vec<AlignedBytes>,
     ) -> Result<Option<Group>, LogError> {
         self.log.carry_out(Call::Sync { client: 0 }, &mut self.recorder)?;
-        self.find_record_hole();
+        if self.threads() {
+            // They are named before the next group goes there.
+            self.log.log_mut().choose_threads_ahead(&self.recorder);
+        }
         if self.recorder.group.is_empty() {
             return Ok(None);
         }
@@ -591,25 +601,6 @@ impl Engine {
             }
         }
         Ok(self.take_groups().pop())
-    }
-
-    /// Finds a hole for the record of what is planned, if all of it goes into holes.
-    fn find_record_hole(&mut self) {
-        if !self.threads() || self.log.log().setting().threads_ahead == 0 {
-            return;
-        }
-        let log = self.log.log_mut();
-        let Recorder { group, .. } = &self.recorder;
-        let all = group.runs.iter().all(|run| run.origin == Origin::Threaded);
-        if all && !group.is_empty() {
-            let last = group.runs.last().map(|run| run.slot + run.blocks - 1);
-            self.recorder.group.record = log.hole_for_record(last, &self.recorder);
-            let record = self.recorder.group.record;
-            let is_held = !is_seeded(SeededFault::RecordHoleNotHeld);
-            let held = record.into_iter().filter(|_| is_held);
-            held.for_each(|slot| self.recorder.record_dies(slot));
-        }
-        log.choose_threads_ahead(&self.recorder);
     }
 
     /// A group that writes `blocks`, which are on the medium, one behind the other; `data` is what is in

@@ -7,7 +7,7 @@
 use super::history::Entry;
 use crate::policy::mechanism::{Collect, Mechanism};
 use crate::policy::placement::Placement;
-use crate::{CostMeter, Log};
+use crate::{Call, CostMeter, Log};
 
 /// Writes and syncs between two looks at what was spent; chosen by us: too few to matter if they
 /// were in vain.
@@ -107,7 +107,7 @@ impl Rehearsed {
                 } else {
                     log.leave_sync_gap();
                     let before = appended_blocks(&log);
-                    let synced = log.sync(entry.client, &mut meter);
+                    let synced = log.carry_out(Call::Sync { client: entry.client }, &mut meter);
                     // Holes are filled a gap apart.
                     let appends = appended_blocks(&log) > before;
                     turns_ns += if appends { log.setting.lost_turn_ns } else { 0 };
