@@ -422,6 +422,63 @@ def test_what_came_free_before_it_was_mounted_is_trimmed_too(image: Path, point:
     assert agewell("fsck", image, "--read-data") == 0
 
 
+def test_who_writes_to_a_file_of_others_takes_their_rights_from_it_at_once(point: Path) -> None:
+    """Also from the mode that the kernel has in its memory, by which it starts programs."""
+    path = point / "program"
+    script = (
+        "import os, sys\nos.setgroups([])\nos.setgid(1001)\nos.setuid(1001)\n"
+        "file = os.open(sys.argv[1], os.O_RDWR)\n"
+        "{change}"
+    )
+    changes = [
+        "os.pwrite(file, b'other', 0)",
+        "os.posix_fallocate(file, 0, 9000)",
+        "os.copy_file_range(file, file, 100, 0, 200)",
+    ]
+    for change in changes:
+        path.write_bytes(b"program" * 100)
+        path.chmod(0o6777)
+        command = [sys.executable, "-c", script.format(change=change), path.name]
+        subprocess.run(command, cwd=point, check=True)
+        # It asks for nothing of which the kernel would know that it has changed.
+        mode = ["stat", "--format=%a", path]
+        assert subprocess.check_output(mode, text=True) == "777\n", change
+
+
+def test_a_handle_of_a_removed_file_is_stale(point: Path) -> None:
+    """Also at once, while the server has not removed the file yet."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def opened(handle: bytes) -> int:
+        mount = os.open(point, os.O_RDONLY)
+        file: int = libc.open_by_handle_at(mount, handle, os.O_RDONLY)
+        error = ctypes.get_errno()
+        os.close(mount)
+        if file < 0:
+            return -error
+        os.close(file)
+        return 0
+
+    handles: list[bytes] = []
+    for number in range(50):
+        path = point / str(number)
+        path.write_bytes(b"here")
+        handle = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder), 8 + 128)
+        which = ctypes.c_int()
+        at_cwd = -100
+        name = os.fsencode(path)
+        assert libc.name_to_handle_at(at_cwd, name, handle, ctypes.byref(which), 0) == 0
+        handles.append(handle.raw)
+        assert opened(handle.raw) == 0
+    for number, handle in enumerate(handles[:49]):
+        (point / str(number)).unlink()
+        assert opened(handle) == -errno.ESTALE, number
+    with (point / "49").open("rb"):
+        (point / "49").unlink()
+        assert opened(handles[49]) == 0, "it is still open"
+    assert opened(handles[49]) == -errno.ESTALE
+
+
 def test_there_may_be_many_attributes(point: Path) -> None:
     (point / "file").touch()
     wanted = {f"user.{number:05}": os.urandom(number % 50) for number in range(3000)}

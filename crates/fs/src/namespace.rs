@@ -15,8 +15,9 @@ use crate::{Attributes, FsError, ROOT_INODE, attributes, directory, inodes, tree
 
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// Names of a file at most; chosen by us, as `ext4` has it.
-const LINKS_MAX: u32 = 65_000;
+/// Names of a file at most, and directories in one, but for two; chosen by us, as `xfs` has it: what nobody
+/// reaches, and what still is a number in programs that count in 32 bits.
+const LINKS_MAX: u32 = i32::MAX as u32;
 
 /// Bytes of a symbolic link's target at most (`PATH_MAX` of Linux, with its zero).
 const TARGET_BYTES_MAX: usize = 4095;

@@ -227,10 +227,12 @@ fn by(caller: &Caller, mask: u32) -> agewell_fs::Caller {
 impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
     fn lookup(&self, _: &Caller, parent: u64, name: &[u8]) -> Result<Entry, Errno> {
         let found = match name {
-            b"." => self.file_system.attributes(parent).map_err(|error| match error {
-                FsError::Errno(Errno::NOENT) => FsError::Errno(Errno::STALE),
-                error => error,
-            }),
+            // The kernel knows by itself what is open. What nobody has open and no name leads to is gone.
+            b"." => match self.file_system.attributes(parent) {
+                Ok(found) if found.links == 0 => Err(FsError::Errno(Errno::STALE)),
+                Err(FsError::Errno(Errno::NOENT)) => Err(FsError::Errno(Errno::STALE)),
+                found => found,
+            },
             name => self.file_system.lookup(parent, name),
         };
         self.entry(found)

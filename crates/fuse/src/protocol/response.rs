@@ -38,6 +38,15 @@ pub(crate) struct Validity {
     pub(crate) attributes: Duration,
 }
 
+impl Validity {
+    /// For the attributes of one file. A file that runs as its owner or group stops doing so when others
+    /// write to it, by which the kernel forgets its size and times but not its mode: so it asks each time.
+    fn of(self, file: &Attributes) -> Duration {
+        let loses_privileges = file.kind() == FileType::RegularFile && file.mode & 0o6000 != 0;
+        if loses_privileges { Duration::ZERO } else { self.attributes }
+    }
+}
+
 /// Fields one behind another, into an array of a fixed size.
 struct Fill<const SIZE: usize> {
     bytes: [u8; SIZE],
@@ -106,13 +115,14 @@ fn file_attributes(of: &Attributes) -> [u8; ATTRIBUTES_SIZE] {
 
 /// `fuse_entry_out`.
 pub(crate) fn entry(entry: &Entry, validity: Validity) -> [u8; ENTRY_SIZE] {
+    let attributes = validity.of(&entry.attributes);
     Fill::new()
         .u64(entry.attributes.inode)
         .u64(entry.generation)
         .u64(validity.entry.as_secs())
-        .u64(validity.attributes.as_secs())
+        .u64(attributes.as_secs())
         .u32(validity.entry.subsec_nanos())
-        .u32(validity.attributes.subsec_nanos())
+        .u32(attributes.subsec_nanos())
         .bytes(&file_attributes(&entry.attributes))
         .whole()
 }
@@ -145,9 +155,10 @@ pub(crate) fn created(made: &Entry, validity: Validity) -> [u8; CREATED_SIZE] {
 
 /// `fuse_attr_out`.
 pub(crate) fn attributes(of: &Attributes, validity: Validity) -> [u8; 16 + ATTRIBUTES_SIZE] {
+    let validity = validity.of(of);
     Fill::new()
-        .u64(validity.attributes.as_secs())
-        .u32(validity.attributes.subsec_nanos())
+        .u64(validity.as_secs())
+        .u32(validity.subsec_nanos())
         .u32(0)
         .bytes(&file_attributes(of))
         .whole()
@@ -157,9 +168,10 @@ pub(crate) fn attributes(of: &Attributes, validity: Validity) -> [u8; 16 + ATTRI
 pub(crate) fn statx(of: &Attributes, validity: Validity) -> [u8; STATX_SIZE] {
     /// `STATX_BASIC_STATS` and `STATX_BTIME`.
     const MASK: u32 = 0x7ff | 0x800;
+    let validity = validity.of(of);
     Fill::new()
-        .u64(validity.attributes.as_secs())
-        .u32(validity.attributes.subsec_nanos())
+        .u64(validity.as_secs())
+        .u32(validity.subsec_nanos())
         .u32(0)
         .u64(0)
         .u64(0)
