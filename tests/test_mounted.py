@@ -441,7 +441,7 @@ def test_who_writes_to_a_file_of_others_takes_their_rights_from_it_at_once(point
         command = [sys.executable, "-c", script.format(change=change), path.name]
         subprocess.run(command, cwd=point, check=True)
         # It asks for nothing of which the kernel would know that it has changed.
-        mode = ["stat", "--format=%a", path]
+        mode = ["stat", "--format=%a", str(path)]
         assert subprocess.check_output(mode, text=True) == "777\n", change
 
 
@@ -463,13 +463,13 @@ def test_a_handle_of_a_removed_file_is_stale(point: Path) -> None:
     for number in range(50):
         path = point / str(number)
         path.write_bytes(b"here")
-        handle = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder), 8 + 128)
+        into = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder), 8 + 128)
         which = ctypes.c_int()
         at_cwd = -100
         name = os.fsencode(path)
-        assert libc.name_to_handle_at(at_cwd, name, handle, ctypes.byref(which), 0) == 0
-        handles.append(handle.raw)
-        assert opened(handle.raw) == 0
+        assert libc.name_to_handle_at(at_cwd, name, into, ctypes.byref(which), 0) == 0
+        handles.append(into.raw)
+        assert opened(into.raw) == 0
     for number, handle in enumerate(handles[:49]):
         (point / str(number)).unlink()
         assert opened(handle) == -errno.ESTALE, number
