@@ -74,6 +74,14 @@ def point(tmp_path: Path, image: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", point], capture_output=True, check=False)
 
 
+def kill(server: int, image: Path, point: Path) -> None:
+    """Returns when what serves `point` is gone: it has the lock of `image` until then."""
+    os.kill(server, signal.SIGKILL)
+    subprocess.run(["umount", "-l", point], check=True)
+    with image.open("rb") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+
+
 def test_files_are_there_after_unmounting_and_mounting(image: Path, point: Path) -> None:
     contents = {f"file {number}": os.urandom(number * 997) for number in range(60)}
     (point / "folder").mkdir(mode=0o750)
@@ -98,14 +106,8 @@ def test_what_was_synced_is_there_after_the_server_was_killed(image: Path, point
     os.fsync(descriptor)
     os.close(descriptor)
     (point / "not synced").write_bytes(b"n" * 100_000)
-    server = mounted.status(point)["process"]
-    os.kill(server, signal.SIGKILL)
-    subprocess.run(["umount", "-l", point], check=True)
-    # The file is locked until the process is gone for good.
-    until = time.monotonic() + 60
-    while agewell("mount", image, point) != 0:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    kill(mounted.status(point)["process"], image, point)
+    assert agewell("mount", image, point) == 0
     assert (point / "synced").read_bytes() == b"s" * 100_000
     left = point / "not synced"
     assert not left.exists() or left.read_bytes().strip(b"n") == b""
@@ -149,13 +151,9 @@ def test_asynchronous_writes_are_durable_where_a_file_is_open_for_that(
     data = mmap.mmap(-1, 4 * KIB)
     data[:] = b"n" * len(data)
     AsynchronousWrites().write(descriptor, data, 8 * KIB)
-    os.kill(server, signal.SIGKILL)
+    kill(server, image, point)
     os.close(descriptor)
-    subprocess.run(["umount", "-l", point], check=True)
-    until = time.monotonic() + 60
-    while agewell("mount", image, point) != 0:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    assert agewell("mount", image, point) == 0
     assert (point / "database").read_bytes()[8 * KIB :][: 4 * KIB] == b"n" * 4 * KIB
 
 
@@ -517,11 +515,7 @@ def test_what_is_write_protected_is_read_and_stays_as_it_was(
 ) -> None:
     (point / "synced").write_bytes(b"s" * 100_000)
     os.sync()
-    os.kill(mounted.status(point)["process"], signal.SIGKILL)
-    subprocess.run(["umount", "-l", point], check=True)
-    with image.open("rb") as opened:
-        # The server is gone when nobody has the lock.
-        fcntl.flock(opened, fcntl.LOCK_EX)
+    kill(mounted.status(point)["process"], image, point)
     before = image.read_bytes()
     attach = ["losetup", "--read-only", "--find", "--show", str(image)]
     device = subprocess.run(attach, capture_output=True, check=True, text=True).stdout.strip()

@@ -8,6 +8,8 @@ mod words;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
+use agewell_store::device::{Disk, FileDisk, FileOptions, OverlayDisk};
+
 pub use words::CommandError;
 use words::Words;
 
@@ -30,6 +32,17 @@ pub fn helper(program: &OsStr, words: &[OsString]) -> Option<Vec<OsString>> {
         return Some(Vec::new());
     }
     Some([command.into()].into_iter().chain(words.iter().cloned()).collect())
+}
+
+/// What lies at `path`; if that `is_protected`, nothing is written to it, and what would be is kept in memory.
+fn opened(
+    path: &Path,
+    options: FileOptions,
+    is_protected: bool,
+) -> Result<Box<dyn Disk>, CommandError> {
+    let options = FileOptions { is_read_only: is_protected, ..options };
+    let file = FileDisk::open(path, options).map_err(CommandError::input)?;
+    Ok(if is_protected { Box::new(OverlayDisk::over(file)) } else { Box::new(file) })
 }
 
 /// Carries out what `words`, the first of which is the name of a command, ask for.

@@ -1,5 +1,26 @@
 //! What a store lies on: the seam to whatever keeps the bytes, and those who implement it.
 
+/// What a disk that is laid over `$disk` has from it: in the `impl` of [`Disk`] for the former.
+macro_rules! as_below {
+    ($self:ident => $disk:expr) => {
+        fn size_bytes(&$self) -> u64 {
+            $disk.size_bytes()
+        }
+
+        fn release(&$self) {
+            $disk.release();
+        }
+
+        fn now_ns(&$self) -> Option<u64> {
+            $disk.now_ns()
+        }
+
+        fn write_zones(&$self) -> Option<$crate::device::WriteZones> {
+            $disk.write_zones()
+        }
+    };
+}
+
 mod crash;
 mod fault;
 #[cfg(target_os = "linux")]
@@ -111,9 +132,7 @@ pub trait Disk: Send + Sync {
 macro_rules! forward {
     ($disk:ty) => {
         impl<D: Disk + ?Sized> Disk for $disk {
-            fn size_bytes(&self) -> u64 {
-                (**self).size_bytes()
-            }
+            as_below!(self => (**self));
 
             fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
                 (**self).read(offset, into)
@@ -133,18 +152,6 @@ macro_rules! forward {
 
             fn flush(&self) -> io::Result<()> {
                 (**self).flush()
-            }
-
-            fn release(&self) {
-                (**self).release();
-            }
-
-            fn now_ns(&self) -> Option<u64> {
-                (**self).now_ns()
-            }
-
-            fn write_zones(&self) -> Option<WriteZones> {
-                (**self).write_zones()
             }
         }
     };

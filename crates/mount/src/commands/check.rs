@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use agewell_fs::{CheckOptions, Checked, check, repair};
-use agewell_store::device::{Disk, FileDisk, FileOptions, OverlayDisk};
+use agewell_store::device::{FileDisk, FileOptions};
 use agewell_store::{OpenOptions, Store};
 use serde_json::{Value, json};
 
@@ -24,11 +24,8 @@ pub(super) fn run(mut words: Words) -> Result<(), CommandError> {
     let [path] = words.exactly("the path of a file system")?;
     let failed = |error: &dyn Display| CommandError::failed(format!("{}: {error}", path.display()));
     // What is write-protected is looked at as well, if nothing is to be set right.
-    let is_read_only = !repairs && FileDisk::is_write_protected(&path);
-    let options_of_file = FileOptions { is_read_only, ..FileOptions::default() };
-    let file = FileDisk::open(&path, options_of_file).map_err(CommandError::input)?;
-    let disk: Box<dyn Disk> =
-        if is_read_only { Box::new(OverlayDisk::over(file)) } else { Box::new(file) };
+    let is_protected = !repairs && FileDisk::is_write_protected(&path);
+    let disk = super::opened(&path, FileOptions::default(), is_protected)?;
     let store = Store::open(disk, &OpenOptions::default()).map_err(|error| failed(&error))?;
     let was_closed = store.opened().was_closed;
     let store = Arc::new(store);

@@ -16,7 +16,7 @@ use agewell_fs::{FileSystem, MountOptions};
 use agewell_fuse::mount::{LoopDevice, MountKind};
 use agewell_fuse::{Options, Session};
 use agewell_store::Mechanism;
-use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk, OverlayDisk};
+use agewell_store::device::{Disk, FileDisk, FileOptions, ModelledDisk};
 use agewell_store::{CollectorOptions, CostModel, Means, OpenOptions, Store};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -226,20 +226,12 @@ fn serve(path: &Path, point: &Path, wanted: &Wanted, says_ready: bool) -> Result
         let why = "is write-protected: -o ro mounts it without writing to it";
         return Err(CommandError::input(format!("{}: {why}", path.display())));
     }
-    let options = FileOptions { is_read_only: is_protected, ..wanted.file };
-    let disk = FileDisk::open(path, options).map_err(CommandError::input)?;
-    let place = Place { path, point, is_protected };
+    let mut disk = super::opened(path, wanted.file, is_protected)?;
     if let Some(device) = &wanted.timed_as {
         let parameters = DeviceParameters::load(device).map_err(CommandError::input)?;
-        let disk: Box<dyn Disk> =
-            if is_protected { Box::new(OverlayDisk::over(disk)) } else { Box::new(disk) };
-        serve_from(ModelledDisk::over(&parameters, disk), &place, wanted, says_ready)
-    } else if is_protected {
-        let disk: Box<dyn Disk> = Box::new(OverlayDisk::over(disk));
-        serve_from(disk, &place, wanted, says_ready)
-    } else {
-        serve_from(disk, &place, wanted, says_ready)
+        disk = Box::new(ModelledDisk::over(&parameters, disk));
     }
+    serve_from(disk, &Place { path, point, is_protected }, wanted, says_ready)
 }
 
 /// What is mounted, and where.
@@ -250,8 +242,8 @@ struct Place<'a> {
     is_protected: bool,
 }
 
-fn serve_from<D: Disk + 'static>(
-    disk: D,
+fn serve_from(
+    disk: Box<dyn Disk>,
     place: &Place<'_>,
     wanted: &Wanted,
     says_ready: bool,

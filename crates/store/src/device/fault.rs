@@ -10,7 +10,7 @@ use std::time::Duration;
 use agewell_core::{RandomStreams, SECTOR_BYTES, Stream, uniform_below};
 use rustix::io::Errno;
 
-use super::{Disk, Piece, WriteZones, check_pieces, check_range};
+use super::{Disk, Piece, check_pieces, check_range};
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -355,21 +355,7 @@ impl<D: Disk> FaultDisk<D> {
 }
 
 impl<D: Disk> Disk for FaultDisk<D> {
-    fn size_bytes(&self) -> u64 {
-        self.disk.size_bytes()
-    }
-
-    fn release(&self) {
-        self.disk.release();
-    }
-
-    fn now_ns(&self) -> Option<u64> {
-        self.disk.now_ns()
-    }
-
-    fn write_zones(&self) -> Option<WriteZones> {
-        self.disk.write_zones()
-    }
+    as_below!(self => self.disk);
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let (size_bytes, bytes) = (self.size_bytes(), into.len() as u64);

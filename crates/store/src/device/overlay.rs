@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, Piece, ReadPiece, WriteZones, check_pieces, check_range};
+use super::{Disk, Piece, ReadPiece, check_pieces, check_range};
 
 /// What is remembered at a time: a sector, of which all that is written to disks is a multiple.
 const SECTOR_BYTES: u64 = 512;
@@ -41,9 +41,7 @@ impl<D> OverlayDisk<D> {
 }
 
 impl<D: Disk> Disk for OverlayDisk<D> {
-    fn size_bytes(&self) -> u64 {
-        self.disk.size_bytes()
-    }
+    as_below!(self => self.disk);
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         self.disk.read(offset, into)?;
@@ -79,17 +77,5 @@ impl<D: Disk> Disk for OverlayDisk<D> {
 
     fn flush(&self) -> io::Result<()> {
         Ok(())
-    }
-
-    fn release(&self) {
-        self.disk.release();
-    }
-
-    fn now_ns(&self) -> Option<u64> {
-        self.disk.now_ns()
-    }
-
-    fn write_zones(&self) -> Option<WriteZones> {
-        self.disk.write_zones()
     }
 }

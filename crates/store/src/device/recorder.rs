@@ -8,7 +8,7 @@ use agewell_core::{Operation, SECTOR_BYTES, SimTime};
 use agewell_trace::record::{BlockBatch, BlockRow, flag};
 use agewell_trace::{TraceError, Written, write_requests};
 
-use super::{Disk, Piece, ReadPiece, WriteZones};
+use super::{Disk, Piece, ReadPiece};
 
 /// Passes everything on to a disk, and keeps what was asked of it in the form that every experiment
 /// reads: each read, piece written, discard and flush that succeeded, when it was issued and when it
@@ -95,9 +95,7 @@ impl<D: Disk, C: Fn() -> SimTime> RecordingDisk<D, C> {
 }
 
 impl<D: Disk, C: Fn() -> SimTime + Send + Sync> Disk for RecordingDisk<D, C> {
-    fn size_bytes(&self) -> u64 {
-        self.disk.size_bytes()
-    }
+    as_below!(self => self.disk);
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let issue = (self.clock)();
@@ -137,17 +135,5 @@ impl<D: Disk, C: Fn() -> SimTime + Send + Sync> Disk for RecordingDisk<D, C> {
         self.disk.flush()?;
         self.record(issue, Operation::Flush, [(0, 0)]);
         Ok(())
-    }
-
-    fn release(&self) {
-        self.disk.release();
-    }
-
-    fn now_ns(&self) -> Option<u64> {
-        self.disk.now_ns()
-    }
-
-    fn write_zones(&self) -> Option<WriteZones> {
-        self.disk.write_zones()
     }
 }
