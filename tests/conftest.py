@@ -27,6 +27,7 @@ settings.load_profile("agewell")
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAPSHOTS = Path(__file__).resolve().parent / "snapshots"
 COMMAND_SECONDS = 600
+"""However busy the machine is, what takes longer hangs."""
 
 SMALL_EXPERIMENT = """\
 # A synthetic load on a simple disk: small, and the same on every machine.

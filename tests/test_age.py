@@ -21,7 +21,7 @@ import pytest
 import documents
 from agewell.errors import InputError
 from agewell.filesystems import aging, snapshots, workloads
-from conftest import heed_interrupts
+from conftest import COMMAND_SECONDS, heed_interrupts
 
 COMMAND = [sys.executable, "-m", "agewell"]
 MEMORY = Path("/dev/shm")  # noqa: S108 (in memory; folders there have names of their own)
@@ -213,7 +213,7 @@ def interrupted(target: Path, workload: Path) -> str:
         while process.poll() is None and sum(len(names) for _, _, names in os.walk(target)) < 100:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=600)
+        _, complaint = process.communicate(timeout=COMMAND_SECONDS)
         assert process.returncode in (0, 130), complaint
         if "go on with --resume" in complaint:
             return copies

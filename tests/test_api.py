@@ -18,7 +18,7 @@ import pytest
 
 import agewell as api
 from agewell.experiments import traces
-from conftest import REPOSITORY, heed_interrupts
+from conftest import COMMAND_SECONDS, REPOSITORY, heed_interrupts
 from findings import check_findings
 
 FUNCTIONS = (
@@ -289,7 +289,7 @@ def test_an_interrupt_ends_native_work(name: str, tmp_path: Path) -> None:
         assert child.stdout is not None
         assert child.stdout.readline() == "at work\n"
         child.send_signal(signal.SIGINT)
-        _, complaints = child.communicate(timeout=120)
+        _, complaints = child.communicate(timeout=COMMAND_SECONDS)
     assert child.returncode == 130, complaints
     assert list(tmp_path.iterdir()) == [tmp_path / "trace.parquet"]
 

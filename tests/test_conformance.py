@@ -21,6 +21,7 @@ from conformance import (
     run_fsx,
     run_pjdfstest,
 )
+from conftest import COMMAND_SECONDS
 
 
 def missing() -> str:
@@ -51,7 +52,7 @@ def memory_mounted() -> Iterator[Path]:
         yield point
     finally:
         subprocess.run(["umount", point], check=True)
-        assert served.wait(timeout=60) == 0
+        assert served.wait(timeout=COMMAND_SECONDS) == 0
         shutil.rmtree(folder)
 
 

@@ -22,7 +22,7 @@ import agewell as api
 from agewell.errors import RunError
 from agewell.runs import dask_cluster
 from agewell.version import build
-from conftest import SMALL_EXPERIMENT, Agewell, heed_interrupts
+from conftest import COMMAND_SECONDS, SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 pytest.importorskip("distributed")
 
@@ -34,7 +34,7 @@ LONG = {"workload.requests": 4_000_000_000}
 
 
 def wait_until(what: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + COMMAND_SECONDS
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -225,7 +225,7 @@ def test_runs_end_with_the_command_that_asks_for_them(
         children = cluster.children()
         assert len(children) == 2
         process.send_signal(how)
-        _, complaint = process.communicate(timeout=100)
+        _, complaint = process.communicate(timeout=COMMAND_SECONDS)
     finally:
         process.kill()
     wait_until(lambda: not any(map(is_alive, children)))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import SMALL_EXPERIMENT, Agewell, heed_interrupts
+from conftest import COMMAND_SECONDS, SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 BAD_USAGE = {
     "no-command": ["rum"],
@@ -120,14 +120,14 @@ def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, experiment:
         cwd=tmp_path,
         preexec_fn=heed_interrupts,
     )
-    deadline = time.monotonic() + 600
+    deadline = time.monotonic() + COMMAND_SECONDS
     # The folder is made just before the simulation begins.
     while not (tmp_path / "first").is_dir() and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     try:
-        _, complaint = process.communicate(timeout=600)
+        _, complaint = process.communicate(timeout=COMMAND_SECONDS)
     finally:
         process.kill()
     assert complaint == "agewell: error: interrupted\n"

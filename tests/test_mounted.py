@@ -28,6 +28,7 @@ from agewell import cli
 from agewell.errors import RunError
 from agewell.filesystems import mounted
 from conformance import NO_LIMIT_OF_LINKS, REPOSITORY, program, run_fsx, run_pjdfstest
+from conftest import COMMAND_SECONDS
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -204,7 +205,7 @@ def test_a_full_file_system_takes_overwrites_and_gives_room_back(point: Path) ->
     (point / "large").rename(point / "renamed")
     os.truncate(point / "renamed", got // 2)
     (point / "renamed").unlink()
-    until = time.monotonic() + 60
+    until = time.monotonic() + COMMAND_SECONDS
     while os.statvfs(point).f_bavail < free_before - 4:
         assert time.monotonic() < until, "the room does not come back"
         time.sleep(0.01)
@@ -260,7 +261,7 @@ def test_what_is_read_is_observed_unless_it_is_not_wanted(
     for number in range(0, 100, 3):
         assert len((point / f"file {number}").read_bytes()) == 16_384
     # What was observed is taken in twice a second.
-    until = time.monotonic() + 60
+    until = time.monotonic() + COMMAND_SECONDS
     while (seen := regrouping())["reads"] < 34:
         assert time.monotonic() < until, seen
         time.sleep(0.1)
@@ -289,7 +290,7 @@ def test_what_is_read_together_is_put_together_as_on_a_disk(
     for byte, name in enumerate(names):
         (point / name).write_bytes(bytes([byte % 251]) * 20_000)
     program = [point / f"file {number * 7 % 150}" for number in range(150)]
-    until = time.monotonic() + 120
+    until = time.monotonic() + COMMAND_SECONDS
     while (seen := regrouping())["groups"] == 0:
         assert time.monotonic() < until, seen
         for path in program:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from agewell.advice.advising import _uncertain
-from conftest import Agewell, heed_interrupts
+from conftest import COMMAND_SECONDS, Agewell, heed_interrupts
 
 NEEDED_BYTES = 72 << 20
 """A little more than the least that is measured."""
@@ -139,7 +139,7 @@ def test_an_interrupt_leaves_no_file(tmp_path: Path, loop_device: Path) -> None:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, complaint = process.communicate(timeout=60)
+        _, complaint = process.communicate(timeout=COMMAND_SECONDS)
     assert process.returncode == 130
     assert complaint.splitlines()[-1] == "agewell: error: interrupted"
     assert not output.exists()

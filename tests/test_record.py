@@ -22,7 +22,7 @@ import pytest
 
 from agewell import _agewell
 from agewell.errors import InputError
-from conftest import heed_interrupts
+from conftest import COMMAND_SECONDS, heed_interrupts
 
 Agewell = Callable[..., "subprocess.CompletedProcess[str]"]
 MEBIBYTE = 1 << 20
@@ -73,6 +73,18 @@ def device() -> Iterator[str]:
             _run("losetup", "--detach", loop)
 
 
+@pytest.fixture
+def tracing(device: str, tmp_path: Path) -> Iterator[Path]:
+    """Where the kernel keeps the tracing instances."""
+    folder = tmp_path / "tracing"
+    folder.mkdir()
+    _run("mount", "-t", "tracefs", "none", str(folder))
+    try:
+        yield folder / "instances"
+    finally:
+        _run("umount", str(folder))
+
+
 def _skip_without_tracing(loop: str, folder: Path) -> None:
     try:
         _agewell.record(loop, folder / "probe.parquet", lambda _text: False)
@@ -95,10 +107,14 @@ def _recorded(output: str) -> dict[str, Any]:
     return recording
 
 
-def _has_instance(process: int) -> bool:
-    """Whether the tracing instance of a recorder is there; no where tracefs is not mounted."""
-    folder = Path("/sys/kernel/tracing/instances")
-    return folder.is_dir() and any(folder.glob(f"agewell-record-{process}-*"))
+def _instances(tracing: Path, process: int) -> list[Path]:
+    """The tracing instances of a recorder."""
+    return list(tracing.glob(f"agewell-record-{process}-*"))
+
+
+def _is_tracing(tracing: Path, process: int) -> bool:
+    controls = (instance / "tracing_on" for instance in _instances(tracing, process))
+    return any(control.read_text() == "1\n" for control in controls)
 
 
 def test_every_request_is_recorded(agewell: Agewell, device: str, tmp_path: Path) -> None:
@@ -183,7 +199,7 @@ def _start(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_killed_recording_keeps_all_but_its_last_row_group(
-    agewell: Agewell, device: str, tmp_path: Path, seed: int
+    agewell: Agewell, device: str, tracing: Path, tmp_path: Path, seed: int
 ) -> None:
     """SIGKILL at a random moment: what is recovered is what was asked, in order, from the start."""
     group_seconds = 0.2
@@ -214,23 +230,25 @@ def test_a_killed_recording_keeps_all_but_its_last_row_group(
     agewell("trace", "info", "x.parquet")
     # The tracing instance of the killed one is removed by the next.
     agewell("record", device, "-o", "y.parquet", "--for", "0.1s", "-q")
-    assert not _has_instance(recorder.pid)
+    assert _instances(tracing, recorder.pid) == []
 
 
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)]
 )
 def test_a_signal_ends_a_recording_in_good_order(
-    device: str, tmp_path: Path, number: signal.Signals, status: int
+    device: str, tracing: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     """Ctrl-C is how recordings end; the trace is whole after it."""
     recorder = _start(device, tmp_path, "--quiet")
-    time.sleep(1.5)
+    while not _is_tracing(tracing, recorder.pid):
+        assert recorder.poll() is None
+        time.sleep(0.01)
     subprocess.run(_asker(device, 500), check=True)
     recorder.send_signal(number)
-    _, said = recorder.communicate(timeout=60)
+    _, said = recorder.communicate(timeout=COMMAND_SECONDS)
     assert recorder.returncode == status, said
-    assert not _has_instance(recorder.pid)
+    assert _instances(tracing, recorder.pid) == []
     assert pq.read_metadata(tmp_path / "x.parquet").num_rows == 500
 
 

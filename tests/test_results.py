@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,10 @@ from agewell.cli import EXIT_INTERRUPTED
 from agewell.cli.results import EXAMPLES
 from agewell.runs import found_runs, run_tables
 from agewell.values.student_t import quantile, within
-from conftest import Agewell, heed_interrupts, small_experiment
+from conftest import COMMAND_SECONDS, Agewell, heed_interrupts, small_experiment
 from findings import check_findings
 
 RUNS_OF_A_SWEEP = 4
-INTERRUPTED_SECONDS_MAX = 300.0
-"""The machine may be busy; the query would take far longer."""
 
 
 @pytest.fixture(scope="module")
@@ -195,9 +195,24 @@ def test_a_query_ends_when_it_is_interrupted(swept: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "asking\n"
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=INTERRUPTED_SECONDS_MAX)
+        _, error = process.communicate(timeout=COMMAND_SECONDS)
     assert process.returncode == EXIT_INTERRUPTED, error
     assert error == "agewell: error: interrupted\n"
+
+
+def test_nobody_asks_any_more_when_there_is_an_answer(
+    swept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python that ends while a database is at work complains of what it has left, or aborts."""
+
+    class Lingering(threading.Thread):
+        def run(self) -> None:
+            super().run()
+            time.sleep(0.2)
+
+    monkeypatch.setattr(threading, "Thread", Lingering)
+    assert len(api.results(swept).sql("FROM metrics")) > 0
+    assert [thread.name for thread in threading.enumerate() if thread.name == "query"] == []
 
 
 # --- what is kept ---------------------------------------------------------------------------------

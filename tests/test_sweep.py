@@ -22,7 +22,7 @@ from agewell.experiments.simulation import resolve
 from agewell.runs.axes import axes_of
 from agewell.runs.sweeping import plan
 from agewell.runs.workers import Job, Outcome, run_jobs
-from conftest import SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
+from conftest import COMMAND_SECONDS, SMALL_DEVICE, SMALL_EXPERIMENT, Agewell, heed_interrupts
 
 AXES = ("--over", "run.seed=1,2", "--over", "queue.discipline=fcfs,sstf")
 
@@ -218,11 +218,11 @@ def test_an_interrupted_sweep_goes_on_where_it_was(experiment: Path, tmp_path: P
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
     )
     folder = tmp_path / "sweep"
-    deadline = time.monotonic() + 600
+    deadline = time.monotonic() + COMMAND_SECONDS
     while not results(folder) and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=600)
+    _, complaint = process.communicate(timeout=COMMAND_SECONDS)
     assert complaint == "agewell: error: interrupted\n"
     assert process.returncode == 130
     kept = {path: path.stat().st_mtime_ns for path in results(folder)}
@@ -251,7 +251,7 @@ def is_alive(process: int) -> bool:
 
 
 def wait_until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + COMMAND_SECONDS
     while not what():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -315,7 +315,7 @@ def test_workers_die_with_their_parent(
         workers = children_of(process.pid)
         assert len(workers) == 2
         process.send_signal(how)
-        _, complaint = process.communicate(timeout=100)
+        _, complaint = process.communicate(timeout=COMMAND_SECONDS)
     finally:
         process.kill()
     wait_until(lambda: not any(map(is_alive, workers)))

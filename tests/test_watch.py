@@ -21,7 +21,7 @@ import documents
 from agewell.cli.watching import round_text
 from agewell.errors import InputError, RunError
 from agewell.filesystems import watching
-from conftest import heed_interrupts
+from conftest import COMMAND_SECONDS, heed_interrupts
 from reorganise_torture_images import CHECKS, PLAIN_OPTIONS, missing, mounted
 from reorganise_torture_tree import differences, opened, record
 
@@ -128,9 +128,9 @@ def _breaks(places: dict[Path, list[tuple[int, int]]], order: list[Path]) -> int
 
 
 def _watch(mount: Path, state: Path, ends: Any, **options: Any) -> list[dict[str, Any]]:
-    """Watch until `ends` says so of the rounds so far, a minute at most."""
+    """Watch until `ends` says so of the rounds so far."""
     rounds: list[dict[str, Any]] = []
-    until = time.monotonic() + 90
+    until = time.monotonic() + COMMAND_SECONDS
 
     def report(event: dict[str, Any]) -> bool:
         if event["kind"] == "round":
@@ -271,7 +271,7 @@ def test_a_signal_ends_it_in_good_order(
         assert process.stdout is not None
         assert documents.check(process.stdout.readline()) == "reorganise-round"
         process.send_signal(number)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=COMMAND_SECONDS) == 0
     assert state.exists()
     assert sorted(path.name for path in tmp_path.glob("state*")) == ["state", "state.lock"]
     # It can be unmounted: nothing of it is held (the fixture does).

@@ -191,7 +191,8 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table | None
     """The answer of a database; none to a statement that gives no rows.
 
     It works in a thread of its own: in this one, which heeds signals, it would go on after Ctrl-C
-    until it is done.
+    until it is done. That one is gone when this returns: Python that ends while it still puts
+    things away complains of what is left, or aborts.
     """
     finished = threading.Event()
     answers: list[pa.Table | None] = []
@@ -214,7 +215,11 @@ def _asked(connection: duckdb.DuckDBPyConnection, query: str) -> pa.Table | None
         # Again and again: before the query has begun it is not heard.
         while asking.ident is not None and not finished.wait(_INTERRUPT_SECONDS):
             connection.interrupt()
+        if asking.ident is not None:
+            asking.join()
         raise
+    # Not instead of the event: a join that is interrupted takes the thread for one that has ended.
+    asking.join()
     for failure in failures:
         raise failure
     return answers[0]
