@@ -15,6 +15,7 @@ use agewell_store::{KeptBlocks, Store, StoreError, Transaction};
 
 use crate::FsError;
 use crate::leaves_ahead::LeavesAhead;
+use crate::node::Node;
 use crate::numbers::Numbers;
 use crate::observed::CallRead;
 use crate::observed::Observer;
@@ -37,6 +38,20 @@ const DESCRIBED_BLOCKS: u64 = 126;
 /// Bytes of blocks that were written in part and are kept when the store has them; chosen by us: the ends of
 /// two thousand files.
 const RECENT_BYTES_MAX: usize = 8 << 20;
+
+/// Nodes on either side of the one above whose children are read with its own where they lie near; chosen by us: with
+/// a hundred children each, they have what is read at once.
+const PARENTS_NEAR: usize = 4;
+
+/// Slots from a node that is wanted to one that is read with it, at most; chosen by us: of 4 KiB, what a disk reads
+/// in a turn, or in the quarter of one where there is no room in memory for more.
+const NEAR_SLOTS_MAX: u32 = 256;
+
+/// Those.
+const NEAR_SLOTS_MIN: u32 = 64;
+
+/// What is read with a node that is wanted takes at most this part of the room for nodes; chosen by us.
+const FORESEEN_SHARE: usize = 8;
 
 /// Numbers of blocks are no secret and come from ourselves: a multiplication spreads them well enough.
 #[derive(Debug, Default, Clone, Copy)]
@@ -75,6 +90,8 @@ struct Cached {
     is_changed: bool,
     /// Whether it was used since the hand of the clock last came by.
     is_used: bool,
+    /// Whether it was read with others and nobody has asked for it yet.
+    is_foreseen: bool,
 }
 
 /// Which blocks may be taken for data.
@@ -314,7 +331,7 @@ impl<D: Disk> Blocks<D> {
     // --- nodes --------------------------------------------------------------------------------------
 
     fn keep_node(&mut self, number: u32, bytes: Arc<[u8]>, is_changed: bool) {
-        let cached = Cached { bytes, is_changed, is_used: true };
+        let cached = Cached { bytes, is_changed, is_used: true, is_foreseen: false };
         if self.nodes.insert(number, cached).is_none() {
             self.clock.push(number);
         }
@@ -369,7 +386,7 @@ impl<D: Disk> Blocks<D> {
                 return Err(FsError::Structure { number, what: "it is not there" });
             }
             if number != crate::format::SUPERBLOCK
-                && let Some(what) = crate::node::Node(&bytes).fault()
+                && let Some(what) = Node(&bytes).fault()
             {
                 return Err(FsError::Structure { number, what });
             }
@@ -379,6 +396,10 @@ impl<D: Disk> Blocks<D> {
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
         cached.is_used = true;
+        if std::mem::take(&mut cached.is_foreseen) {
+            let call = CallRead { took_ns: Some(0), is_foreseen: true, ..CallRead::default() };
+            self.observer.read_node(number, call);
+        }
         Ok(&cached.bytes)
     }
 
@@ -387,26 +408,78 @@ impl<D: Disk> Blocks<D> {
         self.nodes.contains_key(&number)
     }
 
-    /// The leaf that is the child `at` of the node `above` is not in memory and about to be read: if leaves are
-    /// read in a row, it and those behind it are read together; and with it those of the same node that lie
-    /// near, as leaves do that were changed at the same time.
-    pub(crate) fn foresee_leaf(&mut self, above: u32, at: usize) {
-        let Some(node) = self.nodes.get(&above) else { return };
-        let node = crate::node::Node(&node.bytes);
-        let child = node.child(at);
-        let count = node.count();
+    /// The child `at` of the node `above` is not in memory and about to be read: if leaves are read in a row, it
+    /// and those behind it are read together; and with it those that lie near, as nodes do that were changed or
+    /// put together at the same time: its siblings, and the children of the siblings of `above`. `way` leads to
+    /// `above`.
+    pub(crate) fn foresee(&mut self, way: Option<(u32, usize)>, above: u32, at: usize) {
+        let Some(cached) = self.nodes.get(&above) else { return };
+        let bytes = Arc::clone(&cached.bytes);
+        let node = Node(&bytes);
+        let (child, count) = (node.child(at), node.count());
         let worth = self.leaves.worth_reading(above, at as u32, count as u32);
-        let passes_gaps = self.store.passes_gaps();
+        let passes_gaps = self.store.longest_gap() > 0;
         if (worth.is_empty() && !passes_gaps) || self.store.is_read_ahead(child, 1) {
             return;
         }
-        let absent = |range: Range<usize>| -> Vec<u32> {
-            let leaves = range.map(|at| node.child(at));
-            leaves.filter(|leaf| !self.has_node(*leaf) && self.is_used(*leaf)).collect()
-        };
         let in_row = worth.start as usize..worth.end.max(at as u32 + 1) as usize;
-        let others = if passes_gaps { absent(0..count) } else { Vec::new() };
-        self.store.read_ahead(&absent(in_row), &others);
+        let in_row = self.absent_children(node, in_row);
+        let mut near = Vec::new();
+        if passes_gaps {
+            let beside = way.filter(|_| self.store.has_arm());
+            let beside = beside.and_then(|(top, at)| Some((self.node_in_memory(top)?, at)));
+            let parents = beside.map_or(vec![above], |(top, at)| {
+                let first = at.saturating_sub(PARENTS_NEAR);
+                (first..(at + PARENTS_NEAR + 1).min(top.count())).map(|at| top.child(at)).collect()
+            });
+            for parent in parents.iter().filter_map(|parent| self.node_in_memory(*parent)) {
+                near.extend(self.absent_children(parent, 0..parent.count()));
+            }
+        }
+        let room = (self.nodes_max / FORESEEN_SHARE) as u32;
+        let near_slots = room.clamp(NEAR_SLOTS_MIN, NEAR_SLOTS_MAX);
+        if self.store.read_ahead(&in_row, &near, near_slots) <= room {
+            for node in in_row.into_iter().chain(near) {
+                self.keep_foreseen(node);
+            }
+        }
+    }
+
+    fn node_in_memory(&self, number: u32) -> Option<Node<'_>> {
+        self.nodes.get(&number).map(|node| Node(&node.bytes))
+    }
+
+    /// Those of the children of `node` that are not in memory.
+    fn absent_children(&self, node: Node<'_>, range: Range<usize>) -> Vec<u32> {
+        let children = range.map(|at| node.child(at));
+        children.filter(|child| !self.has_node(*child) && self.is_used(*child)).collect()
+    }
+
+    /// Keeps a node that was read ahead with the others, of which there is more room than for what was read ahead.
+    fn keep_foreseen(&mut self, number: u32) {
+        if self.has_node(number) || !self.store.is_read_ahead(number, 1) {
+            return;
+        }
+        let mut bytes = vec![0; self.block_bytes];
+        // What cannot be read is left to who asks for it.
+        if self.store.read(number, &mut bytes).unwrap_or(false) && Node(&bytes).fault().is_none() {
+            self.keep_node(number, bytes.into(), false);
+            let kept = self.nodes.get_mut(&number).expect("it was just put there");
+            (kept.is_used, kept.is_foreseen) = (false, true);
+        }
+    }
+
+    /// The children of the node `number` that are in memory, in their order, if it is and has any.
+    pub(crate) fn children_in_memory(&self, number: u32) -> Vec<u32> {
+        let node = self.node_in_memory(number).filter(|node| !node.is_leaf());
+        let children = node.map(|node| (0..node.count()).map(move |at| node.child(at)));
+        children.into_iter().flatten().filter(|child| self.has_node(*child)).collect()
+    }
+
+    /// What the store has in the node `number`, if it is in memory and was not changed since.
+    pub(crate) fn unchanged_node(&self, number: u32) -> Option<Arc<[u8]>> {
+        let node = self.nodes.get(&number).filter(|node| !node.is_changed);
+        node.map(|node| Arc::clone(&node.bytes))
     }
 
     /// Keeps how `number` is before the operation changes it.

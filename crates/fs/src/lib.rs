@@ -22,6 +22,7 @@ mod layout;
 mod leaves_ahead;
 mod namespace;
 mod node;
+mod nodes_together;
 mod numbers;
 mod observed;
 mod orphans;

@@ -40,7 +40,7 @@ impl Groups {
         }
         call.is_foreseen = store.is_read_ahead(first, count);
         if let Some((group, at)) = self.of.get(&first).filter(|_| !call.is_foreseen) {
-            let read = store.read_ahead(&group[*at as usize..], &[]);
+            let read = store.read_ahead(&group[*at as usize..], &[], 0);
             call.ahead_blocks = read.saturating_sub(count);
         }
         call

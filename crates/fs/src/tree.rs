@@ -39,19 +39,20 @@ fn find_leaf<D: Disk>(
 ) -> Result<u32, FsError> {
     let mut number = ROOT;
     let mut above = None;
+    let mut way = None;
     loop {
         let node = below(blocks, above, number)?;
         if node.is_leaf() {
             return Ok(number);
         }
-        let level = node.level();
-        above = Some(level);
+        above = Some(node.level());
         let at = node.search_child(key);
         let child = node.child(at);
         passed(number, at);
-        if level == 1 && !blocks.has_node(child) {
-            blocks.foresee_leaf(number, at);
+        if !blocks.has_node(child) {
+            blocks.foresee(way, number, at);
         }
+        way = Some((number, at));
         number = child;
     }
 }

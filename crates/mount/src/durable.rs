@@ -33,7 +33,7 @@ enum Message {
     /// There is something to remove.
     Work,
     /// The end: likewise, and the file system is left as one that was unmounted.
-    End(Reply),
+    End(Reply, bool),
 }
 
 /// See the module.
@@ -88,9 +88,9 @@ impl<D: Disk + 'static> Durable<D> {
         let _ = self.messages.try_send(Message::Work);
     }
 
-    /// Ends: everything is on the medium when `reply` is answered.
-    pub(crate) fn end(&self, reply: Reply) {
-        self.send(Message::End(reply));
+    /// Ends: everything is on the medium when `reply` is answered, and nodes lie together if it `regroups`.
+    pub(crate) fn end(&self, reply: Reply, regroups: bool) {
+        self.send(Message::End(reply, regroups));
     }
 
     fn send(&self, message: Message) {
@@ -124,15 +124,18 @@ impl<D: Disk> Flushed<D> {
 
     /// The same at the end of a mount, and the store is left as one that was closed. Whoever has waited
     /// for the end may mount it again at once, before this process is gone.
-    fn end(&self) -> Result<(), Errno> {
-        let is_left = if self.file_system.is_shut() { Ok(()) } else { self.leave() };
+    fn end(&self, regroups: bool) -> Result<(), Errno> {
+        let is_left = if self.file_system.is_shut() { Ok(()) } else { self.leave(regroups) };
         self.file_system.store().release();
         is_left
     }
 
-    fn leave(&self) -> Result<(), Errno> {
+    fn leave(&self, regroups: bool) -> Result<(), Errno> {
         while self.file_system.work().map_err(|error| error.errno())? {}
         self.file_system.commit().map_err(|error| error.errno())?;
+        if regroups {
+            self.file_system.put_nodes_together().map_err(|error| error.errno())?;
+        }
         self.file_system.store().leave().map_err(|_| Errno::IO)
     }
 }
@@ -156,7 +159,7 @@ fn run<D: Disk>(flushes: &Flushed<D>, received: &Receiver<Message>) {
             match message {
                 Message::Sync(reply, begin) => replies.push((reply, begin)),
                 Message::Work => has_work = true,
-                Message::End(reply) => end = Some(reply),
+                Message::End(reply, regroups) => end = Some((reply, regroups)),
             }
         }
         if !replies.is_empty() {
@@ -173,8 +176,8 @@ fn run<D: Disk>(flushes: &Flushed<D>, received: &Receiver<Message>) {
                 is_due = flushes.flush().is_err();
             }
         }
-        if let Some(reply) = end {
-            reply.answer(flushes.end());
+        if let Some((reply, regroups)) = end {
+            reply.answer(flushes.end(regroups));
             return;
         }
         if has_work {

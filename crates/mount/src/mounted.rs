@@ -403,7 +403,7 @@ impl<D: Disk + 'static> agewell_fuse::FileSystem for Mounted<D> {
         }
         let collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = collector.map(Collector::stop);
-        self.durable.end(reply);
+        self.durable.end(reply, self.regrouper.is_some());
     }
 
     fn read_directory(

@@ -151,7 +151,7 @@ fn work<D: Disk + Send + Sync>(store: &Store<D>, rounds: u32, blocks: u32) -> Ve
                         if round % 3 == thread % 3 {
                             // What is read before it is written over is not what is read afterwards.
                             let ahead: Vec<u32> = owner.blocks.clone().step_by(3).collect();
-                            store.read_ahead(&ahead, &[]);
+                            store.read_ahead(&ahead, &[], 0);
                         }
                         owner.write(store);
                         for _ in 0..4 {

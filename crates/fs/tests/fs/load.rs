@@ -342,7 +342,10 @@ pub(crate) fn carry_out<D: Disk>(
             Ok(Done::Nothing)
         }
         Operation::Work => fs.work().map(|_| Done::Nothing),
-        Operation::Commit => fs.commit().map(|_| Done::Nothing),
+        Operation::Commit => {
+            let done = fs.commit().and_then(|_| fs.put_nodes_together());
+            done.map(|_| Done::Nothing)
+        }
         Operation::Sync => fs.sync().map(none),
     }
 }

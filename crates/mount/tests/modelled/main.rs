@@ -26,17 +26,21 @@ pub(crate) fn empty(device: &str) -> (Arc<ModelledDisk>, Fs) {
     let disk = Arc::new(ModelledDisk::new(&parameters).with_size(128 << 20));
     let format = FormatOptions { segment_blocks: 256, ..FormatOptions::new([3; 16]) };
     Store::format(&Arc::clone(&disk), &format).unwrap();
-    let store = Arc::new(Store::open(Arc::clone(&disk), &OpenOptions::default()).unwrap());
+    let store = store_on(&disk);
     FileSystem::make(&store, &MakeOptions { caller: caller(), ..MakeOptions::default() }).unwrap();
     drop(store);
     let file_system = opened(&disk);
     (disk, file_system)
 }
 
-/// The one on `disk`, of which nothing is in memory and hardly any nodes stay there.
+/// The store on `disk`.
+pub(crate) fn store_on(disk: &Arc<ModelledDisk>) -> Arc<Store<Arc<ModelledDisk>>> {
+    Arc::new(Store::open(Arc::clone(disk), &OpenOptions::default()).unwrap())
+}
+
+/// The file system on `disk`, of which nothing is in memory and hardly any nodes stay there.
 pub(crate) fn opened(disk: &Arc<ModelledDisk>) -> Fs {
-    let store = Arc::new(Store::open(Arc::clone(disk), &OpenOptions::default()).unwrap());
-    FileSystem::open(store, &MountOptions { cache_bytes: 1 }).unwrap()
+    FileSystem::open(store_on(disk), &MountOptions { cache_bytes: 1 }).unwrap()
 }
 
 /// `files` empty files; their inodes.

@@ -13,10 +13,6 @@ use agewell_log::policy::cost::CostModel;
 /// of a turn.
 const GAP_BYTES_MAX: u64 = 128 << 10;
 
-/// Slots from one that is wanted to one that is read with it, at most; chosen by us: of 4 KiB, what a disk reads in
-/// the quarter of a turn.
-const NEAR_SLOTS_MAX: u32 = 64;
-
 /// A read counts for this part of what reads take; chosen by us.
 const SHARE: u64 = 8;
 
@@ -29,6 +25,9 @@ const RATED_BYTES_MIN: u64 = 128 << 10;
 /// Reads faster than those of any disk after which a device is taken for none, less those that were not; chosen by
 /// us.
 const FAST_READS: u32 = 8;
+
+/// Reads that take longer, ns, move an arm; chosen by us: flash reads in 0.1 to 0.2 ms, disks in 3 and more.
+const ARM_NS: u64 = 1_000_000;
 
 /// How long gaps may be: what is read as long as a read of one block takes.
 #[derive(Debug)]
@@ -80,6 +79,17 @@ impl Gaps {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
+    /// What a read of one block takes, by and by, and what each takes that lies behind another, ns.
+    pub(super) fn times_ns(&self) -> (u64, u64) {
+        let block_ns = self.prices.streaming_ns(self.prices.block_bytes);
+        (self.read_ns.load(Ordering::Relaxed), block_ns)
+    }
+
+    /// Whether an arm is moved by a read.
+    pub(super) fn has_arm(&self) -> bool {
+        self.longest() > 0 && self.read_ns.load(Ordering::Relaxed) > ARM_NS
+    }
+
     /// Slots of the longest gap that is read.
     pub(super) fn longest(&self) -> u32 {
         let is_fast = self.fast_reads.load(Ordering::Relaxed) >= FAST_READS;
@@ -119,13 +129,13 @@ pub(super) fn before_slot(before: u32, behind: u32, longest: u32) -> Option<Rang
 }
 
 /// Adds to `slots` those of `others`, both ascending, from which there are only gaps of at most `longest` slots to
-/// one of them, and no more than [`NEAR_SLOTS_MAX`] slots in all.
-pub(super) fn add_near(slots: &mut Vec<u32>, others: &[u32], longest: u32) {
+/// one of them, and no more than `most` slots in all.
+pub(super) fn add_near(slots: &mut Vec<u32>, others: &[u32], longest: u32, most: u32) {
     let (mut found, mut rest) = (Vec::new(), others);
     for slot in &*slots {
         let (before, behind) = rest.split_at(rest.partition_point(|other| other < slot));
         let goes_on = |last: &mut u32, at: u32| {
-            let is_near = at.abs_diff(*last) <= longest + 1 && at.abs_diff(*slot) <= NEAR_SLOTS_MAX;
+            let is_near = at.abs_diff(*last) <= longest + 1 && at.abs_diff(*slot) <= most;
             *last = at;
             is_near
         };
@@ -159,7 +169,7 @@ mod tests {
     fn what_lies_near_is_what_is_joined_by_short_gaps() {
         let near = |slots: &[u32], others: &[u32]| {
             let mut slots = slots.to_vec();
-            add_near(&mut slots, others, 3);
+            add_near(&mut slots, others, 3, 64);
             slots
         };
         assert_eq!(near(&[100], &[]), [100]);

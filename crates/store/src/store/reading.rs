@@ -61,25 +61,44 @@ impl<D: Disk> Store<D> {
     /// that are in memory only.
     #[must_use]
     pub fn places(&self, first: u32, count: u32) -> Vec<Option<u64>> {
+        self.places_of(first..first.saturating_add(count))
+    }
+
+    /// The same of the `blocks` that are listed.
+    #[must_use]
+    pub fn places_of(&self, blocks: impl Iterator<Item = u32>) -> Vec<Option<u64>> {
         let mut scratch = vec![0; self.geometry.block_bytes as usize];
         let front = lock(&self.front);
         let place = |block: u32| match front.newest(block, &mut scratch) {
             Newest::InSlot(slot) => Some(self.geometry.slot_offset(slot)),
             Newest::Here | Newest::Nowhere => None,
         };
-        (first..first.saturating_add(count)).map(place).collect()
+        blocks.map(place).collect()
     }
 
-    /// Whether it is worth it to read what lies near what is read.
+    /// Blocks of the longest gap that is read with what lies before and behind it; 0 if none is worth it.
     #[must_use]
-    pub fn passes_gaps(&self) -> bool {
-        self.gaps.longest() > 0
+    pub fn longest_gap(&self) -> u32 {
+        self.gaps.longest()
+    }
+
+    /// Whether a read elsewhere takes so long that an arm must be moved for it.
+    #[must_use]
+    pub fn has_arm(&self) -> bool {
+        self.gaps.has_arm()
+    }
+
+    /// What a read of one block elsewhere takes, by and by, and what each block takes that is read or written
+    /// behind another, ns.
+    #[must_use]
+    pub fn read_times_ns(&self) -> (u64, u64) {
+        self.gaps.times_ns()
     }
 
     /// Reads `blocks`, in any order, so that reading them from now on finds them in memory, once; and those of
-    /// `others` that lie where reading them takes hardly longer. What cannot be read is left to who reads
-    /// it, and one by itself as well; how many were read.
-    pub fn read_ahead(&self, blocks: &[u32], others: &[u32]) -> u32 {
+    /// `others` that lie where reading them takes hardly longer, at most `near_slots` from one of `blocks`. What
+    /// cannot be read is left to who reads it, and one by itself as well; how many were read.
+    pub fn read_ahead(&self, blocks: &[u32], others: &[u32], near_slots: u32) -> u32 {
         let bytes = self.geometry.block_bytes as usize;
         let longest = self.gaps.longest();
         let mut scratch = vec![0; bytes];
@@ -99,7 +118,7 @@ impl<D: Disk> Store<D> {
         };
         let (mut slots, others) = (slots_of(blocks), slots_of(others));
         drop(front);
-        gaps::add_near(&mut slots, &others, longest);
+        gaps::add_near(&mut slots, &others, longest, near_slots);
         slots.truncate(AHEAD_BYTES_MAX / bytes);
         if slots.len() < 2 {
             return 0;

@@ -24,9 +24,26 @@ impl<D: Disk> Store<D> {
     /// # Errors
     /// If the disk fails. Damaged blocks stay where they are.
     pub fn put_together(&self, blocks: &[u32]) -> Result<u32, StoreError> {
+        self.put_together_of(blocks, |some| self.read_placed(some))
+    }
+
+    /// The same of blocks whose data the caller has: none of them is read. What is not what the store has is
+    /// left where it is.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn put_together_from_memory(&self, blocks: &[(u32, &[u8])]) -> Result<u32, StoreError> {
+        self.put_together_of(blocks, |some| self.copy_placed(some))
+    }
+
+    fn put_together_of<B>(
+        &self,
+        blocks: &[B],
+        data_of: impl Fn(&[B]) -> (Vec<Placed>, AlignedBytes),
+    ) -> Result<u32, StoreError> {
         let mut moved = 0;
         for some in blocks.chunks(self.transaction_blocks_max() as usize) {
-            let (placed, data) = self.read_placed(some);
+            let (placed, data) = data_of(some);
             let planned = self.plan_together(placed, data)?;
             if planned > 0 {
                 self.carry_out_some()?;
@@ -85,6 +102,31 @@ impl<D: Disk> Store<D> {
         if self.disk.read_pieces(&mut pieces).is_err() {
             placed.clear();
         }
+        self.retain_good(placed, data)
+    }
+
+    /// Those of `blocks`, with their data, that lie somewhere.
+    fn copy_placed(&self, blocks: &[(u32, &[u8])]) -> (Vec<Placed>, AlignedBytes) {
+        let bytes = self.geometry.block_bytes as usize;
+        let numbers: Vec<u32> = blocks.iter().map(|block| block.0).collect();
+        let placed = self.placed(&numbers);
+        let mut data = AlignedBytes::zeroed(placed.len() * bytes);
+        let mut from = blocks.iter();
+        for (one, into) in placed.iter().zip(data.chunks_exact_mut(bytes)) {
+            let (_, found) =
+                from.find(|(number, _)| *number == one.block).expect("they are in the same order");
+            into.copy_from_slice(found);
+        }
+        self.retain_good(placed, data)
+    }
+
+    /// Without those whose data is not what was written.
+    fn retain_good(
+        &self,
+        mut placed: Vec<Placed>,
+        mut data: AlignedBytes,
+    ) -> (Vec<Placed>, AlignedBytes) {
+        let bytes = self.geometry.block_bytes as usize;
         let mut kept = 0;
         for index in 0..placed.len() {
             let Placed { block, slot, sum } = placed[index];

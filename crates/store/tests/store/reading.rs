@@ -81,7 +81,7 @@ proptest! {
             if flips == 0 {
                 // What is read ahead is as good as before, whatever becomes of it meanwhile.
                 let first = uniform_below(&mut random, 300) as u32;
-                store.read_ahead(&[first, first + 3], &(first..first + 40).collect::<Vec<_>>());
+                store.read_ahead(&[first, first + 3], &(first..first + 40).collect::<Vec<_>>(), 64);
             }
             hold_some(&store, &mut random);
             if step == 40 {
@@ -183,11 +183,11 @@ fn what_lies_before_the_block_that_is_read_next_is_read_with_the_last() {
 fn what_lies_near_what_is_read_ahead_is_read_with_it() {
     let disk = Counting { disk: MemoryDisk::new(4 << 20), reads: Mutex::default() };
     let store = with_transactions(&disk, &[&[1, 2, 3, 4, 5, 6]]);
-    assert_eq!(store.read_ahead(&[3], &[]), 0, "it is read by whoever wants it");
+    assert_eq!(store.read_ahead(&[3], &[], 0), 0, "it is read by whoever wants it");
     // One request, with what lies between.
-    assert_eq!(store.read_ahead(&[3], &[6, 600]), 2);
+    assert_eq!(store.read_ahead(&[3], &[6, 600], 64), 2);
     assert!(store.is_read_ahead(3, 1) && store.is_read_ahead(4, 3) && !store.is_read_ahead(2, 1));
-    assert_eq!(store.read_ahead(&[3], &[6]), 0, "it is there");
+    assert_eq!(store.read_ahead(&[3], &[6], 64), 0, "it is there");
     assert_eq!(*disk.reads.lock().unwrap(), [[4 * 512]]);
 }
 
