@@ -426,7 +426,7 @@ impl<D: Disk> Blocks<D> {
         let in_row = self.absent_children(node, in_row);
         let mut near = Vec::new();
         if passes_gaps {
-            let beside = way.filter(|_| self.store.has_arm());
+            let beside = way.filter(|_| self.store.may_have_arm());
             let beside = beside.and_then(|(top, at)| Some((self.node_in_memory(top)?, at)));
             let parents = beside.map_or(vec![above], |(top, at)| {
                 let first = at.saturating_sub(PARENTS_NEAR);

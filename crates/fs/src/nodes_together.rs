@@ -15,7 +15,7 @@ use crate::{FileSystem, FsError};
 /// the one after it.
 const SAVED_READS: f64 = 2.0;
 
-/// Nodes that are put together at once; chosen by us: a group of the most blocks that are.
+/// Nodes that are put together at once; chosen by us: as many as a group that is read together has at most.
 const AT_ONCE: usize = 512;
 
 /// Cleanings for each so many that find no room; chosen by us: what frees their segments where one in eight blocks

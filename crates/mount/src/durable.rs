@@ -134,7 +134,8 @@ impl<D: Disk> Flushed<D> {
         while self.file_system.work().map_err(|error| error.errno())? {}
         self.file_system.commit().map_err(|error| error.errno())?;
         if regroups {
-            self.file_system.put_nodes_together().map_err(|error| error.errno())?;
+            // Whatever fails is met again below, or leaves nodes where they are.
+            let _ = self.file_system.put_nodes_together();
         }
         self.file_system.store().leave().map_err(|_| Errno::IO)
     }

@@ -475,7 +475,8 @@ impl<'a> Watch<'a> {
         }
         let quiet = Quiet::new(&self.disk);
         if !self.options.dry_run
-            && let Some(busy_pct) = quiet.wait(&mut || asked(tell, &Told::Wait))?
+            && let Some(busy_pct) =
+                quiet.wait(self.options.every, &mut || asked(tell, &Told::Wait))?
         {
             return Ok(Round { outcome: Outcome::Busy, busy_pct, ..Round::default() });
         }

@@ -18,8 +18,8 @@ const SHORT: Duration = Duration::from_millis(300);
 const SETTLE: Duration = Duration::from_millis(100);
 /// Time of moves between two looks; chosen by us: looks take less than a tenth.
 const BETWEEN_NS: i64 = 5_000_000_000;
-/// Looks before it is given up for this round; chosen by us.
-const LOOKS: u32 = 30;
+/// How long is waited before it is given up for this round, at most; chosen by us.
+const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Waits for others to leave the disk alone.
 pub(crate) struct Quiet<'a> {
@@ -49,10 +49,16 @@ impl<'a> Quiet<'a> {
         Ok(busy.map_or(0.0, |(before, after)| f64::from(after.wrapping_sub(before)) / elapsed_ms))
     }
 
-    /// Waits until the disk is quiet; how busy it is, per cent, if it does not become so.
-    pub(crate) fn wait(&self, ask: &mut Ask<'_>) -> Result<Option<f64>, SnapshotError> {
+    /// Waits until the disk is quiet, no longer than `most`, which is the time between rounds; how busy it is, per
+    /// cent, if it does not become so.
+    pub(crate) fn wait(
+        &self,
+        most: Duration,
+        ask: &mut Ask<'_>,
+    ) -> Result<Option<f64>, SnapshotError> {
         let mut share = 0.0;
-        for _ in 0..LOOKS {
+        let looks = most.min(WAIT_MAX).as_secs().max(1);
+        for _ in 0..looks {
             share = self.busy_share(LONG, ask)?;
             if share <= BUSY_SHARE {
                 return Ok(None);

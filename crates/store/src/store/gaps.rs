@@ -29,12 +29,18 @@ const FAST_READS: u32 = 8;
 /// Reads that take longer, ns, move an arm; chosen by us: flash reads in 0.1 to 0.2 ms, disks in 3 and more.
 const ARM_NS: u64 = 1_000_000;
 
+/// Reads of one block after which it is known what they take; chosen by us: as many make little of what was
+/// expected before.
+const KNOWN_AFTER: u32 = 16;
+
 /// How long gaps may be: what is read as long as a read of one block takes.
 #[derive(Debug)]
 pub(super) struct Gaps {
     prices: CostModel,
     /// What a read of one block takes, by and by.
     read_ns: AtomicU64,
+    /// Reads of one block, up to [`KNOWN_AFTER`].
+    reads: AtomicU32,
     /// Reads that no disk could have done so fast, less others, up to twice [`FAST_READS`].
     fast_reads: AtomicU32,
     is_learning: bool,
@@ -46,7 +52,8 @@ impl Gaps {
     /// By `prices`, until more is known if it `is_learning`.
     pub(super) fn new(prices: CostModel, is_learning: bool) -> Self {
         let (read_ns, is_over) = (AtomicU64::new(prices.access_ns), AtomicBool::new(false));
-        Self { prices, read_ns, fast_reads: AtomicU32::new(0), is_learning, is_over }
+        let (reads, fast_reads) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { prices, read_ns, reads, fast_reads, is_learning, is_over }
     }
 
     /// Whether it wants to know what reads take.
@@ -68,6 +75,8 @@ impl Gaps {
         if blocks != 1 {
             return;
         }
+        let reads = self.reads.load(Ordering::Relaxed);
+        self.reads.store((reads + 1).min(KNOWN_AFTER), Ordering::Relaxed);
         let before = self.read_ns.load(Ordering::Relaxed);
         let now = before - before / SHARE + time_ns / SHARE;
         self.read_ns.store(now, Ordering::Relaxed);
@@ -85,8 +94,14 @@ impl Gaps {
         (self.read_ns.load(Ordering::Relaxed), block_ns)
     }
 
-    /// Whether an arm is moved by a read.
+    /// Whether it is known that a read moves an arm.
     pub(super) fn has_arm(&self) -> bool {
+        let is_known = !self.is_learning || self.reads.load(Ordering::Relaxed) >= KNOWN_AFTER;
+        is_known && self.may_have_arm()
+    }
+
+    /// The same as far as it is expected.
+    pub(super) fn may_have_arm(&self) -> bool {
         self.longest() > 0 && self.read_ns.load(Ordering::Relaxed) > ARM_NS
     }
 
@@ -179,6 +194,25 @@ mod tests {
         let all: Vec<u32> = (0..1000).collect();
         assert_eq!(near(&[500], &all), (436..=564).collect::<Vec<_>>());
         assert_eq!(near(&[500, 510], &all)[..], all[436..=574]);
+    }
+
+    #[test]
+    fn an_arm_is_said_or_seen() {
+        let prices = CostModel {
+            access_ns: 9_000_000,
+            further_ns: 9_000_000,
+            bandwidth_bytes_per_s: 150_000_000,
+            block_bytes: 4096,
+        };
+        assert!(Gaps::new(prices, false).has_arm());
+        assert!(!Gaps::new(CostModel { access_ns: 90_000, ..prices }, false).has_arm());
+        for (time_ns, has) in [(8_000_000, true), (80_000, false)] {
+            let gaps = Gaps::new(prices, true);
+            (0..KNOWN_AFTER - 1).for_each(|_| gaps.took(1, time_ns));
+            assert!(!gaps.has_arm(), "what was expected is not known");
+            (0..8).for_each(|_| gaps.took(1, time_ns));
+            assert_eq!(gaps.has_arm(), has);
+        }
     }
 
     #[test]

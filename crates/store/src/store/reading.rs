@@ -82,10 +82,16 @@ impl<D: Disk> Store<D> {
         self.gaps.longest()
     }
 
-    /// Whether a read elsewhere takes so long that an arm must be moved for it.
+    /// Whether it is known that a read elsewhere takes so long that an arm must be moved for it.
     #[must_use]
     pub fn has_arm(&self) -> bool {
         self.gaps.has_arm()
+    }
+
+    /// The same as far as it is expected.
+    #[must_use]
+    pub fn may_have_arm(&self) -> bool {
+        self.gaps.may_have_arm()
     }
 
     /// What a read of one block elsewhere takes, by and by, and what each block takes that is read or written
