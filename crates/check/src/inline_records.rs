@@ -9,6 +9,7 @@ use crate::findings::{Finding, Structure};
 use crate::geometry::Geometry;
 use crate::groups::{Part, Placement};
 use crate::image::Image;
+use crate::numbers::refuse_impossible;
 
 /// `AWIN`.
 const KIND: u32 = u32::from_le_bytes(*b"AWIN");
@@ -84,6 +85,7 @@ fn parse(geometry: &Geometry, slot: u32, bytes: &[u8]) -> Result<InlineRecord, S
         return Err(format!("it describes {count} blocks, where its segment ends before"));
     }
     let sequence = u64_at(bytes, 16);
+    refuse_impossible(&[sequence, u64_at(bytes, 24)], u32_at(bytes, 4))?;
     let listed = HEAD_BYTES + BLOCK_BYTES * count as usize;
     let runs_begin = listed + FREED_BYTES * freed as usize;
     let copy_begins = runs_begin + RUN_BYTES * runs as usize;

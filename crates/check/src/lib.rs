@@ -18,6 +18,7 @@ mod groups;
 mod image;
 mod inline_records;
 mod map;
+mod numbers;
 mod ring;
 mod root;
 mod salvaging;

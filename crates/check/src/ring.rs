@@ -10,6 +10,7 @@ use crate::geometry::{BLOCK_BYTES, Geometry};
 use crate::groups::{Part, Placement};
 use crate::image::Image;
 use crate::map::DAMAGED;
+use crate::numbers::refuse_impossible;
 use crate::root::{OPEN_BYTES, OpenSegment, Root};
 
 /// `AWRR`.
@@ -121,6 +122,7 @@ impl<I: Image + ?Sized> Ring<'_, I> {
             other => return Err(format!("it is of kind {other}")),
         };
         let sequence = u64_at(bytes, 24);
+        refuse_impossible(&[16, 24, 32].map(|at| u64_at(bytes, at)), u32_at(bytes, 4))?;
         let (opens, announced) = (u16_at(bytes, 56), u16_at(bytes, 58));
         let mut at = HEAD_BYTES;
         let mut take = |length: usize| {

@@ -5,6 +5,7 @@ use crate::checksum::structure_sum;
 use crate::findings::{Finding, Structure};
 use crate::geometry::{Geometry, ROOT_HEAD_BYTES, ROOT_SEGMENT_BYTES};
 use crate::image::Image;
+use crate::numbers::refuse_impossible;
 
 /// `AWRT`.
 const KIND: u32 = u32::from_le_bytes(*b"AWRT");
@@ -93,6 +94,8 @@ pub(crate) fn read_root<I: Image + ?Sized>(
              {segments} segments"
         ));
     }
+    let incarnation = u32_at(&bytes, 44);
+    refuse_impossible(&[16, 24, 32].map(|at| u64_at(&bytes, at)), incarnation)?;
     let (ring_place, closed) = (u32_at(&bytes, 40), u32_at(&bytes, 48));
     if ring_place > geometry.ring_blocks || closed > 1 {
         return Err(format!(
@@ -107,7 +110,7 @@ pub(crate) fn read_root<I: Image + ?Sized>(
         sequence: u64_at(&bytes, 24),
         ring_number: u64_at(&bytes, 32),
         ring_place: ring_place % geometry.ring_blocks,
-        incarnation: u32_at(&bytes, 44),
+        incarnation,
         closed: closed == 1,
         open: (0..opens).map(open).collect(),
         pages: (0..pages as usize)

@@ -90,6 +90,15 @@ pub(crate) fn short_sum(uuid: &[u8; 16], block: u32, slot: u32, data: &[u8]) -> 
     XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&bytes), data) as u32
 }
 
+/// Sequences, generations and numbers of ring records are below this: no store gets there, and one more is always a
+/// number.
+const NUMBERS_END: u64 = 1 << 63;
+
+/// Whether a structure may say these; its incarnation is below 2^31.
+pub(crate) fn are_possible(numbers: &[u64], incarnation: u32) -> bool {
+    numbers.iter().all(|number| *number < NUMBERS_END) && incarnation < 1 << 31
+}
+
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(bytes[at..at + 2].try_into().expect("two bytes"))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use agewell_check::{CheckError, Checked, Severity, salvage};
 use proptest::prelude::*;
 
-use crate::histories::{End, history, state, written};
+use crate::histories::{End, Step, history, state, written};
 use crate::writer::{Change, Shape, State, Writer};
 use crate::{checked, lines};
 
@@ -164,6 +164,27 @@ fn a_ring_record_that_is_lost_in_the_midst_is_missed() {
         let read = checked(&image).expect("it is a store");
         assert_ne!(read.findings, [], "record at {at}");
         assert!(is_right(&read, &writer), "record at {at}: {:?}", lines(&read));
+    }
+}
+
+#[test]
+fn regression_numbers_that_no_store_gets_to_are_refused() {
+    // A root that has every group up to the last number there is.
+    let writer = written(&[Step::Inline(vec![(1, 7, false)])], &End::Left);
+    let block_bytes = writer.shape.block_bytes;
+    let root_blocks = (writer.root_address(1) - writer.root_address(0)) as usize;
+    for field in [16, 24, 32] {
+        let mut image = writer.image.clone();
+        for copy in [0, 1] {
+            let address = writer.root_address(copy);
+            let at = address as usize * block_bytes + field;
+            image[at..at + 8].fill(0xFF);
+            crate::writer::reseal(&mut image, block_bytes, address, root_blocks, 8);
+        }
+        let read = checked(&image);
+        let said = format!("{read:?}");
+        assert!(said.contains("to which no store gets"), "{said}");
+        let _ = salvage(&image, &mut |_, _| Ok(()), &mut |_| true);
     }
 }
 

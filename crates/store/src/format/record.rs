@@ -3,7 +3,9 @@
 use agewell_log::OpenSegment;
 
 use super::root::{OPEN_MAX, open_at, put_open};
-use super::{Geometry, NONE, Place, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
+use super::{
+    Geometry, NONE, Place, are_possible, put_u16, put_u32, put_u64, u16_at, u32_at, u64_at,
+};
 
 const INLINE_MAGIC: super::Magic = *b"AWIN";
 const RING_MAGIC: super::Magic = *b"AWRR";
@@ -117,6 +119,7 @@ impl InlineRecord {
         if !fits
             || !Self::has_room(geometry, data, runs, freed)
             || runs == 0 && data > (geometry.segment_blocks - in_segment) as usize
+            || !are_possible(&[16, 24].map(|at| u64_at(bytes, at)), u32_at(bytes, 4))
         {
             return None;
         }
@@ -370,6 +373,9 @@ impl RingRecord {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
+        if !are_possible(&[16, 24, 32].map(|at| u64_at(bytes, at)), u32_at(bytes, 4)) {
+            return None;
+        }
         let (part, parts) = (u16_at(bytes, 40), u16_at(bytes, 42));
         let kind = match u32_at(bytes, 44) {
             kind @ (1 | 3) if part < parts => Kind::Part { part, parts, covers: kind == 3 },

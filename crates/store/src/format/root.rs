@@ -4,7 +4,7 @@ use agewell_log::policy::mechanism::Mechanism;
 use agewell_log::{OpenSegment, SegmentTimes};
 
 use super::geometry::{ROOT_HEADER_BYTES, SEGMENT_BYTES};
-use super::{Geometry, Place, put_u32, put_u64, u32_at, u64_at};
+use super::{Geometry, Place, are_possible, put_u32, put_u64, u32_at, u64_at};
 
 const MAGIC: super::Magic = *b"AWRT";
 const OPEN_AT: usize = 64;
@@ -86,6 +86,7 @@ impl Root {
             || open > OPEN_MAX
             || pages > geometry.map_pages as usize
             || segments > geometry.segments as usize
+            || !are_possible(&[16, 24, 32].map(|at| u64_at(bytes, at)), u32_at(bytes, 44))
         {
             return None;
         }
@@ -150,7 +151,12 @@ mod tests {
             ],
         };
         let bytes = root.encode(&geometry, 1);
-        assert_eq!(Root::decode(&geometry, 1, &bytes), Some(root));
+        assert_eq!(Root::decode(&geometry, 1, &bytes), Some(root.clone()));
         assert_eq!(Root::decode(&geometry, 0, &bytes), None);
+        // One more would be no number.
+        let beyond = Root { sequence: u64::MAX, ..root.clone() };
+        assert_eq!(Root::decode(&geometry, 1, &beyond.encode(&geometry, 1)), None);
+        let beyond = Root { incarnation: u32::MAX, ..root };
+        assert_eq!(Root::decode(&geometry, 1, &beyond.encode(&geometry, 1)), None);
     }
 }
