@@ -1,4 +1,5 @@
-//! Reading one block after another, more at once the longer it goes on.
+//! Reading one block after another, more at once the longer it goes on. A ring is read at two places in turn: where
+//! it goes on, and where it begins.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +16,8 @@ const MOST_BYTES: u64 = 4 << 20;
 pub(super) struct ReadAhead<'a, D> {
     disk: &'a D,
     end: u64,
-    window: Mutex<Window>,
+    /// The one that was read last, and the one before it.
+    windows: Mutex<[Window; 2]>,
 }
 
 #[derive(Default)]
@@ -34,7 +36,7 @@ impl Window {
 
 impl<'a, D: Disk> ReadAhead<'a, D> {
     pub(super) fn new(disk: &'a D, end: u64) -> Self {
-        Self { disk, end, window: Mutex::default() }
+        Self { disk, end, windows: Mutex::default() }
     }
 }
 
@@ -44,11 +46,15 @@ impl<D: Disk> Disk for ReadAhead<'_, D> {
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
-        let window = &mut *self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
+        if windows[0].get(offset, into.len()).is_none() {
+            windows.swap(0, 1);
+        }
+        let [window, other] = &mut *windows;
         if window.get(offset, into.len()).is_none() {
             // Twice as much where it goes on from what was read.
-            let before = window.bytes.len() as u64;
-            let goes_on = (window.offset..=window.offset + before).contains(&offset);
+            let before = other.bytes.len() as u64;
+            let goes_on = (other.offset..=other.offset + before).contains(&offset);
             let wanted =
                 if goes_on { (2 * before).clamp(FIRST_BYTES, MOST_BYTES) } else { FIRST_BYTES };
             let length = wanted.min(self.end.saturating_sub(offset));
@@ -103,5 +109,19 @@ mod tests {
         }
         // Sixteen blocks at first and then twice as many each time; what lies behind, by itself.
         assert!(disk.requests()[0] < 16, "{:?}", disk.requests());
+    }
+
+    #[test]
+    fn two_places_are_read_in_turn_and_each_once() {
+        // It counts reads, and none fails.
+        let fault = Fault::new(FaultKind::ReadError, When::At(Vec::new()));
+        let disk = FaultDisk::new(MemoryDisk::new(16 << 20), vec![fault], 0);
+        let ahead = ReadAhead::new(&disk, 16 << 20);
+        let mut into = vec![0; 4096];
+        for at in 0..256 {
+            ahead.read((8 << 20) + at * 4096, &mut into).unwrap();
+            ahead.read(at * 4096, &mut into).unwrap();
+        }
+        assert_eq!(disk.requests()[0], 2);
     }
 }
