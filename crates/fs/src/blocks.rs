@@ -4,10 +4,11 @@
 //! Everything that operations change waits here and becomes one transaction of the store, so that a crash
 //! leaves whole operations, in their order. An operation is begun, and then kept or undone.
 
+mod foreseeing;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::ops::Range;
 use std::sync::Arc;
 
 use agewell_store::device::Disk;
@@ -38,20 +39,6 @@ const DESCRIBED_BLOCKS: u64 = 126;
 /// Bytes of blocks that were written in part and are kept when the store has them; chosen by us: the ends of
 /// two thousand files.
 const RECENT_BYTES_MAX: usize = 8 << 20;
-
-/// Nodes on either side of the one above whose children are read with its own where they lie near; chosen by us: with
-/// a hundred children each, they have what is read at once.
-const PARENTS_NEAR: usize = 4;
-
-/// Slots from a node that is wanted to one that is read with it, at most; chosen by us: of 4 KiB, what a disk reads
-/// in a turn, or in the quarter of one where there is no room in memory for more.
-const NEAR_SLOTS_MAX: u32 = 256;
-
-/// Those.
-const NEAR_SLOTS_MIN: u32 = 64;
-
-/// What is read with a node that is wanted takes at most this part of the room for nodes; chosen by us.
-const FORESEEN_SHARE: usize = 8;
 
 /// Numbers of blocks are no secret and come from ourselves: a multiplication spreads them well enough.
 #[derive(Debug, Default, Clone, Copy)]
@@ -408,65 +395,8 @@ impl<D: Disk> Blocks<D> {
         self.nodes.contains_key(&number)
     }
 
-    /// The child `at` of the node `above` is not in memory and about to be read: if leaves are read in a row, it
-    /// and those behind it are read together; and with it those that lie near, as nodes do that were changed or
-    /// put together at the same time: its siblings, and the children of the siblings of `above`. `way` leads to
-    /// `above`.
-    pub(crate) fn foresee(&mut self, way: Option<(u32, usize)>, above: u32, at: usize) {
-        let Some(cached) = self.nodes.get(&above) else { return };
-        let bytes = Arc::clone(&cached.bytes);
-        let node = Node(&bytes);
-        let (child, count) = (node.child(at), node.count());
-        let worth = self.leaves.worth_reading(above, at as u32, count as u32);
-        let passes_gaps = self.store.longest_gap() > 0;
-        if (worth.is_empty() && !passes_gaps) || self.store.is_read_ahead(child, 1) {
-            return;
-        }
-        let in_row = worth.start as usize..worth.end.max(at as u32 + 1) as usize;
-        let in_row = self.absent_children(node, in_row);
-        let mut near = Vec::new();
-        if passes_gaps {
-            let beside = way.filter(|_| self.store.may_have_arm());
-            let beside = beside.and_then(|(top, at)| Some((self.node_in_memory(top)?, at)));
-            let parents = beside.map_or(vec![above], |(top, at)| {
-                let first = at.saturating_sub(PARENTS_NEAR);
-                (first..(at + PARENTS_NEAR + 1).min(top.count())).map(|at| top.child(at)).collect()
-            });
-            for parent in parents.iter().filter_map(|parent| self.node_in_memory(*parent)) {
-                near.extend(self.absent_children(parent, 0..parent.count()));
-            }
-        }
-        let room = (self.nodes_max / FORESEEN_SHARE) as u32;
-        let near_slots = room.clamp(NEAR_SLOTS_MIN, NEAR_SLOTS_MAX);
-        if self.store.read_ahead(&in_row, &near, near_slots) <= room {
-            for node in in_row.into_iter().chain(near) {
-                self.keep_foreseen(node);
-            }
-        }
-    }
-
     fn node_in_memory(&self, number: u32) -> Option<Node<'_>> {
         self.nodes.get(&number).map(|node| Node(&node.bytes))
-    }
-
-    /// Those of the children of `node` that are not in memory.
-    fn absent_children(&self, node: Node<'_>, range: Range<usize>) -> Vec<u32> {
-        let children = range.map(|at| node.child(at));
-        children.filter(|child| !self.has_node(*child) && self.is_used(*child)).collect()
-    }
-
-    /// Keeps a node that was read ahead with the others, of which there is more room than for what was read ahead.
-    fn keep_foreseen(&mut self, number: u32) {
-        if self.has_node(number) || !self.store.is_read_ahead(number, 1) {
-            return;
-        }
-        let mut bytes = vec![0; self.block_bytes];
-        // What cannot be read is left to who asks for it.
-        if self.store.read(number, &mut bytes).unwrap_or(false) && Node(&bytes).fault().is_none() {
-            self.keep_node(number, bytes.into(), false);
-            let kept = self.nodes.get_mut(&number).expect("it was just put there");
-            (kept.is_used, kept.is_foreseen) = (false, true);
-        }
     }
 
     /// The children of the node `number` that are in memory, in their order, if it is and has any.
