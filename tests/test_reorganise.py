@@ -103,7 +103,10 @@ def test_what_lies_well_is_not_moved_again(scattered: tuple[str, Path, Path]) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_lie_better_is_not_moved_again(kind: str, tmp_path: Path) -> None:
-    """In holes shorter than a stretch: the second run has little to do, the third nothing."""
+    """In holes shorter than a stretch: the second run has little to do, and a later one nothing."""
+    # What moves leave behind is free on btrfs when the kernel has committed and cleaned up, which
+    # may be in the midst of the next run.
+    runs_max = 6 if kind == "btrfs" else 3
     with _fresh(kind, tmp_path) as mount:
         pinned = mount / "pinned"
         pinned.mkdir()
@@ -120,12 +123,13 @@ def test_what_cannot_lie_better_is_not_moved_again(kind: str, tmp_path: Path) ->
         os.sync()
         _write_in_turns(mount)
         first = reorganising.reorganise(mount, anyway=True)
-        second = reorganising.reorganise(mount, anyway=True)
-        third = reorganising.reorganise(mount, anyway=True)
+        later = [reorganising.reorganise(mount, anyway=True)]
+        while later[-1]["work"]["moved_bytes"] > 0 and len(later) < runs_max - 1:
+            later.append(reorganising.reorganise(mount, anyway=True))
     assert first["done"]["moved_bytes"] > 0
-    assert second["done"]["moved_bytes"] <= first["done"]["moved_bytes"] / 10
-    assert third["work"]["moved_bytes"] == 0
-    assert third["done"]["moved_bytes"] == 0
+    assert all(run["done"]["moved_bytes"] <= first["done"]["moved_bytes"] / 10 for run in later)
+    assert later[-1]["work"]["moved_bytes"] == 0
+    assert later[-1]["done"]["moved_bytes"] == 0
 
 
 def test_a_plan_is_carried_out_later_but_for_what_changed(
