@@ -18,10 +18,6 @@ const SAVED_READS: f64 = 2.0;
 /// Nodes that are put together at once; chosen by us: as many as a group that is read together has at most.
 const AT_ONCE: usize = 512;
 
-/// Cleanings for each so many that find no room; chosen by us: what frees their segments where one in eight blocks
-/// is dead.
-const CLEANINGS_MAX: u32 = 8;
-
 /// What reading and moving takes on the disk.
 #[derive(Debug, Clone, Copy)]
 struct Costs {
@@ -38,7 +34,7 @@ struct Costs {
 impl Costs {
     /// Of `siblings`, by their places on the disk, those that are worth moving to one place: a run of them is if
     /// that takes less time than the request that it saves.
-    fn worth_moving(&self, mut siblings: Vec<(u64, u32)>) -> Vec<u32> {
+    fn worth_moving(&self, mut siblings: Vec<(u64, u32)>) -> NumberSet<u32> {
         siblings.sort_unstable();
         let step_max = self.gap_bytes + self.block_bytes;
         let runs = siblings.chunk_by(|before, next| next.0 - before.0 <= step_max);
@@ -46,9 +42,9 @@ impl Costs {
         let short: Vec<_> = runs.filter(|run| (run.len() as f64) < length_max).collect();
         // The place that they are moved to is a run as well.
         if short.len() < 2 {
-            return Vec::new();
+            return NumberSet::default();
         }
-        short.concat().into_iter().map(|(_, node)| node).collect()
+        short.into_iter().flatten().map(|(_, node)| *node).collect()
     }
 }
 
@@ -79,13 +75,8 @@ impl<D: Disk> FileSystem<D> {
         let nodes = worth_moving(&self.core().blocks, &costs);
         let mut moved = 0;
         for some in nodes.chunks(AT_ONCE) {
-            let mut cleanings = 0;
-            while !store.has_room_together(some.len() as u32) {
-                cleanings += 1;
-                if cleanings > CLEANINGS_MAX {
-                    return Ok(moved);
-                }
-                store.clean_for_together()?;
+            if !store.make_room_together(some.len() as u32, &mut || true)? {
+                return Ok(moved);
             }
             let core = self.core();
             let held: Vec<_> = some
@@ -117,10 +108,7 @@ fn worth_moving<D: Disk>(blocks: &Blocks<D>, costs: &Costs) -> Vec<u32> {
             let there = places.into_iter().zip(&children);
             let there = there.filter_map(|(place, node)| Some((place?, *node))).collect();
             let worth = costs.worth_moving(there);
-            if !worth.is_empty() {
-                let worth: NumberSet<u32> = worth.into_iter().collect();
-                moved.extend(children.iter().copied().filter(|child| worth.contains(child)));
-            }
+            moved.extend(children.iter().filter(|child| worth.contains(child)));
             below.extend(children);
         }
         level = below;
@@ -137,7 +125,10 @@ mod tests {
 
     /// What is worth moving of nodes that lie in these blocks of the disk, by those.
     fn moved(places: &[u32]) -> Vec<u32> {
-        COSTS.worth_moving(places.iter().map(|at| (u64::from(*at) * 4096, *at)).collect())
+        let siblings = places.iter().map(|at| (u64::from(*at) * 4096, *at)).collect();
+        let mut moved: Vec<u32> = COSTS.worth_moving(siblings).into_iter().collect();
+        moved.sort_unstable();
+        moved
     }
 
     #[test]

@@ -22,10 +22,6 @@ const UNIT_BYTES: u64 = 256;
 /// Most blocks of a group, where a segment has more; chosen by us: as many as are put together at once.
 const GROUP_BLOCKS_MAX: u32 = 512;
 
-/// Cleanings for a group that finds no room; chosen by us: what frees a segment where one in eight blocks
-/// is dead.
-const CLEANINGS_MAX: u32 = 8;
-
 /// What has become of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Regrouped {
@@ -218,13 +214,8 @@ impl<D: Disk> Regrouping<D> {
         let blocks: Vec<u32> = places.iter().flatten().map(|place| place.0).collect();
         let begin_ns = store.disk().now_ns();
         let before = store.log_counts();
-        let mut cleanings = 0;
-        while !store.has_room_together(blocks.len() as u32) {
-            cleanings += 1;
-            if cleanings > CLEANINGS_MAX || !is_idle() {
-                return Ok(0);
-            }
-            store.clean_for_together()?;
+        if !store.make_room_together(blocks.len() as u32, is_idle)? {
+            return Ok(0);
         }
         let moved = u64::from(store.put_together(&blocks)?);
         group.files.iter().for_each(|number| self.history.tried(*number));

@@ -6,6 +6,9 @@ use crate::aligned::AlignedBytes;
 use crate::device::{Disk, ReadPiece};
 use crate::engine::Extent;
 
+/// Cleanings for blocks that find no room; chosen by us: what frees a segment where one in eight blocks is dead.
+const CLEANINGS_MAX: u32 = 8;
+
 /// A block, and where its newest data lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Placed {
@@ -60,6 +63,28 @@ impl<D: Disk> Store<D> {
     #[must_use]
     pub fn has_room_together(&self, blocks: u32) -> bool {
         lock(&self.front).engine.has_room_together(blocks)
+    }
+
+    /// Cleans until there is room to put `blocks` blocks together, not too often and only as long as it `goes_on`;
+    /// whether there is.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn make_room_together(
+        &self,
+        blocks: u32,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> Result<bool, StoreError> {
+        for _ in 0..CLEANINGS_MAX {
+            if self.has_room_together(blocks) {
+                return Ok(true);
+            }
+            if !goes_on() {
+                return Ok(false);
+            }
+            self.clean_for_together()?;
+        }
+        Ok(self.has_room_together(blocks))
     }
 
     /// Cleans once, so that there may be room to put blocks together: new data that goes into holes

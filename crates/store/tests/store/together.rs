@@ -82,3 +82,29 @@ fn nobody_waits_for_the_room_that_it_takes() {
     assert_eq!(counts.cleaned_blocks, before.cleaned_blocks);
     compare(&store, &driver.versions).unwrap();
 }
+
+#[test]
+fn what_is_not_what_the_store_has_stays_where_it_is() {
+    let load = a_load(0);
+    let (store, driver) = fill(MemoryDisk::new(load.device_bytes), &load).unwrap();
+    store.sync().unwrap();
+    let held: Vec<u32> = (0..store.geometry().blocks).filter(|b| store.holds(*b)).collect();
+    let mut data: Vec<(u32, Vec<u8>)> = held[..6]
+        .iter()
+        .map(|block| {
+            let mut into = vec![0; load.block_bytes as usize];
+            store.read(*block, &mut into).unwrap();
+            (*block, into)
+        })
+        .collect();
+    data[3].1[0] ^= 1;
+    assert!(store.make_room_together(6, &mut || true).unwrap());
+    let places = || store.places_of(held[..6].iter().copied());
+    let before = places();
+    let listed: Vec<(u32, &[u8])> = data.iter().map(|(block, data)| (*block, &**data)).collect();
+    assert_eq!(store.put_together_from_memory(&listed).unwrap(), 5);
+    store.sync().unwrap();
+    let stayed: Vec<bool> = before.iter().zip(places()).map(|(one, now)| *one == now).collect();
+    assert_eq!(stayed, [false, false, false, true, false, false]);
+    compare(&store, &driver.versions).unwrap();
+}
