@@ -4,17 +4,20 @@
 //! Everything that operations change waits here and becomes one transaction of the store, so that a crash
 //! leaves whole operations, in their order. An operation is begun, and then kept or undone.
 
+mod committing;
 mod foreseeing;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use agewell_store::device::Disk;
-use agewell_store::{KeptBlocks, Store, StoreError, Transaction};
+use agewell_store::{KeptBlocks, Store, StoreError};
 
 use crate::FsError;
+use crate::journal::Journal;
 use crate::leaves_ahead::LeavesAhead;
 use crate::node::Node;
 use crate::numbers::Numbers;
@@ -73,8 +76,10 @@ pub(crate) type NumberSet<K> = HashSet<K, BuildHasherDefault<NumberHasher>>;
 #[derive(Debug)]
 struct Cached {
     bytes: Arc<[u8]>,
-    /// Whether it differs from what the store has.
+    /// Whether it differs from what was handed over.
     is_changed: bool,
+    /// What it was then, if it was there and differs.
+    before: Option<Arc<[u8]>>,
     /// Whether it was used since the hand of the clock last came by.
     is_used: bool,
     /// Whether it was read with others and nobody has asked for it yet.
@@ -92,13 +97,16 @@ pub(crate) enum Whose {
     Kept,
 }
 
+/// A node in memory before an operation: its bytes, whether it differed from what was handed over, and what that was.
+type Held = (Arc<[u8]>, bool, Option<Arc<[u8]>>);
+
 /// What an operation has done, to be taken back.
 #[derive(Debug)]
 enum Step {
     Taken { number: u32, was_freed: bool },
     Given { number: u32, was_fresh: bool },
     Data { number: u32, before: Option<Box<[u8]>> },
-    Node { number: u32, before: Option<(Arc<[u8]>, bool)> },
+    Node { number: u32, before: Option<Held> },
     Reserved { before: u64 },
 }
 
@@ -114,6 +122,7 @@ pub(crate) struct Blocks<D> {
     hand: usize,
     nodes_max: usize,
     changed_nodes: Vec<u32>,
+    journal: Journal,
     /// Data that no transaction has had yet.
     data: NumberMap<u32, Box<[u8]>>,
     /// Of `data`, blocks that were written in part.
@@ -150,11 +159,18 @@ pub(crate) struct Blocks<D> {
 
 impl<D: Disk> Blocks<D> {
     /// Of `store`, in which `held` are.
-    pub(crate) fn new(store: Arc<Store<D>>, cache_bytes: u64) -> Self {
+    ///
+    /// The blocks of the journal are `journal`, and nothing is in them.
+    pub(crate) fn new(store: Arc<Store<D>>, cache_bytes: u64, journal: Range<u32>) -> Self {
         let geometry = store.geometry();
-        let numbers = Numbers::of(geometry.blocks, store.held_blocks());
+        let mut numbers = Numbers::of(geometry.blocks, store.held_blocks());
+        for number in journal.clone() {
+            // Its room is never anybody else's.
+            numbers.take(number);
+        }
         let block_bytes = geometry.block_bytes as usize;
         Self {
+            journal: Journal::new(journal, block_bytes),
             block_bytes,
             numbers,
             nodes: NumberMap::default(),
@@ -240,7 +256,7 @@ impl<D: Disk> Blocks<D> {
 
     /// Blocks of data that could be written if there were no files.
     pub(crate) fn capacity(&self) -> u64 {
-        let all = self.store.geometry().capacity_blocks();
+        let all = self.store.geometry().capacity_blocks() - self.journal.blocks();
         all.saturating_sub(KEPT_BLOCKS + all / (DESCRIBED_BLOCKS + 1))
     }
 
@@ -311,14 +327,14 @@ impl<D: Disk> Blocks<D> {
         self.take(number);
         self.steps.push(Step::Node { number, before: None });
         self.noted.insert(number);
-        self.keep_node(number, vec![0; self.block_bytes].into(), true);
+        self.keep_node(number, (vec![0; self.block_bytes].into(), true, None));
         Ok(number)
     }
 
     // --- nodes --------------------------------------------------------------------------------------
 
-    fn keep_node(&mut self, number: u32, bytes: Arc<[u8]>, is_changed: bool) {
-        let cached = Cached { bytes, is_changed, is_used: true, is_foreseen: false };
+    fn keep_node(&mut self, number: u32, (bytes, is_changed, before): Held) {
+        let cached = Cached { bytes, is_changed, before, is_used: true, is_foreseen: false };
         if self.nodes.insert(number, cached).is_none() {
             self.clock.push(number);
         }
@@ -362,6 +378,11 @@ impl<D: Disk> Blocks<D> {
 
     /// The node `number`.
     pub(crate) fn node(&mut self, number: u32) -> Result<&Arc<[u8]>, FsError> {
+        if !self.nodes.contains_key(&number)
+            && let Some(bytes) = self.journal.node(number)
+        {
+            self.keep_node(number, (Arc::clone(bytes), false, None));
+        }
         if !self.nodes.contains_key(&number) {
             let mut bytes = vec![0; self.block_bytes];
             let begin_ns = self.observed_ns();
@@ -379,7 +400,7 @@ impl<D: Disk> Blocks<D> {
             }
             let took_ns = self.took_since(begin_ns);
             self.observer.read_node(number, CallRead { took_ns, is_foreseen, ..call });
-            self.keep_node(number, bytes.into(), false);
+            self.keep_node(number, (bytes.into(), false, None));
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
         cached.is_used = true;
@@ -408,7 +429,8 @@ impl<D: Disk> Blocks<D> {
 
     /// What the store has in the node `number`, if it is in memory and was not changed since.
     pub(crate) fn unchanged_node(&self, number: u32) -> Option<Arc<[u8]>> {
-        let node = self.nodes.get(&number).filter(|node| !node.is_changed);
+        let is_stored = |node: &&Cached| !node.is_changed && self.journal.node(number).is_none();
+        let node = self.nodes.get(&number).filter(is_stored);
         node.map(|node| Arc::clone(&node.bytes))
     }
 
@@ -416,7 +438,8 @@ impl<D: Disk> Blocks<D> {
     fn note(&mut self, number: u32) {
         if self.noted.insert(number) {
             let before = self.nodes.get(&number);
-            let before = before.map(|node| (Arc::clone(&node.bytes), node.is_changed));
+            let before =
+                before.map(|node| (Arc::clone(&node.bytes), node.is_changed, node.before.clone()));
             self.steps.push(Step::Node { number, before });
         }
     }
@@ -428,6 +451,7 @@ impl<D: Disk> Blocks<D> {
         let cached = self.nodes.get_mut(&number).expect("it was just read");
         if !cached.is_changed {
             cached.is_changed = true;
+            cached.before = Some(Arc::clone(&cached.bytes));
             self.changed_nodes.push(number);
         }
         Ok(Arc::make_mut(&mut cached.bytes))
@@ -560,9 +584,7 @@ impl<D: Disk> Blocks<D> {
                 Step::Node { before: Some(_), .. } if is_seeded(SeededFault::NodesNotTakenBack) => {
                 }
                 Step::Node { number, before: None } => self.forget_node(number),
-                Step::Node { number, before: Some((bytes, is_changed)) } => {
-                    self.keep_node(number, bytes, is_changed);
-                }
+                Step::Node { number, before: Some(held) } => self.keep_node(number, held),
                 Step::Reserved { before } => self.reserved = before,
             }
         }
@@ -589,10 +611,8 @@ impl<D: Disk> Blocks<D> {
 
     /// Whether what waits fits into one transaction of the store, if `more` blocks of data come.
     pub(crate) fn fits(&mut self, more: usize) -> bool {
-        let (blocks_max, frees_max) = (
-            self.store.transaction_blocks_max() as usize,
-            self.store.transaction_frees_max() as usize,
-        );
+        let (blocks_max, frees_max) =
+            (self.transaction_blocks(), self.store.transaction_frees_max() as usize);
         let (blocks, freed) = self.waiting(more);
         if blocks <= blocks_max && freed <= frees_max {
             return true;
@@ -620,56 +640,6 @@ impl<D: Disk> Blocks<D> {
         // What was taken back is in the list still.
         self.tidy_changed();
         self.changed_nodes.is_empty() && self.data.is_empty() && self.freed.is_empty()
-    }
-
-    /// Hands what waits to the store, as one transaction.
-    pub(crate) fn commit(&mut self) -> Result<(), FsError> {
-        if self.is_clean() {
-            return Ok(());
-        }
-        let mut writes: Vec<(u32, &[u8])> =
-            self.data.iter().map(|(number, data)| (*number, &**data)).collect();
-        // Data in the order of its numbers, in which it will be read; then what describes it.
-        writes.sort_unstable_by_key(|write| write.0);
-        let nodes = self.changed_nodes.iter();
-        writes.extend(nodes.map(|number| (*number, &*self.nodes[number].bytes)));
-        let mut frees: Vec<u32> = self.freed.iter().copied().collect();
-        frees.sort_unstable();
-        let traces = self.traced.borrow().is_some();
-        let asked: Vec<u32> = writes.iter().filter(|_| traces).map(|write| write.0).collect();
-        let freed = if traces { frees.clone() } else { Vec::new() };
-        if is_seeded(SeededFault::DataAfterMetadata) {
-            let (data, nodes): (Vec<_>, Vec<_>) =
-                writes.into_iter().partition(|write| self.data.contains_key(&write.0));
-            self.store.write(&Transaction { writes: nodes, frees })?;
-            self.store.write(&Transaction { writes: data, frees: Vec::new() })?;
-        } else if is_seeded(SeededFault::FreedFirst) {
-            self.store.write(&Transaction { writes: Vec::new(), frees })?;
-            self.store.write(&Transaction { writes, frees: Vec::new() })?;
-        } else {
-            self.store.write(&Transaction { writes, frees })?;
-        }
-        self.trace(Asked::Free, freed);
-        self.trace(Asked::Write, asked);
-        self.is_unsynced = true;
-        for number in self.changed_nodes.drain(..) {
-            self.nodes.get_mut(&number).expect("it was just written").is_changed = false;
-        }
-        let spare_max = self.store.transaction_blocks_max() as usize;
-        for (number, data) in self.data.drain() {
-            let is_partial = self.partial.remove(&number);
-            let data = if is_partial { self.recent.keep(number, data) } else { Some(data) };
-            if self.spare.len() < spare_max {
-                self.spare.extend(data);
-            }
-        }
-        self.partial.clear();
-        self.freed.clear();
-        self.fresh.clear();
-        self.steps.clear();
-        self.noted.clear();
-        self.drop_nodes();
-        Ok(())
     }
 }
 

@@ -12,16 +12,16 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use agewell_store::Store;
 use agewell_store::device::Disk;
+use agewell_store::{Store, StoreError};
 use rustix::fs::FileType;
 
-use crate::FsError;
 use crate::directory::FIRST_ENTRY;
 use crate::format::{
     Extent, ExtentState, HAS_ATTRIBUTES, Inode, ROOT_INODE, SUPERBLOCK, Superblock,
 };
 use crate::sharing::Piece;
+use crate::{FsError, journal};
 
 pub use repair::{Repaired, repair};
 pub use salvage::{Salvage, Salvaged, salvage};
@@ -44,6 +44,20 @@ pub enum Problem {
     /// A node cannot be used, and what is below it is not known.
     Node {
         /// Its block.
+        block: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The journal cannot be used, and what it says of nodes is not known.
+    Journal {
+        /// A block of it, or one that it is about.
+        block: u32,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// What the journal said last may be lost: of the changes before a crash those of the last sync.
+    LastOfJournal {
+        /// A block of it.
         block: u32,
         /// What is wrong.
         what: &'static str,
@@ -196,6 +210,7 @@ impl Problem {
     pub fn mend(&self) -> Option<&'static str> {
         Some(match self {
             Self::NoInode => "what there is of it is removed",
+            Self::LastOfJournal { .. } => "what was changed last may be as it was before",
             Self::Links { .. } | Self::Entries { .. } | Self::Blocks { .. } => {
                 "it is counted again"
             }
@@ -221,6 +236,10 @@ impl fmt::Display for Problem {
         match self {
             Self::Superblock(what) => write!(out, "the superblock: {what}"),
             Self::Node { block, what } => write!(out, "block {block}: {what}"),
+            Self::Journal { block, what } => write!(out, "the journal: block {block}: {what}"),
+            Self::LastOfJournal { block, what } => {
+                write!(out, "the journal: block {block}, with what was changed last: {what}")
+            }
             Self::Item { kind, offset, what } => {
                 write!(out, "the item of kind {kind} at {offset}: {what}")
             }
@@ -362,6 +381,10 @@ struct Found {
     /// Not all nodes could be read.
     is_partial: bool,
     superblock: Option<Superblock>,
+    /// Nodes as the journal leaves them.
+    journaled: BTreeMap<u32, Vec<u8>>,
+    /// Nodes that the journal does not fit, and why.
+    unfit: BTreeMap<u32, &'static str>,
 }
 
 impl Found {
@@ -379,6 +402,8 @@ impl Found {
             promised: 0,
             is_partial: false,
             superblock: None,
+            journaled: BTreeMap::new(),
+            unfit: BTreeMap::new(),
         }
     }
 
@@ -445,6 +470,7 @@ fn look<D: Disk>(store: &Store<D>, options: CheckOptions) -> Result<Found, FsErr
             Err(_) => found.tell(0, Problem::Superblock("it is none that can be used")),
         },
     }
+    find_journal(store, &mut found)?;
     let mut items = items::Items::new(store.geometry().block_bytes as usize);
     walk::walk(store, &mut found, |found, key, value| items.see(found, key, value))?;
     items.end(&mut found);
@@ -459,6 +485,32 @@ fn look<D: Disk>(store: &Store<D>, options: CheckOptions) -> Result<Found, FsErr
         found.checked.findings.push(Finding { inode, path, problem });
     }
     Ok(found)
+}
+
+/// What the journal says that the nodes are.
+fn find_journal<D: Disk>(store: &Store<D>, found: &mut Found) -> Result<(), FsError> {
+    let Some(superblock) = &found.superblock else { return Ok(()) };
+    let range = superblock.journal.clone();
+    match journal::replay(store, &range) {
+        Ok(replayed) => {
+            found.journaled = replayed.nodes;
+            found.unfit = replayed.unfit;
+            if let Some((block, what)) = replayed.lost {
+                found.tell(0, Problem::LastOfJournal { block, what });
+            }
+        }
+        Err(FsError::Structure { number, what }) => {
+            found.tell(0, Problem::Journal { block: number, what });
+        }
+        Err(FsError::Store(StoreError::Device { .. })) => {
+            found.tell(0, Problem::Journal { block: range.start, what: "it cannot be read" });
+        }
+        Err(error) => return Err(error),
+    }
+    for block in range.start..range.end.min(store.geometry().blocks) {
+        found.claim(block);
+    }
+    Ok(())
 }
 
 /// Who has which blocks, held against the counts and against what the store holds.

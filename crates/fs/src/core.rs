@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::blocks::{Blocks, NumberMap, NumberSet};
 use crate::format::{SUPERBLOCK, Superblock, SystemKind, offset_of, system_key};
 use crate::seeded::{SeededFault, is_seeded};
-use crate::{FsError, files, tree};
+use crate::{FsError, files, journal, tree};
 
 /// Numbers of inodes that a directory takes at once for what is made in it, so that their items lie side by
 /// side; chosen by us: a few nodes of inodes with their entries.
@@ -47,17 +47,19 @@ pub(crate) struct Core<D> {
 impl<D: Disk> Core<D> {
     /// Of what is in `store`.
     pub(crate) fn open(store: Arc<Store<D>>, cache_bytes: u64) -> Result<Self, FsError> {
-        let mut blocks = Blocks::new(store, cache_bytes);
-        if !blocks.is_used(SUPERBLOCK) {
-            return Err(FsError::Format(
-                "the store holds no file system; `agewell mkfs` makes one".into(),
-            ));
-        }
-        let superblock = Superblock::decode(blocks.node(SUPERBLOCK)?)?;
-        if superblock.reserved > u64::from(blocks.store().geometry().blocks) {
+        let superblock = Superblock::read(&store)?;
+        if superblock.reserved > u64::from(store.geometry().blocks) {
             let what = "more blocks are promised than there are";
             return Err(FsError::Structure { number: SUPERBLOCK, what });
         }
+        let found = journal::replay(&store, &superblock.journal)?;
+        if let Some((number, what)) = found.lost {
+            return Err(FsError::Structure { number, what });
+        }
+        if !found.blocks.is_empty() {
+            found.write(&store)?;
+        }
+        let mut blocks = Blocks::new(store, cache_bytes, superblock.journal.clone());
         blocks.found_reserved(superblock.reserved);
         let mut core = Self {
             blocks,

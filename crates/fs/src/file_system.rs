@@ -11,6 +11,7 @@ use crate::attributes::Must;
 use crate::core::Core;
 use crate::format::{Inode, ROOT_INODE, SUPERBLOCK, Superblock};
 use crate::inodes::attributes_of;
+use crate::journal::{self, Placement};
 use crate::node::NodeMut;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::{
@@ -104,6 +105,7 @@ impl<D: Disk> FileSystem<D> {
             inodes_end: ROOT_INODE + 1,
             reserved: 0,
             label: options.label,
+            journal: journal::blocks_in(store, tree::ROOT + 1),
         };
         says.encode(&mut superblock);
         let mut root = vec![0; block_bytes];
@@ -715,6 +717,19 @@ impl<D: Disk> FileSystem<D> {
         Ok(std::mem::take(&mut core.blocks.is_unsynced))
     }
 
+    /// Hands everything that was done to the store, nodes as they are: nothing is left in the journal.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn checkpoint(&self) -> Result<(), FsError> {
+        let mut core = self.core();
+        if core.is_shut {
+            return Err(Errno::IO.into());
+        }
+        core.blocks.commit()?;
+        core.blocks.checkpoint(Placement::Anywhere)
+    }
+
     /// Everything that was done before is on the medium when it returns. Threads that wait at the same
     /// time share a flush.
     ///
@@ -759,6 +774,7 @@ impl<D: Disk> FileSystem<D> {
     /// If the store fails.
     pub fn close(self) -> Result<Arc<Store<D>>, FsError> {
         while self.work()? {}
+        self.checkpoint()?;
         self.sync()?;
         Ok(self.store)
     }

@@ -1,5 +1,9 @@
 //! What items there are, and their bytes. `docs/internals/file-system-format.md` says it in words.
 
+use std::ops::Range;
+
+use agewell_store::Store;
+use agewell_store::device::Disk;
 use rustix::fs::FileType;
 use twox_hash::XxHash3_64;
 
@@ -11,7 +15,13 @@ pub(crate) const SUPERBLOCK: u32 = 0;
 
 const MAGIC: &[u8; 8] = b"AGEWELLF";
 const VERSION: u16 = 1;
-const MINOR_VERSION: u16 = 0;
+const MINOR_VERSION: u16 = 1;
+
+/// The feature that there is a journal, which file systems of version 1.0 have not.
+const HAS_JOURNAL: u32 = 1;
+
+/// Blocks that a journal may have: more than this program makes one of.
+const JOURNAL_BLOCKS_MAX: u32 = 1 << 10;
 
 /// The inode of the root, as the kernel wants it.
 pub const ROOT_INODE: u64 = 1;
@@ -330,6 +340,8 @@ pub(crate) struct Superblock {
     /// Blocks that are promised to files.
     pub(crate) reserved: u64,
     pub(crate) label: [u8; 32],
+    /// Blocks of the journal; none if there is none.
+    pub(crate) journal: Range<u32>,
 }
 
 impl Superblock {
@@ -340,11 +352,29 @@ impl Superblock {
         block.fill(0);
         block[..8].copy_from_slice(MAGIC);
         block[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        block[10..12].copy_from_slice(&MINOR_VERSION.to_le_bytes());
+        let (minor, features) =
+            if self.journal.is_empty() { (0, 0) } else { (MINOR_VERSION, HAS_JOURNAL) };
+        block[10..12].copy_from_slice(&minor.to_le_bytes());
+        block[12..16].copy_from_slice(&features.to_le_bytes());
         block[24..32].copy_from_slice(&self.seed.to_le_bytes());
         block[32..40].copy_from_slice(&self.inodes_end.to_le_bytes());
         block[40..48].copy_from_slice(&self.reserved.to_le_bytes());
         block[48..80].copy_from_slice(&self.label);
+        if !self.journal.is_empty() {
+            block[80..84].copy_from_slice(&self.journal.start.to_le_bytes());
+            block[84..88].copy_from_slice(&(self.journal.len() as u32).to_le_bytes());
+        }
+    }
+
+    /// That of the file system in `store`.
+    pub(crate) fn read<D: Disk>(store: &Store<D>) -> Result<Self, FsError> {
+        let mut block = vec![0; store.geometry().block_bytes as usize];
+        if !store.read(SUPERBLOCK, &mut block)? {
+            return Err(FsError::Format(
+                "the store holds no file system; `agewell mkfs` makes one".into(),
+            ));
+        }
+        Self::decode(&block)
     }
 
     pub(crate) fn decode(block: &[u8]) -> Result<Self, FsError> {
@@ -358,8 +388,18 @@ impl Superblock {
                 "the file system is of version {version}; this program knows version {VERSION}"
             )));
         }
-        if u32_at(block, 12) != 0 {
+        let features = u32_at(block, 12);
+        if features & !HAS_JOURNAL != 0 {
             return refuse("the file system has features that this program does not know");
+        }
+        let (first, blocks) = (u32_at(block, 80), u32_at(block, 84));
+        let journal = match features & HAS_JOURNAL {
+            0 => 0..0,
+            _ => first..first.saturating_add(blocks),
+        };
+        let is_sound = journal.is_empty() || first >= 2 && blocks <= JOURNAL_BLOCKS_MAX;
+        if !is_sound {
+            return refuse("the superblock is damaged: there is no such journal");
         }
         let inodes_end = u64_at(block, Self::INODES_END_AT);
         if !(ROOT_INODE + 1..INODES_END_MAX).contains(&inodes_end) {
@@ -370,6 +410,7 @@ impl Superblock {
             inodes_end,
             reserved: u64_at(block, Self::RESERVED_AT),
             label: block[48..80].try_into().expect("32 bytes"),
+            journal,
         })
     }
 }

@@ -7,6 +7,7 @@
 use agewell_store::device::Disk;
 
 use crate::blocks::{Blocks, NumberSet};
+use crate::journal::{AT_ONCE, Placement};
 use crate::tree::ROOT;
 use crate::{FileSystem, FsError};
 
@@ -14,9 +15,6 @@ use crate::{FileSystem, FsError};
 /// the end of a mount are those that were used last, and most are read at the beginning of the next one and of
 /// the one after it.
 const SAVED_READS: f64 = 2.0;
-
-/// Nodes that are put together at once; chosen by us: as many as a group that is read together has at most.
-const AT_ONCE: usize = 512;
 
 /// What reading and moving takes on the disk.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +58,8 @@ impl<D: Disk> FileSystem<D> {
         if !store.has_arm() {
             return Ok(0);
         }
+        // These are to be written anyway.
+        self.core().blocks.checkpoint(Placement::Together)?;
         let (request_ns, block_ns) = store.read_times_ns();
         let geometry = store.geometry();
         let block_bytes = u64::from(geometry.block_bytes);

@@ -37,4 +37,12 @@ agewell_store::seeded_faults! {
     BeforeIsZeros,
     /// A name's hash leads to it still when it is removed.
     NameStays,
+    /// The journal goes on to speak of nodes that are none any more, or were written whole.
+    JournalNotForgotten,
+    /// What the journal says is dropped when it is found.
+    JournalNotReplayed,
+    /// The journal is freed before the nodes that it speaks of are written.
+    JournalFreedFirst,
+    /// Only the first place of each block of the journal is read.
+    JournalOnce,
 }

@@ -245,9 +245,11 @@ impl<P: Placement + Clone> AdaptiveLog<P> {
         }
     }
 
-    /// Goes on with `mechanism` until it is decided for the next time, so that it is known by then what it takes.
+    /// Goes on with `mechanism` until it is decided for the next time, so that it is known by then what it takes; not
+    /// before as much has been written as shows something.
     pub fn try_mechanism(&mut self, mechanism: Mechanism) {
         if let Some(adviser) = &mut self.adviser {
+            adviser.next_writes = adviser.next_writes.max(MOMENT_WRITES_MIN);
             let before = adviser.chosen;
             adviser.adopt(Some(mechanism), &mut self.log);
             // What was never decided on need not be better by anything.

@@ -137,6 +137,7 @@ impl<D: Disk> Flushed<D> {
             // Whatever fails is met again below, or leaves nodes where they are.
             let _ = self.file_system.put_nodes_together();
         }
+        self.file_system.checkpoint().map_err(|error| error.errno())?;
         self.file_system.store().leave().map_err(|_| Errno::IO)
     }
 }

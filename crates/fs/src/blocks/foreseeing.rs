@@ -63,7 +63,8 @@ impl<D: Disk> Blocks<D> {
     /// Those of the children of `node` that are not in memory.
     fn absent_children(&self, node: Node<'_>, range: Range<usize>) -> Vec<u32> {
         let children = range.map(|at| node.child(at));
-        children.filter(|child| !self.has_node(*child) && self.is_used(*child)).collect()
+        let is_here = |child: u32| self.has_node(child) || self.journal.node(child).is_some();
+        children.filter(|child| !is_here(*child) && self.is_used(*child)).collect()
     }
 
     /// Keeps a node that was read ahead with the others, of which there is more room than for what was read ahead.
@@ -74,7 +75,7 @@ impl<D: Disk> Blocks<D> {
         let mut bytes = vec![0; self.block_bytes];
         // What cannot be read is left to who asks for it.
         if self.store.read(number, &mut bytes).unwrap_or(false) && Node(&bytes).fault().is_none() {
-            self.keep_node(number, bytes.into(), false);
+            self.keep_node(number, (bytes.into(), false, None));
             let kept = self.nodes.get_mut(&number).expect("it was just put there");
             (kept.is_used, kept.is_foreseen) = (false, true);
         }

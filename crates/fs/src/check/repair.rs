@@ -10,6 +10,7 @@ use super::{CheckOptions, Checked, Found, Problem, look};
 use crate::core::Core;
 use crate::directory::{self, FIRST_ENTRY};
 use crate::format::{Entry, HAS_ATTRIBUTES, Inode, Kind, SystemKind, key, system_key};
+use crate::journal::{self, Placement};
 use crate::{FsError, ROOT_INODE, inodes, sharing, tree};
 
 /// Rounds of looking and mending: what is mended may show something else, such as blocks that are nobody's
@@ -54,6 +55,7 @@ pub fn repair<D: Disk>(store: &Arc<Store<D>>) -> Result<Repaired, FsError> {
         if to_do.is_empty() || before.as_ref() == Some(&to_do) {
             break;
         }
+        drop_last_of_journal(store, &found)?;
         let mut core = Core::open(Arc::clone(store), CACHE_BYTES)?;
         for (inode, problem) in &to_do {
             match mend(&mut core, &found, inode.unwrap_or(0), problem) {
@@ -64,11 +66,22 @@ pub fn repair<D: Disk>(store: &Arc<Store<D>>) -> Result<Repaired, FsError> {
             }
         }
         core.blocks.commit()?;
+        core.blocks.checkpoint(Placement::Anywhere)?;
         store.sync()?;
         before = Some(to_do);
     }
     let left = look(store, CheckOptions::default())?.checked;
     Ok(Repaired { mended, left })
+}
+
+/// If what the journal said last may be lost, the nodes become what it said before.
+fn drop_last_of_journal<D: Disk>(store: &Store<D>, found: &Found) -> Result<(), FsError> {
+    let Some(superblock) = &found.superblock else { return Ok(()) };
+    let replayed = journal::replay(store, &superblock.journal)?;
+    if replayed.lost.is_none() {
+        return Ok(());
+    }
+    Ok(replayed.write(store)?)
 }
 
 /// Changes an inode.

@@ -89,6 +89,8 @@ pub fn salvage<D: Disk>(
 ) -> Result<Result<Salvaged, io::Error>, FsError> {
     let known = look(store, CheckOptions::default())?;
     let mut again = Found::new(store);
+    again.journaled.clone_from(&known.journaled);
+    again.unfit.clone_from(&known.unfit);
     let salvaged = Salvaged::default();
     let mut copy = Copy { store, known: &known, to, salvaged, current: None, error: None };
     walk::walk(store, &mut again, |_, key, value| {

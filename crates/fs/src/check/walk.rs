@@ -46,7 +46,13 @@ pub(super) fn walk<D: Disk>(
             found.is_partial = true;
             found.tell(0, Problem::Node { block: task.block, what });
         };
-        let fault = read(store, task.block, &mut bytes)?;
+        let fault = if let Some(node) = found.journaled.get(&task.block) {
+            bytes.copy_from_slice(node);
+            None
+        } else {
+            let fault = read(store, task.block, &mut bytes)?;
+            fault.or_else(|| found.unfit.get(&task.block).copied())
+        };
         if task.block < store.geometry().blocks && found.claim(task.block) {
             // Each is looked at once, so that this ends.
             lost(found, "two nodes name it");

@@ -16,7 +16,7 @@ fn empty() -> Blocks<MemoryDisk> {
         FormatOptions { segment_blocks: 64, block_bytes: 1024, ..FormatOptions::new([7; 16]) };
     Store::format(&disk, &options).unwrap();
     let store = Arc::new(Store::open(disk, &OpenOptions::default()).unwrap());
-    let mut blocks = Blocks::new(store, 0);
+    let mut blocks = Blocks::new(store, 0, 0..0);
     blocks.begin();
     assert_eq!(blocks.take_node().unwrap(), 0);
     assert_eq!(blocks.take_node().unwrap(), ROOT);

@@ -299,6 +299,8 @@ pub(crate) fn explore_seeds(seeds: std::ops::Range<u64>, extent: Extent) -> Resu
 /// Looks at the crashes of a file with many extents that becomes short when `blocks` blocks of data wait: where
 /// these nearly fill a transaction, its blocks are freed in several.
 pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
+    /// As many extents as are freed in several steps.
+    const COMB: u64 = 120;
     let shape = Shape::small(0);
     let by = Maker { uid: 0, gid: 0, mask: 0 };
     let make = |name: &[u8]| {
@@ -314,18 +316,26 @@ pub(crate) fn explore_truncation(blocks: u64) -> Result<Tally, String> {
         let at = at as u64;
         Some(match at {
             0 => make(b"comb"),
-            1..=60 => write(number(model, b"comb"), 2 * at, 1),
-            61 | 98 => Operation::Sync,
-            62 => make(b"other"),
-            63..=90 if (at - 63) * 8 < blocks => {
-                let begin = (at - 63) * 8;
-                write(number(model, b"other"), begin, (blocks - begin).min(8))
-            }
-            63..=90 => Operation::Work,
-            91 => Operation::SetSize { number: number(model, b"comb"), size: 1024, drops: false },
-            92..=96 => write(number(model, b"other"), (at - 92) * 60, 60),
-            97 => Operation::SetSize { number: number(model, b"comb"), size: 99_999, drops: false },
-            _ => return None,
+            1..=COMB => write(number(model, b"comb"), 2 * at, 1),
+            _ => match at - COMB {
+                1 | 38 => Operation::Sync,
+                2 => make(b"other"),
+                3..=30 if (at - COMB - 3) * 8 < blocks => {
+                    let begin = (at - COMB - 3) * 8;
+                    write(number(model, b"other"), begin, (blocks - begin).min(8))
+                }
+                3..=30 => Operation::Work,
+                31 => {
+                    Operation::SetSize { number: number(model, b"comb"), size: 1024, drops: false }
+                }
+                32..=36 => write(number(model, b"other"), (at - COMB - 32) * 60, 60),
+                37 => Operation::SetSize {
+                    number: number(model, b"comb"),
+                    size: 99_999,
+                    drops: false,
+                },
+                _ => return None,
+            },
         })
     };
     let extent = Extent { states: 8, goes_on: 8, deep_states: 1 };

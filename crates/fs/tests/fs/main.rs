@@ -12,6 +12,7 @@ mod damage;
 mod explorer;
 mod full;
 mod held;
+mod journal;
 mod lists;
 mod load;
 mod model;

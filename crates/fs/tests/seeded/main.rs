@@ -60,7 +60,7 @@ fn looks(round: u64) -> Vec<Look> {
 /// One test, as a bug is in all file systems of the program.
 #[test]
 fn every_seeded_fault_is_found() {
-    assert!(SeededFault::ALL.len() >= 17);
+    assert!(SeededFault::ALL.len() >= 21);
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeded/found.txt"));
     every_fault_is_found(SeededFault::ALL, SeededFault::choose, looks, path);
 }

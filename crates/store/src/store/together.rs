@@ -1,6 +1,6 @@
 //! Blocks put together on the disk because they are read together.
 
-use super::{Newest, Store, lock};
+use super::{Newest, Store, Transaction, lock};
 use crate::StoreError;
 use crate::aligned::AlignedBytes;
 use crate::device::{Disk, ReadPiece};
@@ -57,6 +57,39 @@ impl<D: Disk> Store<D> {
             }
         }
         Ok(moved)
+    }
+
+    /// Takes new data of blocks that there are in, as a transaction by itself: written one behind the other if there is
+    /// room for that without room being made, and as [`write`](Self::write) does otherwise.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Panics
+    /// If the log has less room than it said, which is a bug.
+    pub fn write_together(&self, writes: Vec<(u32, &[u8])>) -> Result<(), StoreError> {
+        let transaction = Transaction { writes, frees: Vec::new() };
+        self.check(&transaction)?;
+        let blocks: Vec<u32> = transaction.writes.iter().map(|write| write.0).collect();
+        let mut guard = lock(&self.front);
+        let front = &mut *guard;
+        // What waits has its group first.
+        front.plan_changes()?;
+        let are_there = blocks.iter().all(|block| front.engine.log().holds(*block));
+        if !are_there || !front.engine.has_room_together(blocks.len() as u32) {
+            drop(guard);
+            return self.write(&transaction);
+        }
+        let bytes = self.geometry.block_bytes as usize;
+        let mut data = AlignedBytes::zeroed(blocks.len() * bytes);
+        for (into, (_, from)) in data.chunks_exact_mut(bytes).zip(&transaction.writes) {
+            into.copy_from_slice(from);
+        }
+        let planned = front.plan_together(&blocks, data);
+        assert_eq!(planned as usize, blocks.len(), "there was room for all of them");
+        front.taken += 1;
+        drop(guard);
+        self.carry_out_some()
     }
 
     /// Whether there is room to put `blocks` blocks together without room being made.
