@@ -17,7 +17,7 @@ use agewell_store::device::Disk;
 use agewell_store::{KeptBlocks, Store, StoreError};
 
 use crate::FsError;
-use crate::journal::Journal;
+use crate::journal::{Journal, Journaled};
 use crate::leaves_ahead::LeavesAhead;
 use crate::node::Node;
 use crate::numbers::Numbers;
@@ -252,6 +252,11 @@ impl<D: Disk> Blocks<D> {
     /// Blocks that may still be taken by what is not to fail when data finds no room any more.
     pub(crate) fn free_for_changes(&self) -> u64 {
         self.free().saturating_sub(KEPT_FOR_REMOVING_BLOCKS)
+    }
+
+    /// What is in the journal.
+    pub(crate) fn journaled(&self) -> Journaled {
+        self.journal.state()
     }
 
     /// Blocks of data that could be written if there were no files.

@@ -93,7 +93,7 @@ fn place(range: &Range<u32>, copy: u32, index: u32) -> u32 {
 
 /// A node of which there are changes in the journal, as they leave it.
 #[derive(Debug)]
-struct Journaled {
+struct Changed {
     bytes: Arc<[u8]>,
     digest: u64,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Batch {
     bytes: Vec<u8>,
     /// Where in `bytes` each ends.
     ends: Vec<usize>,
-    changed: Vec<(u32, Journaled)>,
+    changed: Vec<(u32, Changed)>,
     forgotten: Vec<u32>,
 }
 
@@ -136,7 +136,21 @@ pub(crate) struct Journal {
     last: Vec<u8>,
     /// In which of its places it was written last.
     copy: u32,
-    nodes: NumberMap<u32, Journaled>,
+    nodes: NumberMap<u32, Changed>,
+    checkpoints: u64,
+}
+
+/// What is in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Journaled {
+    /// Nodes of which it has changes.
+    pub nodes: u64,
+    /// Its blocks that are in use, both places of each.
+    pub blocks: u64,
+    /// Its blocks.
+    pub blocks_max: u64,
+    /// Times that the nodes were written since it was mounted.
+    pub checkpoints: u64,
 }
 
 impl Journal {
@@ -191,7 +205,7 @@ impl Journal {
         let digest = node_delta::digest(Node(after));
         let length = (batch.bytes.len() - begin - ENTRY_BYTES) as u16;
         batch.put_head(begin, number, length, [was, digest]);
-        batch.changed.push((number, Journaled { bytes: Arc::clone(after), digest }));
+        batch.changed.push((number, Changed { bytes: Arc::clone(after), digest }));
         true
     }
 
@@ -265,6 +279,16 @@ impl Journal {
         (0..COPIES).flat_map(of).map(|(copy, index)| place(&self.range, copy, index)).collect()
     }
 
+    /// What is in it.
+    pub(crate) fn state(&self) -> Journaled {
+        Journaled {
+            nodes: self.nodes.len() as u64,
+            blocks: self.used().len() as u64,
+            blocks_max: self.blocks(),
+            checkpoints: self.checkpoints,
+        }
+    }
+
     /// Nodes that the store does not have as they are.
     pub(crate) fn nodes(&self) -> Vec<(u32, Arc<[u8]>)> {
         self.nodes.iter().map(|(number, node)| (*number, Arc::clone(&node.bytes))).collect()
@@ -272,6 +296,7 @@ impl Journal {
 
     /// The store has all nodes as they are, and its blocks no more.
     pub(crate) fn clear(&mut self) {
+        self.checkpoints += 1;
         self.index = 0;
         self.last.clear();
         self.nodes.clear();
@@ -431,7 +456,8 @@ fn used(block: &[u8]) -> usize {
     u32_at(block, USED_AT) as usize
 }
 
-/// The block `number` of the store, which is to be the block `index` of the journal; why it is not, if it is not.
+/// The block `number` of the store, which is to be the block `index` of the journal; why it cannot be read, if it
+/// cannot.
 fn read<D: Disk>(
     store: &Store<D>,
     number: u32,
@@ -439,8 +465,7 @@ fn read<D: Disk>(
 ) -> Result<Result<Vec<u8>, &'static str>, FsError> {
     let mut block = vec![0; store.geometry().block_bytes as usize];
     match store.read(number, &mut block) {
-        Ok(true) => {}
-        Ok(false) => return Ok(Err("it is not there")),
+        Ok(_) => {}
         Err(StoreError::Damaged { .. }) => return Ok(Err("it is not what was written")),
         Err(StoreError::Device { .. }) => return Ok(Err("it cannot be read")),
         Err(error) => return Err(error.into()),
@@ -448,7 +473,8 @@ fn read<D: Disk>(
     let is_one = &block[..4] == MAGIC
         && u32_at(&block, INDEX_AT) == index
         && (HEADER_BYTES..=block.len()).contains(&used(&block));
-    Ok(if is_one { Ok(block) } else { Err("it is no block of the journal") })
+    // It may be somebody else's, if the superblock is not right.
+    if is_one { Ok(Ok(block)) } else { Err(damaged(number, "it is no block of the journal")) }
 }
 
 /// The nodes that `changes` in `blocks` are about, as they leave them.

@@ -45,6 +45,7 @@ pub use file_system::{FileSystem, MakeOptions, MountOptions, Space};
 pub use files::{Allocation, SeekTo};
 pub use format::{FILE_BYTES_MAX, NAME_BYTES_MAX, ROOT_INODE, Time};
 pub use inodes::{Attributes, Changes};
+pub use journal::Journaled;
 pub use layout::Laid;
 pub use namespace::{Caller, DirectoryEntry, New, Rename};
 pub use observed::{Observed, PIECE_BLOCKS, Unit, UnitRead};

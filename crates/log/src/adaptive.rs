@@ -594,6 +594,24 @@ mod tests {
     };
 
     #[test]
+    fn a_few_writes_do_not_decide_on_what_is_tried() {
+        let (segments, blocks) = (200, 200 * 32 * 8 / 10);
+        let shape = LogShape::uniform(segments, 32).unwrap();
+        let setting = LogSetting { buffer_blocks: 8, ..LogSetting::plain(shape, blocks, DISK) };
+        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
+        log.preload_run(0, blocks).unwrap();
+        log.leave_decisions();
+        log.try_mechanism(Mechanism::Thread);
+        log.begin_choosing();
+        for block in 0..MOMENT_WRITES_MIN as u32 {
+            assert!(!log.is_choice_due(), "after {block} writes");
+            log.carry_out(Call::Write { block: block * 7, client: 0 }, &mut Unpriced).unwrap();
+        }
+        assert!(log.is_choice_due());
+        assert_eq!(log.log().collect_rule(), Collect::Always(Mechanism::Thread));
+    }
+
+    #[test]
     fn what_is_thought_over_elsewhere_is_decided_the_same() {
         let (segments, blocks) = (200, 200 * 32 * 8 / 10);
         let shape = LogShape::uniform(segments, 32).unwrap();

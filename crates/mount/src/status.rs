@@ -83,6 +83,7 @@ pub(crate) fn document<D: Disk>(
 ) -> Value {
     let (space, store) = (file_system.space(), file_system.store());
     let (log, medium) = (store.log_counts(), store.medium_counts());
+    let journaled = file_system.journaled();
     let why = match means {
         Means::Fixed(_) => "as it was mounted",
         Means::Adaptive => "the cheapest when each was tried on what was written last",
@@ -114,6 +115,12 @@ pub(crate) fn document<D: Disk>(
             "write_amplification": log.write_amplification(),
             "metadata_blocks": medium.inline_blocks + medium.ring_blocks + medium.map_blocks,
             "flushes": medium.flushes,
+        },
+        "journal": {
+            "nodes": journaled.nodes,
+            "blocks": journaled.blocks,
+            "blocks_max": journaled.blocks_max,
+            "checkpoints": journaled.checkpoints,
         },
         "regrouping": regrouping(regrouped),
         "read": times(&requests.reads),

@@ -262,7 +262,7 @@ def _put_together(done: dict[str, Any]) -> str:
 
 
 def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
-    since = found["since_mounted"]
+    since, journal = found["since_mounted"], found["journal"]
     rows = [
         ("full", f"{found['full']:.1%}"),
         ("free, GiB", f"{found['free_bytes'] / 2**30:,.3f}"),
@@ -275,6 +275,11 @@ def _figures(found: dict[str, Any]) -> list[tuple[str, str]]:
             f"{since['threaded_blocks']:,} threaded",
         ),
         ("put together", _put_together(found["regrouping"])),
+        (
+            "in the journal",
+            f"changes of {journal['nodes']:,} nodes, {journal['blocks']:,} of "
+            f"{journal['blocks_max']:,} blocks; {journal['checkpoints']:,} checkpoints",
+        ),
         ("blocks of metadata", f"{since['metadata_blocks']:,}"),
     ]
     for key, what in _KINDS.items():

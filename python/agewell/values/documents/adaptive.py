@@ -77,6 +77,22 @@ class Regrouping(TypedDict):
     without_room: NotRequired[int]
 
 
+class Journal(TypedDict):
+    """What has changed in nodes of the tree since they were written.
+
+    Attributes:
+        blocks: Its blocks that are in use.
+        blocks_max: Its blocks; 0 if there is none.
+        checkpoints: Times that the nodes were written since the file system was mounted.
+        nodes: Nodes of which it has changes.
+    """
+
+    blocks: int
+    blocks_max: int
+    checkpoints: int
+    nodes: int
+
+
 class SinceMounted(TypedDict):
     """Counters of a log, in blocks and segments.
 
@@ -121,6 +137,7 @@ class FsStatus(TypedDict):
         capacity_bytes: Its size.
         free_bytes: Bytes that are free.
         full: How full it is, as a share.
+        journal: What is in the journal.
         mechanism: How room is made now.
         mechanism_is: Why.
         names: Making and removing files.
@@ -140,6 +157,7 @@ class FsStatus(TypedDict):
     capacity_bytes: int
     free_bytes: int
     full: float
+    journal: Journal
     mechanism: str
     mechanism_is: str
     names: Times
