@@ -69,7 +69,8 @@ pub(crate) fn blocks_in<D: Disk>(store: &Store<D>, first: u32) -> Range<u32> {
     first..first + blocks
 }
 
-/// Nodes for which room is made at once; chosen by us: as many as a group that is read together has at most.
+/// Nodes for which room is made, and that are read, at once; chosen by us: as many as a group that is read together has
+/// at most.
 pub(crate) const AT_ONCE: usize = 512;
 
 /// Where the nodes of a checkpoint go.
@@ -391,6 +392,16 @@ pub(crate) fn replay<D: Disk>(store: &Store<D>, range: &Range<u32>) -> Result<Re
     let mut blocks = Vec::with_capacity(count as usize);
     let mut changes: BTreeMap<u32, Vec<Change>> = BTreeMap::new();
     for index in 0..count {
+        if (index as usize).is_multiple_of(AT_ONCE / COPIES as usize) {
+            let some = index..count.min(index + AT_ONCE as u32 / COPIES);
+            let some =
+                some.flat_map(|index| (0..COPIES).map(move |copy| place(range, copy, index)));
+            store.read_ahead(
+                &some.filter(|number| held.contains(number)).collect::<Vec<_>>(),
+                &[],
+                0,
+            );
+        }
         let mut newest: Option<Vec<u8>> = None;
         let mut fault = None;
         let copies = if is_seeded(SeededFault::JournalOnce) { 1 } else { COPIES };
@@ -492,7 +503,13 @@ fn replay_nodes<D: Disk>(
     let places = store.places_of(changes.keys().copied());
     let mut in_order: Vec<_> = places.into_iter().zip(changes).collect();
     in_order.sort_by_key(|(place, _)| *place);
-    for (_, (number, changes)) in in_order {
+    for (at, (_, (number, changes))) in in_order.iter().enumerate() {
+        if at.is_multiple_of(AT_ONCE) {
+            let some = &in_order[at..(at + AT_ONCE).min(in_order.len())];
+            let some: Vec<u32> = some.iter().map(|(_, (number, _))| *number).collect();
+            store.read_ahead(&some, &[], 0);
+        }
+        let number = *number;
         let mut bytes = vec![0; store.geometry().block_bytes as usize];
         match store.read(number, &mut bytes) {
             Ok(_) => {}
@@ -503,7 +520,7 @@ fn replay_nodes<D: Disk>(
             // Later it may be read, and be as it was before.
             Err(error) => return Err(error.into()),
         }
-        match replayed_node(&mut bytes, &changes, blocks) {
+        match replayed_node(&mut bytes, changes, blocks) {
             Ok(()) => drop(into.nodes.insert(number, bytes)),
             Err(what) => drop(into.unfit.insert(number, what)),
         }
