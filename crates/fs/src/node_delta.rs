@@ -245,7 +245,9 @@ mod tests {
         fn a_node_becomes_the_changed_one(before in items(), after in items(), kept in any::<u64>()) {
             // Half of the items are as they were.
             let mut mixed = after;
-            mixed.extend(before.iter().filter(|(key, _)| kept >> (**key % 64) & 1 == 1).map(|(key, value)| (*key, value.clone())));
+            let stays = |(key, _): &(&u8, &Vec<u8>)| kept >> (**key % 64) & 1 == 1;
+            let stayed = before.iter().filter(stays);
+            mixed.extend(stayed.map(|(key, value)| (*key, value.clone())));
             let (before, after) = (leaf(&before), leaf(&mixed));
             let (made, _) = changed(&before, &after);
             prop_assert_eq!(Node(&made).fault(), None);
