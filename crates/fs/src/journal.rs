@@ -346,17 +346,26 @@ pub(crate) struct Replayed {
     pub(crate) blocks: Vec<u32>,
     /// What it said last may be lost: a block that is damaged, and why.
     pub(crate) lost: Option<(u32, &'static str)>,
-    /// Nodes that it is about and that it does not fit, and why: what the store has of them is of no use.
+    /// Nodes that it is about and that are damaged.
+    pub(crate) damaged: Vec<u32>,
+    /// Nodes that it is about and that it does not fit, and why.
     pub(crate) unfit: BTreeMap<u32, &'static str>,
 }
 
 impl Replayed {
-    /// Has the store have the nodes, and the journal no more; those that it does not fit as none that can be used.
-    pub(crate) fn write<D: Disk>(self, store: &Store<D>) -> Result<(), StoreError> {
+    /// Has the store have the nodes, and the journal no more; those that are damaged as none that can be used, as they
+    /// are not what they were before either.
+    ///
+    /// # Errors
+    /// If the journal does not fit a node, with nothing changed; if the store fails.
+    pub(crate) fn write<D: Disk>(self, store: &Store<D>) -> Result<(), FsError> {
+        if let Some((number, what)) = self.unfit.into_iter().next() {
+            return Err(damaged(number, what));
+        }
         let nothing = vec![0; store.geometry().block_bytes as usize];
-        let unfit = self.unfit.into_keys().map(|number| (number, nothing.clone()));
-        let mut nodes: Vec<_> = self.nodes.into_iter().chain(unfit).collect();
-        write_nodes(store, &mut nodes, self.blocks, Placement::Anywhere)
+        let gone = self.damaged.into_iter().map(|number| (number, nothing.clone()));
+        let mut nodes: Vec<_> = self.nodes.into_iter().chain(gone).collect();
+        Ok(write_nodes(store, &mut nodes, self.blocks, Placement::Anywhere)?)
     }
 }
 
@@ -514,10 +523,10 @@ fn replay_nodes<D: Disk>(
         match store.read(number, &mut bytes) {
             Ok(_) => {}
             Err(StoreError::Damaged { .. }) => {
-                into.unfit.insert(number, "it is not what was written");
+                into.damaged.push(number);
                 continue;
             }
-            // Later it may be read, and be as it was before.
+            // Later it may be read, and then it would be as it was before.
             Err(error) => return Err(error.into()),
         }
         match replayed_node(&mut bytes, changes, blocks) {

@@ -81,7 +81,7 @@ fn drop_last_of_journal<D: Disk>(store: &Store<D>, found: &Found) -> Result<(), 
     if replayed.lost.is_none() {
         return Ok(());
     }
-    Ok(replayed.write(store)?)
+    replayed.write(store)
 }
 
 /// Changes an inode.

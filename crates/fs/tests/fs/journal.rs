@@ -174,3 +174,47 @@ fn a_sync_of_several_nodes_writes_one_block() {
     drop(fs.close().unwrap());
     assert!(check(&store, &CheckOptions::default()).unwrap().is_clean());
 }
+
+/// A node that is damaged, of which the journal has changes, costs what is in it, and not the mount; one that is as it was
+/// at another time would be wrong, and is not taken.
+#[test]
+fn a_damaged_node_is_lost_and_an_older_one_is_refused() {
+    let (image, ..) = with_journal(24);
+    let store = open(&image);
+    let mut bytes = vec![0; 1024];
+    let mut nodes = Vec::new();
+    for number in 2..store.geometry().blocks {
+        if store.read(number, &mut bytes).unwrap() && bytes.starts_with(b"AWFN") {
+            nodes.push((number, store.places_of([number].into_iter())[0].unwrap(), bytes.clone()));
+        }
+    }
+    let (mut lost, mut refused) = (0, 0);
+    for (number, place, node) in &nodes {
+        let mut image = image.clone();
+        image[*place as usize + 100] ^= 1;
+        let store = open(&image);
+        assert!(!check(&store, &CheckOptions::default()).unwrap().is_clean());
+        // Those that lead to the list of what is to be removed are needed.
+        lost += u32::from(FileSystem::open(Arc::clone(&store), &MountOptions::default()).is_ok());
+        // It is not what it was before.
+        assert!(!check(&store, &CheckOptions::default()).unwrap().is_clean());
+        // A value that is another in a node of which the journal has changes.
+        let store = open(&image);
+        let mut other = node.clone();
+        let last = other.len() - 1;
+        other[last] ^= 1;
+        store.write(&Transaction { writes: vec![(*number, &other)], frees: Vec::new() }).unwrap();
+        let opened = FileSystem::open(Arc::clone(&store), &MountOptions::default());
+        if opened.is_err() {
+            refused += 1;
+            let checked = check(&store, &CheckOptions::default()).unwrap();
+            let mut problems = checked.findings.iter().map(|finding| finding.problem);
+            assert!(
+                problems.any(
+                    |problem| matches!(problem, Problem::Node { block, .. } if block == *number)
+                )
+            );
+        }
+    }
+    assert!(lost > 20 && refused > 5, "{lost} lost, {refused} refused of {}", nodes.len());
+}
