@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use agewell_core::mix;
-use agewell_fs::{Caller, FileSystem, MakeOptions, MountOptions, New, ROOT_INODE, Time};
+use agewell_fs::{Caller, FileSystem, MakeOptions, MountOptions, New, ROOT_INODE, Rename, Time};
 use agewell_store::device::MemoryDisk;
 use agewell_store::{FormatOptions, OpenOptions, Store};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -77,5 +77,60 @@ fn operations(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, operations);
+/// Syncs of what has changed one node and several: the latter go to the journal, and from then on the former, too.
+fn syncs(criterion: &mut Criterion) {
+    let fs = made();
+    let caller = Caller::default();
+    let make = |name: String, mode| {
+        let new = New { mode, device: 0, target: b"" };
+        fs.make_file(ROOT_INODE, name.as_bytes(), &new, &caller).unwrap().inode
+    };
+    let directories: Vec<u64> =
+        (0..64).map(|number| make(format!("directory {number}"), 0o040_755)).collect();
+    let file = make("file".into(), 0o100_644);
+    for number in 0..6400 {
+        let new = New { mode: 0o100_644, device: 0, target: b"" };
+        let name = format!("file {number}");
+        fs.make_file(directories[number % 64], name.as_bytes(), &new, &caller).unwrap();
+    }
+    fs.write(file, 0, &vec![7; 1 << 20], true, NOW).unwrap();
+    fs.checkpoint().unwrap();
+    fs.sync().unwrap();
+    let mut number = 0;
+    let mut one = |name: &str| {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                number += 1;
+                fs.write(file, mix(number) % 256 * 4096, &[8; 4096], true, NOW).unwrap();
+                fs.sync().unwrap();
+            });
+        });
+    };
+    one("4 KiB written and synced");
+    let [from, to] = [directories[7], directories[40]];
+    fs.rename((from, b"file 7"), (to, b"moved"), Rename::default(), &caller).unwrap();
+    fs.sync().unwrap();
+    assert!(fs.journaled().nodes > 0);
+    one("4 KiB written and synced, with a journal");
+    let mut moves = 0_usize;
+    criterion.bench_function(
+        "a file moved to another directory and back, each synced",
+        |bencher| {
+            bencher.iter(|| {
+                moves += 1;
+                let [from, to] = [moves % 64, (moves + 9) % 64].map(|at| directories[at]);
+                let name = format!("file {}", moves % 64 + 64);
+                for (from, to) in [
+                    ((from, name.as_bytes()), (to, &b"there"[..])),
+                    ((to, &b"there"[..]), (from, name.as_bytes())),
+                ] {
+                    fs.rename(from, to, Rename::default(), &caller).unwrap();
+                    fs.sync().unwrap();
+                }
+            });
+        },
+    );
+}
+
+criterion_group!(benches, operations, syncs);
 criterion_main!(benches);
