@@ -24,6 +24,8 @@ fn scattered(device: &str) -> (Arc<ModelledDisk>, Vec<u64>) {
             file_system.set_attributes(inode, &changes, NOW).unwrap();
         }
         file_system.write(inodes[0], batch << 18, &data, false, NOW).unwrap();
+        // The nodes themselves, and not what has changed in them.
+        file_system.checkpoint().unwrap();
         file_system.sync().unwrap();
     }
     (disk, inodes)
