@@ -60,6 +60,8 @@ impl<D: Disk> Core<D> {
             found.write(&store)?;
         }
         let mut blocks = Blocks::new(store, cache_bytes, superblock.journal.clone());
+        // It is in memory when it is to be changed.
+        blocks.node(SUPERBLOCK)?;
         blocks.found_reserved(superblock.reserved);
         let mut core = Self {
             blocks,
