@@ -112,6 +112,8 @@ def test_hot_files_by_their_times(place: Path) -> None:
     assert measured.document["hot_files"] == 3
 
 
+# One at a time: the count is the system's.
+@pytest.mark.xdist_group("caches of the system")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root empties the caches of the system")
 @pytest.mark.parametrize("asked", [False, True])
 def test_the_caches_of_the_system_are_emptied_only_when_asked(place: Path, *, asked: bool) -> None:
