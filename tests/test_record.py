@@ -113,8 +113,11 @@ def _instances(tracing: Path, process: int) -> list[Path]:
 
 
 def _is_tracing(tracing: Path, process: int) -> bool:
-    controls = (instance / "tracing_on" for instance in _instances(tracing, process))
-    return any(control.read_text() == "1\n" for control in controls)
+    # The kernel makes an instance with tracing on, and no event in it yet.
+    return any(
+        (instance / "set_event").read_text() and (instance / "tracing_on").read_text() == "1\n"
+        for instance in _instances(tracing, process)
+    )
 
 
 def test_every_request_is_recorded(agewell: Agewell, device: str, tmp_path: Path) -> None:
