@@ -338,6 +338,11 @@ impl<D: Disk> Blocks<D> {
 
     // --- nodes --------------------------------------------------------------------------------------
 
+    /// The node `number` was read, and is `bytes`.
+    pub(crate) fn found_node(&mut self, number: u32, bytes: Vec<u8>) {
+        self.keep_node(number, (bytes.into(), false, None));
+    }
+
     fn keep_node(&mut self, number: u32, (bytes, is_changed, before): Held) {
         let cached = Cached { bytes, is_changed, before, is_used: true, is_foreseen: false };
         if self.nodes.insert(number, cached).is_none() {
@@ -405,7 +410,7 @@ impl<D: Disk> Blocks<D> {
             }
             let took_ns = self.took_since(begin_ns);
             self.observer.read_node(number, CallRead { took_ns, is_foreseen, ..call });
-            self.keep_node(number, (bytes.into(), false, None));
+            self.found_node(number, bytes);
         }
         let cached = self.nodes.get_mut(&number).expect("it was just put there");
         cached.is_used = true;

@@ -47,7 +47,8 @@ pub(crate) struct Core<D> {
 impl<D: Disk> Core<D> {
     /// Of what is in `store`.
     pub(crate) fn open(store: Arc<Store<D>>, cache_bytes: u64) -> Result<Self, FsError> {
-        let superblock = Superblock::read(&store)?;
+        let block = Superblock::read(&store)?;
+        let superblock = Superblock::decode(&block)?;
         if superblock.reserved > u64::from(store.geometry().blocks) {
             let what = "more blocks are promised than there are";
             return Err(FsError::Structure { number: SUPERBLOCK, what });
@@ -61,7 +62,7 @@ impl<D: Disk> Core<D> {
         }
         let mut blocks = Blocks::new(store, cache_bytes, superblock.journal.clone());
         // It is in memory when it is to be changed.
-        blocks.node(SUPERBLOCK)?;
+        blocks.found_node(SUPERBLOCK, block);
         blocks.found_reserved(superblock.reserved);
         let mut core = Self {
             blocks,

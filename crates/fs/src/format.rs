@@ -366,15 +366,15 @@ impl Superblock {
         }
     }
 
-    /// That of the file system in `store`.
-    pub(crate) fn read<D: Disk>(store: &Store<D>) -> Result<Self, FsError> {
+    /// The block that has that of the file system in `store`.
+    pub(crate) fn read<D: Disk>(store: &Store<D>) -> Result<Vec<u8>, FsError> {
         let mut block = vec![0; store.geometry().block_bytes as usize];
         if !store.read(SUPERBLOCK, &mut block)? {
             return Err(FsError::Format(
                 "the store holds no file system; `agewell mkfs` makes one".into(),
             ));
         }
-        Self::decode(&block)
+        Ok(block)
     }
 
     pub(crate) fn decode(block: &[u8]) -> Result<Self, FsError> {

@@ -593,14 +593,21 @@ mod tests {
         block_bytes: 8192,
     };
 
+    const BLOCKS: u32 = 200 * 32 * 8 / 10;
+
+    /// A log of 200 segments that is 80 % full, and decides when it is asked.
+    fn asked_log() -> AdaptiveLog<NoSeparation> {
+        let shape = LogShape::uniform(200, 32).unwrap();
+        let setting = LogSetting { buffer_blocks: 8, ..LogSetting::plain(shape, BLOCKS, DISK) };
+        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
+        log.preload_run(0, BLOCKS).unwrap();
+        log.leave_decisions();
+        log
+    }
+
     #[test]
     fn a_few_writes_do_not_decide_on_what_is_tried() {
-        let (segments, blocks) = (200, 200 * 32 * 8 / 10);
-        let shape = LogShape::uniform(segments, 32).unwrap();
-        let setting = LogSetting { buffer_blocks: 8, ..LogSetting::plain(shape, blocks, DISK) };
-        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
-        log.preload_run(0, blocks).unwrap();
-        log.leave_decisions();
+        let mut log = asked_log();
         log.try_mechanism(Mechanism::Thread);
         log.begin_choosing();
         for block in 0..MOMENT_WRITES_MIN as u32 {
@@ -613,17 +620,12 @@ mod tests {
 
     #[test]
     fn what_is_thought_over_elsewhere_is_decided_the_same() {
-        let (segments, blocks) = (200, 200 * 32 * 8 / 10);
-        let shape = LogShape::uniform(segments, 32).unwrap();
-        let setting = LogSetting { buffer_blocks: 8, ..LogSetting::plain(shape, blocks, DISK) };
-        let mut log = AdaptiveLog::among(&Mechanism::ALL, setting, |_| NoSeparation).unwrap();
-        log.preload_run(0, blocks).unwrap();
-        log.leave_decisions();
+        let mut log = asked_log();
         log.begin_choosing();
         let (mut at_once, mut elsewhere) = (log.clone(), log);
         let mut stream = RandomStreams::new(7).stream("updates");
         let mut chosen = Vec::new();
-        for _ in 0..6 * blocks {
+        for _ in 0..6 * BLOCKS {
             assert_eq!(at_once.is_choice_due(), elsewhere.is_choice_due());
             if at_once.is_choice_due() {
                 at_once.decide(None);
@@ -634,7 +636,7 @@ mod tests {
                 chosen.push(at_once.adviser.as_ref().unwrap().chosen);
             }
             // Skewed, so that which mechanism is best is not plain from the first.
-            let bound = if uniform_below(&mut stream, 10) < 9 { blocks / 10 } else { blocks };
+            let bound = if uniform_below(&mut stream, 10) < 9 { BLOCKS / 10 } else { BLOCKS };
             let block = uniform_below(&mut stream, u64::from(bound)) as u32;
             for log in [&mut at_once, &mut elsewhere] {
                 log.carry_out(Call::Write { block, client: 0 }, &mut Unpriced).unwrap();

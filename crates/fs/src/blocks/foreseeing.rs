@@ -75,7 +75,7 @@ impl<D: Disk> Blocks<D> {
         let mut bytes = vec![0; self.block_bytes];
         // What cannot be read is left to who asks for it.
         if self.store.read(number, &mut bytes).unwrap_or(false) && Node(&bytes).fault().is_none() {
-            self.keep_node(number, (bytes.into(), false, None));
+            self.found_node(number, bytes);
             let kept = self.nodes.get_mut(&number).expect("it was just put there");
             (kept.is_used, kept.is_foreseen) = (false, true);
         }
