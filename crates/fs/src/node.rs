@@ -257,6 +257,12 @@ impl NodeMut<'_> {
         true
     }
 
+    /// Gives the item `number` another key, which is still between those beside it.
+    pub(crate) fn set_key(&mut self, number: usize, key: Key) {
+        let at = HEADER_BYTES + number * SLOT_BYTES;
+        self.0[at..at + 16].copy_from_slice(&key.to_le_bytes());
+    }
+
     /// Takes an item out.
     pub(crate) fn remove(&mut self, number: usize) {
         let node = self.node();
@@ -294,14 +300,29 @@ impl NodeMut<'_> {
     /// # Panics
     /// If there is no room for them.
     pub(crate) fn append(&mut self, from: Node<'_>, range: Range<usize>) {
-        for number in range {
-            let (at, key) = (self.node().count(), from.key(number));
+        self.take_in(self.node().count(), from, range);
+    }
+
+    /// Puts the items `range` of `from` before its own item `at`.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub(crate) fn take_in(&mut self, at: usize, from: Node<'_>, range: Range<usize>) {
+        for (at, number) in (at..).zip(range) {
+            let key = from.key(number);
             let is_in = if from.is_leaf() {
                 self.insert(at, key, from.value(number))
             } else {
                 self.insert_child(at, key, from.child(number))
             };
             assert!(is_in, "there is room for what is moved");
+        }
+    }
+
+    /// Takes the first `items` out.
+    pub(crate) fn drop_first(&mut self, items: usize) {
+        for number in (0..items).rev() {
+            self.remove(number);
         }
     }
 
@@ -321,24 +342,45 @@ pub(crate) fn cut(node: Node<'_>, number: usize, bytes: usize) -> (usize, bool) 
     if number == count {
         return (count, false);
     }
-    let total = node.used() + bytes;
+    let items = (0..count).map(|at| node.item_bytes(at));
+    halves(items, node.usable(), number, bytes).expect("an item is at most half a node")
+}
+
+/// How the items of two nodes are shared between them, so that another of `bytes` may come to `number`, the items of
+/// `right` counted behind those of `left`: as in [`cut`]; nothing if they do not fit.
+pub(crate) fn shares(
+    left: Node<'_>,
+    right: Node<'_>,
+    number: usize,
+    bytes: usize,
+) -> Option<(usize, bool)> {
+    let items = [left, right].map(|node| (0..node.count()).map(move |at| node.item_bytes(at)));
+    halves(items.into_iter().flatten(), left.usable(), number, bytes)
+}
+
+/// Where a row of items, another of `bytes` at `number` among them, is cut into two parts of about the same size that
+/// fit into `usable` bytes each: how many are left of the cut, and whether the new one is there as well.
+fn halves(
+    items: impl Iterator<Item = usize> + Clone,
+    usable: usize,
+    number: usize,
+    bytes: usize,
+) -> Option<(usize, bool)> {
+    let total = items.clone().sum::<usize>() + bytes;
     let mut best = None;
     let mut left = 0;
     // Cuts before each item and at the end, the new one among them.
-    for at in 0..=count + 1 {
-        let fits = left <= node.usable() && total - left <= node.usable();
+    let before = items.clone().take(number);
+    let row = before.chain([bytes]).chain(items.skip(number)).chain([0]);
+    for (at, item) in row.enumerate() {
+        let fits = left <= usable && total - left <= usable;
         let apart = left.abs_diff(total - left);
         if fits && best.is_none_or(|(least, _)| apart < least) {
             best = Some((apart, at));
         }
-        if at == number {
-            left += bytes;
-        } else if at <= count {
-            left += node.item_bytes(at - usize::from(at > number));
-        }
+        left += item;
     }
-    let (_, at) = best.expect("an item is at most half a node");
-    (at - usize::from(at > number), at > number)
+    best.map(|(_, at)| (at - usize::from(at > number), at > number))
 }
 
 #[cfg(test)]
