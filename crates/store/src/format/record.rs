@@ -17,7 +17,7 @@ const RUN_BYTES: usize = 12;
 /// Chosen by us: as many segments are read at an opening after a crash.
 pub(crate) const ANNOUNCED_MAX: usize = ANNOUNCED_FREE_MAX + ANNOUNCED_THREADED_MAX;
 pub(crate) const ANNOUNCED_FREE_MAX: usize = 4;
-pub(crate) const ANNOUNCED_THREADED_MAX: usize = 48;
+pub(crate) const ANNOUNCED_THREADED_MAX: usize = 40;
 
 /// Blocks of a ring record at most, so that behind a damaged one the next is found.
 pub(crate) const RING_RECORD_BLOCKS_MAX: u32 = 1024;
