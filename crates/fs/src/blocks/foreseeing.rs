@@ -77,7 +77,7 @@ impl<D: Disk> Blocks<D> {
         if self.store.read(number, &mut bytes).unwrap_or(false) && Node(&bytes).fault().is_none() {
             self.found_node(number, bytes);
             let kept = self.nodes.get_mut(&number).expect("it was just put there");
-            (kept.is_used, kept.is_foreseen) = (false, true);
+            kept.is_foreseen = true;
         }
     }
 }
